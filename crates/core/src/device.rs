@@ -1,0 +1,174 @@
+//! What a device promises, whether it is real or simulated.
+
+use crate::{Bytes, Nanos, Result};
+
+/// Names one submitted request until its completion is handed out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Ticket(pub u64);
+
+/// What the time of a completed request was spent on.
+///
+/// A device in virtual time knows and returns a type with one part per cause; a real device is a
+/// black box and returns `()`. The parts sum to the response time.
+pub trait Breakdown: Copy + Default + Send + 'static {
+    /// One name per cause, in the order of [`Breakdown::parts`]; empty where unknowable.
+    const CAUSES: &'static [&'static str];
+
+    /// The time spent on each cause [ns], as many as there are [`Breakdown::CAUSES`].
+    fn parts(&self) -> &[u64];
+}
+
+impl Breakdown for () {
+    const CAUSES: &'static [&'static str] = &[];
+
+    #[inline]
+    fn parts(&self) -> &[u64] {
+        &[]
+    }
+}
+
+/// The end of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion<B> {
+    /// Which request it was.
+    pub ticket: Ticket,
+    /// When it was submitted, on the device's clock.
+    pub submitted: Nanos,
+    /// When it completed, on the device's clock.
+    pub completed: Nanos,
+    /// What the time between was spent on.
+    pub breakdown: B,
+}
+
+/// What kind of thing a device is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// Does nothing: it measures the harness.
+    Null,
+    /// A regular file on a real file system.
+    File,
+    /// A block device of the machine.
+    Block,
+    /// A simulated flash device in virtual time.
+    Sim,
+}
+
+/// What is known about a device before any I/O.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct DeviceInfo {
+    /// How a user names it (`sim:demo`, `file:scratch.bin`, `/dev/nvme0n1`, `null`).
+    pub url: String,
+    /// What kind of thing it is.
+    pub kind: DeviceKind,
+    /// Whether its times are simulated.
+    pub simulated: bool,
+    /// Model, as the device or its profile gives it; empty where there is none.
+    pub model: String,
+    /// Serial number; empty where there is none.
+    pub serial: String,
+    /// Firmware revision; empty where there is none.
+    pub firmware: String,
+    /// Addressable size.
+    pub capacity_bytes: Bytes,
+    /// Smallest I/O and alignment: offsets and sizes are multiples of it.
+    pub sector_bytes: Bytes,
+    /// Which clock the times come from: `virtual` or `monotonic`.
+    pub clock: &'static str,
+    /// How I/Os are made (`pread/pwrite O_DIRECT|O_DSYNC`, `virtual`, …).
+    pub io: String,
+    /// What is written: `random` (incompressible) or `zeros`.
+    pub data: &'static str,
+    /// Anything else worth keeping with a result.
+    pub details: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What a device counted since it was made. A simulated device knows all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct Counters {
+    /// Flash pages that host reads touched.
+    pub host_pages_read: u64,
+    /// Logical pages that host writes wrote, whole or in part.
+    pub host_pages_written: u64,
+    /// Flash pages read, for whatever reason.
+    pub pages_read: u64,
+    /// Flash pages programmed, for whatever reason.
+    pub pages_programmed: u64,
+    /// Flash pages moved by garbage collection.
+    pub pages_relocated: u64,
+    /// Flash pages read because a write covered only a part of them.
+    pub pages_read_to_modify: u64,
+    /// Blocks erased.
+    pub blocks_erased: u64,
+    /// Blocks collected while the host was idle.
+    pub blocks_collected_idle: u64,
+}
+
+impl Counters {
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Counters) -> Counters {
+        Counters {
+            host_pages_read: self.host_pages_read - before.host_pages_read,
+            host_pages_written: self.host_pages_written - before.host_pages_written,
+            pages_read: self.pages_read - before.pages_read,
+            pages_programmed: self.pages_programmed - before.pages_programmed,
+            pages_relocated: self.pages_relocated - before.pages_relocated,
+            pages_read_to_modify: self.pages_read_to_modify - before.pages_read_to_modify,
+            blocks_erased: self.blocks_erased - before.blocks_erased,
+            blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,
+        }
+    }
+}
+
+/// A device that requests can be submitted to. Time belongs to the world that it lives in: the
+/// wall clock for a real device, a virtual clock for a simulated one, which only moves when
+/// [`Device::wait_until`] or [`Device::complete`] move it.
+///
+/// The contract: every accepted `submit` is answered by exactly one `complete`; completions come
+/// in the order of their time; `now` never goes back; a failed request returns its error from
+/// `submit` or `complete` and leaves no ticket behind.
+pub trait Device: Sized {
+    /// [`crate::Io`] for block devices.
+    type Request;
+    /// What a completion can say about where the time went.
+    type Breakdown: Breakdown;
+
+    /// What is known about the device.
+    fn info(&self) -> &DeviceInfo;
+
+    /// The device's clock.
+    fn now(&self) -> Nanos;
+
+    /// Let time pass until `t`; returns at once where `t` is not in the future. A simulated device
+    /// does its background work here.
+    fn wait_until(&mut self, t: Nanos);
+
+    /// Submit one request at [`Device::now`].
+    ///
+    /// # Errors
+    /// What the device or the operating system says; the message names the request.
+    fn submit(&mut self, request: &Self::Request) -> Result<Ticket>;
+
+    /// When the next completion will be (or was) due; `None` where nothing is outstanding.
+    fn next_completion(&self) -> Option<Nanos>;
+
+    /// Take the earliest completion.
+    ///
+    /// # Errors
+    /// What the device or the operating system says.
+    ///
+    /// # Panics
+    /// Where nothing is outstanding.
+    fn complete(&mut self) -> Result<Completion<Self::Breakdown>>;
+
+    /// What the device counted; `None` where unknowable.
+    fn counters(&self) -> Option<Counters>;
+
+    /// One handle per submitter, for devices whose submitters are threads; `None` for a device
+    /// that serves all submitters itself, in virtual time.
+    ///
+    /// # Errors
+    /// Where a further handle cannot be opened.
+    fn split(&self, submitters: usize) -> Result<Option<Vec<Self>>>;
+}

@@ -1,0 +1,15 @@
+//! The words that every other crate speaks: units, I/Os, the `Device` trait, errors.
+//!
+//! Nothing in here does anything to a device; it only says what things are called, in which unit
+//! they are counted and what a device promises. `core` imports no other crate of ours.
+
+mod device;
+mod error;
+mod io;
+pub mod random;
+mod units;
+
+pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
+pub use error::{Error, ErrorKind, Result};
+pub use io::{Io, Mode};
+pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};

@@ -1,0 +1,18 @@
+//! I/O patterns (uFLIP §3.1, Table 1) and the one loop that drives a device with them.
+//!
+//! A *specification* (JSON, [`PatternSpec`]) is validated against a device and becomes [`Resolved`]:
+//! every default filled in, one [`Submitter`](spec::StreamSpec) per process. [`run`] drives the
+//! device and returns a [`Trace`]: every I/O of the run.
+
+pub mod address;
+mod drive;
+mod pattern;
+mod run;
+pub mod spec;
+mod trace;
+
+pub use drive::Control;
+pub use pattern::{Next, Pattern};
+pub use run::run;
+pub use spec::{PatternSpec, Resolved};
+pub use trace::Trace;

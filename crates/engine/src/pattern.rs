@@ -1,0 +1,129 @@
+//! A pattern at work: a pure function of (specification, seed) that yields one I/O after another.
+//!
+//! **Source**: uFLIP (2009) §3.1, Table 1, attribute t(IOᵢ), and the mixed patterns.
+//! **Faithful**: consecutive, pause(Pause), burst(Pause, Burst); pause(p) = burst(1, p); a mix of
+//! ratio n issues n I/Os of the first pattern, then one of the second ("2 SR / 1 RR").
+//! **Simplified**: nothing.
+//! **Ambiguous**: Table 1 prints the burst's pause as (i mod Burst) × Pause, which would pause after
+//! every I/O but each Burst-th, growing with i; the text says that the pause stands *between groups
+//! of Burst I/Os*, and so it is here. A part of a mix counts its own I/Os for its pauses.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
+use uflip_core::{Bytes, Io, Mode, Nanos};
+
+use crate::address::Location;
+use crate::spec::{Basic, LocationKind, Source, StreamSpec};
+
+/// One I/O and the pause that stands before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Next {
+    /// What to submit.
+    pub io: Io,
+    /// How long after the completion of the one before; never before the first.
+    pub pause: Nanos,
+}
+
+/// One process's endless sequence of I/Os.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    first: Cursor,
+    /// The second pattern of a mix, the ratio, and how many of the first are left in this round.
+    second: Option<(Cursor, u64)>,
+    left: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Cursor {
+    location: Location,
+    mode: Mode,
+    io_size: u64,
+    base: u64,
+    pause: Nanos,
+    burst: u64,
+    until_pause: u64,
+}
+
+impl Pattern {
+    /// The sequence that `stream` specifies, from its beginning.
+    #[must_use]
+    pub fn new(stream: &StreamSpec) -> Pattern {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream.seed);
+        for _ in 0..stream.jumps {
+            rng.jump();
+        }
+        match &stream.source {
+            Source::Basic(basic) => Pattern {
+                first: Cursor::new(basic, rng),
+                second: None,
+                left: u64::MAX,
+            },
+            Source::Mix {
+                first,
+                second,
+                ratio,
+            } => {
+                let mut second_rng = rng.clone();
+                second_rng.long_jump();
+                Pattern {
+                    first: Cursor::new(first, rng),
+                    second: Some((Cursor::new(second, second_rng), *ratio)),
+                    left: *ratio,
+                }
+            }
+        }
+    }
+
+    /// The next I/O.
+    #[inline]
+    pub fn next_io(&mut self) -> Next {
+        let Some((second, ratio)) = &mut self.second else {
+            return self.first.next_io();
+        };
+        if self.left == 0 {
+            self.left = *ratio;
+            return second.next_io();
+        }
+        self.left -= 1;
+        self.first.next_io()
+    }
+}
+
+impl Cursor {
+    fn new(basic: &Basic, rng: Xoshiro256PlusPlus) -> Cursor {
+        let location = match basic.location {
+            LocationKind::Sequential => Location::sequential(basic.slots),
+            LocationKind::Random => Location::random(basic.slots, rng),
+            LocationKind::Ordered { incr } => Location::ordered(basic.slots, incr),
+            LocationKind::Partitioned { partitions } => {
+                Location::partitioned(basic.slots, partitions)
+            }
+        };
+        let burst = basic.burst.unwrap_or(u64::MAX);
+        Cursor {
+            location,
+            mode: basic.mode,
+            io_size: basic.io_size.0,
+            base: basic.base.0,
+            pause: basic.pause,
+            burst,
+            until_pause: burst,
+        }
+    }
+
+    #[inline]
+    fn next_io(&mut self) -> Next {
+        let mut pause = Nanos(0);
+        if self.until_pause == 0 {
+            pause = self.pause;
+            self.until_pause = self.burst;
+        }
+        self.until_pause -= 1;
+        let offset = self.base + self.location.next_slot() * self.io_size;
+        let io = Io {
+            offset: Bytes(offset),
+            size: Bytes(self.io_size),
+            mode: self.mode,
+        };
+        Next { io, pause }
+    }
+}

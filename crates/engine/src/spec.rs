@@ -1,0 +1,192 @@
+//! A pattern as plain data: what a user may say, what is checked, and what is filled in.
+//!
+//! **Source**: uFLIP (2009) §3.1, Table 1, §5.1.
+//! **Faithful**: the parameters and their names; 3 × 1 × 4 × 2 basic patterns; mixes and parallel
+//! patterns; io_count and io_ignore of a mix scale with the ratio.
+//! **Simplified**: nothing.
+//! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
+//! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
+//! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
+//!
+//! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not have
+//! (`incr` of a random pattern) is an error: nothing is ignored silently.
+
+mod resolve;
+
+use serde::Deserialize;
+use uflip_core::{Bytes, Error, Mode, Nanos, Result};
+
+/// What a user writes, before validation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum PatternSpec {
+    /// One function for each of time, size, location and mode; possibly replicated.
+    Basic(BasicSpec),
+    /// `ratio` I/Os of the first pattern, then one of the second, and so on.
+    Mix(Box<MixSpec>),
+    /// Different patterns side by side.
+    Parallel(ParallelSpec),
+}
+
+/// A basic pattern. Everything but `mode` and `location` has a default.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // the paper's parameters, explained in docs/reference/patterns.md
+pub struct BasicSpec {
+    pub mode: Mode,
+    pub location: LocationName,
+    pub time: Option<TimeName>,
+    pub io_size: Option<u64>,
+    pub io_shift: Option<u64>,
+    pub target_offset: Option<u64>,
+    pub target_size: Option<u64>,
+    pub partitions: Option<u64>,
+    pub incr: Option<i64>,
+    pub pause: Option<u64>,
+    pub burst: Option<u64>,
+    pub parallel_degree: Option<u64>,
+    pub io_count: Option<u64>,
+    pub io_ignore: Option<u64>,
+    pub seed: Option<u64>,
+}
+
+/// A mix of two basic patterns.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct MixSpec {
+    pub first: BasicSpec,
+    pub second: BasicSpec,
+    pub ratio: u64,
+    pub io_count: Option<u64>,
+    pub io_ignore: Option<u64>,
+    pub seed: Option<u64>,
+}
+
+/// Different patterns, each a process of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct ParallelSpec {
+    pub patterns: Vec<PatternSpec>,
+    pub seed: Option<u64>,
+}
+
+/// The four location functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum LocationName {
+    Sequential,
+    Random,
+    Ordered,
+    Partitioned,
+}
+
+/// The three time functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum TimeName {
+    Consecutive,
+    Pause,
+    Burst,
+}
+
+/// One of the 24 basic patterns with every parameter known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Basic {
+    pub mode: Mode,
+    pub location: LocationKind,
+    pub pause: Nanos,
+    /// I/Os between two pauses; `None`: consecutive.
+    pub burst: Option<u64>,
+    pub io_size: Bytes,
+    /// TargetOffset + IOShift.
+    pub base: Bytes,
+    /// Slots of `io_size` in the target space (of one partition, where there are several).
+    pub slots: u64,
+}
+
+/// A location function with its parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum LocationKind {
+    Sequential,
+    Random,
+    Ordered { incr: i64 },
+    Partitioned { partitions: u64 },
+}
+
+/// What one process does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Source {
+    Basic(Basic),
+    Mix {
+        first: Basic,
+        second: Basic,
+        ratio: u64,
+    },
+}
+
+/// One process: its source of I/Os, how many of them, and its random stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct StreamSpec {
+    pub source: Source,
+    /// I/Os to issue, ignored ones included.
+    pub total_ios: u64,
+    /// The first so many are left out of the statistics.
+    pub ignored_ios: u64,
+    pub seed: u64,
+    /// How often the generator is jumped: the number of the process.
+    pub jumps: u64,
+}
+
+/// What a run will do, in all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct Totals {
+    pub total_ios: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    /// The sum of the pauses of the process that pauses longest [ns].
+    pub pause_ns: u64,
+}
+
+/// A validated pattern with all defaults filled in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Resolved {
+    /// The same pattern, complete, as JSON: what is stored with a result.
+    pub canonical: serde_json::Value,
+    /// One per process, at least one.
+    pub streams: Vec<StreamSpec>,
+    /// What it amounts to.
+    pub totals: Totals,
+}
+
+impl PatternSpec {
+    /// Read a specification.
+    ///
+    /// # Errors
+    /// Not JSON, an unknown key or name (the message lists the known ones), a number out of range.
+    pub fn parse(json: &str) -> Result<PatternSpec> {
+        let invalid = |message: String| {
+            Error::usage("The pattern specification is not valid")
+                .got(message)
+                .action("see `uflip pattern --help` for the parameters of each pattern")
+        };
+        let value: serde_json::Value =
+            serde_json::from_str(json).map_err(|error| invalid(format!("not JSON: {error}")))?;
+        let known = ["basic", "mix", "parallel"];
+        match value.get("kind").and_then(serde_json::Value::as_str) {
+            None => Err(invalid("no key 'kind'".into()).allowed(known.join(", "))),
+            Some(kind) if !known.contains(&kind) => {
+                Err(Error::unknown("kind of pattern", kind, &known))
+            }
+            Some(_) => serde_json::from_value(value).map_err(|error| invalid(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Validation against a device, and the defaults. Every default of a pattern is in this file.
+
+use serde_json::{Value, json};
+use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
+
+use super::{
+    Basic, BasicSpec, LocationKind, LocationName, MixSpec, ParallelSpec, PatternSpec, Resolved,
+    Source, StreamSpec, TimeName, Totals,
+};
+
+/// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
+const IO_SIZE: u64 = 32 << 10;
+/// uFLIP §5.1: 1,024 for SR, RR and SW.
+const IO_COUNT: u64 = 1024;
+const SEED: u64 = 1;
+/// uFLIP §3.2: "e.g. 100 ms" for Bursts; 0.1 ms is the smallest pause of Table 1.
+const BURST_PAUSE_NS: u64 = 100_000_000;
+const PAUSE_NS: u64 = 100_000;
+const BURST: u64 = 10;
+
+/// One I/O is at most this long, so that a trace record packs into 24 bytes.
+const IO_SIZE_MAX: u64 = 128 << 20;
+/// More I/Os than this in one run would need more than 96 GB for its trace.
+const TOTAL_IOS_MAX: u64 = 1 << 32;
+/// More processes than this say nothing more about a device.
+const PARALLEL_DEGREE_MAX: u64 = 1024;
+
+/// The part of a device that a pattern is checked against.
+#[derive(Clone, Copy)]
+struct Space {
+    capacity: u64,
+    sector: u64,
+}
+
+impl PatternSpec {
+    /// Check against a device of `capacity` and `sector` bytes, and fill in every default.
+    ///
+    /// # Errors
+    /// Sizes that are zero or not whole sectors, a target space outside the device or shorter than
+    /// an I/O, a ratio, burst, degree or number of partitions of 0, parameters foreign to the
+    /// chosen functions, an `io_ignore` that leaves nothing.
+    pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<Resolved> {
+        let space = Space {
+            capacity: capacity.0,
+            sector: sector.0,
+        };
+        let resolved = self.resolve_in(space, None)?;
+        let total = resolved.totals.total_ios;
+        if total > TOTAL_IOS_MAX {
+            return Err(out_of_range(
+                "io_count",
+                total,
+                &format!("at most {TOTAL_IOS_MAX} in all"),
+            ));
+        }
+        Ok(resolved)
+    }
+
+    fn resolve_in(&self, space: Space, seed: Option<u64>) -> Result<Resolved> {
+        match self {
+            PatternSpec::Basic(basic) => resolve_basic(basic, space, seed),
+            PatternSpec::Mix(mix) => resolve_mix(mix, space, seed),
+            PatternSpec::Parallel(parallel) => resolve_parallel(parallel, space, seed),
+        }
+    }
+}
+
+fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
+    let degree = spec.parallel_degree.unwrap_or(1);
+    if degree == 0 || degree > PARALLEL_DEGREE_MAX {
+        return Err(out_of_range(
+            "parallel_degree",
+            degree,
+            &format!("1 to {PARALLEL_DEGREE_MAX}"),
+        ));
+    }
+    let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
+    let seed = seed.or(spec.seed).unwrap_or(SEED);
+    let (_, mut canonical) = resolve_one(spec, space, 1, 0)?;
+    let mut streams = Vec::with_capacity(degree as usize);
+    for process in 0..degree {
+        let (basic, _) = resolve_one(spec, space, degree, process)?;
+        streams.push(StreamSpec {
+            source: Source::Basic(basic),
+            total_ios: io_count,
+            ignored_ios: io_ignore,
+            seed,
+            jumps: process,
+        });
+    }
+    let map = canonical
+        .as_object_mut()
+        .expect("a basic pattern is an object");
+    map.insert("kind".into(), "basic".into());
+    for (key, value) in [
+        ("parallel_degree", degree),
+        ("io_count", io_count),
+        ("io_ignore", io_ignore),
+        ("seed", seed),
+    ] {
+        map.insert(key.into(), value.into());
+    }
+    Ok(finish(canonical, streams))
+}
+
+fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
+    if spec.ratio == 0 {
+        return Err(out_of_range(
+            "ratio",
+            0,
+            "1 or more (n of the first, then 1 of the second)",
+        ));
+    }
+    for (name, component) in [("first", &spec.first), ("second", &spec.second)] {
+        let foreign = [
+            ("io_count", component.io_count.is_some()),
+            ("io_ignore", component.io_ignore.is_some()),
+            ("seed", component.seed.is_some()),
+            ("parallel_degree", component.parallel_degree.is_some()),
+        ];
+        if let Some((key, _)) = foreign.into_iter().find(|(_, given)| *given) {
+            return Err(
+                Error::usage(format!("'{key}' does not belong into one part of a mix"))
+                    .at(format!("pattern '{name}' of the mix"))
+                    .action(format!("give '{key}' to the mix itself")),
+            );
+        }
+    }
+    let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
+    let seed = seed.or(spec.seed).unwrap_or(SEED);
+    let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
+    let (second, second_json) = resolve_one(&spec.second, space, 1, 0)?;
+    let scale = |count: u64| {
+        count
+            .checked_mul(spec.ratio.saturating_add(1))
+            .ok_or_else(|| {
+                out_of_range(
+                    "ratio",
+                    spec.ratio,
+                    "io_count × (ratio + 1) must fit a counter",
+                )
+            })
+    };
+    let stream = StreamSpec {
+        source: Source::Mix {
+            first,
+            second,
+            ratio: spec.ratio,
+        },
+        total_ios: scale(io_count)?,
+        ignored_ios: scale(io_ignore)?,
+        seed,
+        jumps: 0,
+    };
+    let canonical = json!({
+        "kind": "mix", "first": first_json, "second": second_json, "ratio": spec.ratio,
+        "io_count": io_count, "io_ignore": io_ignore, "seed": seed,
+    });
+    Ok(finish(canonical, vec![stream]))
+}
+
+fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
+    let degree = spec.patterns.len() as u64;
+    if degree == 0 || degree > PARALLEL_DEGREE_MAX {
+        return Err(out_of_range(
+            "patterns",
+            degree,
+            &format!("1 to {PARALLEL_DEGREE_MAX}"),
+        ));
+    }
+    let seed = seed.or(spec.seed).unwrap_or(SEED);
+    let mut streams: Vec<StreamSpec> = Vec::new();
+    let mut parts = Vec::new();
+    for pattern in &spec.patterns {
+        if matches!(pattern, PatternSpec::Parallel(_)) {
+            return Err(
+                Error::usage("A parallel pattern cannot contain a parallel pattern")
+                    .action("list all patterns in one"),
+            );
+        }
+        let resolved = pattern.resolve_in(space, Some(seed))?;
+        streams.extend(resolved.streams);
+        parts.push(resolved.canonical);
+    }
+    for (process, stream) in streams.iter_mut().enumerate() {
+        stream.jumps = process as u64;
+    }
+    Ok(finish(
+        json!({"kind": "parallel", "patterns": parts, "seed": seed}),
+        streams,
+    ))
+}
+
+/// One basic pattern of process `process` of `degree`, and its canonical form.
+fn resolve_one(
+    spec: &BasicSpec,
+    space: Space,
+    degree: u64,
+    process: u64,
+) -> Result<(Basic, Value)> {
+    let io_size = whole_sectors("io_size", spec.io_size.unwrap_or(IO_SIZE), space, 1)?;
+    if io_size > IO_SIZE_MAX {
+        return Err(out_of_range(
+            "io_size",
+            io_size,
+            &format!("at most {IO_SIZE_MAX}"),
+        ));
+    }
+    let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
+    let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
+    let rest = space.capacity.saturating_sub(target_offset);
+    let default_target = rest / space.sector * space.sector;
+    let target_size = whole_sectors(
+        "target_size",
+        spec.target_size.unwrap_or(default_target),
+        space,
+        1,
+    )?;
+    if target_offset > space.capacity || target_size > rest {
+        return Err(Error::usage("The target space lies outside the device")
+            .at(format!(
+                "target_offset {target_offset}, target_size {target_size}"
+            ))
+            .got(format!(
+                "an end at byte {}",
+                u128::from(target_offset) + u128::from(target_size)
+            ))
+            .allowed(format!(
+                "up to {} ({})",
+                space.capacity,
+                format_bytes(space.capacity)
+            ))
+            .action("choose a smaller target_size or target_offset"));
+    }
+    let (location, parts) = location_of(spec)?;
+    let (time, pause, burst) = timing_of(spec)?;
+
+    // A process has its share of the target space, a partition its share of that; both are rounded
+    // down to whole I/Os so that all of them stay aligned as the whole is.
+    let share = if degree == 1 {
+        target_size
+    } else {
+        target_size / degree / io_size * io_size
+    };
+    let slots = share.saturating_sub(io_shift) / io_size / parts;
+    if slots == 0 {
+        return Err(Error::usage("The target space is too small for one I/O")
+            .at(format!(
+                "parallel_degree {degree}, partitions {parts}, io_shift {io_shift}"
+            ))
+            .got(format!("target_size {target_size}"))
+            .allowed(format!(
+                "at least {}",
+                (io_size * parts + io_shift) * degree
+            ))
+            .action("enlarge target_size, or reduce io_size, io_shift or the number of parts"));
+    }
+    let basic = Basic {
+        mode: spec.mode,
+        location,
+        pause: Nanos(pause),
+        burst,
+        io_size: Bytes(io_size),
+        base: Bytes(target_offset + process * share + io_shift),
+        slots,
+    };
+    let mut canonical = json!({
+        "mode": spec.mode, "location": spec.location, "time": time, "io_size": io_size,
+        "io_shift": io_shift, "target_offset": target_offset, "target_size": target_size,
+    });
+    let map = canonical.as_object_mut().expect("just made as an object");
+    match location {
+        LocationKind::Ordered { incr } => drop(map.insert("incr".into(), incr.into())),
+        LocationKind::Partitioned { partitions } => {
+            drop(map.insert("partitions".into(), partitions.into()));
+        }
+        LocationKind::Sequential | LocationKind::Random => {}
+    }
+    if time != TimeName::Consecutive {
+        map.insert("pause".into(), pause.into());
+    }
+    if let (TimeName::Burst, Some(burst)) = (time, burst) {
+        map.insert("burst".into(), burst.into());
+    }
+    Ok((basic, canonical))
+}
+
+/// The location function and in how many parts it divides the target space.
+fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
+    let name = spec.location;
+    if spec.incr.is_some() && name != LocationName::Ordered {
+        return Err(foreign("incr", "location 'ordered'"));
+    }
+    if spec.partitions.is_some() && name != LocationName::Partitioned {
+        return Err(foreign("partitions", "location 'partitioned'"));
+    }
+    Ok(match name {
+        LocationName::Sequential => (LocationKind::Sequential, 1),
+        LocationName::Random => (LocationKind::Random, 1),
+        LocationName::Ordered => (
+            LocationKind::Ordered {
+                incr: spec.incr.unwrap_or(1),
+            },
+            1,
+        ),
+        LocationName::Partitioned => {
+            let partitions = spec.partitions.unwrap_or(1);
+            if partitions == 0 {
+                return Err(out_of_range("partitions", 0, "1 or more"));
+            }
+            (LocationKind::Partitioned { partitions }, partitions)
+        }
+    })
+}
+
+/// The time function, its pause [ns] and its burst (`None`: never pauses).
+fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
+    let name = spec.time.unwrap_or(TimeName::Consecutive);
+    if spec.pause.is_some() && name == TimeName::Consecutive {
+        return Err(foreign("pause", "time 'pause' or 'burst'"));
+    }
+    if spec.burst.is_some() && name != TimeName::Burst {
+        return Err(foreign("burst", "time 'burst'"));
+    }
+    Ok(match name {
+        TimeName::Consecutive => (name, 0, None),
+        // uFLIP §3.1: pause(p) = burst(1, p).
+        TimeName::Pause => (name, spec.pause.unwrap_or(PAUSE_NS), Some(1)),
+        TimeName::Burst => {
+            let burst = spec.burst.unwrap_or(BURST);
+            if burst == 0 {
+                return Err(out_of_range("burst", 0, "1 or more"));
+            }
+            (name, spec.pause.unwrap_or(BURST_PAUSE_NS), Some(burst))
+        }
+    })
+}
+
+fn counts(io_count: Option<u64>, io_ignore: Option<u64>) -> Result<(u64, u64)> {
+    let io_count = io_count.unwrap_or(IO_COUNT);
+    let io_ignore = io_ignore.unwrap_or(0);
+    if io_count == 0 {
+        return Err(out_of_range("io_count", 0, "1 or more"));
+    }
+    if io_ignore >= io_count {
+        return Err(out_of_range(
+            "io_ignore",
+            io_ignore,
+            &format!("0 to {}", io_count - 1),
+        ));
+    }
+    Ok((io_count, io_ignore))
+}
+
+fn whole_sectors(name: &str, value: u64, space: Space, minimum: u64) -> Result<u64> {
+    if value < minimum || !value.is_multiple_of(space.sector) {
+        let from = if minimum == 0 { 0 } else { space.sector };
+        return Err(out_of_range(
+            name,
+            value,
+            &format!(
+                "multiples of the sector of {} bytes, from {from}",
+                space.sector
+            ),
+        ));
+    }
+    Ok(value)
+}
+
+fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
+    Error::usage(format!("Parameter '{name}' is out of range"))
+        .got(got.to_string())
+        .allowed(allowed)
+        .action(format!("change '{name}'"))
+}
+
+fn foreign(name: &str, owner: &str) -> Error {
+    Error::usage(format!("Parameter '{name}' has no meaning in this pattern"))
+        .allowed(format!("'{name}' belongs to {owner}"))
+        .action(format!("leave '{name}' out, or choose {owner}"))
+}
+
+fn finish(canonical: Value, streams: Vec<StreamSpec>) -> Resolved {
+    let mut totals = Totals::default();
+    for stream in &streams {
+        totals.total_ios = totals.total_ios.saturating_add(stream.total_ios);
+        let mut pause_ns = 0;
+        for (basic, ios) in shares(stream) {
+            let bytes = ios.saturating_mul(basic.io_size.0);
+            match basic.mode {
+                Mode::Read => totals.bytes_read = totals.bytes_read.saturating_add(bytes),
+                Mode::Write => totals.bytes_written = totals.bytes_written.saturating_add(bytes),
+            }
+            let pauses = basic.burst.map_or(0, |burst| ios.saturating_sub(1) / burst);
+            pause_ns += pauses.saturating_mul(basic.pause.0);
+        }
+        totals.pause_ns = totals.pause_ns.max(pause_ns);
+    }
+    Resolved {
+        canonical,
+        streams,
+        totals,
+    }
+}
+
+/// How many I/Os each basic pattern of a process issues.
+fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
+    match &stream.source {
+        Source::Basic(basic) => vec![(basic, stream.total_ios)],
+        Source::Mix {
+            first,
+            second,
+            ratio,
+        } => {
+            let rounds = stream.total_ios / (ratio + 1);
+            vec![(first, rounds * ratio), (second, rounds)]
+        }
+    }
+}

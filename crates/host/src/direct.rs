@@ -1,0 +1,170 @@
+//! Synchronous positional I/O on an open descriptor, timed right around the system call.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use uflip_core::{
+    Completion, Counters, Device, DeviceInfo, Error, Io, Mode, Nanos, Result, Ticket,
+};
+
+use crate::buffer::{Data, Pool};
+use crate::clock;
+
+/// What a pool holds before the first longer I/O asks for more.
+const POOL_BYTES: usize = 1 << 20;
+
+/// A file or block device, opened by [`crate::open_file`] or [`crate::open_block`].
+pub struct DirectDevice {
+    info: DeviceInfo,
+    file: File,
+    data: Data,
+    pool: Pool,
+    tickets: u64,
+    outstanding: Option<Completion<()>>,
+}
+
+impl DirectDevice {
+    pub(crate) fn new(info: DeviceInfo, file: File, data: Data) -> DirectDevice {
+        let pool = Pool::new(POOL_BYTES, data);
+        DirectDevice {
+            info,
+            file,
+            data,
+            pool,
+            tickets: 0,
+            outstanding: None,
+        }
+    }
+
+    /// Write `[from, to)` once, sequentially, with this device's data: a file that was just made
+    /// must have real blocks, or reads of it would never reach the device.
+    ///
+    /// # Errors
+    /// What the operating system says; a full disk above all.
+    pub(crate) fn fill(&mut self, from: u64, to: u64) -> Result<()> {
+        let mut offset = from;
+        while offset < to {
+            let size = (to - offset).min(POOL_BYTES as u64);
+            let io = Io {
+                offset: uflip_core::Bytes(offset),
+                size: uflip_core::Bytes(size),
+                mode: Mode::Write,
+            };
+            self.submit(&io)?;
+            self.complete()?;
+            offset += size;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, request: &Io, moved: isize) -> Error {
+        let verb = match request.mode {
+            Mode::Read => "read",
+            Mode::Write => "write",
+        };
+        let what = format!(
+            "A {verb} of {} at byte {} failed",
+            request.size, request.offset.0
+        );
+        let error = std::io::Error::last_os_error();
+        if moved >= 0 {
+            return Error::device(what)
+                .at(&self.info.url)
+                .got(format!("{moved} bytes moved"))
+                .action("the device or file is shorter than it was when it was opened");
+        }
+        let action = match error.raw_os_error() {
+            Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
+            Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
+            Some(libc::EIO) => "the device failed: see the kernel's log",
+            _ => "see the system's message above",
+        };
+        Error::os(what, &self.info.url, &error).action(action)
+    }
+}
+
+impl Device for DirectDevice {
+    type Request = Io;
+    type Breakdown = ();
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        clock::wait_until(t);
+    }
+
+    #[inline]
+    fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        assert!(self.outstanding.is_none(), "a direct device is synchronous");
+        let size = request.size.0 as usize;
+        if size > self.pool.longest() {
+            self.pool = Pool::new(size, self.data);
+        }
+        let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
+        let (submitted, moved, completed);
+        match request.mode {
+            Mode::Read => {
+                let sink = self.pool.sink();
+                submitted = clock::now();
+                // SAFETY: the pool is at least `size` bytes long and ours alone.
+                moved = unsafe { libc::pread(fd, sink.cast(), size, offset) };
+                completed = clock::now();
+            }
+            Mode::Write => {
+                let data = self.pool.next_data();
+                submitted = clock::now();
+                // SAFETY: `next_data` leaves at least `size` bytes behind it.
+                moved = unsafe { libc::pwrite(fd, data.cast(), size, offset) };
+                completed = clock::now();
+            }
+        }
+        if moved != size as isize {
+            return Err(self.failed(request, moved));
+        }
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        self.outstanding = Some(Completion {
+            ticket,
+            submitted,
+            completed,
+            breakdown: (),
+        });
+        Ok(ticket)
+    }
+
+    #[inline]
+    fn next_completion(&self) -> Option<Nanos> {
+        self.outstanding
+            .as_ref()
+            .map(|completion| completion.completed)
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<Completion<()>> {
+        Ok(self.outstanding.take().expect("something is outstanding"))
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    fn split(&self, submitters: usize) -> Result<Option<Vec<DirectDevice>>> {
+        let handle = |_| {
+            let file = self.file.try_clone().map_err(|error| {
+                Error::os("A further handle cannot be made", &self.info.url, &error)
+            })?;
+            Ok(DirectDevice::new(self.info.clone(), file, self.data))
+        };
+        (0..submitters)
+            .map(handle)
+            .collect::<Result<Vec<_>>>()
+            .map(Some)
+    }
+}

@@ -1,0 +1,96 @@
+//! The device that does nothing, at once: what a run on it takes is the cost of the harness.
+
+use uflip_core::{
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Nanos, Result, Ticket,
+};
+
+use crate::clock;
+
+/// Does nothing, on the wall clock.
+#[derive(Clone, Debug)]
+pub struct NullDevice {
+    info: DeviceInfo,
+    tickets: u64,
+    outstanding: Option<Completion<()>>,
+}
+
+impl NullDevice {
+    /// A null device that pretends to have `capacity`.
+    #[must_use]
+    pub fn new(capacity: Bytes) -> NullDevice {
+        let info = DeviceInfo {
+            url: "null".into(),
+            kind: DeviceKind::Null,
+            simulated: false,
+            model: "null".into(),
+            serial: String::new(),
+            firmware: String::new(),
+            capacity_bytes: capacity,
+            sector_bytes: Bytes(uflip_core::SECTOR_BYTES_MIN),
+            clock: "monotonic",
+            io: "none".into(),
+            data: "none",
+            details: serde_json::Map::new(),
+        };
+        NullDevice {
+            info,
+            tickets: 0,
+            outstanding: None,
+        }
+    }
+}
+
+impl Device for NullDevice {
+    type Request = Io;
+    type Breakdown = ();
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        clock::wait_until(t);
+    }
+
+    #[inline]
+    fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        assert!(self.outstanding.is_none(), "the null device is synchronous");
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        let submitted = clock::now();
+        std::hint::black_box(request);
+        let completed = clock::now();
+        self.outstanding = Some(Completion {
+            ticket,
+            submitted,
+            completed,
+            breakdown: (),
+        });
+        Ok(ticket)
+    }
+
+    #[inline]
+    fn next_completion(&self) -> Option<Nanos> {
+        self.outstanding
+            .as_ref()
+            .map(|completion| completion.completed)
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<Completion<()>> {
+        Ok(self.outstanding.take().expect("something is outstanding"))
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    fn split(&self, submitters: usize) -> Result<Option<Vec<NullDevice>>> {
+        Ok(Some(vec![self.clone(); submitters]))
+    }
+}

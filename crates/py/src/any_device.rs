@@ -1,0 +1,46 @@
+//! The devices of all crates under one roof; every run is still compiled for its own device.
+
+use uflip_core::{Counters, Device, DeviceInfo, Nanos, Result};
+use uflip_engine::{Control, Resolved, Trace};
+use uflip_host::{DirectDevice, NullDevice};
+use uflip_sim::SimDevice;
+
+pub(crate) enum AnyDevice {
+    Null(NullDevice),
+    Direct(DirectDevice),
+    Sim(Box<SimDevice>),
+}
+
+macro_rules! each {
+    ($any:expr, $device:ident => $call:expr) => {
+        match $any {
+            AnyDevice::Null($device) => $call,
+            AnyDevice::Direct($device) => $call,
+            AnyDevice::Sim($device) => {
+                let $device = &mut **$device;
+                $call
+            }
+        }
+    };
+}
+
+impl AnyDevice {
+    pub(crate) fn info(&mut self) -> DeviceInfo {
+        each!(self, device => device.info().clone())
+    }
+
+    pub(crate) fn counters(&mut self) -> Option<Counters> {
+        each!(self, device => device.counters())
+    }
+
+    pub(crate) fn idle(&mut self, pause: Nanos) {
+        each!(self, device => {
+            let until = device.now() + pause;
+            device.wait_until(until);
+        });
+    }
+
+    pub(crate) fn run(&mut self, pattern: Resolved, control: &Control) -> Result<Trace> {
+        each!(self, device => uflip_engine::run(device, pattern, control))
+    }
+}

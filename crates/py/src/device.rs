@@ -1,0 +1,171 @@
+//! Devices as Python sees them, and what can be asked without one.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use serde_json::Value;
+use uflip_core::{Bytes, DeviceInfo, Error, Nanos, Result};
+use uflip_engine::PatternSpec;
+use uflip_host::{Data, FileOptions, NullDevice};
+
+use crate::any_device::AnyDevice;
+use crate::error::raise;
+use crate::run_handle::RunHandle;
+
+/// The device, or nothing while a run has it.
+pub(crate) type Slot = Arc<Mutex<Option<AnyDevice>>>;
+
+/// A device that runs can be started on, one at a time.
+#[pyclass(frozen)]
+pub struct Device {
+    slot: Slot,
+    info: DeviceInfo,
+}
+
+impl Device {
+    fn new(mut device: AnyDevice) -> Device {
+        let info = device.info();
+        Device {
+            slot: Arc::new(Mutex::new(Some(device))),
+            info,
+        }
+    }
+
+    /// Use the device here and now.
+    fn with<T>(&self, use_it: impl FnOnce(&mut AnyDevice) -> T) -> Result<T> {
+        let mut slot = self.slot.lock().expect("no panic while held");
+        slot.as_mut().map(use_it).ok_or_else(|| self.busy())
+    }
+
+    fn busy(&self) -> Error {
+        Error::usage("The device is busy with another run")
+            .at(&self.info.url)
+            .action("wait for the run to end, or open the device a second time")
+    }
+}
+
+fn opened(py: Python<'_>, open: impl FnOnce() -> Result<AnyDevice> + Send) -> PyResult<Device> {
+    py.detach(open)
+        .map(Device::new)
+        .map_err(|error| raise(&error))
+}
+
+#[pymethods]
+impl Device {
+    #[staticmethod]
+    fn sim(
+        py: Python<'_>,
+        name: &str,
+        profile_toml: &str,
+        source: &str,
+        overrides_json: &str,
+    ) -> PyResult<Device> {
+        opened(py, || {
+            let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)?;
+            let device = uflip_sim::SimDevice::new(name, profile)?;
+            Ok(AnyDevice::Sim(Box::new(device)))
+        })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, writable, buffered, data, size_bytes))]
+    fn file(
+        py: Python<'_>,
+        path: &str,
+        writable: bool,
+        buffered: bool,
+        data: &str,
+        size_bytes: Option<u64>,
+    ) -> PyResult<Device> {
+        opened(py, || {
+            let data = Data::by_name(data)?;
+            let size = size_bytes.map(Bytes);
+            let options = FileOptions {
+                writable,
+                buffered,
+                data,
+                size,
+            };
+            uflip_host::open_file(path, options).map(AnyDevice::Direct)
+        })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, writable, buffered, data, destroy))]
+    fn block(
+        py: Python<'_>,
+        path: &str,
+        writable: bool,
+        buffered: bool,
+        data: &str,
+        destroy: Option<&str>,
+    ) -> PyResult<Device> {
+        opened(py, || {
+            let data = Data::by_name(data)?;
+            uflip_host::open_block(path, writable, buffered, data, destroy).map(AnyDevice::Direct)
+        })
+    }
+
+    #[staticmethod]
+    fn null(capacity_bytes: u64) -> Device {
+        Device::new(AnyDevice::Null(NullDevice::new(Bytes(capacity_bytes))))
+    }
+
+    fn info_json(&self) -> String {
+        serde_json::to_string(&self.info).expect("plain data")
+    }
+
+    fn counters_json(&self) -> PyResult<Option<String>> {
+        let counters = self
+            .with(AnyDevice::counters)
+            .map_err(|error| raise(&error))?;
+        Ok(counters.map(|counters| serde_json::to_string(&counters).expect("plain numbers")))
+    }
+
+    fn idle(&self, py: Python<'_>, pause_ns: u64) -> PyResult<()> {
+        py.detach(|| self.with(|device| device.idle(Nanos(pause_ns))))
+            .map_err(|error| raise(&error))
+    }
+
+    fn start(&self, spec_json: &str) -> PyResult<RunHandle> {
+        let pattern = PatternSpec::parse(spec_json)
+            .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
+            .map_err(|error| raise(&error))?;
+        let device = self.slot.lock().expect("no panic while held").take();
+        let device = device.ok_or_else(|| raise(&self.busy()))?;
+        Ok(RunHandle::start(device, Arc::clone(&self.slot), pattern))
+    }
+}
+
+#[pyfunction]
+pub fn inspect_file(path: &str) -> PyResult<String> {
+    let info = uflip_host::inspect_file(path).map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&info).expect("plain data"))
+}
+
+#[pyfunction]
+pub fn inspect_block(path: &str) -> PyResult<String> {
+    let info = uflip_host::inspect_block(path).map_err(|error| raise(&error))?;
+    let mut value = serde_json::to_value(&info).expect("plain data");
+    value["identity"] = uflip_host::block_identity(&info).into();
+    Ok(value.to_string())
+}
+
+#[pyfunction]
+pub fn resolve_pattern(
+    spec_json: &str,
+    capacity_bytes: u64,
+    sector_bytes: u64,
+) -> PyResult<String> {
+    let resolved = PatternSpec::parse(spec_json)
+        .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
+        .map_err(|error| raise(&error))?;
+    let mut canonical = resolved.canonical;
+    canonical["totals"] = serde_json::to_value(resolved.totals).unwrap_or(Value::Null);
+    Ok(canonical.to_string())
+}
+
+#[pyfunction]
+pub fn clock_ns(py: Python<'_>) -> f64 {
+    py.detach(uflip_host::clock_cost_ns)
+}

@@ -1,0 +1,19 @@
+//! Our errors as a Python exception with six arguments.
+
+use pyo3::exceptions::PyException;
+use pyo3::{PyErr, create_exception};
+use uflip_core::Error;
+
+create_exception!(
+    _native,
+    NativeError,
+    PyException,
+    "args: (kind, what, where, got, allowed, action)"
+);
+
+pub(crate) fn raise(error: &Error) -> PyErr {
+    let (what, place, got, allowed, action) = error.parts();
+    let texts = [error.kind().name(), what, place, got, allowed, action];
+    let [kind, what, place, got, allowed, action] = texts.map(str::to_owned);
+    NativeError::new_err((kind, what, place, got, allowed, action))
+}

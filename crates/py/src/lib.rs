@@ -1,0 +1,31 @@
+//! The door to Python: convert, release the interpreter lock, call, convert. No logic.
+//!
+//! One call per run goes down (a pattern as JSON), one trace comes up (columns that numpy sees
+//! without a copy). `python/uflip/_native.pyi` says what each function means.
+
+mod any_device;
+mod column;
+mod device;
+mod error;
+mod run_handle;
+mod trace;
+
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::column::Column;
+    #[pymodule_export]
+    use crate::device::{Device, clock_ns, inspect_block, inspect_file, resolve_pattern};
+    #[pymodule_export]
+    use crate::error::NativeError;
+    #[pymodule_export]
+    use crate::run_handle::RunHandle;
+    #[pymodule_export]
+    use crate::trace::{Trace, read_trace};
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        use pyo3::types::PyModuleMethods;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,83 @@
+//! A trace as Python sees it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use uflip_core::Counters;
+
+use crate::column::Column;
+use crate::error::raise;
+
+/// Every I/O of one run.
+#[pyclass(frozen)]
+pub struct Trace {
+    pub(crate) trace: Arc<uflip_engine::Trace>,
+    pub(crate) metadata: String,
+    pub(crate) counters: Option<Counters>,
+}
+
+#[pymethods]
+impl Trace {
+    fn __len__(&self) -> usize {
+        self.trace.len()
+    }
+
+    #[getter]
+    fn spec_json(&self) -> String {
+        self.trace.pattern.canonical.to_string()
+    }
+
+    #[getter]
+    fn metadata_json(&self) -> &str {
+        &self.metadata
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        uflip_store::column_names(&self.trace)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[getter]
+    fn causes(&self) -> Vec<String> {
+        self.trace.causes.clone()
+    }
+
+    fn column(&self, py: Python<'_>, name: &str) -> PyResult<Column> {
+        py.detach(|| Column::new(&self.trace, name))
+            .map_err(|error| raise(&error))
+    }
+
+    fn counters_json(&self) -> Option<String> {
+        let text = |counters| serde_json::to_string(counters).expect("plain numbers");
+        self.counters.as_ref().map(text)
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        self.trace.elapsed_ns()
+    }
+
+    fn write_parquet(&self, py: Python<'_>, path: &str, metadata_json: &str) -> PyResult<()> {
+        py.detach(|| uflip_store::write_trace(&self.trace, Path::new(path), metadata_json))
+            .map_err(|error| raise(&error))
+    }
+
+    fn write_table(&self, py: Python<'_>, path: &str, constants_json: &str) -> PyResult<()> {
+        py.detach(|| uflip_store::write_table(&self.trace, Path::new(path), constants_json))
+            .map_err(|error| raise(&error))
+    }
+}
+
+/// Read a trace that `write_parquet` wrote.
+#[pyfunction]
+pub fn read_trace(py: Python<'_>, path: &str) -> PyResult<Trace> {
+    let read = py.detach(|| uflip_store::read_trace(Path::new(path)));
+    let (trace, metadata) = read.map_err(|error| raise(&error))?;
+    Ok(Trace {
+        trace: Arc::new(trace),
+        metadata,
+        counters: None,
+    })
+}

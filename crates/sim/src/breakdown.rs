@@ -1,0 +1,63 @@
+//! What the response time of one host I/O was spent on, along the path of its last page.
+
+use uflip_core::Breakdown;
+
+/// One part per cause [ns]; they sum to the response time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SimBreakdown {
+    parts: [u64; SimBreakdown::COUNT],
+}
+
+/// The causes, in the order of [`SimBreakdown::CAUSES`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    /// The controller takes in the command.
+    Controller,
+    /// Data on the host link, and waiting for it.
+    Link,
+    /// Another host I/O, or another page of this one, has the die.
+    DieWait,
+    /// The channel is taken.
+    ChannelWait,
+    /// This page's data on the channel.
+    Transfer,
+    /// The cells of this page are read.
+    CellRead,
+    /// The cells of this page are programmed.
+    CellProgram,
+    /// Reading the page that this write covers only in part.
+    ReadToModify,
+    /// The die is relocating pages for garbage collection.
+    Relocation,
+    /// The die is erasing a block.
+    Erase,
+}
+
+impl SimBreakdown {
+    const COUNT: usize = 10;
+
+    #[inline]
+    pub(crate) fn add(&mut self, cause: Cause, ns: u64) {
+        self.parts[cause as usize] += ns;
+    }
+}
+
+impl Breakdown for SimBreakdown {
+    const CAUSES: &'static [&'static str] = &[
+        "controller_ns",
+        "link_ns",
+        "die_wait_ns",
+        "channel_wait_ns",
+        "transfer_ns",
+        "cell_read_ns",
+        "cell_program_ns",
+        "read_to_modify_ns",
+        "relocation_ns",
+        "erase_ns",
+    ];
+
+    #[inline]
+    fn parts(&self) -> &[u64] {
+        &self.parts
+    }
+}

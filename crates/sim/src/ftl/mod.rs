@@ -1,0 +1,8 @@
+//! Flash translation layers: they decide where every page lives and own the map.
+
+mod page_map;
+
+pub(crate) use page_map::{PageMap, PageMapOptions};
+
+/// The names of all FTLs.
+pub const FTLS: [&str; 1] = ["page_map"];

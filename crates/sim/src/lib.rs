@@ -1,0 +1,32 @@
+//! Simulated flash devices, in virtual time.
+//!
+//! ```text
+//! host Io → logical pages → FTL plans → flash ops → NAND checks and applies → timeline charges time → Completion
+//!           (geometry)      (ftl, gc,   (media)     (nand)                    (timeline)              (breakdown)
+//!                            alloc)
+//! ```
+//!
+//! The FTL and its policies decide *what* happens to which page; they see no clock and touch no
+//! cell. The NAND checks the rules of flash; the timeline charges dies, channels and the host link.
+//! So the same FTL runs in two gears: timed, and untimed for filling a device at memory speed.
+
+mod alloc;
+mod blocks;
+mod breakdown;
+mod device;
+mod ftl;
+mod gc;
+mod geometry;
+mod media;
+mod nand;
+mod precondition;
+mod profile;
+mod timeline;
+
+pub use alloc::ALLOCATORS;
+pub use breakdown::SimBreakdown;
+pub use device::SimDevice;
+pub use ftl::FTLS;
+pub use gc::VICTIM_POLICIES;
+pub use geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn};
+pub use profile::Profile;

@@ -1,0 +1,160 @@
+//! Flash operations: what an FTL asks for. NAND checks and applies them; in the timed gear the
+//! timeline charges them, in the untimed gear nobody does.
+
+use uflip_core::Counters;
+
+use crate::breakdown::{Cause, SimBreakdown};
+use crate::geometry::{BlockIdx, Geometry, Ppn};
+use crate::nand::Nand;
+use crate::timeline::{Purpose, Timeline};
+
+/// Where flash operations go. An FTL calls these in the order in which they must take effect; which
+/// of them overlap in time is not its business.
+pub(crate) trait Media {
+    /// Read `from` for the host.
+    fn read(&mut self, from: Ppn);
+    /// Program `to` with host data; the rest of the page comes from `merge_from` where given.
+    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>);
+    /// Move the page `from` to `to`.
+    fn relocate(&mut self, from: Ppn, to: Ppn);
+    /// Erase `block`.
+    fn erase(&mut self, block: BlockIdx);
+}
+
+/// NAND and counters: what both gears share.
+#[derive(Clone, Debug)]
+pub(crate) struct Flash {
+    pub(crate) geometry: Geometry,
+    pub(crate) nand: Nand,
+    pub(crate) counters: Counters,
+}
+
+impl Media for Flash {
+    #[inline]
+    fn read(&mut self, from: Ppn) {
+        self.nand.read(from);
+        self.counters.host_pages_read += 1;
+        self.counters.pages_read += 1;
+    }
+
+    #[inline]
+    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>) {
+        if let Some(from) = merge_from {
+            self.nand.read(from);
+            self.counters.pages_read += 1;
+            self.counters.pages_read_to_modify += 1;
+        }
+        self.nand.program(to);
+        self.counters.host_pages_written += 1;
+        self.counters.pages_programmed += 1;
+    }
+
+    #[inline]
+    fn relocate(&mut self, from: Ppn, to: Ppn) {
+        self.nand.read(from);
+        self.nand.program(to);
+        self.counters.pages_read += 1;
+        self.counters.pages_programmed += 1;
+        self.counters.pages_relocated += 1;
+    }
+
+    #[inline]
+    fn erase(&mut self, block: BlockIdx) {
+        self.nand.erase(block);
+        self.counters.blocks_erased += 1;
+    }
+}
+
+/// The timed gear: operations begin at `at` at the earliest; the path of the host page that ends
+/// last is kept.
+pub(crate) struct Timed<'a> {
+    flash: &'a mut Flash,
+    timeline: &'a mut Timeline,
+    /// From when on the operations of the current page may begin.
+    pub(crate) at: u64,
+    /// What happened to the current page before `at`.
+    pub(crate) path: SimBreakdown,
+    /// The end of the page that ends last, and how it came to that.
+    pub(crate) last: (u64, SimBreakdown),
+    /// Bytes of the current page that a read sends over the host link.
+    pub(crate) read_bytes: u64,
+}
+
+impl<'a> Timed<'a> {
+    pub(crate) fn new(flash: &'a mut Flash, timeline: &'a mut Timeline, at: u64) -> Timed<'a> {
+        let path = SimBreakdown::default();
+        Timed {
+            flash,
+            timeline,
+            at,
+            path,
+            last: (0, path),
+            read_bytes: 0,
+        }
+    }
+
+    pub(crate) fn timeline(&mut self) -> &mut Timeline {
+        self.timeline
+    }
+
+    /// A host page ended at `end` by way of `path`.
+    #[inline]
+    pub(crate) fn ended(&mut self, end: u64, path: SimBreakdown) {
+        if end > self.last.0 {
+            self.last = (end, path);
+        }
+    }
+}
+
+impl Media for Timed<'_> {
+    #[inline]
+    fn read(&mut self, from: Ppn) {
+        self.flash.read(from);
+        let die = self
+            .flash
+            .geometry
+            .die_of(self.flash.geometry.block_of(from));
+        let mut path = self.path;
+        let sent = self.timeline.read(die, self.at, Purpose::Host, &mut path);
+        let end = self.timeline.link(sent, self.read_bytes, &mut path);
+        self.ended(end, path);
+    }
+
+    #[inline]
+    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>) {
+        self.flash.program(to, merge_from);
+        let geometry = self.flash.geometry;
+        let mut path = self.path;
+        let mut ready = self.at;
+        if let Some(from) = merge_from {
+            let die = geometry.die_of(geometry.block_of(from));
+            let mut ignored = SimBreakdown::default();
+            ready = self.timeline.read(die, ready, Purpose::Host, &mut ignored);
+            path.add(Cause::ReadToModify, ready - self.at);
+        }
+        let die = geometry.die_of(geometry.block_of(to));
+        let end = self.timeline.program(die, ready, Purpose::Host, &mut path);
+        self.ended(end, path);
+    }
+
+    #[inline]
+    fn relocate(&mut self, from: Ppn, to: Ppn) {
+        self.flash.relocate(from, to);
+        let geometry = self.flash.geometry;
+        let (source, target) = (geometry.block_of(from), geometry.block_of(to));
+        let mut ignored = SimBreakdown::default();
+        let purpose = Purpose::Relocation;
+        let read = self
+            .timeline
+            .read(geometry.die_of(source), self.at, purpose, &mut ignored);
+        self.timeline
+            .program(geometry.die_of(target), read, purpose, &mut ignored);
+    }
+
+    #[inline]
+    fn erase(&mut self, block: BlockIdx) {
+        self.flash.erase(block);
+        self.timeline
+            .erase(self.flash.geometry.die_of(block), self.at);
+    }
+}

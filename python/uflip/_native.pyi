@@ -1,0 +1,96 @@
+"""The door to the native part: one call per run goes down, one trace comes up."""
+
+from typing import final
+
+__version__: str
+
+class NativeError(Exception):
+    """args: (kind, what, where, got, allowed, action); kind as in `uflip.errors`."""
+
+@final
+class Column:
+    """A read-only column; `numpy.asarray(column)` is a view of it, not a copy."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Trace:
+    """Every I/O of one run, stream after stream, in submission order within a stream."""
+
+    def __len__(self) -> int: ...
+    @property
+    def spec_json(self) -> str:
+        """The resolved pattern specification."""
+    @property
+    def metadata_json(self) -> str:
+        """What `write_parquet` was given; "" for a trace that comes from a run."""
+    @property
+    def columns(self) -> list[str]:
+        """Names for `column`, in order.
+
+        stream (uint16), submit_ns (uint64), response_time_ns (uint64), offset_bytes (uint64),
+        io_size_bytes (uint32), mode (uint8: 0 read, 1 write), component (uint8: 0 first, 1 second
+        pattern of a mix), ignored (uint8: 1 = inside io_ignore), then on simulated devices one
+        uint64 column per cause, named in `causes`; their sum is response_time_ns.
+        """
+    @property
+    def causes(self) -> list[str]: ...
+    def column(self, name: str) -> Column: ...
+    def counters_json(self) -> str | None:
+        """Device counters of this run (after minus before); None where unknowable or loaded."""
+    def elapsed_ns(self) -> int:
+        """From the first submission to the last completion, on the device's clock [ns]."""
+    def write_parquet(self, path: str, metadata_json: str) -> None:
+        """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists."""
+    def write_table(self, path: str, constants_json: str) -> None:
+        """Write all columns plus constant text columns ({"run": "0001-…", …}) as Parquet; fsync."""
+
+@final
+class RunHandle:
+    """A run in progress on a thread of its own."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block at most `timeout_s` [s] without the interpreter lock; True once the run is over."""
+    def progress(self) -> tuple[int, int, int]:
+        """(I/Os done, I/Os in all, last response time [ns])."""
+    def cancel(self) -> None: ...
+    def result(self) -> Trace:
+        """The trace; raises the run's error, or kind "interrupted" after `cancel`."""
+
+@final
+class Device:
+    @staticmethod
+    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Device: ...
+    @staticmethod
+    def file(
+        path: str, *, writable: bool, buffered: bool, data: str, size_bytes: int | None
+    ) -> Device:
+        """Open a regular file; with `size_bytes` create it or grow it (filled with data) first."""
+    @staticmethod
+    def block(
+        path: str, *, writable: bool, buffered: bool, data: str, destroy: str | None
+    ) -> Device:
+        """Open a block device; when writable exclusively (O_EXCL), and only if `destroy` is its
+        MODEL:SERIAL:SIZE (as `inspect_block` gives it under "identity"), else kind "refused"."""
+    @staticmethod
+    def null(capacity_bytes: int) -> Device: ...
+    def info_json(self) -> str: ...
+    def counters_json(self) -> str | None: ...
+    def idle(self, pause_ns: int) -> None:
+        """Let the device idle: sleep on a real device, let virtual time pass on a simulated one."""
+    def start(self, spec_json: str) -> RunHandle: ...
+
+def inspect_file(path: str) -> str:
+    """Info of a file (JSON) without opening it for writing; errors as `Device.file`."""
+
+def inspect_block(path: str) -> str:
+    """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""
+
+def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int) -> str:
+    """Validate a pattern, fill in defaults; adds "total_ios", "bytes_read", "bytes_written",
+    "pause_ns" (the sum of its pauses) under the key "totals"."""
+
+def read_trace(path: str) -> Trace: ...
+def clock_ns() -> float:
+    """Cost of one reading of the clock [ns]."""

@@ -1,0 +1,54 @@
+"""Simulated devices, one TOML file each, and where every number in it comes from."""
+
+from importlib import resources
+from pathlib import Path
+
+from uflip.errors import DeviceError, unknown_name
+
+
+def profile_names() -> list[str]:
+    """Return the names of the simulated devices that come with uflip."""
+    folder = resources.files("uflip") / "profiles"
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    )
+
+
+def read_profile(name: str) -> tuple[str, str, str]:
+    """Read the profile of a simulated device.
+
+    Parameters
+    ----------
+    name : str
+        A name in `profile_names`, or a path ending in .toml.
+
+    Returns
+    -------
+    tuple of str
+        Name, TOML text, and where it comes from.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name.
+    DeviceError
+        For a path that cannot be read.
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            return path.stem, path.read_text(encoding="utf-8"), str(path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise DeviceError(
+                "The profile cannot be read",
+                where=f"sim:{name}",
+                got=str(error),
+                allowed="a TOML file",
+                action=f"check the path, or use a built-in profile: {', '.join(profile_names())}",
+            ) from None
+    if name not in profile_names():
+        raise unknown_name("profile", name, profile_names(), where=f"sim:{name}")
+    file = resources.files("uflip") / "profiles" / f"{name}.toml"
+    return name, file.read_text(encoding="utf-8"), f"profiles/{name}.toml"
