@@ -209,22 +209,16 @@ fn resolve_one(
     let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
     let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
     let rest = space.capacity.saturating_sub(target_offset);
-    let default_target = rest / space.sector * space.sector;
-    let target_size = whole_sectors(
-        "target_size",
-        spec.target_size.unwrap_or(default_target),
-        space,
-        1,
-    )?;
-    if target_offset > space.capacity || target_size > rest {
+    let target_size = spec
+        .target_size
+        .unwrap_or(rest / space.sector * space.sector);
+    if rest == 0 || target_size > rest {
+        let end = u128::from(target_offset) + u128::from(target_size);
         return Err(Error::usage("The target space lies outside the device")
             .at(format!(
                 "target_offset {target_offset}, target_size {target_size}"
             ))
-            .got(format!(
-                "an end at byte {}",
-                u128::from(target_offset) + u128::from(target_size)
-            ))
+            .got(format!("an end at byte {end}"))
             .allowed(format!(
                 "up to {} ({})",
                 space.capacity,
@@ -232,6 +226,7 @@ fn resolve_one(
             ))
             .action("choose a smaller target_size or target_offset"));
     }
+    let target_size = whole_sectors("target_size", target_size, space, 1)?;
     let (location, parts) = location_of(spec)?;
     let (time, pause, burst) = timing_of(spec)?;
 

@@ -1,6 +1,8 @@
 //! Flash translation layers: they decide where every page lives and own the map.
 
 mod page_map;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use page_map::{PageMap, PageMapOptions};
 

@@ -1,0 +1,206 @@
+//! The loop against a device whose every completion can be worked out by hand: one server, in
+//! virtual time, that takes a known time an I/O and serves requests in the order of their arrival.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use uflip_core::{
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Error, Io, Mode, Nanos, Result,
+    Ticket,
+};
+use uflip_engine::{Control, PatternSpec, Trace, run};
+
+const READ_NS: u64 = 100;
+const WRITE_NS: u64 = 700;
+
+struct OneServer {
+    info: DeviceInfo,
+    now: u64,
+    free_at: u64,
+    queue: std::collections::VecDeque<Completion<()>>,
+    submitted: u64,
+    fail_after: u64,
+}
+
+impl OneServer {
+    fn new() -> OneServer {
+        let info = DeviceInfo {
+            url: "one-server".into(),
+            kind: DeviceKind::Sim,
+            simulated: true,
+            model: String::new(),
+            serial: String::new(),
+            firmware: String::new(),
+            capacity_bytes: Bytes(1 << 30),
+            sector_bytes: Bytes(512),
+            clock: "virtual",
+            io: "virtual".into(),
+            data: "none",
+            details: serde_json::Map::new(),
+        };
+        let queue = std::collections::VecDeque::new();
+        OneServer {
+            info,
+            now: 17,
+            free_at: 0,
+            queue,
+            submitted: 0,
+            fail_after: u64::MAX,
+        }
+    }
+}
+
+impl Device for OneServer {
+    type Request = Io;
+    type Breakdown = ();
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+    fn wait_until(&mut self, t: Nanos) {
+        self.now = self.now.max(t.0);
+    }
+    fn submit(&mut self, io: &Io) -> Result<Ticket> {
+        if self.submitted == self.fail_after {
+            return Err(Error::device("out of order"));
+        }
+        let ticket = Ticket(self.submitted);
+        self.submitted += 1;
+        let service = if io.mode == Mode::Read {
+            READ_NS
+        } else {
+            WRITE_NS
+        };
+        self.free_at = self.free_at.max(self.now) + service;
+        let completed = Nanos(self.free_at);
+        let submitted = Nanos(self.now);
+        self.queue.push_back(Completion {
+            ticket,
+            submitted,
+            completed,
+            breakdown: (),
+        });
+        Ok(ticket)
+    }
+    fn next_completion(&self) -> Option<Nanos> {
+        self.queue.front().map(|completion| completion.completed)
+    }
+    fn complete(&mut self) -> Result<Completion<()>> {
+        let completion = self.queue.pop_front().expect("something is outstanding");
+        self.now = self.now.max(completion.completed.0);
+        Ok(completion)
+    }
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+    fn split(&self, _: usize) -> Result<Option<Vec<OneServer>>> {
+        Ok(None)
+    }
+}
+
+fn trace_of(spec: Value) -> Trace {
+    let pattern = PatternSpec::parse(&spec.to_string()).unwrap();
+    let pattern = pattern.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
+    let control = Control::new(pattern.streams.len());
+    run(&mut OneServer::new(), pattern, &control).unwrap()
+}
+
+#[test]
+fn consecutive_ios_follow_without_a_gap() {
+    let trace = trace_of(
+        json!({"kind": "basic", "mode": "read", "location": "sequential",
+        "io_count": 100}),
+    );
+    let expected: Vec<u64> = (0..100).map(|i| i * READ_NS).collect();
+    assert_eq!(
+        trace.submit_ns, expected,
+        "times count from the start of the run"
+    );
+    assert!(trace.response_time_ns.iter().all(|ns| *ns == READ_NS));
+    assert_eq!(trace.elapsed_ns(), 100 * READ_NS);
+}
+
+#[test]
+fn a_pause_begins_when_the_io_before_it_has_ended() {
+    let trace = trace_of(
+        json!({"kind": "basic", "mode": "write", "location": "sequential",
+        "time": "burst", "burst": 2, "pause": 5_000, "io_count": 5}),
+    );
+    assert_eq!(trace.submit_ns, [0, 700, 6_400, 7_100, 12_800]);
+}
+
+#[test]
+fn the_columns_that_follow_from_the_pattern_are_right() {
+    let mix = json!({"kind": "mix", "ratio": 2, "io_count": 2, "io_ignore": 1,
+        "first": {"mode": "read", "location": "sequential"},
+        "second": {"mode": "write", "location": "sequential"}});
+    let other = json!({"kind": "basic", "mode": "write", "location": "random", "io_count": 3,
+        "io_ignore": 2});
+    let trace = trace_of(json!({"kind": "parallel", "patterns": [mix, other]}));
+    assert_eq!(trace.len(), 9);
+    assert_eq!(
+        trace.stream_of_each().collect::<Vec<_>>(),
+        [0, 0, 0, 0, 0, 0, 1, 1, 1]
+    );
+    assert_eq!(
+        trace.component_of_each().collect::<Vec<_>>(),
+        [0, 0, 1, 0, 0, 1, 0, 0, 0]
+    );
+    let ignored: Vec<u8> = trace.ignored_of_each().map(u8::from).collect();
+    assert_eq!(ignored, [1, 1, 1, 0, 0, 0, 1, 1, 0]);
+    let writes: Vec<bool> = trace.ios().map(|io| io.mode == Mode::Write).collect();
+    assert_eq!(
+        writes,
+        [false, false, true, false, false, true, true, true, true]
+    );
+}
+
+#[test]
+fn a_failing_device_ends_the_run_with_its_error() {
+    let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
+    let pattern = PatternSpec::parse(pattern)
+        .unwrap()
+        .resolve(Bytes(1 << 30), Bytes(512))
+        .unwrap();
+    let mut device = OneServer {
+        fail_after: 10,
+        ..OneServer::new()
+    };
+    let error = run(&mut device, pattern, &Control::new(1)).unwrap_err();
+    assert_eq!(error.to_string(), "out of order");
+}
+
+#[test]
+fn a_cancelled_run_says_so() {
+    let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
+    let pattern = PatternSpec::parse(pattern)
+        .unwrap()
+        .resolve(Bytes(1 << 30), Bytes(512))
+        .unwrap();
+    let control = Control::new(1);
+    control.cancel();
+    let error = run(&mut OneServer::new(), pattern, &control).unwrap_err();
+    assert_eq!(error.kind(), uflip_core::ErrorKind::Interrupted);
+    assert_eq!(control.progress().0, 0);
+}
+
+proptest! {
+    /// N closed-loop submitters on one first-come-first-served server: the server is never idle, so
+    /// the run takes the sum of all service times, and after the first round everybody waits for
+    /// everybody else.
+    #[test]
+    fn submitters_meet_at_the_device(degree in 1u64..12, count in 1u64..60) {
+        let trace = trace_of(json!({"kind": "basic", "mode": "read", "location": "random",
+            "io_size": 512, "io_count": count, "parallel_degree": degree}));
+        prop_assert_eq!(trace.elapsed_ns(), degree * count * READ_NS);
+        for process in 0..degree {
+            for i in 0..count {
+                let index = (process * count + i) as usize;
+                let expected = if i == 0 { (process + 1) * READ_NS } else { degree * READ_NS };
+                prop_assert_eq!(trace.response_time_ns[index], expected, "I/O {} of {}", i, process);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Patterns against a naive oracle written straight from uFLIP's Table 1 (formulas of i, wide
+//! integers, no state), over random parameters.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use uflip_core::{Bytes, Mode, Nanos};
+use uflip_engine::{Next, Pattern, PatternSpec, Resolved};
+
+const SECTOR: u64 = 512;
+const CAPACITY: u64 = 1 << 40;
+
+fn resolve(spec: &Value) -> Resolved {
+    let parsed = PatternSpec::parse(&spec.to_string()).expect("a valid specification");
+    parsed
+        .resolve(Bytes(CAPACITY), Bytes(SECTOR))
+        .expect("a pattern that fits")
+}
+
+fn first(resolved: &Resolved, stream: usize, count: usize) -> Vec<Next> {
+    let mut pattern = Pattern::new(&resolved.streams[stream]);
+    (0..count).map(|_| pattern.next_io()).collect()
+}
+
+/// Table 1's LBA(IOᵢ) in its readings (see `address.rs`): wrapped inside the target space.
+fn table1(spec: &Value, i: i128) -> i128 {
+    let get = |name: &str| i128::from(spec[name].as_i64().expect("a number"));
+    let (io_size, io_shift) = (get("io_size"), get("io_shift"));
+    let (offset, size) = (get("target_offset"), get("target_size"));
+    let slots = (size - io_shift) / io_size;
+    let relative = match spec["location"].as_str().expect("a name") {
+        "sequential" => (i % slots) * io_size,
+        "ordered" => (get("incr") * i).rem_euclid(slots) * io_size,
+        "partitioned" => {
+            let partitions = get("partitions");
+            let partition_size = slots / partitions * io_size;
+            (i % partitions) * partition_size + (i / partitions * io_size) % partition_size
+        }
+        other => unreachable!("{other} is not a function of i alone"),
+    };
+    offset + io_shift + relative
+}
+
+prop_compose! {
+    /// Parameters that make a pattern: at least as many slots as partitions.
+    fn parameters()(
+        io_sectors in 1u64..300, shift in 0u64..300, offset in 0u64..5_000, slots in 1u64..700,
+        odd in 0u64..300, incr in -700i64..700, partitions in 1u64..40, location in 0usize..3,
+        write in any::<bool>(),
+    ) -> Value {
+        let slots = slots.max(partitions);
+        let name = ["sequential", "ordered", "partitioned"][location];
+        let mut spec = json!({
+            "kind": "basic", "mode": if write { "write" } else { "read" }, "location": name,
+            "io_size": io_sectors * SECTOR, "io_shift": shift * SECTOR,
+            "target_offset": offset * SECTOR,
+            // A rest shorter than an I/O at the end must never be used.
+            "target_size": (slots * io_sectors + shift + odd % io_sectors) * SECTOR,
+            "io_count": 2_000,
+        });
+        match name {
+            "ordered" => spec["incr"] = incr.into(),
+            "partitioned" => spec["partitions"] = partitions.into(),
+            _ => {}
+        }
+        spec
+    }
+}
+
+proptest! {
+    #[test]
+    fn addresses_follow_table_1(spec in parameters()) {
+        for (i, next) in first(&resolve(&spec), 0, 2_000).iter().enumerate() {
+            prop_assert_eq!(i128::from(next.io.offset.0), table1(&spec, i as i128), "I/O {}", i);
+            prop_assert_eq!(next.io.size.0, spec["io_size"].as_u64().unwrap());
+            prop_assert_eq!(next.pause, Nanos(0));
+        }
+    }
+
+    #[test]
+    fn random_addresses_are_aligned_slots_inside_the_target(
+        io_sectors in 1u64..300, shift in 0u64..300, slots in 1u64..700, seed in any::<u64>(),
+    ) {
+        let size = (slots * io_sectors + shift) * SECTOR;
+        let spec = json!({
+            "kind": "basic", "mode": "read", "location": "random", "io_size": io_sectors * SECTOR,
+            "io_shift": shift * SECTOR, "target_offset": 4096, "target_size": size, "seed": seed,
+        });
+        let resolved = resolve(&spec);
+        let ios = first(&resolved, 0, 500);
+        for next in &ios {
+            let relative = next.io.offset.0 - 4096 - shift * SECTOR;
+            prop_assert_eq!(relative % (io_sectors * SECTOR), 0);
+            prop_assert!(next.io.offset.0 + next.io.size.0 <= 4096 + size);
+        }
+        prop_assert_eq!(ios, first(&resolved, 0, 500), "a pure function of the specification");
+    }
+
+    #[test]
+    fn a_pause_stands_between_groups_of_burst_ios(burst in 1u64..50, pause in 1u64..1_000_000) {
+        let spec = json!({"kind": "basic", "mode": "write", "location": "sequential",
+            "time": "burst", "burst": burst, "pause": pause});
+        for (i, next) in (0u64..).zip(first(&resolve(&spec), 0, 300)) {
+            let expected = if i > 0 && i % burst == 0 { pause } else { 0 };
+            prop_assert_eq!(next.pause, Nanos(expected), "before I/O {}", i);
+        }
+    }
+
+    #[test]
+    fn a_mix_is_exact_and_in_order(ratio in 1usize..70) {
+        let spec = json!({"kind": "mix", "ratio": ratio, "io_count": 10, "io_ignore": 3,
+            "first": {"mode": "read", "location": "sequential", "io_size": 4096},
+            "second": {"mode": "write", "location": "ordered", "incr": 2, "io_size": 8192}});
+        let resolved = resolve(&spec);
+        let round = ratio + 1;
+        prop_assert_eq!(resolved.streams[0].total_ios, 10 * round as u64);
+        prop_assert_eq!(resolved.streams[0].ignored_ios, 3 * round as u64);
+        for (i, next) in first(&resolved, 0, 10 * round).into_iter().enumerate() {
+            let (of_round, number) = (i % round, (i / round) as u64);
+            if of_round < ratio {
+                let number = number * ratio as u64 + of_round as u64;
+                prop_assert_eq!((next.io.mode, next.io.offset.0), (Mode::Read, number * 4096));
+            } else {
+                prop_assert_eq!((next.io.mode, next.io.offset.0), (Mode::Write, number * 16384));
+            }
+        }
+    }
+
+    #[test]
+    fn processes_have_disjoint_equal_shares(degree in 1u64..20, slots in 20u64..500) {
+        let spec = json!({"kind": "basic", "mode": "write", "location": "random",
+            "io_size": 4096, "target_offset": 8192, "target_size": slots * 4096,
+            "parallel_degree": degree});
+        let resolved = resolve(&spec);
+        prop_assert_eq!(resolved.streams.len() as u64, degree);
+        let share = slots / degree * 4096;
+        for process in 0..degree {
+            let from = 8192 + process * share;
+            for next in first(&resolved, process as usize, 200) {
+                let offset = next.io.offset.0;
+                prop_assert!(offset >= from && offset + 4096 <= from + share);
+            }
+        }
+    }
+}
+
+#[test]
+fn all_24_basic_patterns_exist() {
+    let mut seen = std::collections::BTreeSet::new();
+    for mode in ["read", "write"] {
+        for location in ["sequential", "random", "ordered", "partitioned"] {
+            for time in ["consecutive", "pause", "burst"] {
+                let spec = json!({"kind": "basic", "mode": mode, "location": location, "time": time,
+                    "target_size": 1 << 20});
+                let resolved = resolve(&spec);
+                assert_eq!(resolved.canonical["time"], time);
+                seen.insert(resolved.canonical.to_string());
+            }
+        }
+    }
+    assert_eq!(seen.len(), 24);
+}
+
+#[test]
+fn pause_is_burst_of_one() {
+    let with = |extra: Value| {
+        let mut spec = json!({"kind": "basic", "mode": "write", "location": "sequential"});
+        spec.as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        first(&resolve(&spec), 0, 100)
+    };
+    assert_eq!(
+        with(json!({"time": "pause", "pause": 5_000})),
+        with(json!({"time": "burst", "burst": 1, "pause": 5_000})),
+    );
+}
+
+#[test]
+fn reverse_walks_down_and_in_place_stays() {
+    let offsets = |incr: i64| -> Vec<u64> {
+        let spec = json!({"kind": "basic", "mode": "write", "location": "ordered", "incr": incr,
+            "io_size": 4096, "target_size": 4 * 4096});
+        first(&resolve(&spec), 0, 6)
+            .iter()
+            .map(|next| next.io.offset.0 / 4096)
+            .collect()
+    };
+    assert_eq!(offsets(-1), [0, 3, 2, 1, 0, 3]);
+    assert_eq!(offsets(0), [0; 6]);
+    assert_eq!(offsets(256), [0; 6], "256 on 4 slots comes round at once");
+    assert_eq!(offsets(3), [0, 3, 2, 1, 0, 3]);
+}
+
+#[test]
+fn random_slots_are_uniform() {
+    let spec = json!({"kind": "basic", "mode": "read", "location": "random", "io_size": 4096,
+        "target_size": 64 * 4096, "seed": 3});
+    let mut counts = [0u32; 64];
+    for next in first(&resolve(&spec), 0, 64_000) {
+        counts[(next.io.offset.0 / 4096) as usize] += 1;
+    }
+    // Chi-square with 63 degrees of freedom: 103.4 is exceeded once in a thousand.
+    let chi: f64 = counts
+        .iter()
+        .map(|c| (f64::from(*c) - 1e3).powi(2) / 1e3)
+        .sum();
+    assert!(chi < 103.4, "chi-square {chi}");
+}
+
+#[test]
+fn different_patterns_run_side_by_side_with_streams_of_their_own() {
+    let random = json!({"kind": "basic", "mode": "read", "location": "random", "io_count": 5});
+    let spec = json!({"kind": "parallel", "seed": 9, "patterns": [random, random]});
+    let resolved = resolve(&spec);
+    assert_eq!(resolved.totals.total_ios, 10);
+    assert_ne!(
+        first(&resolved, 0, 5),
+        first(&resolved, 1, 5),
+        "processes draw different numbers"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_runs() {
+    let message = |spec: Value| {
+        let parsed = PatternSpec::parse(&spec.to_string());
+        let resolved = parsed.and_then(|p| p.resolve(Bytes(1 << 30), Bytes(SECTOR)));
+        resolved.expect_err("must be refused").to_string()
+    };
+    let basic = |key: &str, value: Value| {
+        let mut spec = json!({"kind": "basic", "mode": "write", "location": "sequential"});
+        spec[key] = value;
+        message(spec)
+    };
+    assert!(basic("io_size", json!(0)).contains("'io_size' is out of range"));
+    assert!(basic("io_size", json!(-4096)).contains("expected u64"));
+    assert!(basic("io_size", json!(1000)).contains("multiples of the sector of 512 bytes"));
+    assert!(basic("io_shift", json!(100)).contains("'io_shift' is out of range"));
+    assert!(basic("target_size", json!(2u64 << 30)).contains("outside the device"));
+    assert!(basic("target_offset", json!(2u64 << 30)).contains("outside the device"));
+    assert!(basic("target_size", json!(4096)).contains("too small for one I/O"));
+    assert!(basic("io_count", json!(0)).contains("'io_count' is out of range"));
+    assert!(basic("io_ignore", json!(1024)).contains("0 to 1023"));
+    assert!(basic("parallel_degree", json!(0)).contains("'parallel_degree' is out of range"));
+    assert!(basic("incr", json!(2)).contains("belongs to location 'ordered'"));
+    assert!(basic("partitions", json!(2)).contains("belongs to location 'partitioned'"));
+    assert!(basic("pause", json!(2)).contains("belongs to time 'pause' or 'burst'"));
+    assert!(basic("location", json!("randon")).contains("unknown variant `randon`"));
+    assert!(basic("io_siez", json!(1)).contains("expected one of `mode`, `location`"));
+    assert!(message(json!({"kind": "basik"})).contains("basic, mix, parallel"));
+    assert!(message(json!({"kind": "parallel", "patterns": []})).contains("'patterns'"));
+    let one = json!({"mode": "read", "location": "random"});
+    let mix = |ratio: u64| json!({"kind": "mix", "first": one, "second": one, "ratio": ratio});
+    assert!(message(mix(0)).contains("'ratio' is out of range"));
+    let burst = json!({"kind": "basic", "mode": "read", "location": "random", "time": "burst",
+        "burst": 0});
+    assert!(message(burst).contains("'burst' is out of range"));
+    let partitioned = json!({"kind": "basic", "mode": "read", "location": "partitioned",
+        "partitions": 0});
+    assert!(message(partitioned).contains("'partitions' is out of range"));
+}

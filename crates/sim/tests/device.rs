@@ -1,0 +1,254 @@
+//! A simulated device from outside: its times against sums worked out by hand from the profile, its
+//! determinism, and what a bad profile says.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Breakdown, Bytes, Device, ErrorKind, Io, Mode, Nanos};
+use uflip_sim::{Profile, SimBreakdown, SimDevice};
+
+const READ: u64 = 50_000;
+const PROGRAM: u64 = 300_000;
+const ERASE: u64 = 2_000_000;
+/// 4096 bytes at 100 MB/s.
+const TRANSFER: u64 = 40_960;
+/// 4096 bytes at 1 GB/s.
+const LINK: u64 = 4_096;
+const COMMAND: u64 = 10_000;
+
+fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
+    format!(
+        r#"
+        description = "for tests"
+        geometry = {{ channels = {channels}, dies_per_channel = {dies_per_channel}, blocks_per_die = 64, pages_per_block = 16, page_bytes = 4096, sector_bytes = 512 }}
+        timing = {{ read_ns = {READ}, program_ns = {PROGRAM}, erase_ns = {ERASE}, channel_bytes_per_s = 100_000_000, link_bytes_per_s = 1_000_000_000, command_ns = {COMMAND} }}
+        ftl = {{ ftl = "page_map", spare_factor = 0.2 }}
+        gc = {{ gc = "cyclic", reserved_blocks = 1, idle_free_blocks = 2 }}
+        allocation = {{ allocator = "round_robin" }}
+        state = {{ state = "{state}", random_overwrites = 2.0, seed = 5 }}
+        "#
+    )
+}
+
+fn device(channels: u32, dies_per_channel: u32, state: &str) -> SimDevice {
+    let text = profile(channels, dies_per_channel, state);
+    SimDevice::new("test", Profile::parse(&text, "test", "{}").unwrap()).unwrap()
+}
+
+fn io(mode: Mode, page: u64, pages: u64) -> Io {
+    Io {
+        offset: Bytes(page * 4096),
+        size: Bytes(pages * 4096),
+        mode,
+    }
+}
+
+/// Response time and parts of one I/O on an otherwise idle device.
+fn alone(device: &mut SimDevice, io: Io) -> (u64, Vec<u64>) {
+    device.submit(&io).unwrap();
+    let done = device.complete().unwrap();
+    let parts = done.breakdown.parts().to_vec();
+    let response = (done.completed - done.submitted).0;
+    assert_eq!(
+        parts.iter().sum::<u64>(),
+        response,
+        "the parts sum to the response time"
+    );
+    (response, parts)
+}
+
+fn part(parts: &[u64], name: &str) -> u64 {
+    parts[SimBreakdown::CAUSES
+        .iter()
+        .position(|cause| *cause == name)
+        .unwrap()]
+}
+
+#[test]
+fn one_page_takes_the_sum_of_its_steps() {
+    let mut device = device(1, 1, "empty");
+    let (write, _) = alone(&mut device, io(Mode::Write, 0, 1));
+    assert_eq!(write, COMMAND + LINK + TRANSFER + PROGRAM);
+    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    assert_eq!(read, COMMAND + READ + TRANSFER + LINK);
+    let (unwritten, _) = alone(&mut device, io(Mode::Read, 5, 1));
+    assert_eq!(unwritten, COMMAND + LINK, "there is nothing to read");
+}
+
+#[test]
+fn pages_on_one_die_wait_for_each_other() {
+    let mut device = device(1, 1, "empty");
+    let (write, parts) = alone(&mut device, io(Mode::Write, 0, 3));
+    assert_eq!(write, COMMAND + LINK + 3 * (TRANSFER + PROGRAM));
+    assert_eq!(
+        part(&parts, "die_wait_ns"),
+        2 * (TRANSFER + PROGRAM) - 2 * LINK
+    );
+}
+
+#[test]
+fn dies_of_one_channel_share_it_and_program_at_the_same_time() {
+    let mut device = device(1, 4, "empty");
+    let (write, parts) = alone(&mut device, io(Mode::Write, 0, 4));
+    assert_eq!(write, COMMAND + LINK + 4 * TRANSFER + PROGRAM);
+    assert_eq!(part(&parts, "channel_wait_ns"), 3 * TRANSFER - 3 * LINK);
+}
+
+#[test]
+fn channels_work_at_the_same_time() {
+    let mut device = device(4, 1, "empty");
+    let (write, _) = alone(&mut device, io(Mode::Write, 0, 4));
+    assert_eq!(
+        write,
+        COMMAND + 4 * LINK + TRANSFER + PROGRAM,
+        "the link is the only thing shared"
+    );
+    let (read, _) = alone(&mut device, io(Mode::Read, 0, 4));
+    assert_eq!(read, COMMAND + READ + TRANSFER + 4 * LINK);
+}
+
+#[test]
+fn a_part_of_a_page_is_read_before_it_is_written() {
+    let mut device = device(2, 1, "empty");
+    let half = Io {
+        offset: Bytes(512),
+        size: Bytes(1024),
+        mode: Mode::Write,
+    };
+    let (first, _) = alone(&mut device, half);
+    assert_eq!(
+        first,
+        COMMAND + LINK / 4 + TRANSFER + PROGRAM,
+        "nothing is there to be kept"
+    );
+    let (second, parts) = alone(&mut device, half);
+    assert_eq!(second, first + READ + TRANSFER);
+    assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
+    assert_eq!(device.counters().unwrap().pages_read_to_modify, 1);
+}
+
+#[test]
+fn sequential_reads_are_bound_by_the_channel() {
+    // One channel, enough dies to hide every cell read: a page leaves every TRANSFER.
+    let mut device = device(1, 8, "sequential");
+    let pages = 256;
+    let (response, _) = alone(&mut device, io(Mode::Read, 0, pages));
+    let per_page = response as f64 / pages as f64;
+    assert!(
+        (per_page / TRANSFER as f64 - 1.0).abs() < 0.01,
+        "{per_page} ns a page"
+    );
+}
+
+/// A closed loop of random writes: returns all response times.
+fn random_writes(device: &mut SimDevice, count: u64, seed: u64) -> Vec<u64> {
+    let pages = device.info().capacity_bytes.0 / 4096;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    (0..count)
+        .map(|_| alone(device, io(Mode::Write, uniform(&mut rng, pages), 1)).0)
+        .collect()
+}
+
+#[test]
+fn a_full_device_pays_for_collection_and_says_so() {
+    let mut device = device(2, 2, "random");
+    assert_eq!(
+        device.counters().unwrap().blocks_erased,
+        0,
+        "its history is not part of a run"
+    );
+    let responses = random_writes(&mut device, 2_000, 1);
+    let counters = device.counters().unwrap();
+    assert!(counters.blocks_erased > 0 && counters.pages_relocated > 0);
+    let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
+    assert_eq!(
+        *responses.iter().min().unwrap(),
+        cheap,
+        "some writes pay nothing"
+    );
+    assert!(
+        *responses.iter().max().unwrap() > cheap + ERASE,
+        "some pay for an erase"
+    );
+}
+
+#[test]
+fn collection_in_idle_time_makes_the_next_writes_cheap() {
+    let mean = |responses: &[u64]| responses.iter().sum::<u64>() as f64 / responses.len() as f64;
+    let mut device = device(2, 2, "random");
+    random_writes(&mut device, 1_000, 1);
+    let mut rested = device.clone();
+    let until = rested.now() + Nanos(1_000_000_000);
+    rested.wait_until(until);
+    assert_eq!(rested.now(), until);
+    assert!(rested.counters().unwrap().blocks_collected_idle > 0);
+    // One block a die was collected ahead: 4 × 16 pages.
+    let (tired, fresh) = (
+        random_writes(&mut device, 50, 2),
+        random_writes(&mut rested, 50, 2),
+    );
+    assert!(
+        mean(&fresh) < mean(&tired),
+        "{} < {}",
+        mean(&fresh),
+        mean(&tired)
+    );
+    let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
+    assert!(fresh.iter().all(|response| *response == cheap), "{fresh:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_times() {
+    let run = || random_writes(&mut device(2, 2, "random"), 3_000, 9);
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn two_devices_live_side_by_side() {
+    let mut one = device(2, 2, "random");
+    let mut copy = one.clone();
+    let mut other = device(1, 2, "empty");
+    let expected = random_writes(&mut one, 500, 3);
+    random_writes(&mut other, 500, 4);
+    assert_eq!(
+        random_writes(&mut copy, 500, 3),
+        expected,
+        "a copy goes its own way"
+    );
+}
+
+#[test]
+fn a_bad_profile_is_refused_with_the_reason() {
+    let message = |text: &str, overrides: &str| {
+        let error = Profile::parse(text, "my.toml", overrides).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let good = profile(2, 2, "empty");
+    let with = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from}");
+        message(&good.replace(from, to), "{}")
+    };
+    assert!(with("spare_factor", "spare_facto").contains("unknown field `spare_facto`"));
+    assert!(with("description = \"for tests\"", "").contains("missing field `description`"));
+    assert!(with("\"page_map\"", "\"pagemap\"").contains("allowed: page_map"));
+    assert!(with("\"cyclic\"", "\"circular\"").contains("Unknown victim policy"));
+    assert!(with("\"round_robin\"", "\"robin\"").contains("Unknown allocator"));
+    assert!(with("channels = 2", "channels = 0").contains("'channels' makes no device"));
+    assert!(with("page_bytes = 4096", "page_bytes = 256").contains("'page_bytes'"));
+    assert!(with("sector_bytes = 512", "sector_bytes = 500").contains("'sector_bytes'"));
+    assert!(with("spare_factor = 0.2", "spare_factor = 0.001").contains("spare factor"));
+    assert!(with("spare_factor = 0.2", "spare_factor = 1.0").contains("spare factor"));
+    assert!(with("idle_free_blocks = 2", "idle_free_blocks = 1").contains("never begin"));
+    assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
+    assert!(message(&good, r#"{"channels": "many"}"#).contains("does not fit"));
+    assert!(message("a = ", "{}").contains("my.toml"));
+}
+
+#[test]
+fn a_device_name_can_override_a_key() {
+    let overrides = r#"{"spare_factor": "0.4", "gc": "cyclic", "idle_free_blocks": "0"}"#;
+    let profile = Profile::parse(&profile(2, 2, "empty"), "test", overrides).unwrap();
+    assert_eq!(
+        (profile.ftl.spare_factor, profile.gc.idle_free_blocks),
+        (0.4, 0)
+    );
+}
