@@ -125,7 +125,7 @@ pub(crate) fn drive<D: Device<Request = Io>>(
     }
 }
 
-#[inline]
+#[inline(always)]
 fn submit<D: Device<Request = Io>>(device: &mut D, submitter: &mut Submitter) -> Result<()> {
     if submitter.paused {
         device.wait_until(submitter.due);
@@ -137,7 +137,7 @@ fn submit<D: Device<Request = Io>>(device: &mut D, submitter: &mut Submitter) ->
     Ok(())
 }
 
-#[inline]
+#[inline(always)]
 fn complete<D: Device<Request = Io>>(
     device: &mut D,
     submitters: &mut [Submitter],

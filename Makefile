@@ -1,0 +1,54 @@
+# Every developer command. `make demo` and `make test` do all the set-up they need.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# The native module is rebuilt when any of these changes.
+NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: help demo setup test check format test-rust test-python bench clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: .venv/run.stamp  ## uFLIP on a simulated SSD, report.html, key figures on the terminal
+	@rm -rf build/demo && mkdir -p build
+	@$(BIN)/uflip run sim:demo --scale quick --out build/demo
+	@rm -f report.html
+	@$(BIN)/uflip report build/demo -o report.html
+
+setup: .venv/run.stamp  ## environment and native build; leaves .venv/bin/uflip
+
+test: check test-rust test-python  ## everything that must hold, in a fresh clone too
+
+check: .venv/dev.stamp  ## formatters, linters, types
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -q -- -D warnings
+	$(BIN)/ruff check python tests benches
+	$(BIN)/ruff format --check python tests benches
+	$(BIN)/mypy
+
+format: .venv/dev.stamp  ## let the formatters have their way
+	cargo fmt --all
+	$(BIN)/ruff check --fix -q python tests benches
+	$(BIN)/ruff format -q python tests benches
+
+test-rust:
+	cargo test --workspace --locked -q
+
+test-python: .venv/dev.stamp
+	$(BIN)/python -m pytest -q
+
+bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
+	cargo build --release --locked -q -p uflip-bench
+	$(BIN)/python benches/bench.py
+
+clean:  ## remove everything that was built
+	rm -rf build target .venv report.html python/uflip/*.so
+
+.venv/run.stamp: $(NATIVE) requirements/run.txt tools/setup.sh
+	@PYTHON=$(PYTHON) tools/setup.sh run
+	@touch $@
+
+.venv/dev.stamp: $(NATIVE) requirements/run.txt requirements/dev.txt tools/setup.sh
+	@PYTHON=$(PYTHON) tools/setup.sh dev
+	@touch .venv/run.stamp $@

@@ -1,0 +1,137 @@
+"""What uflip costs: prints a table and writes `build/bench.json`.
+
+Each row is `{name, value, unit, reference, ratio, target}`. The reference is a bare loop, measured
+in the same process and in turn with ours where there is one, or the figure of a peer. Nothing here
+passes or fails: machines differ, and a number is to be read beside its reference.
+"""
+
+import json
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uflip import _native
+from uflip.run import open_device
+
+ROOT = Path(__file__).resolve().parent.parent
+Row = dict[str, Any]
+
+
+def row(name: str, value: float, unit: str, reference: float | None, target: str) -> Row:
+    """Make one line of the table."""
+    ratio = None if reference is None else value / reference
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "reference": reference,
+        "ratio": ratio,
+        "target": target,
+    }
+
+
+def native_rows() -> list[Row]:
+    """Figures of the Rust side, from its own program."""
+    program = ROOT / "target" / "release" / "uflip-bench"
+    done = subprocess.run([program], check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def start_of_a_run() -> Row:
+    """From the call to the trace in hand, for a run of one I/O in a resident process."""
+    device = open_device("null")
+    spec = {"kind": "basic", "mode": "read", "location": "random", "io_count": 1}
+    times = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        device.run(spec)
+        times.append((time.perf_counter() - begin) * 1e3)
+    # fio starts a process for every run: 330 ms on this kind of machine.
+    return row("starting a run", statistics.median(times), "ms", 330.0, "< 5")
+
+
+def parquet_bytes() -> list[Row]:
+    """Bytes an I/O of two typical traces on disk."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder) / "scratch.bin"
+        real = open_device(f"file:{scratch}", size=64 << 20, buffered=True)
+        spec = {"kind": "basic", "mode": "read", "location": "random", "io_size": 4096}
+        rows.append(size_of(real.run({**spec, "io_count": 400_000}), folder, "cached file, RR"))
+        simulated = open_device("sim:demo")
+        spec = {"kind": "basic", "mode": "write", "location": "random", "io_count": 100_000}
+        rows.append(size_of(simulated.run(spec), folder, "sim:demo, RW, with its causes"))
+    return rows
+
+
+def size_of(trace: _native.Trace, folder: str, name: str) -> Row:
+    """Write a trace and look at how long the file is."""
+    path = Path(folder) / f"{name}.parquet"
+    trace.write_parquet(str(path), "{}")
+    per_io = path.stat().st_size / len(trace)
+    # fio's latency log, a line of text an I/O.
+    return row(f"Parquet, {name}", per_io, "bytes an I/O", 44.0, "<= 8 (real devices)")
+
+
+def simulated_plan() -> Row:
+    """The whole benchmark on sim:demo at standard scale, as a user runs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = str(Path(folder) / "demo")
+        command = [ROOT / ".venv/bin/uflip", "run", "sim:demo", "--scale", "standard"]
+        begin = time.perf_counter()
+        subprocess.run([*command, "--out", out, "--quiet"], check=True, capture_output=True)
+        return row("uflip run sim:demo, standard", time.perf_counter() - begin, "s", None, "< 60")
+
+
+def simulated_speed() -> Row:
+    """Simulated 4 KiB random writes a second through the engine, everything recorded."""
+    device = open_device("sim:demo")
+    spec = {"kind": "basic", "mode": "write", "location": "random", "io_size": 4096}
+    device.run({**spec, "io_count": 200_000})
+    rates = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        trace = device.run({**spec, "io_count": 200_000})
+        rates.append(len(trace) / (time.perf_counter() - begin) / 1e6)
+    # MQSim, page-mapped, on this kind of machine.
+    return row("sim:demo, 4 KiB random writes", float(np.median(rates)), "M/s", 0.2, "")
+
+
+def show(rows: list[Row]) -> None:
+    """Print the table with the machine it was measured on."""
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    print(f"{model}, Linux {platform.release()}, Python {platform.python_version()}\n")
+    print(f"{'what':48} {'value':>10} {'unit':14} {'reference':>10} {'ratio':>7}  target")
+    for entry in rows:
+        reference = "" if entry["reference"] is None else f"{entry['reference']:.4g}"
+        ratio = "" if entry["ratio"] is None else f"{entry['ratio']:.3g}"
+        print(
+            f"{entry['name']:48} {entry['value']:10.4g} {entry['unit']:14} "
+            f"{reference:>10} {ratio:>7}  {entry['target']}"
+        )
+
+
+def main() -> None:
+    """Measure everything."""
+    rows = native_rows()
+    rows += [start_of_a_run(), *parquet_bytes(), simulated_speed(), simulated_plan()]
+    show(rows)
+    (ROOT / "build").mkdir(exist_ok=True)
+    (ROOT / "build" / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+//! Bare loops, as one would write them in C for the one purpose: the references.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_host::now;
+
+/// Submission and response times [ns] of a bare loop.
+pub(crate) struct Times {
+    pub(crate) submit: Vec<u64>,
+    pub(crate) response: Vec<u64>,
+}
+
+impl Times {
+    fn new(ios: usize) -> Times {
+        Times {
+            submit: vec![u64::MAX; ios],
+            response: vec![u64::MAX; ios],
+        }
+    }
+}
+
+/// Two clock readings, a random offset and two stores an I/O, and nothing else.
+pub(crate) fn clock_pairs(ios: usize) -> Times {
+    let mut times = Times::new(ios);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    for i in 0..ios {
+        std::hint::black_box(uniform(&mut rng, 1 << 20));
+        let start = now();
+        let end = now();
+        times.submit[i] = start.0;
+        times.response[i] = (end - start).0;
+    }
+    times
+}
+
+/// Random 4 KiB reads of `file`.
+pub(crate) fn reads(file: &File, slots: u64, ios: usize) -> Times {
+    let mut times = Times::new(ios);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut buffer = vec![1u8; 4096];
+    for i in 0..ios {
+        let offset = uniform(&mut rng, slots) * 4096;
+        let start = now();
+        // SAFETY: the buffer is 4096 bytes long and ours.
+        let moved = unsafe {
+            libc::pread(
+                file.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                4096,
+                offset as libc::off_t,
+            )
+        };
+        let end = now();
+        assert_eq!(moved, 4096, "a whole read");
+        times.submit[i] = start.0;
+        times.response[i] = (end - start).0;
+    }
+    times
+}

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Make the environment: check the machine, create .venv, install pinned packages, build the native
+# module. `tools/setup.sh run` for using uflip, `tools/setup.sh dev` for working on it.
+# Fetching Python packages and compiling Rust go side by side: one waits for the network, the other
+# for the processor.
+set -eu
+cd "$(dirname "$0")/.."
+kind=${1:-run}
+venv=.venv
+python=${PYTHON:-python3}
+
+missing=""
+need() { command -v "$1" >/dev/null 2>&1 || missing="$missing
+  - $2"; }
+need "$python" "Python 3.11 or later ($python): your distribution's python3 package"
+need cargo "a stable Rust toolchain (cargo), 1.88 or later: see rustup.rs"
+need cc "a C compiler (cc): your distribution's gcc or clang package"
+need git "git"
+if command -v "$python" >/dev/null 2>&1; then
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || missing="$missing
+  - Python 3.11 or later: $python is $("$python" -V 2>&1)"
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || missing="$missing
+  - Python's venv module: your distribution's python3-venv package"
+fi
+if [ -n "$missing" ]; then
+  echo "uflip cannot be set up: this machine lacks$missing" >&2
+  exit 1
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+(cargo build --release --locked -p uflip-sim -p uflip-host -p uflip-store >"$log" 2>&1) &
+cargo_pid=$!
+
+[ -x $venv/bin/python ] || "$python" -m venv $venv
+echo "installing packages into $venv"
+if command -v uv >/dev/null 2>&1; then
+  uv pip install -q --python $venv/bin/python -r "requirements/$kind.txt"
+else
+  $venv/bin/python -m pip install -q --disable-pip-version-check -r "requirements/$kind.txt"
+fi
+echo "building the native module"
+if ! wait $cargo_pid; then
+  cat "$log" >&2
+  exit 1
+fi
+$venv/bin/maturin develop --release --locked -q >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+echo "ready: $venv/bin/uflip"
