@@ -1,0 +1,167 @@
+"""Which devices there are, and what is known about one before it is used.
+
+Nothing is opened for writing, created or grown by looking at it.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.device_url import DeviceUrl, parse_url
+from uflip.errors import DeviceError, native_errors
+from uflip.profiles import profile_names, read_profile
+from uflip.run import SMALLEST_SECTOR, Device, DeviceInfo, check_options, open_null, open_sim
+
+
+def inspect_device(
+    url: str, *, size: str | int | None = None, buffered: bool = False
+) -> DeviceInfo:
+    """Describe a device without opening it for writing, and without creating or growing anything.
+
+    Parameters
+    ----------
+    url : str
+        One of the forms in `uflip.device_url`.
+    size : str or int, optional
+        As for `open_device`: a file is described as it would be after that.
+    buffered : bool
+        As for `open_device`: direct I/O may need a coarser alignment.
+
+    Returns
+    -------
+    DeviceInfo
+
+    Raises
+    ------
+    UflipError
+        As `open_device`.
+    """
+    target = parse_url(url)
+    size_bytes = check_options(target, size, "random", None)
+    if target.kind == "sim":
+        return Device(open_sim(target), url).info
+    if target.kind == "null":
+        return Device(open_null(size_bytes), url).info
+    if target.kind == "file":
+        return _inspect_file(target, size_bytes, buffered)
+    with native_errors():
+        info: DeviceInfo = json.loads(_native.inspect_block(target.name))
+    return info
+
+
+def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> DeviceInfo:
+    path = Path(target.name)
+    try:
+        with native_errors():
+            info: DeviceInfo = json.loads(_native.inspect_file(target.name))
+    except DeviceError:
+        # Missing is what a file may be where its size is given; anything else stays an error.
+        if size_bytes is None or path.exists() or path.is_symlink():
+            raise
+        info = _file_to_come(target)
+    sector = SMALLEST_SECTOR if buffered else int(info["details"]["direct_io_alignment_bytes"])
+    wanted = info["capacity_bytes"] if size_bytes is None else size_bytes
+    capacity = wanted // sector * sector
+    if capacity == 0:
+        raise DeviceError(
+            "The file is shorter than one sector",
+            where=target.text,
+            got=f"{wanted} bytes",
+            allowed=f"{sector} bytes or more",
+            action="give --size to let it grow",
+        )
+    return info | {"sector_bytes": sector, "capacity_bytes": capacity}
+
+
+def _file_to_come(target: DeviceUrl) -> DeviceInfo:
+    """Describe a file that `open_device` would create."""
+    folder = Path(target.name).absolute().parent
+    if not folder.is_dir():
+        raise DeviceError(
+            "The folder of the file does not exist",
+            where=target.text,
+            got=str(folder),
+            allowed="a path in an existing folder",
+            action="create the folder first",
+        )
+    return {
+        "url": target.text,
+        "kind": "file",
+        "simulated": False,
+        "model": "file",
+        "serial": "",
+        "firmware": "",
+        "capacity_bytes": 0,
+        "clock": "monotonic",
+        "io": "",
+        "data": "",
+        "details": {
+            "to_be_created": True,
+            "direct_io_alignment_bytes": _sector_bytes_below(folder),
+        },
+    }
+
+
+def _sector_bytes_below(folder: Path) -> int:
+    """Return the logical block size of the disk that a folder is on."""
+    number = folder.stat().st_dev
+    device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    for queue in (device / "queue", device / ".." / "queue"):  # a partition: its disk has the queue
+        try:
+            return int((queue / "logical_block_size").read_text())
+        except (OSError, ValueError):
+            continue
+    return SMALLEST_SECTOR
+
+
+def known_devices() -> list[dict[str, Any]]:
+    """List the devices that can be named: profiles, the null device, block devices.
+
+    Returns
+    -------
+    list of dict
+        Each with url, kind, description; block devices with model, serial, capacity_bytes and
+        identity (what --destroy must say) as well.
+    """
+    found: list[dict[str, Any]] = [
+        {"url": f"sim:{name}", "kind": "sim", "description": _profile_title(name)}
+        for name in profile_names()
+    ]
+    found.append(
+        {"url": "null", "kind": "null", "description": "does nothing: measures the harness"}
+    )
+    return found + [device for name in _block_names() if (device := _describe_block(name))]
+
+
+def _profile_title(name: str) -> str:
+    """Return the first comment line of a profile."""
+    first = read_profile(name)[1].partition("\n")[0]
+    return first.lstrip("# ").strip() if first.startswith("#") else "a simulated flash device"
+
+
+def _block_names() -> list[str]:
+    folder = Path("/sys/block")
+    # RAM, optical and floppy disks are no flash devices.
+    skipped = ("ram", "zram", "sr", "fd")
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(skipped))
+
+
+def _describe_block(name: str) -> dict[str, Any] | None:
+    """Describe a block device from what the kernel says; nothing is opened."""
+    # In /sys, "/" in the name of a device is written "!".
+    path = "/dev/" + name.replace("!", "/")
+    try:
+        with native_errors():
+            info: DeviceInfo = json.loads(_native.inspect_block(path))
+    except DeviceError:
+        return None  # the kernel knows it, but this system gives no way to open it
+    if not info["capacity_bytes"]:
+        return None
+    rotating = info["details"].get("rotational") == "1"
+    kept = ("url", "kind", "model", "serial", "capacity_bytes", "identity")
+    described = {key: info[key] for key in kept}
+    return described | {"description": "rotating disk" if rotating else "solid-state or virtual"}

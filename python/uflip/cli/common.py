@@ -1,0 +1,158 @@
+"""What the verbs share: reading options, groups of options, plain output."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from uflip.experiment import SCALES
+from uflip.run import DATA
+from uflip.units import parse_duration, parse_size
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
+
+
+def read_size(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Read the value of an option as a size [bytes]; errors name the option."""
+    return None if value is None else parse_size(value, where=option_name(param))
+
+
+def read_duration(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Read the value of an option as a duration [ns]; errors name the option."""
+    return None if value is None else parse_duration(value, where=option_name(param))
+
+
+def option_name(param: click.Parameter) -> str:
+    """Return the long name of an option."""
+    return max(param.opts, key=len)
+
+
+def together(decorators: Sequence[Callable[[Any], Any]]) -> Decorator[Any]:
+    """Make one decorator of several, in the order in which their options are shown."""
+
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+device_argument = click.argument("device")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, errors included.")
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress, no next steps.")
+
+size_option = click.option(
+    "--size",
+    metavar="SIZE",
+    callback=read_size,
+    help="file: only: create the file, or let it grow, to this size.",
+)
+
+buffered_option = click.option(
+    "--buffered", is_flag=True, help="Accept I/O through the page cache instead of direct I/O."
+)
+
+# What a device is opened with.
+open_options = together(
+    [
+        size_option,
+        buffered_option,
+        click.option(
+            "--data",
+            metavar="|".join(DATA),
+            default=DATA[0],
+            show_default=True,
+            help="What is written; random data cannot be compressed by the device.",
+        ),
+        click.option(
+            "--destroy",
+            metavar="MODEL:SERIAL:SIZE",
+            help="Block devices only: lose everything on exactly this device.",
+        ),
+    ]
+)
+
+# What a plan is made from.
+plan_options = together(
+    [
+        click.option(
+            "--scale",
+            metavar="|".join(SCALES),
+            default="standard",
+            show_default=True,
+            help="standard: the ranges and counts of the paper; quick: about a minute.",
+        ),
+        click.option(
+            "--only",
+            metavar="NAMES",
+            multiple=True,
+            help="Only these micro-benchmarks, separated by commas.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=1,
+            show_default=True,
+            help="Seed of all random patterns.",
+        ),
+        click.option(
+            "--io-size",
+            metavar="SIZE",
+            callback=read_size,
+            help="I/O size of the baseline patterns.  [default: 32KiB]",
+        ),
+        click.option(
+            "--pause",
+            metavar="DURATION",
+            callback=read_duration,
+            help="Pause before each run.  [default: 1s; 100ms for quick on real devices]",
+        ),
+    ]
+)
+
+
+def split_names(given: Sequence[str]) -> list[str] | None:
+    """Read names that were given separated by commas, or by repeating the option.
+
+    Examples
+    --------
+    >>> split_names(["mix,order", "pause"]), split_names([])
+    (['mix', 'order', 'pause'], None)
+    """
+    if not given:
+        return None
+    return [name.strip() for names in given for name in names.split(",") if name.strip()]
+
+
+def echo_json(document: Any) -> None:
+    """Print a document for programs."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
+    """Print names and values in two columns; pairs without a value are left out."""
+    shown = [(name, value) for name, value in pairs if value]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        click.echo(f"{indent}{name:<{width}}  {value}")
+
+
+def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """Print a table; the first `left` columns are aligned to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    click.echo(click.style(line(head), bold=True))
+    for row in rows:
+        click.echo(line(row))

@@ -1,0 +1,32 @@
+"""`uflip devices`: what can be measured on this machine."""
+
+import click
+
+from uflip.catalogue import known_devices
+from uflip.cli.common import echo_json, echo_table, json_option
+from uflip.units import format_size
+
+EPILOG = """\b
+Any regular file can be measured too:
+  uflip plan file:scratch.bin --size 1GiB --scale quick
+"""
+
+
+@click.command("devices", epilog=EPILOG)
+@json_option
+def command(as_json: bool) -> None:
+    """List simulated devices, block devices, and the null device."""
+    devices = known_devices()
+    if as_json:
+        echo_json(devices)
+        return
+    rows = [
+        (
+            device["url"],
+            format_size(device["capacity_bytes"]) if "capacity_bytes" in device else "",
+            device["description"],
+            f"--destroy '{device['identity']}'" if "identity" in device else "",
+        )
+        for device in devices
+    ]
+    echo_table(("device", "size", "what it is", "to lose everything on it"), rows, left=4)

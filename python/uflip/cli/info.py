@@ -1,0 +1,54 @@
+"""`uflip info`: what is known about a device before any I/O; touches nothing."""
+
+from typing import Any
+
+import click
+
+from uflip.catalogue import inspect_device
+from uflip.cli.common import (
+    buffered_option,
+    device_argument,
+    echo_json,
+    echo_pairs,
+    json_option,
+    size_option,
+)
+from uflip.units import format_duration_ns, format_size
+
+
+@click.command("info")
+@device_argument
+@size_option
+@buffered_option
+@json_option
+def command(device: str, size: int | None, buffered: bool, as_json: bool) -> None:
+    """Say what is known about DEVICE: identity, size, sector, clock. Touches nothing."""
+    info = inspect_device(device, size=size, buffered=buffered)
+    if as_json:
+        echo_json(info)
+        return
+    _echo_tree(info, "")
+
+
+def _echo_tree(tree: dict[str, Any], indent: str) -> None:
+    """Print what has a value, then what has names of its own, indented."""
+    branches = {key: value for key, value in tree.items() if isinstance(value, dict) and value}
+    leaves = {key: value for key, value in tree.items() if not isinstance(value, dict)}
+    echo_pairs(((key, _format(key, value)) for key, value in leaves.items()), indent)
+    for key, branch in branches.items():
+        click.echo(f"{indent}{key}")
+        _echo_tree(branch, indent + "  ")
+
+
+def _format(key: str, value: Any) -> str:
+    """Print a value; the last word of its key is the unit."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and key.endswith("_bytes"):
+        size = format_size(value)
+        return size if size.endswith(" B") else f"{size} ({value} bytes)"
+    if isinstance(value, int) and key.endswith("_ns"):
+        return format_duration_ns(value)
+    if isinstance(value, list):
+        return ", ".join(_format(key, inner) for inner in value)
+    return str(value)

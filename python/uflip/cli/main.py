@@ -1,0 +1,158 @@
+"""The command `uflip`: finds the verb, and turns every failure into a message and an exit code.
+
+Only the file of the verb that is used gets imported: `uflip devices` must not wait for matplotlib.
+"""
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from uflip import __version__
+from uflip.errors import EXIT_CODES, InterruptedRun, UflipError, UsageError, unknown_name
+
+VERBS = {
+    "run": "Run the micro-benchmarks on a device and keep the results.",
+    "plan": "Show what `run` would do; touches nothing.",
+    "pattern": "Execute one I/O pattern, as one would use fio.",
+    "show": "Print the results of a run.",
+    "report": "Turn results into one self-contained HTML page.",
+    "export": "Turn results into CSV or Parquet tables.",
+    "devices": "List the devices that can be measured.",
+    "info": "Say what is known about a device; touches nothing.",
+}
+"""Name of the verb, and of its file -> what it does."""
+
+COMPLETION = "_UFLIP_COMPLETE"
+"""Set by the completion script of a shell: `_UFLIP_COMPLETE=bash_source uflip` prints it."""
+
+HELP = """Measure flash devices with the uFLIP micro-benchmarks, and simulate them.
+
+\b
+DEVICE is one of
+  sim:NAME     a simulated SSD, in virtual time       sim:demo
+  file:PATH    a file, through direct I/O             file:scratch.bin
+  /dev/NAME    a block device; everything on it is lost
+  null         does nothing: measures the harness
+
+\b
+First steps:
+  uflip run sim:demo --out results/demo
+  uflip report results/demo -o report.html
+  uflip plan file:scratch.bin --size 1GiB --scale quick
+  uflip pattern sim:demo --pattern RW --io-count 1000
+"""
+
+
+def _epilog() -> str:
+    rows = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.values())
+    return f"\b\nExit codes:\n{rows}"
+
+
+class Verbs(click.Group):
+    """A group of commands that are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names, in the order in which one needs them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a verb."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"uflip.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which there are."""
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            raise unknown_name("command", args[0], VERBS, where="uflip")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """List the verbs without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(cls=Verbs, name="uflip", help=HELP, epilog=_epilog())
+@click.version_option(__version__, message="uflip %(version)s")
+def cli() -> None:
+    """Group all verbs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with the code of what happened.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the name of the program; those of the process by default.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(given))
+
+
+def _run(arguments: list[str]) -> int:
+    if instruction := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "uflip", COMPLETION, instruction)
+    try:
+        # Not `cli()` itself: click would print its errors in its own way, and exit.
+        with cli.make_context("uflip", arguments) as context:
+            cli.invoke(context)
+            sys.stdout.flush()
+    except click.exceptions.Exit as end:  # --help, --version
+        return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wants. Python must not complain again while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BaseException as error:
+        return _fail(_explain(error), as_json="--json" in arguments)
+    return 0
+
+
+def _explain(error: BaseException) -> UflipError:
+    """Turn whatever was raised into an error with four parts."""
+    if isinstance(error, UflipError):
+        return error
+    if isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "uflip"
+        return UsageError(
+            error.format_message().rstrip("."),
+            where=path,
+            action=f"see `{path} --help`",
+        )
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return InterruptedRun("Interrupted", action="start again when it suits you")
+    traceback.print_exception(error)
+    return UflipError(
+        "Something unexpected happened in uflip",
+        got=f"{type(error).__name__}: {error}",
+        action="please report this with the lines above and the command",
+    )
+
+
+def _fail(error: UflipError, *, as_json: bool) -> int:
+    if as_json:
+        parts: dict[str, Any] = error.parts() | {"exit_code": error.exit_code}
+        click.echo(json.dumps({"error": parts}, indent=2, ensure_ascii=False))
+    else:
+        head, newline, rest = str(error).partition("\n")
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {head}{newline}{rest}", err=True)
+    return error.exit_code

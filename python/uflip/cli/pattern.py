@@ -1,0 +1,243 @@
+"""`uflip pattern`: one run of one pattern on a device, as one would use fio."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip.catalogue import inspect_device
+from uflip.cli.common import (
+    device_argument,
+    echo_json,
+    json_option,
+    open_options,
+    quiet_option,
+    read_duration,
+    read_size,
+    together,
+)
+from uflip.cli.pattern_output import describe, print_run, write_trace
+from uflip.cli.progress import run_display
+from uflip.errors import ResultsError, UsageError
+from uflip.run import open_device, resolve
+from uflip.spec import (
+    BASELINES,
+    LOCATIONS,
+    MIX_PARAMETERS,
+    MODES,
+    SIZES,
+    TIMES,
+    Spec,
+    baseline,
+    basic,
+    mix,
+    writes,
+)
+
+EPILOG = """\b
+Examples:
+  uflip pattern sim:demo --mode write --location random --io-size 32KiB --io-count 1000
+  uflip pattern sim:demo --pattern SW --time burst --burst 10 --pause 100ms
+  uflip pattern file:scratch.bin --size 1GiB --pattern RR --io-size 4k --trace ios.csv
+  uflip pattern sim:demo --pattern SR --mix RW --ratio 4
+  echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
+
+\b
+What is not given has a default; --json shows the complete specification.
+A read-only pattern opens the device for reading only.
+"""
+
+
+def _size(name: str, text: str) -> Any:
+    return click.option(name, metavar="SIZE", callback=read_size, help=text)
+
+
+def _count(name: str, text: str) -> Any:
+    return click.option(name, metavar="N", type=int, help=text)
+
+
+# The parameters of the paper (Table 1), under its names.
+_pattern_options = together(
+    [
+        click.option(
+            "--pattern", metavar="|".join(BASELINES), help="A baseline: mode and location in one."
+        ),
+        click.option("--mode", metavar="|".join(MODES), help="What an I/O does."),
+        click.option("--location", metavar="|".join(LOCATIONS), help="Where I/Os go."),
+        click.option("--time", metavar="|".join(TIMES), help="When they are submitted."),
+        _size("--io-size", "Size of an I/O."),
+        _size("--io-shift", "Shift of every address against multiples of the I/O size."),
+        _size("--target-offset", "Where the target space begins."),
+        _size("--target-size", "How large it is."),
+        _count("--partitions", "Partitions of the target; partitioned only."),
+        _count("--incr", "Increment in I/Os, also 0 and negative; ordered only."),
+        click.option(
+            "--pause",
+            metavar="DURATION",
+            callback=read_duration,
+            help="Length of a pause; pause and burst only.",
+        ),
+        _count("--burst", "I/Os between two pauses; burst only."),
+        _count("--parallel-degree", "Processes, each in its part of the target."),
+        _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
+        _count("--io-ignore", "Of these, at the start, left out of the statistics."),
+        _count("--seed", "Seed of random addresses."),
+        click.option(
+            "--mix", "mixed_in", metavar="|".join(BASELINES), help="Mix in a second baseline."
+        ),
+        _count("--ratio", "I/Os of the first pattern for each one of the second."),
+    ]
+)
+
+
+@click.command("pattern", epilog=EPILOG)
+@device_argument
+@_pattern_options
+@click.option("--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead.")
+@click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(path_type=Path),
+    help="Write every I/O to a new .csv or .parquet file.",
+)
+@open_options
+@quiet_option
+@json_option
+def command(
+    *,
+    device: str,
+    spec_file: str | None,
+    trace_file: Path | None,
+    size: int | None,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    quiet: bool,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Execute one I/O pattern on DEVICE and print what it took."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    spec = _build(given) if spec_file is None else _read_spec(spec_file, given)
+    # All that can be wrong is looked for before anything is created or opened for writing.
+    _check_trace_file(trace_file)
+    resolve(spec, inspect_device(device, size=size, buffered=buffered))
+    with (
+        open_device(
+            device,
+            size=size,
+            buffered=buffered,
+            data=data,
+            writable=writes(spec) or size is not None,
+            destroy=destroy,
+        ) as opened,
+        run_display(quiet=quiet or as_json) as show,
+    ):
+        info = opened.info
+        trace = opened.run(spec, show)
+    if trace_file is not None:
+        write_trace(trace, trace_file)
+    document = describe(trace, info)
+    if as_json:
+        echo_json(document)
+    else:
+        print_run(document)
+
+
+def _build(given: dict[str, Any]) -> Spec:
+    """Make a specification of the options that were given."""
+    second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
+    if (second is None) != (ratio is None):
+        missing = "--ratio" if ratio is None else "--mix"
+        raise UsageError(
+            "A mix needs a second pattern and a ratio",
+            where=missing,
+            got="nothing",
+            allowed="--mix SR|RR|SW|RW --ratio N",
+            action=f"give {missing} as well",
+        )
+    if second is None:
+        return _first(given)
+    whole = {name: given.pop(name) for name in MIX_PARAMETERS if name in given}
+    # The second pattern has the sizes and the target of the first.
+    shared = {name: given[name] for name in SIZES if name in given}
+    return mix(_first(given), baseline(second, **shared), ratio, **whole)
+
+
+def _first(given: dict[str, Any]) -> Spec:
+    """Make the basic pattern."""
+    rest = {name: value for name, value in given.items() if name not in ("pattern",)}
+    if "pattern" not in given:
+        for name, values in (("mode", MODES), ("location", LOCATIONS)):
+            if name not in given:
+                raise UsageError(
+                    "The pattern is not complete",
+                    where=f"--{name}",
+                    got="nothing",
+                    allowed=", ".join(values),
+                    action=f"give --{name}, or a baseline with --pattern SR|RR|SW|RW",
+                )
+        return basic(**rest)
+    for name in ("mode", "location"):
+        if name in given:
+            raise UsageError(
+                f"--pattern says the {name} already",
+                where=f"--{name}",
+                got=f"--pattern {given['pattern']} --{name} {given[name]}",
+                action=f"leave one of them away, as in --mode {MODES[0]} --location ordered",
+            )
+    label = rest.pop("pattern", given["pattern"])
+    return baseline(label, **rest)
+
+
+def _read_spec(name: str, given: dict[str, Any]) -> Spec:
+    if given:
+        first = next(iter(given)).replace("_", "-").replace("mixed-in", "mix")
+        raise UsageError(
+            "--spec is the whole pattern",
+            where="--spec",
+            got=f"--spec with --{first}",
+            action=f"leave --{first} away, or write it into the specification",
+        )
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        spec: Any = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise _bad_spec(name, str(error)) from None
+    if not isinstance(spec, dict):
+        raise _bad_spec(name, f"a {type(spec).__name__}")
+    return spec
+
+
+def _bad_spec(name: str, got: str) -> UsageError:
+    return UsageError(
+        "The specification cannot be read",
+        where=f"--spec {name}",
+        got=got,
+        allowed='a JSON object such as {"kind": "basic", "mode": "read", "location": "random"}',
+        action='`uflip pattern ... --json` prints a complete one under "spec"',
+    )
+
+
+def _check_trace_file(path: Path | None) -> None:
+    if path is None:
+        return
+    if path.suffix not in (".csv", ".parquet"):
+        raise UsageError(
+            "The name of the trace does not say its format",
+            where="--trace",
+            got=str(path),
+            allowed="FILE.csv, FILE.parquet",
+            action="add one of these endings",
+        )
+    if path.exists() or not path.absolute().parent.is_dir():
+        exists = path.exists()
+        raise ResultsError(
+            "The trace cannot be written there",
+            where="--trace",
+            got=f"{path} exists" if exists else f"the folder {path.parent} does not exist",
+            allowed="a new file in an existing folder",
+            action="choose another name" if exists else "create the folder first",
+        )

@@ -1,0 +1,183 @@
+"""What `uflip pattern` prints and writes about its one run."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip._native import Trace
+from uflip.cli.common import echo_pairs
+from uflip.errors import ResultsError, native_errors
+from uflip.run import DeviceInfo
+from uflip.units import format_count, format_duration_ns, format_size
+
+MODE_NAMES = ("read", "write")
+"""By code in the column `mode` of a trace."""
+
+
+def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
+    """Describe a run as plain data.
+
+    Parameters
+    ----------
+    trace : Trace
+        All I/Os of the run.
+    info : DeviceInfo
+        The device.
+
+    Returns
+    -------
+    dict
+        device, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored, statistics,
+        components (of a mix), causes_ns (mean per I/O), counters.
+    """
+    from uflip.results.columns import as_array, measured
+    from uflip.stats import summarise
+
+    spec = json.loads(trace.spec_json)
+    response_ns = measured(trace)
+    elapsed_ns = trace.elapsed_ns()
+    total_bytes = int(as_array(trace, "io_size_bytes").sum(dtype="uint64"))
+    counters = trace.counters_json()
+    document: dict[str, Any] = {
+        "device": info,
+        "spec": spec,
+        "ios": len(trace),
+        "ignored": len(trace) - len(response_ns),
+        "bytes": total_bytes,
+        "elapsed_ns": elapsed_ns,
+        "ios_per_s": len(trace) / elapsed_ns * 1e9 if elapsed_ns else None,
+        "bytes_per_s": total_bytes / elapsed_ns * 1e9 if elapsed_ns else None,
+        "statistics": summarise(response_ns).as_dict(),
+        "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
+        "counters": None if counters is None else json.loads(counters),
+    }
+    if spec["kind"] == "mix":
+        component = measured(trace, "component")
+        document["components"] = {
+            name: summarise(response_ns[component == index]).as_dict()
+            for index, name in enumerate(("first", "second"))
+        }
+    return document
+
+
+def print_run(document: dict[str, Any]) -> None:
+    """Print a run for people: one line per question."""
+    device = document["device"]
+    click.echo(click.style(f"{_title(document['spec'])} on {device['url']}", bold=True))
+    pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
+    pairs += _times("", document["statistics"])
+    for name, statistics in document.get("components", {}).items():
+        pairs += _times(f"{name}: ", statistics)
+    pairs.append(("time spent on", _causes(document)))
+    pairs += _counters(document["counters"])
+    echo_pairs(pairs, "  ")
+
+
+def _title(spec: dict[str, Any]) -> str:
+    if spec["kind"] == "mix":
+        first, second = _title_of(spec["first"]), _title_of(spec["second"])
+        return f"{spec['ratio']} × {first} / 1 × {second}"
+    if spec["kind"] == "parallel":
+        return " ∥ ".join(_title(pattern) for pattern in spec["patterns"])
+    return _title_of(spec)
+
+
+def _title_of(basic: dict[str, Any]) -> str:
+    degree = basic.get("parallel_degree", 1)
+    processes = f", {degree} processes" if degree > 1 else ""
+    return f"{basic['location']} {basic['mode']} of {format_size(basic['io_size'])}{processes}"
+
+
+def _amount(document: dict[str, Any]) -> str:
+    clock = " of virtual time" if document["device"]["simulated"] else ""
+    ignored = document["ignored"]
+    left_out = f", {format_count(ignored)} of them left out below" if ignored else ""
+    return (
+        f"{format_count(document['ios'])} ({format_size(document['bytes'])}) in "
+        f"{format_duration_ns(document['elapsed_ns'])}{clock}{left_out}"
+    )
+
+
+def _rate(document: dict[str, Any]) -> str:
+    if not document["elapsed_ns"]:
+        return ""
+    rate = round(document["ios_per_s"])
+    return f"{format_count(rate)} I/Os per s, {format_size(round(document['bytes_per_s']))}/s"
+
+
+def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
+    """Print the paper's four statistics, and the percentiles that the sample supports."""
+    main = ("mean", "std", "min", "max")
+    percentiles = [name for name in statistics if name.startswith("p")]
+    return [
+        (f"{prefix}response time", _durations(statistics, [f"{name}_ns" for name in main])),
+        (f"{prefix}percentiles", _durations(statistics, percentiles)),
+    ]
+
+
+def _durations(statistics: dict[str, Any], names: list[str]) -> str:
+    return "  ".join(
+        f"{name.removesuffix('_ns').replace('_', '.')} {format_duration_ns(statistics[name])}"
+        for name in names
+        if statistics[name] is not None
+    )
+
+
+def _causes(document: dict[str, Any]) -> str:
+    """Print what the time of an average I/O was spent on, largest part first."""
+    causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
+    total = sum(causes.values())
+    ordered = sorted(causes.items(), key=lambda item: -item[1])
+    return ", ".join(
+        f"{name.removesuffix('_ns').replace('_', ' ')} {value / total:.1%}"
+        for name, value in ordered
+    )
+
+
+def _counters(counters: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if counters is None:
+        return []
+    counted = {name: value for name, value in counters.items() if value}
+    text = ", ".join(f"{name.replace('_', ' ')} {format_count(n)}" for name, n in counted.items())
+    written = counters.get("host_pages_written")
+    amplification = f"{counters['pages_programmed'] / written:.2f}" if written else ""
+    return [("counters", text), ("write amplification", amplification)]
+
+
+def write_trace(trace: Trace, path: Path) -> None:
+    """Write every I/O of a run, all columns, as CSV or Parquet.
+
+    Raises
+    ------
+    ResultsError
+        If the file cannot be written; nothing is left of it then.
+    """
+    try:
+        if path.suffix == ".parquet":
+            with native_errors():
+                trace.write_table(str(path), "{}")
+        else:
+            _write_csv(trace, path)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise ResultsError(
+            "The trace cannot be written",
+            where=f"--trace {path}",
+            got=error.strerror or str(error),
+            allowed="a file on a file system with free space",
+            action="choose another place",
+        ) from error
+
+
+def _write_csv(trace: Trace, path: Path) -> None:
+    from uflip.results.columns import as_array
+
+    columns = {name: as_array(trace, name).tolist() for name in trace.columns}
+    columns["mode"] = [MODE_NAMES[code] for code in columns["mode"]]
+    with path.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))

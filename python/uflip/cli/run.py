@@ -1,0 +1,169 @@
+"""`uflip run`: the micro-benchmarks on a device, into a new result folder."""
+
+import os
+import re
+import sys
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip.catalogue import inspect_device
+from uflip.cli.common import (
+    device_argument,
+    echo_json,
+    json_option,
+    open_options,
+    plan_options,
+    quiet_option,
+    split_names,
+)
+from uflip.cli.progress import PlanProgress, display
+from uflip.device_url import parse_url
+from uflip.errors import ResultsError
+from uflip.experiment import BASELINE_IO_SIZE
+from uflip.methodology import Estimate, Plan, estimate, execute, make_plan, measure_harness
+from uflip.run import Device, DeviceInfo, check_options, open_device
+from uflip.units import format_count, format_duration_ns, format_size
+
+EPILOG = """\b
+Examples:
+  uflip run sim:demo --out results/demo
+  uflip run file:scratch.bin --size 1GiB --out results/disk --scale quick
+  uflip run file:scratch.bin --only granularity,order
+  uflip run /dev/nvme1n1 --destroy "MODEL:SERIAL:SIZE"      (see `uflip devices`)
+
+\b
+Ctrl-C ends the run at hand; all runs finished before are kept.
+"""
+
+
+@click.command("run", epilog=EPILOG)
+@device_argument
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="New folder for the results.  [default: results/DEVICE-TIME]",
+)
+@plan_options
+@open_options
+@quiet_option
+@json_option
+def command(
+    *,
+    device: str,
+    out: Path | None,
+    scale: str,
+    only: tuple[str, ...],
+    seed: int,
+    io_size: int | None,
+    pause: int | None,
+    size: int | None,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run the micro-benchmarks on DEVICE and keep the results.
+
+    Without --only, all nine micro-benchmarks of uFLIP and the long baseline runs. Everything that
+    is stored on a block device, and in a file, is overwritten.
+    """
+
+    def plan_for(info: DeviceInfo) -> Plan:
+        return make_plan(
+            info,
+            scale,
+            seed,
+            split_names(only),
+            io_size=BASELINE_IO_SIZE if io_size is None else io_size,
+            pause_ns=pause,
+        )
+
+    # All that can be wrong is looked for before anything is created, written or opened for writing.
+    check_options(parse_url(device), size, data, destroy)
+    out = Path("results") / _folder_name(device) if out is None else out
+    _check_out(out)
+    quiet = quiet or as_json
+    info = inspect_device(device, size=size, buffered=buffered)
+    estimate(plan_for(info))
+    if not quiet and info["details"].get("to_be_created"):
+        click.echo(f"creating {device} ({format_size(info['capacity_bytes'])}) ...", err=True)
+    with open_device(device, size=size, buffered=buffered, data=data, destroy=destroy) as opened:
+        plan = plan_for(opened.info)
+        _execute(plan, estimate(plan), opened, out, quiet)
+    _conclude(out, quiet, as_json)
+
+
+def _execute(plan: Plan, estimated: Estimate, device: Device, out: Path, quiet: bool) -> None:
+    from uflip.results import ResultsWriter, host_provenance
+
+    if not quiet:
+        click.echo(_announce(plan, estimated), err=True)
+    writer = ResultsWriter.create(
+        out,
+        device=plan.device,
+        host=host_provenance(sys.argv),
+        harness=measure_harness(),
+        scale=plan.scale,
+        seed=plan.seed,
+        pause_ns=plan.pause_ns,
+        plan=[run.as_dict() for run in plan.runs],
+        skipped=[skip.as_dict() for skip in plan.skipped],
+        warnings=plan.warnings,
+    )
+    with display(len(plan.runs), quiet=quiet) as sink:
+        execute(plan, device, writer, PlanProgress(plan, estimated, sink))
+
+
+def _announce(plan: Plan, estimated: Estimate) -> str:
+    skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
+    return (
+        f"{plan.device['url']}: {estimated.runs} runs{skipped}, "
+        f"{format_count(estimated.ios)} I/Os, "
+        f"{format_size(estimated.bytes_read)} to read, "
+        f"{format_size(estimated.bytes_written)} to write, "
+        f"about {format_duration_ns(estimated.time_ns)}"
+    )
+
+
+def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
+    from uflip.results import Results, summary
+
+    document: dict[str, Any] = summary(Results.load(out))
+    if as_json:
+        echo_json({"results": str(out)} | document)
+        return
+    if quiet:
+        return
+    from uflip.report.text import next_commands, render
+
+    click.echo(render(document))
+    click.echo(f"\nResults are in {out}. Next:")
+    click.echo(textwrap.indent(next_commands(str(out)), "  "))
+
+
+def _folder_name(device: str) -> str:
+    """Make a name from the device and the time, for people who do not want to choose one."""
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")
+    return f"{slug[-60:]}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def _check_out(out: Path) -> None:
+    """Fail now rather than after the device was opened, if no folder can be made there."""
+    from uflip.results.writer import refuse_existing
+
+    refuse_existing(out)
+    ancestor = next(folder for folder in out.absolute().parents if folder.exists())
+    if ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK):
+        return
+    raise ResultsError(
+        "The result folder cannot be made",
+        where=f"--out {out}",
+        got=f"{ancestor} is {'not writable' if ancestor.is_dir() else 'not a folder'}",
+        allowed="a new name in a folder that can be written",
+        action="choose another --out",
+    )

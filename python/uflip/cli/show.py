@@ -1,0 +1,24 @@
+"""`uflip show`: the results of a run on a terminal, or as JSON for programs."""
+
+from pathlib import Path
+
+import click
+
+from uflip.cli.common import echo_json, json_option
+
+
+@click.command("show")
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("--full", is_flag=True, help="A row per run instead of a line per experiment.")
+@json_option
+def command(results: Path, full: bool, as_json: bool) -> None:
+    """Print the results in the folder RESULTS, finished or not."""
+    from uflip.results import Results, summary
+
+    document = summary(Results.load(results))
+    if as_json:
+        echo_json(document)
+        return
+    from uflip.report.text import render
+
+    click.echo(render(document, full=full))

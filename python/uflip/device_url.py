@@ -1,0 +1,95 @@
+"""Device URLs: how a device is named, taken apart without looking at any device.
+
+sim:NAME[?key=value&...]    a simulated device; NAME is a profile, or a path ending in .toml
+file:PATH                   a regular file, through direct and synchronous I/O
+/dev/NAME, block:/dev/NAME  a block device of this machine
+null                        does nothing: measures the harness itself
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from uflip.errors import UsageError
+from uflip.profiles import profile_names
+from uflip.units import parse_duration, parse_size
+
+URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, null"
+
+
+@dataclass(frozen=True)
+class DeviceUrl:
+    """A device URL, taken apart. `kind` is sim, file, block or null; `name` a profile or a path."""
+
+    text: str
+    kind: str
+    name: str = ""
+    overrides: tuple[tuple[str, str], ...] = ()
+
+
+def parse_url(url: str) -> DeviceUrl:
+    """Take a device URL apart without looking at any device.
+
+    Raises
+    ------
+    UsageError
+        If it has none of the known forms.
+
+    Examples
+    --------
+    >>> parse_url("sim:demo?spare_factor=0.2").overrides
+    (('spare_factor', '0.2'),)
+    """
+    scheme, colon, rest = url.partition(":")
+    if url == "null":
+        return DeviceUrl(url, "null")
+    if url.startswith("/dev/"):
+        return DeviceUrl(f"block:{url}", "block", url)
+    if colon and scheme == "block" and rest.startswith("/dev/"):
+        return DeviceUrl(url, "block", rest)
+    if colon and scheme == "file" and rest:
+        return DeviceUrl(url, "file", rest)
+    if colon and scheme == "sim" and rest:
+        name, question, query = rest.partition("?")
+        pairs = tuple(parse_qsl(query, keep_blank_values=True)) if question else ()
+        return DeviceUrl(url, "sim", name, pairs)
+    raise UsageError(
+        "Unknown device",
+        where="DEVICE",
+        got=f"'{url}'",
+        allowed=URL_FORMS + f"; simulated: {', '.join(profile_names())}",
+        action=_nearest_url(url),
+    )
+
+
+def _nearest_url(url: str) -> str:
+    """Guess what a malformed URL was meant to be."""
+    if url in profile_names():
+        return f"did you mean sim:{url}?"
+    if Path(url).is_file():
+        return f"did you mean file:{url}?"
+    return "see `uflip devices` for what is there"
+
+
+def read_override(key: str, value: str) -> str | int | float | bool:
+    """Read the value of an override; the last word of its key may be a unit.
+
+    Examples
+    --------
+    >>> read_override("page_bytes", "16KiB"), read_override("read_ns", "50us")
+    (16384, 50000)
+    >>> read_override("channels", "4"), read_override("spare_factor", "0.1")
+    (4, 0.1)
+    """
+    if value in ("true", "false"):
+        return value == "true"
+    for read in (int, float):
+        try:
+            return read(value)
+        except ValueError:
+            continue
+    if key.endswith("_bytes"):
+        return parse_size(value, where=key)
+    if key.endswith("_ns"):
+        return parse_duration(value, where=key)
+    return value

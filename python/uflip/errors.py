@@ -1,0 +1,211 @@
+"""Errors with four parts (what, where, got and allowed, what to do) and the exit codes they end in.
+
+Every failure that a user can meet is a `UflipError`. The class says which kind it is, and the kind
+fixes the exit code of the command line, so that a script can tell a refusal from a broken disk.
+`EXIT_CODES` is the one list of them: the help text and the documentation are made from it.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from uflip import _native
+
+
+class UflipError(Exception):
+    """A failure that explains itself.
+
+    Parameters
+    ----------
+    what : str
+        What failed, in one sentence without a full stop.
+    where : str
+        The option, path, URL or key that it is about.
+    got : str
+        The value that was given or found.
+    allowed : str
+        The values that would have been right.
+    action : str
+        What the user can do now.
+
+    Examples
+    --------
+    >>> print(UsageError("The ratio of a mix is at least 1", where="--ratio", got="0"))
+    The ratio of a mix is at least 1
+      where    --ratio
+      got      0
+    """
+
+    kind: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self, what: str, where: str = "", got: str = "", allowed: str = "", action: str = ""
+    ) -> None:
+        # All five go to Exception.args, in order: this keeps the error picklable.
+        super().__init__(what, where, got, allowed, action)
+        self.what = what
+        self.where = where
+        self.got = got
+        self.allowed = allowed
+        self.action = action
+
+    def parts(self) -> dict[str, str]:
+        """Return the parts by name, empty ones included, as `--json` prints them."""
+        return {
+            "kind": self.kind,
+            "what": self.what,
+            "where": self.where,
+            "got": self.got,
+            "allowed": self.allowed,
+            "action": self.action,
+        }
+
+    def __str__(self) -> str:
+        rows = (
+            ("where", self.where),
+            ("got", self.got),
+            ("allowed", self.allowed),
+            ("do", self.action),
+        )
+        lines = [self.what]
+        for label, text in rows:
+            if text:
+                # A part of several lines keeps its own column.
+                lines.append(f"  {label:<8} " + text.replace("\n", "\n" + " " * 11))
+        return "\n".join(lines)
+
+
+class UsageError(UflipError):
+    """The request itself is wrong: a bad value, an unknown name, options that do not fit."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class RefusedError(UflipError):
+    """The request is clear, but carrying it out could destroy something of value."""
+
+    kind = "refused"
+    exit_code = 3
+
+
+class DeviceError(UflipError):
+    """The device cannot be opened, or an I/O on it failed."""
+
+    kind = "device"
+    exit_code = 4
+
+
+class ResultsError(UflipError):
+    """A result folder cannot be written, or cannot be read back."""
+
+    kind = "results"
+    exit_code = 5
+
+
+class UnavailableError(UflipError):
+    """An optional library, or a feature of this kernel or file system, is missing."""
+
+    kind = "unavailable"
+    exit_code = 6
+
+
+class InterruptedRun(UflipError):  # noqa: N818 -- an interruption is a wish, not an error
+    """The user stopped the work (Ctrl-C)."""
+
+    kind = "interrupted"
+    exit_code = 130
+
+
+EXIT_CODES: dict[str, tuple[int, str]] = {
+    "ok": (0, "everything that was asked for was done"),
+    "internal": (1, "a mistake in uflip itself; please report it"),
+    "usage": (2, "the command is wrong: unknown name, bad value, options that do not fit"),
+    "refused": (3, "refused, because it could destroy data; nothing was touched"),
+    "device": (4, "the device cannot be opened, or an I/O failed"),
+    "results": (5, "the result folder exists already, cannot be written, or cannot be read"),
+    "unavailable": (6, "an optional library or a feature of the system is missing"),
+    "interrupted": (130, "stopped with Ctrl-C; finished runs stay readable"),
+}
+"""Name of the kind -> (exit code, meaning)."""
+
+_KINDS: dict[str, type[UflipError]] = {
+    cls.kind: cls
+    for cls in (
+        UflipError,
+        UsageError,
+        RefusedError,
+        DeviceError,
+        ResultsError,
+        UnavailableError,
+        InterruptedRun,
+    )
+}
+
+
+def from_native(error: _native.NativeError) -> UflipError:
+    """Turn an error of the native part into the class of its kind.
+
+    Parameters
+    ----------
+    error : Exception
+        A `NativeError`, whose args are (kind, what, where, got, allowed, action).
+
+    Returns
+    -------
+    UflipError
+        An unknown kind becomes a plain `UflipError`, which is never hidden as something milder.
+    """
+    kind, *parts = (str(part) for part in error.args) if error.args else ("internal", str(error))
+    return _KINDS.get(kind, UflipError)(*parts[:5])
+
+
+@contextmanager
+def native_errors() -> Iterator[None]:
+    """Let calls of the native part fail with our own errors.
+
+    Raises
+    ------
+    UflipError
+        Of the class that belongs to the kind of the native error.
+    """
+    try:
+        yield
+    except _native.NativeError as error:
+        raise from_native(error) from None
+
+
+def unknown_name(kind_of_thing: str, got: str, known: Iterable[str], where: str = "") -> UsageError:
+    """Make the error for a name that is in no list: it shows the list, and the nearest name.
+
+    Parameters
+    ----------
+    kind_of_thing : str
+        What the name should have named: "profile", "micro-benchmark", ...
+    got : str
+        The name that was given.
+    known : Iterable[str]
+        The names that exist.
+    where : str
+        The option or place in which the name was given.
+
+    Examples
+    --------
+    >>> print(unknown_name("pattern", "RWW", ["SR", "RR", "SW", "RW"], where="--pattern"))
+    Unknown pattern
+      where    --pattern
+      got      'RWW'
+      allowed  SR, RR, SW, RW
+      do       did you mean RW?
+    """
+    names = list(known)
+    close = difflib.get_close_matches(got, names, n=1, cutoff=0.6)
+    return UsageError(
+        f"Unknown {kind_of_thing}",
+        where=where,
+        got=f"'{got}'",
+        allowed=", ".join(names) if names else "(none is known)",
+        action=f"did you mean {close[0]}?" if close else "take one of the allowed names",
+    )

@@ -1,0 +1,166 @@
+"""The nouns between one run and a plan: planned run, experiment, and the context they are made in.
+
+    run  ⊂  experiment  ⊂  micro-benchmark  ⊂  plan
+
+One execution of a pattern is a run; runs that differ in one parameter are an experiment; related
+experiments are a micro-benchmark; all of them, in an order that keeps them from disturbing each
+other, are a plan (uFLIP §3.2, §4.2). Everything here is plain frozen data.
+"""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from uflip.spec import Spec
+
+Info = dict[str, Any]
+
+BASELINE_IO_SIZE = 32 * 1024
+"""I/O size of the baseline patterns [bytes]: "32 KB in our experiments" (uFLIP Table 1)."""
+
+SCALES = ("quick", "standard")
+"""`standard` is the paper's; `quick` thins ranges and counts to about a minute on a real file."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run to be made.
+
+    Attributes
+    ----------
+    id : str
+        Names the run in a plan, and its file: "0007-granularity-RW-io_size-32768". Before the plan
+        has put the runs in order, the part without the number.
+    micro_benchmark, pattern, parameter : str
+        Where it belongs: "granularity", "RW" (or "SR/RW" for a mix), "io_size".
+    value : int
+        Value of the varying parameter.
+    unit : str
+        "bytes", "ns", "ios", or "" for a bare number.
+    spec : Spec
+        What the engine is to do.
+    """
+
+    id: str
+    micro_benchmark: str
+    pattern: str
+    parameter: str
+    value: int
+    unit: str
+    spec: Spec
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the run as plain data, as the manifest holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A run that this device cannot make, and why."""
+
+    micro_benchmark: str
+    pattern: str
+    parameter: str
+    value: int
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, as the manifest holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Runs of one reference pattern with one varying parameter; and those that are impossible."""
+
+    micro_benchmark: str
+    pattern: str
+    parameter: str
+    unit: str
+    runs: tuple[PlannedRun, ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many I/Os a run makes, and how many at its start are left out of the statistics."""
+
+    io_count: int
+    io_ignore: int
+
+
+# uFLIP §5.1: 1,024 I/Os for SR, RR and SW, 5,120 for RW; 128 ignored (the larger of the paper's two
+# start-ups) where random writes are involved. The quick counts keep that an eighth of the shortest
+# RW run is ignored.
+_STANDARD = {"SR": (1024, 0), "RR": (1024, 0), "SW": (1024, 0), "RW": (5120, 128)}
+_STANDARD_LONG = 10_240
+_QUICK = 256
+_QUICK_LONG = 1024
+_QUICK_IGNORED = 32
+# In quick, the part of a random-write run that counts as its start-up.
+_QUICK_IGNORED_PART = _QUICK // _QUICK_IGNORED
+
+
+@dataclass(frozen=True)
+class Context:
+    """What micro-benchmarks need to know in order to lay out their runs.
+
+    Attributes
+    ----------
+    info : dict
+        What is known about the device.
+    scale : str
+        One of `SCALES`.
+    seed : int
+        The seed of the plan.
+    io_size : int
+        I/O size of the baseline patterns [bytes].
+    """
+
+    info: Info
+    scale: str
+    seed: int
+    io_size: int = BASELINE_IO_SIZE
+
+    @property
+    def capacity(self) -> int:
+        """Addressable size of the device [bytes]."""
+        return int(self.info["capacity_bytes"])
+
+    @property
+    def sector(self) -> int:
+        """What offsets and sizes are multiples of [bytes]."""
+        return int(self.info["sector_bytes"])
+
+    @property
+    def quick(self) -> bool:
+        """Whether ranges and counts are thinned."""
+        return self.scale == "quick"
+
+    def counts(self, pattern: str) -> Counts:
+        """Return the counts of an ordinary run of a baseline pattern."""
+        if self.quick:
+            return self.shortened(pattern, _QUICK)
+        return Counts(*_STANDARD[pattern])
+
+    def long_counts(self, pattern: str) -> Counts:
+        """Return the counts of the long runs that show start-up and running phase."""
+        if self.quick:
+            return Counts(_QUICK_LONG, _QUICK_IGNORED if pattern == "RW" else 0)
+        return Counts(_STANDARD_LONG, _STANDARD[pattern][1])
+
+    def shortened(self, pattern: str, io_count: int) -> Counts:
+        """Return quick counts of another length, with the start-up in proportion."""
+        return Counts(io_count, io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0)
+
+
+def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int) -> int:
+    """Derive the seed of a run from what it is, so that it does not depend on the order of runs.
+
+    Returns
+    -------
+    int
+        53 bits: JSON numbers hold no more exactly.
+    """
+    text = f"{seed}/{micro_benchmark}/{pattern}/{value}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 11

@@ -1,0 +1,133 @@
+"""A plan on a device: pause, run, commit, and again, until the plan or the user ends it.
+
+Each run is on disk before the next one starts. However the work ends, the runs that were finished
+are kept, the manifest says how it ended, and the error says how to see what is there.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from uflip._native import Trace
+from uflip.errors import InterruptedRun, ResultsError, UflipError
+from uflip.experiment import PlannedRun
+from uflip.methodology.plan import Plan
+from uflip.run import Device
+
+
+class Writer(Protocol):
+    """Where finished runs go; `uflip.results.ResultsWriter` is one."""
+
+    path: Path
+
+    def commit(self, run: PlannedRun, trace: Trace) -> Any:
+        """Store a finished run durably."""
+
+    def finish(self, status: str) -> None:
+        """Note how the plan ended: complete, interrupted or failed."""
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run is about to start: the device is left alone first. `index` counts from 0."""
+
+    index: int
+    run: PlannedRun
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """A run is under way."""
+
+    index: int
+    run: PlannedRun
+    done: int
+    total: int
+    last_response_ns: int
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """A run is over and stored. `taken_ns` is on the wall clock, with the pause before it."""
+
+    index: int
+    run: PlannedRun
+    taken_ns: int
+
+
+Event = RunStarted | RunProgress | RunFinished
+
+
+def _ignore(_event: Event) -> None:
+    return None
+
+
+def execute(
+    plan: Plan, device: Device, writer: Writer, on_event: Callable[[Event], None] = _ignore
+) -> None:
+    """Make all runs of a plan and store them one by one.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to do.
+    device : Device
+        The device, open for writing.
+    writer : Writer
+        Stores runs; `finish` is called on it in every case.
+    on_event : callable
+        Told about the start, the progress and the end of each run.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C. Finished runs are stored.
+    UflipError
+        What the device or the writer says. Finished runs are stored.
+    """
+    finished = 0
+    try:
+        for index, run in enumerate(plan.runs):
+            began = time.monotonic_ns()
+            on_event(RunStarted(index, run))
+            device.idle(plan.pause_ns)
+            trace = device.run(run.spec, partial(_report, on_event, index, run))
+            writer.commit(run, trace)
+            finished += 1
+            on_event(RunFinished(index, run, time.monotonic_ns() - began))
+    except (KeyboardInterrupt, InterruptedRun):
+        writer.finish("interrupted")
+        raise InterruptedRun(
+            f"Interrupted after {finished} of {len(plan.runs)} runs",
+            where=str(writer.path),
+            action=_how_to_see(finished, writer.path),
+        ) from None
+    except BaseException as error:
+        # The disk may be full: then there is no second error to tell, the first one says it.
+        with suppress(ResultsError):
+            writer.finish("failed")
+        if isinstance(error, UflipError):
+            parts = (error.action, _how_to_see(finished, writer.path))
+            error.action = "\n".join(part for part in parts if part)
+        raise
+    writer.finish("complete")
+
+
+def _report(
+    on_event: Callable[[Event], None],
+    index: int,
+    run: PlannedRun,
+    *progress: int,
+) -> None:
+    on_event(RunProgress(index, run, *progress))
+
+
+def _how_to_see(finished: int, path: Path) -> str:
+    if not finished:
+        return "no run was finished"
+    runs = "the finished run is" if finished == 1 else f"the {finished} finished runs are"
+    return f"{runs} kept, see `uflip show {path}`"

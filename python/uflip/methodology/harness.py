@@ -1,0 +1,44 @@
+"""What the measuring itself costs, per I/O: stored with every result, so that it can be judged.
+
+The engine drives a device that does nothing, exactly as it drives the device under test. What that
+takes per I/O is the error that every response time may contain.
+"""
+
+from statistics import median
+from typing import Any
+
+from uflip import _native
+from uflip.errors import native_errors
+from uflip.run import open_device
+from uflip.spec import baseline
+
+# Enough that the clock's granularity vanishes; over in some ten milliseconds.
+IO_COUNT = 20_000
+# The median of a few runs: one of them may meet an interruption by the system.
+REPETITIONS = 5
+
+
+def measure_harness() -> dict[str, Any]:
+    """Measure the cost of the harness on this machine, now.
+
+    Returns
+    -------
+    dict
+        null_ns_per_io: from one submission to the next on the null device [ns];
+        clock_ns: one reading of the clock [ns]; io_count: how many I/Os that rests on.
+
+    Examples
+    --------
+    >>> measure_harness()["io_count"]
+    100000
+    """
+    spec = baseline("RR", io_size=4096, io_count=IO_COUNT)
+    with open_device("null") as device:
+        elapsed_ns = [device.run(spec).elapsed_ns() for _ in range(REPETITIONS)]
+    with native_errors():
+        clock_ns = _native.clock_ns()
+    return {
+        "null_ns_per_io": median(elapsed_ns) / IO_COUNT,
+        "clock_ns": clock_ns,
+        "io_count": IO_COUNT * REPETITIONS,
+    }

@@ -1,0 +1,78 @@
+"""Places on the device for runs with sequential writes: next to each other, never on each other.
+
+    0          cursor                                     capacity
+    |  run 81  |  run 82  |                                   |
+               +--> next place; at the end of the device it starts again at 0
+
+**Source**: uFLIP (CIDR 2009) §4.1 and §4.2: sequential writes disturb the state of a device most,
+so they are directed to distinct target spaces, and the state is reset when the device is used up.
+**Faithful**: distinct target spaces, in the order of the runs.
+**Simplified**: at the end of the device the places start again without a reset of its state; the
+plan keeps a warning about it.
+**Ambiguous**: where exactly a place begins. At multiples of `ALIGNMENT`, so that no run begins in
+a flash block that another has half filled, on most devices.
+"""
+
+from uflip.microbench.mix import half_size
+from uflip.spec import Spec, writes_sequentially
+
+ALIGNMENT = 1 << 20
+
+
+class Places:
+    """Hands out target spaces on a device of a given capacity [bytes]."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.rounds = 0
+        """How often the end of the device was passed."""
+        self.handed_out = 0
+        """Sum of all places [bytes]."""
+        self._cursor = 0
+
+    def move(self, spec: Spec) -> Spec:
+        """Return the specification with its target in a place of its own."""
+        if spec["kind"] == "mix":
+            return self._move_mix(spec)
+        return spec | {"target_offset": self.take(spec["target_size"], self.capacity)}
+
+    def _move_mix(self, spec: Spec) -> Spec:
+        """Move the sequential writes of a mix; the other pattern gets the other half."""
+        writer, other = "first", "second"
+        if not writes_sequentially(spec[writer]):
+            writer, other = other, writer
+        half = half_size(self.capacity, spec[writer]["io_size"])
+        offset = self.take(spec[writer]["target_size"], half)
+        return spec | {
+            writer: spec[writer] | {"target_offset": offset},
+            other: spec[other] | {"target_offset": half if offset < half else 0},
+        }
+
+    def take(self, size: int, part: int) -> int:
+        """Hand out a place that crosses no border between parts of the device.
+
+        Parameters
+        ----------
+        size : int
+            Size of the place [bytes], at most `part`.
+        part : int
+            Size of a part [bytes]; the capacity where the device is not divided.
+
+        Returns
+        -------
+        int
+            Offset [bytes].
+        """
+        offset = self._next(size, part)
+        self._cursor = offset + size
+        self.handed_out += size
+        return offset
+
+    def _next(self, size: int, part: int) -> int:
+        cursor = -(-self._cursor // ALIGNMENT) * ALIGNMENT
+        for border in range(0, self.capacity - part + 1, part):
+            offset = max(cursor, border)
+            if offset + size <= border + part:
+                return offset
+        self.rounds += 1
+        return 0

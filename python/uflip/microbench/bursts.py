@@ -1,0 +1,46 @@
+"""Bursts: the baseline patterns in groups of Burst I/Os with a pause between the groups.
+
+**Source**: uFLIP (CIDR 2009) §3.2 (9) and Table 1: Burst in [2^0, ..., 2^6] × 10, Pause "e.g.,
+100 ms".
+**Faithful**: the whole range, all four baselines, a pause of 100 ms.
+**Simplified**: in the quick scale a run has at most `QUICK_GROUPS` groups.
+**Ambiguous**: the printed formula, t + (i mod Burst) × Pause, would pause within the groups and not
+between them; the text is followed. The ordinary IOCount of 1,024 ends in the second group of 640;
+runs make two whole groups at least, else a single pause would be all there is.
+"""
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.spec import Spec
+
+VARYING = Varying("bursts", "burst", "ios")
+STANDARD = tuple(2**k * 10 for k in range(7))
+QUICK = (10, 80, 640)
+PAUSE_NS = 100_000_000
+FEWEST_GROUPS = 2
+QUICK_GROUPS = 16
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out one experiment for each baseline pattern."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
+
+
+def _counts(context: Context, pattern: str, burst: int) -> Counts:
+    ordinary = context.counts(pattern)
+    if context.quick:
+        io_count = max(FEWEST_GROUPS * burst, min(ordinary.io_count, QUICK_GROUPS * burst))
+        return context.shortened(pattern, io_count)
+    return Counts(max(ordinary.io_count, FEWEST_GROUPS * burst), ordinary.io_ignore)
+
+
+def _describe(context: Context, pattern: str, burst: int) -> Spec:
+    return baseline_spec(
+        context,
+        pattern,
+        counts=_counts(context, pattern, burst),
+        time="burst",
+        burst=burst,
+        pause=PAUSE_NS,
+    )

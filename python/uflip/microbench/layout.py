@@ -1,0 +1,144 @@
+"""What the micro-benchmarks share: target spaces, and laying out an experiment value by value.
+
+Target spaces, where Table 1 leaves them open:
+
+    random                  the whole device
+    sequential              io_count × io_size: each I/O has a place of its own
+    (both cut to the device, and to whole I/Os)
+
+Where on the device a target lies is not decided here: runs with sequential writes are moved to
+places of their own by the plan (`uflip.methodology.plan`), all others start at offset 0.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from uflip.experiment import Context, Counts, Experiment, PlannedRun, Skipped, run_seed
+from uflip.spec import BASELINES, Spec, basic, components
+from uflip.units import format_size
+
+LABELS = tuple(BASELINES)
+SEQUENTIAL_LABELS = tuple(
+    label for label, (_, location) in BASELINES.items() if location == "sequential"
+)
+
+
+def target_size(context: Context, pattern: str, io_count: int, io_size: int) -> int:
+    """Return the size of the target space of a baseline pattern [bytes], whole I/Os."""
+    whole = context.capacity // io_size * io_size
+    if pattern not in SEQUENTIAL_LABELS:
+        return whole
+    return min(whole, io_count * io_size)
+
+
+def baseline_spec(
+    context: Context,
+    pattern: str,
+    *,
+    io_size: int | None = None,
+    counts: Counts | None = None,
+    **changes: str | int,
+) -> Spec:
+    """Describe a baseline pattern as an experiment changes it.
+
+    Parameters
+    ----------
+    context : Context
+        The device and the scale.
+    pattern : str
+        SR, RR, SW or RW.
+    io_size : int, optional
+        I/O size [bytes]; without it the baseline's.
+    counts : Counts, optional
+        Length of the run; without it the ordinary length of the pattern.
+    **changes : str or int
+        Parameters beyond those of the baseline, or other values for them.
+    """
+    io_size = context.io_size if io_size is None else io_size
+    counts = context.counts(pattern) if counts is None else counts
+    parameters: dict[str, Any] = {
+        "io_size": io_size,
+        "target_size": target_size(context, pattern, counts.io_count, io_size),
+        "io_count": counts.io_count,
+        "io_ignore": counts.io_ignore,
+    }
+    mode, location = BASELINES[pattern]
+    return basic(**({"mode": mode, "location": location} | parameters | changes))
+
+
+class Varying(NamedTuple):
+    """What a micro-benchmark varies: its own name, the parameter, and the unit of that."""
+
+    micro_benchmark: str
+    parameter: str
+    unit: str
+
+
+Describe = Callable[[Context, str, int], Spec]
+"""(context, pattern, value of the varying parameter) -> specification without seed."""
+
+
+def lay_out(
+    context: Context, varying: Varying, pattern: str, values: Iterable[int], describe: Describe
+) -> Experiment:
+    """Lay out one experiment: a run for each value that the device can do, a reason for the others.
+
+    Parameters
+    ----------
+    context : Context
+        The device and the scale.
+    varying : Varying
+        The micro-benchmark and its parameter.
+    pattern : str
+        Label of the reference pattern: "RW", or "SR/RW" for a mix.
+    values : iterable of int
+        The values of the varying parameter.
+    describe : callable
+        Makes the specification of one run.
+
+    Returns
+    -------
+    Experiment
+    """
+    micro_benchmark, parameter, unit = varying
+    runs: list[PlannedRun] = []
+    skipped: list[Skipped] = []
+    for value in values:
+        spec = describe(context, pattern, value)
+        reason = why_impossible(context, spec)
+        if reason is not None:
+            skipped.append(Skipped(micro_benchmark, pattern, parameter, value, reason))
+            continue
+        spec["seed"] = run_seed(context.seed, micro_benchmark, pattern, value)
+        # "+" for "/": the name of a run is also the name of its file.
+        name = f"{micro_benchmark}-{pattern.replace('/', '+')}-{parameter}-{value}"
+        runs.append(PlannedRun(name, micro_benchmark, pattern, parameter, value, unit, spec))
+    return Experiment(micro_benchmark, pattern, parameter, unit, tuple(runs), tuple(skipped))
+
+
+def why_impossible(context: Context, spec: Spec) -> str | None:
+    """Return why a device cannot do a pattern; None where it can."""
+    reasons = (_why_impossible(context, part) for part in components(spec))
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _why_impossible(context: Context, part: Mapping[str, int]) -> str | None:
+    io_size, size, shift = part["io_size"], part["target_size"], part.get("io_shift", 0)
+    for name, value in (("io_size", io_size), ("io_shift", shift)):
+        if value % context.sector:
+            return (
+                f"{name} {format_size(value)} is not a multiple of "
+                f"the sector of {format_size(context.sector)}"
+            )
+    if max(size, io_size) > context.capacity:
+        return (
+            f"the target of {format_size(max(size, io_size))} is larger than "
+            f"the device of {format_size(context.capacity)}"
+        )
+    slots = part.get("partitions", 1) * part.get("parallel_degree", 1)
+    if size < slots * io_size + shift:
+        return (
+            f"{slots} × {format_size(io_size)} shifted by {format_size(shift)} do not fit into "
+            f"the target of {format_size(size)}"
+        )
+    return None

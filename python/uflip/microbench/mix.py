@@ -1,0 +1,61 @@
+"""Mix: two baseline patterns interleaved in a fixed ratio.
+
+**Source**: uFLIP (CIDR 2009) §3.2 (7) and Table 1: the six pairs of baselines, Ratio (#1/#2) in
+[2^0, ..., 2^6]; §5.1: IOCount and IOIgnore are scaled for mixed workloads.
+**Faithful**: all pairs in the order of the table; `ratio` I/Os of the first pattern, then one of
+the second; counts are those of the rarer pattern, so that its start-up is passed (§4.2 warns of
+measuring nothing but the start-up of rare random writes).
+**Simplified**: in the quick scale the rarer pattern makes at least `QUICK_FEWEST` I/Os instead of
+all of them; sequential components that outgrow their half of the device wrap inside it.
+**Ambiguous**: where the two patterns lie. On disjoint halves of the device, so that neither
+overwrites or reads what the other has just written.
+"""
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, lay_out
+from uflip.spec import Spec, baseline, mix
+
+VARYING = Varying("mix", "ratio", "")
+PAIRS = ("SR/RR", "SR/SW", "SR/RW", "RR/SW", "RR/RW", "SW/RW")
+STANDARD = tuple(2**k for k in range(7))
+QUICK = (1, 8, 64)
+# After a start-up of an eighth, the rarer pattern keeps 35 I/Os: enough for a mean.
+QUICK_FEWEST = 40
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out one experiment for each pair of baseline patterns."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pair, values, _describe) for pair in PAIRS]
+
+
+def _describe(context: Context, pair: str, ratio: int) -> Spec:
+    first, second = pair.split("/")
+    counts = _counts(context, second, ratio)
+    return mix(
+        _half(context, first, 0, counts.io_count * ratio),
+        _half(context, second, 1, counts.io_count),
+        ratio,
+        io_count=counts.io_count,
+        io_ignore=counts.io_ignore,
+    )
+
+
+def _counts(context: Context, rarer: str, ratio: int) -> Counts:
+    """Count I/Os of the rarer pattern."""
+    ordinary = context.counts(rarer)
+    if not context.quick:
+        return ordinary
+    return context.shortened(rarer, max(QUICK_FEWEST, ordinary.io_count // (ratio + 1)))
+
+
+def half_size(capacity: int, io_size: int) -> int:
+    """Return the size of half a device, whole I/Os [bytes]."""
+    return capacity // io_size // 2 * io_size
+
+
+def _half(context: Context, pattern: str, half: int, io_count: int) -> Spec:
+    """Describe one component, on the first or the second half of the device."""
+    size = half_size(context.capacity, context.io_size)
+    needed = min(size, io_count * context.io_size) if pattern in SEQUENTIAL_LABELS else size
+    return baseline(pattern, io_size=context.io_size, target_offset=half * size, target_size=needed)

@@ -1,0 +1,41 @@
+"""Parallelism: several processes, each with the same baseline pattern in a subspace of its own.
+
+**Source**: uFLIP (CIDR 2009) §3.2 (6) and Table 1: ParallelDegree in [2^0, ..., 2^4]; process p has
+TargetOffset p × TargetSize / ParallelDegree and TargetSize / ParallelDegree.
+**Faithful**: the whole range, all four baselines; each process makes IOCount I/Os.
+**Simplified**: in the quick scale each process makes fewer I/Os (`QUICK_IO_COUNT`), because the
+processes of one run add up.
+**Ambiguous**: whether TargetSize grows with the degree. For random patterns it is the whole device;
+for sequential ones each process has room for its I/Os, so that no process wraps and overwrites.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
+from uflip.spec import Spec
+
+VARYING = Varying("parallelism", "parallel_degree", "")
+STANDARD = tuple(2**k for k in range(5))
+QUICK = (1, 4, 16)
+QUICK_IO_COUNT = 128
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out one experiment for each baseline pattern."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
+
+
+def _describe(context: Context, pattern: str, degree: int) -> Spec:
+    counts = (
+        context.shortened(pattern, QUICK_IO_COUNT) if context.quick else context.counts(pattern)
+    )
+    # A multiple of the degree, so that all subspaces are equal and hold whole I/Os.
+    step = degree * context.io_size
+    whole = target_size(context, pattern, degree * counts.io_count, context.io_size)
+    return baseline_spec(
+        context,
+        pattern,
+        counts=counts,
+        parallel_degree=degree,
+        target_size=whole // step * step,
+    )

@@ -1,0 +1,45 @@
+"""Partitioning: sequential patterns that go round several partitions, as a merge of runs does.
+
+**Source**: uFLIP (CIDR 2009) §3.2 (4) and Table 1: Partitions in [2^0, ..., 2^8], sequential
+patterns only; partition i mod Partitions, in each of them one I/O after the other.
+**Faithful**: the whole range; the same target for all values of an experiment.
+**Simplified**: nothing.
+**Ambiguous**: the size of the target is not given. Half of the device, at most 1 GiB: then 256
+partitions are 4 MiB each, larger than the blocks of most devices, and the device has room for a
+second target. The formula for the offset in a partition needs ⌊i/Partitions⌋ × IOSize instead of
+the printed ⌊i/Partitions × IOSize⌋, which would not be whole I/Os.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.spec import Spec
+
+VARYING = Varying("partitioning", "partitions", "")
+STANDARD = tuple(2**k for k in range(9))
+QUICK = (1, 4, 32, 256)
+LARGEST_TARGET = 1 << 30
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out one experiment for sequential reads and one for sequential writes."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in SEQUENTIAL_LABELS]
+
+
+def target_size(context: Context) -> int:
+    """Return the target [bytes] that is divided: each partition is a whole number of I/Os."""
+    ios = min(context.capacity // 2, LARGEST_TARGET) // context.io_size
+    most = max(STANDARD)
+    # On a small device: the largest power of two, which the smaller degrees divide.
+    ios = ios // most * most if ios >= most else 1 << max(ios.bit_length() - 1, 0)
+    return ios * context.io_size
+
+
+def _describe(context: Context, pattern: str, partitions: int) -> Spec:
+    return baseline_spec(
+        context,
+        pattern,
+        location="partitioned",
+        partitions=partitions,
+        target_size=target_size(context),
+    )

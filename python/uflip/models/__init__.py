@@ -1,0 +1,17 @@
+"""The papers' closed forms: what a flash device should do, as pure functions of numbers.
+
+========================  =====================================================================
+`channel`                 data rate of a flash channel, with and without die interleaving (OFC)
+`relocation`              valid pages in a collected block against the spare factor (OFC)
+`write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random, hot and cold data
+`hybrid`                  block-mapped devices with a log: BAST, FAST, Myers & Sinclair's equations
+========================  =====================================================================
+
+A leaf: nothing here knows a run, a trace or a device, and nothing is drawn at random. Everything is
+keyword-only, takes plain numbers whose unit is the last word of the name, and raises
+`uflip.errors.UsageError` for a value outside its range.
+"""
+
+from uflip.models import channel, hybrid, relocation, write_amplification
+
+__all__ = ["channel", "hybrid", "relocation", "write_amplification"]

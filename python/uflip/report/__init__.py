@@ -1,0 +1,20 @@
+"""Results made readable: a terminal summary, and one self-contained page of HTML.
+
+============  ================================================================================
+`words`       what each micro-benchmark asks, how its figure is read, how values are written
+`findings`    what the numbers of this device say, one computed sentence per micro-benchmark
+`text`        the summary on a terminal
+`data`        what figures need beyond the summary: the I/Os of the baseline runs
+`figures`     static figures as SVG that follows the page's light or dark colours
+`tables`      HTML tables: summary, data of the figures, every run, provenance
+`html`        the page
+============  ================================================================================
+
+Everything is made from the summary document (`uflip show --json`), so that no number in a report
+can differ from the numbers that a script reads.
+"""
+
+from uflip.report.html import write_report
+from uflip.report.text import next_commands, render
+
+__all__ = ["next_commands", "render", "write_report"]

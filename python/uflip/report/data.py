@@ -1,0 +1,69 @@
+"""What figures need beyond the summary: the I/Os of the baseline runs, as plain arrays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.results.columns import as_array
+from uflip.results.store import Results
+from uflip.results.summarise import BASELINE
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BaselineTrace:
+    """Response times of one baseline run (n,) [ms] in order of submission.
+
+    `ignored` (n,) is true inside `io_ignore`; `causes_ms` holds arrays (n,) [ms] that sum to the
+    response time, and is empty for a device that does not tell.
+    """
+
+    pattern: str
+    response_time_ms: Times
+    ignored: NDArray[np.bool_]
+    causes_ms: Mapping[str, Times] = field(default_factory=dict)
+
+    @property
+    def io_ignore(self) -> int:
+        """I/Os of the start-up."""
+        return int(self.ignored.sum())
+
+    @property
+    def measured_ms(self) -> Times:
+        """Response times without the start-up [ms]."""
+        return self.response_time_ms[~self.ignored]
+
+    def mean_by_cause_ms(self, slowest: float = 1.0) -> dict[str, float]:
+        """Mean time per I/O and cause [ms], start-up left out.
+
+        Parameters
+        ----------
+        slowest
+            Share of the I/Os to look at, the slowest first; at least one.
+        """
+        count = max(round(len(self.measured_ms) * slowest), 1)
+        picked = np.argsort(self.measured_ms)[-count:]
+        return {
+            cause: float(times[~self.ignored][picked].mean())
+            for cause, times in self.causes_ms.items()
+        }
+
+
+def baseline_traces(results: Results) -> list[BaselineTrace]:
+    """Read the baseline runs of a folder, in the order SR RR SW RW where they are there."""
+    found = {run.pattern: run for run in results.runs if run.micro_benchmark == BASELINE}
+    traces = []
+    for pattern in sorted(found, key=("SR", "RR", "SW", "RW").index):
+        trace = found[pattern].trace()
+        traces.append(
+            BaselineTrace(
+                pattern=pattern,
+                response_time_ms=as_array(trace, "response_time_ns") / 1e6,
+                ignored=as_array(trace, "ignored") != 0,
+                causes_ms={cause: as_array(trace, cause) / 1e6 for cause in trace.causes},
+            )
+        )
+    return traces

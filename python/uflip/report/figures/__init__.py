@@ -1,0 +1,21 @@
+"""Static figures as SVG text, made by matplotlib and coloured by the page they stand in.
+
+=================  ==========================================================================
+`sweep`            response time against the varying parameter (the paper's figures 6–8)
+`mix`              the six mixes, each against what its baselines would cost
+`traces`           every I/O of the baselines, with running averages (figure 3)
+`distribution`     the share of I/Os slower than a given time: the whole distribution
+`spent`            what the time was spent on, for simulated devices
+`axes`             scales and ticks that they share
+`canvas`           matplotlib's side: style, SVG, theme colours
+`palette`          colours and markers, the same for a pattern everywhere
+=================  ==========================================================================
+"""
+
+from uflip.report.figures.distribution import distribution
+from uflip.report.figures.mix import mix
+from uflip.report.figures.spent import spent
+from uflip.report.figures.sweep import sweep
+from uflip.report.figures.traces import traces
+
+__all__ = ["distribution", "mix", "spent", "sweep", "traces"]

@@ -1,0 +1,183 @@
+"""Matplotlib's side of a figure: style, SVG output, accessible names, theme colours.
+
+Figures are made with the object interface, never pyplot: no global state, no windows. The SVG is
+deterministic (no date, salted ids) and its text stays text: searchable, selectable, in the font of
+the page. Ids are made unique per figure, because many figures share one page.
+"""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from html import escape
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from uflip.errors import UnavailableError
+from uflip.report.figures import palette
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Arguments = ParamSpec("Arguments")
+
+# The width of a figure in inches at 72 units each; the page scales it to its column.
+WIDTH = 8.6
+RASTER_DPI = 200
+
+# The font that matplotlib laid the text out for; the page shows it in its own.
+_FONT = r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*"
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same layout everywhere
+    "font.size": 8.5,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.edgecolor": palette.MUTED,
+    "axes.labelcolor": palette.INK,
+    "axes.titlecolor": palette.INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": palette.GRID,
+    "grid.linewidth": 0.6,
+    "text.color": palette.INK,
+    "text.parse_math": False,  # a "$" in the name of a device is a "$"
+    "xtick.color": palette.MUTED,
+    "ytick.color": palette.MUTED,
+    "xtick.labelcolor": palette.INK,
+    "ytick.labelcolor": palette.INK,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 0,
+    "ytick.minor.size": 0,
+    "figure.facecolor": "none",
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "legend.handlelength": 1.6,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+}
+
+
+def styled(draw: Callable[Arguments, str]) -> Callable[Arguments, str]:
+    """Let a function draw in our style, without touching matplotlib's global settings.
+
+    The decorated function raises `UnavailableError` if matplotlib is not installed.
+    """
+
+    @wraps(draw)
+    def in_style(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:
+        try:
+            import matplotlib as mpl
+        except ImportError as error:
+            raise UnavailableError(
+                what="Figures need matplotlib",
+                where="uflip report",
+                got="a Python environment without matplotlib",
+                allowed="matplotlib 3.9 or later",
+                action="pip install 'uflip[report]'; `uflip show` needs no figures",
+            ) from error
+        with mpl.rc_context(_STYLE):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
+def new_figure(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    height: float,
+    share_y: bool = False,
+    share_x: bool = False,
+) -> tuple["Figure", list["Axes"]]:
+    """Make a figure of the page's width.
+
+    Parameters
+    ----------
+    rows, columns
+        Panels.
+    height
+        Height [inches at 72 units].
+    share_y, share_x
+        Do panels share their scales?
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y, sharex=share_x)
+    return figure, list(axes.flat)
+
+
+def to_svg(figure: "Figure", name: str, title: str, description: str) -> str:
+    """Turn a figure into SVG for a page.
+
+    Parameters
+    ----------
+    figure
+        From `new_figure`.
+    name
+        Unique in the page; becomes part of every id.
+    title, description
+        What a screen reader says instead of the picture.
+    """
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(buffer, format="svg", metadata=metadata, dpi=RASTER_DPI)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]  # no XML declaration inside HTML
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = _unique_ids(svg, name)
+    svg = re.sub(_FONT, r"font: \1var(--figure-font, sans-serif)", svg)
+    return _named(_themed(svg), name, title, description)
+
+
+def mark_simulated(figure: "Figure", simulated: bool) -> None:
+    """Say in the figure that a simulator made its numbers: figures travel without their page."""
+    if simulated:
+        figure.text(
+            0.995, 0.995, "simulated device", ha="right", va="top", color=palette.MUTED, size=8
+        )
+
+
+def legend_above(figure: "Figure", handles: Sequence[object], *, columns: int = 8) -> None:
+    """Put a legend in a row above the panels."""
+    figure.legend(handles=list(handles), loc="outside upper left", ncols=columns, borderaxespad=0.2)
+
+
+def _themed(svg: str) -> str:
+    """Colours of the theme become CSS variables that fall back to the light colour."""
+    for color, (variable, _) in palette.THEME.items():
+        svg = svg.replace(f": {color}", f": var(--{variable}, {color})")
+    return svg
+
+
+def _unique_ids(svg: str, name: str) -> str:
+    """Prefix every id and every reference to one."""
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{name}-\1"', svg)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+
+
+def _named(svg: str, name: str, title: str, description: str) -> str:
+    """Give the picture its alternative text, and a size that the page decides."""
+    head, _, rest = svg.partition(">")
+    head = re.sub(r'\s(width|height)="[^"]*pt"', "", head)
+    return (
+        f'{head} role="img" aria-labelledby="{name}-title {name}-description">'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-description">{escape(description)}</desc>{rest}'
+    )

@@ -1,0 +1,141 @@
+"""The six mixes: what they cost, and what their baselines would cost in the same proportion.
+
+**Source** uFLIP (CIDR 2009) §3.2 (Mix) and §5.2, "Other Results".
+
+**Faithful** Six combinations, response time against the ratio.
+
+**Simplified** Nothing.
+
+**Ambiguous** The paper compares mixes with baselines in words. Here the expectation is drawn: with
+n I/Os of the first per one of the second, (n × first + second) / (n + 1) of the baseline means.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uflip.report.figures import axes as scales
+from uflip.report.figures import palette
+from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.sweep import whisker_ms
+from uflip.report.findings import expected_mix_ms
+from uflip.report.words import axis_name, by_pattern, format_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Run = Mapping[str, Any]
+
+COLUMNS = 3
+PANEL_HEIGHT = 2.1
+
+
+@styled
+def mix(runs: Sequence[Run], baselines_ms: Mapping[str, float | None], *, simulated: bool) -> str:
+    """Draw the mixes, a panel each on a common scale.
+
+    Parameters
+    ----------
+    runs
+        Runs of the micro-benchmark, as in the summary.
+    baselines_ms
+        Baseline means [ms] by pattern.
+    simulated
+        Whether to mark the figure as simulated.
+
+    Returns
+    -------
+    str
+        SVG; empty if there is nothing to draw.
+    """
+    experiments = by_pattern(runs)
+    if not experiments:
+        return ""
+    rows = -(-len(experiments) // COLUMNS)
+    columns = min(COLUMNS, len(experiments))
+    figure, panels = new_figure(rows, columns, height=0.45 + PANEL_HEIGHT * rows, share_y=True)
+    scales.response_time_scale(panels[0], *_range(experiments, baselines_ms))
+    for axis, (pattern, experiment) in zip(panels, experiments.items(), strict=False):
+        _panel(axis, pattern, experiment, baselines_ms)
+    for axis in panels[len(experiments) :]:
+        axis.set_visible(False)
+    for axis in panels[::columns]:
+        axis.set_ylabel("response time [ms]")
+    legend_above(figure, _legend())
+    figure.supxlabel(axis_name("ratio", ""), size=8.5)
+    mark_simulated(figure, simulated)
+    return to_svg(figure, "fig-mix", "Mix", _describe(experiments, baselines_ms))
+
+
+def _panel(
+    axis: "Axes", pattern: str, runs: Sequence[Run], baselines_ms: Mapping[str, float | None]
+) -> None:
+    ratios = [run["value"] for run in runs]
+    x = scales.positions(ratios)
+    for name, marker in (("first", "o"), ("second", "o")):
+        _component(axis, runs, x, name, marker)
+    low, high = np.array([whisker_ms(run) for run in runs]).T
+    axis.vlines(x, low, high, color=palette.MUTED, lw=0.9, alpha=0.6)
+    means = [run["statistics"]["mean_ns"] / 1e6 for run in runs]
+    axis.plot(x, means, color=palette.INK, marker="o", markersize=3.5)
+    expected = [expected_mix_ms(run, baselines_ms) for run in runs]
+    if all(value is not None for value in expected):
+        axis.plot(x, np.array(expected, dtype=float), color=palette.INK, ls=":", lw=1.3)
+    axis.set_title(pattern.replace("/", " / "))
+    scales.label_values(axis, ratios, [format_value(ratio, "") for ratio in ratios])
+    axis.grid(visible=False, axis="x")
+
+
+def _component(axis: "Axes", runs: Sequence[Run], x: np.ndarray, name: str, marker: str) -> None:
+    """One of the two patterns within the mix, faint, in its own colour."""
+    parts = [run.get("components", {}).get(name) for run in runs]
+    if any(part is None or part["statistics"] is None for part in parts):
+        return
+    look = palette.look(str(parts[0]["pattern"]))
+    means = [part["statistics"]["mean_ns"] / 1e6 for part in parts]
+    axis.plot(x, means, color=look.color, marker=marker, markersize=2.5, lw=1.0, alpha=0.75)
+
+
+def _legend() -> list[object]:
+    from matplotlib.lines import Line2D
+
+    patterns = [
+        Line2D([], [], color=look.color, marker="o", markersize=2.5, lw=1.0, label=f"{name} in it")
+        for name, look in palette.PATTERNS.items()
+    ]
+    return [
+        Line2D([], [], color=palette.INK, marker="o", markersize=3.5, label="the mix"),
+        Line2D([], [], color=palette.INK, ls=":", lw=1.3, label="from baselines"),
+        *patterns,
+    ]
+
+
+def _range(
+    experiments: Mapping[str, Sequence[Run]], baselines_ms: Mapping[str, float | None]
+) -> tuple[float, float]:
+    seen: list[float] = []
+    for runs in experiments.values():
+        for run in runs:
+            seen += [*whisker_ms(run), run["statistics"]["mean_ns"] / 1e6]
+            seen += [
+                part["statistics"]["mean_ns"] / 1e6
+                for part in run.get("components", {}).values()
+                if part["statistics"] is not None
+            ]
+            if (expected := expected_mix_ms(run, baselines_ms)) is not None:
+                seen.append(expected)
+    return min(seen), max(seen)
+
+
+def _describe(
+    experiments: Mapping[str, Sequence[Run]], baselines_ms: Mapping[str, float | None]
+) -> str:
+    parts = []
+    for pattern, runs in experiments.items():
+        for run in (runs[0], runs[-1]):
+            expected = expected_mix_ms(run, baselines_ms)
+            against = f", from baselines {expected:.3g} ms" if expected is not None else ""
+            mean = run["statistics"]["mean_ns"] / 1e6
+            parts.append(f"{pattern} at {run['value']} : 1, mean {mean:.3g} ms{against}")
+    return "Mean response time of mixes, ends of the range. " + "; ".join(parts) + "."

@@ -1,0 +1,91 @@
+"""Colours and markers: a pattern looks the same in every figure, tile and table.
+
+Reads are blue and writes orange, sequential dark and random bright: this pair of hues is told apart
+with every common colour-vision deficiency, the two of a hue by their lightness, and all four by
+their markers in black and white. On white every colour has a contrast of at least 3 : 1.
+
+Colours are given for the light page. In SVG they become CSS variables with these values as
+fallback, so that a figure follows the page into the dark and stays right when it is cut out of it.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a pattern is drawn; `dot` suits both light and dark, for images that cannot follow."""
+
+    variable: str
+    color: str
+    dark: str
+    dot: str
+    marker: str
+
+
+PATTERNS: dict[str, Look] = {
+    "SR": Look("sr", "#005a96", "#5aa9e6", "#1f7fc0", "o"),
+    "RR": Look("rr", "#2a93d1", "#a6d8fa", "#2a93d1", "s"),
+    "SW": Look("sw", "#c07f00", "#f3ba3b", "#c07f00", "^"),
+    "RW": Look("rw", "#b3400a", "#ff8a54", "#d55e00", "D"),
+}
+
+INK = "#1c1d1f"
+MUTED = "#5b5f66"
+GRID = "#e3e4e8"
+CARD = "#fefefe"
+SHADE = "#f1f1f4"
+
+# Kinds of time spent: Okabe and Ito's palette, deepened where it is too light to stand on white.
+CAUSES = (
+    "#3b7fb8",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#d55e00",
+    "#7fc4ee",
+    "#b8a800",
+    "#7a5ea8",
+    "#8a8d93",
+    "#9c6b4e",
+)
+
+_NEUTRALS = {
+    INK: ("ink", "#e8e9ec"),
+    MUTED: ("muted", "#a3a8b0"),
+    GRID: ("grid", "#33373d"),
+    CARD: ("card", "#191c20"),
+    SHADE: ("shade", "#22262b"),
+}
+
+# Light colour → (CSS variable, dark colour).
+THEME: dict[str, tuple[str, str]] = {
+    **{look.color: (look.variable, look.dark) for look in PATTERNS.values()},
+    **_NEUTRALS,
+}
+
+OTHER = Look("ink", INK, _NEUTRALS[INK][1], "#808080", "o")
+
+
+def look(pattern: str) -> Look:
+    """How to draw a pattern; a mix or an unknown one is drawn in ink."""
+    return PATTERNS.get(pattern, OTHER)
+
+
+def css_variables(*, dark: bool) -> str:
+    """The theme's variables as CSS declarations."""
+    return "\n".join(
+        f"  --{name}: {night if dark else day};" for day, (name, night) in THEME.items()
+    )
+
+
+def readable_on(color: str) -> str:
+    """Black or white, whichever is easier to read on a colour "#rrggbb".
+
+    Examples
+    --------
+    >>> readable_on("#e69f00"), readable_on("#33373d")
+    ('#000000', '#ffffff')
+    """
+    linear = [(int(color[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if luminance > 0.18 else "#ffffff"

@@ -1,0 +1,152 @@
+"""Response time against the varying parameter: one line per pattern.
+
+**Source** uFLIP (CIDR 2009) figures 6, 7 and 8.
+
+**Faithful** Mean response time [ms] per run; logarithmic parameter axis.
+
+**Simplified** Patterns stand a little beside their value, so that their whiskers can be told apart.
+
+**Ambiguous** The paper draws means only. Here the line is the mean, the dash across it the median,
+and the whisker spans p5 to p95 (or min to max where a run has too few I/Os for percentiles).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uflip.report.figures import axes as scales
+from uflip.report.figures import palette
+from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.words import PATTERN_NAMES, axis_name, by_pattern, format_value, title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Run = Mapping[str, Any]
+
+HEIGHT = 3.5
+# Between neighbouring patterns, as a share of the distance between values and of the whole axis:
+# whiskers apart, but all patterns visibly at one value.
+DODGE, MOST_DODGE = 0.11, 0.011
+
+
+@styled
+def sweep(
+    micro_benchmark: str,
+    runs: Sequence[Run],
+    *,
+    simulated: bool,
+    levels: Mapping[str, float | None] | None = None,
+) -> str:
+    """Draw one micro-benchmark.
+
+    Parameters
+    ----------
+    micro_benchmark
+        Its name.
+    runs
+        Its runs, as in the summary; those without statistics are left out.
+    simulated
+        Whether to mark the figure as simulated.
+    levels
+        Baseline means [ms] to draw as faint horizontal lines, by pattern.
+
+    Returns
+    -------
+    str
+        SVG; empty if there is nothing to draw.
+    """
+    experiments = by_pattern(runs)
+    if not experiments:
+        return ""
+    figure, (axis,) = new_figure(height=HEIGHT)
+    measured = [run for experiment in experiments.values() for run in experiment]
+    low, high = _range(measured)
+    scales.response_time_scale(axis, low, high)
+    handles = []
+    dodge = _dodge(measured)
+    for index, (pattern, experiment) in enumerate(experiments.items()):
+        shift = (index - (len(experiments) - 1) / 2) * dodge
+        handles.append(draw_experiment(axis, pattern, experiment, shift))
+        if levels and (level := levels.get(pattern)):
+            axis.axhline(level, color=palette.look(pattern).color, lw=0.7, ls=(0, (1, 3)))
+    _label(axis, measured)
+    legend_above(figure, handles)
+    mark_simulated(figure, simulated)
+    description = _describe(experiments)
+    return to_svg(figure, f"fig-{micro_benchmark}", f"{title(micro_benchmark)}", description)
+
+
+def draw_experiment(axis: "Axes", pattern: str, runs: Sequence[Run], shift: float) -> object:
+    """Mean line, median dashes and whiskers of one experiment; returns the legend's handle."""
+    look = palette.look(pattern)
+    x = scales.positions([run["value"] for run in runs]) + shift
+    low, high = np.array([whisker_ms(run) for run in runs]).T
+    axis.vlines(x, low, high, color=look.color, lw=1.0, alpha=0.55)
+    median = [(x_i, run) for x_i, run in zip(x, runs, strict=True) if run["statistics"]["p50_ns"]]
+    if median:
+        axis.plot(
+            [place for place, _ in median],
+            [run["statistics"]["p50_ns"] / 1e6 for _, run in median],
+            linestyle="none",
+            marker="_",
+            markersize=6,
+            color=look.color,
+        )
+    name = f"{pattern} {PATTERN_NAMES[pattern]}" if pattern in PATTERN_NAMES else pattern
+    (line,) = axis.plot(
+        x,
+        [run["statistics"]["mean_ns"] / 1e6 for run in runs],
+        color=look.color,
+        marker=look.marker,
+        markeredgecolor=palette.CARD,
+        markeredgewidth=0.6,
+        label=name,
+    )
+    return line
+
+
+def whisker_ms(run: Run) -> tuple[float, float]:
+    """p5 to p95 of a run [ms], or min to max where the sample supports no such percentiles."""
+    statistics = run["statistics"]
+    if statistics["p5_ns"] is None or statistics["p95_ns"] is None:
+        return statistics["min_ns"] / 1e6, statistics["max_ns"] / 1e6
+    return statistics["p5_ns"] / 1e6, statistics["p95_ns"] / 1e6
+
+
+def _range(runs: Sequence[Run]) -> tuple[float, float]:
+    ends = np.array([whisker_ms(run) for run in runs])
+    means = np.array([run["statistics"]["mean_ns"] / 1e6 for run in runs])
+    return float(min(ends.min(), means.min())), float(max(ends.max(), means.max()))
+
+
+def _dodge(runs: Sequence[Run]) -> float:
+    """How far neighbouring patterns stand apart on the x axis."""
+    places = np.unique(scales.positions([run["value"] for run in runs]))
+    if len(places) < 2:
+        return MOST_DODGE
+    return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
+
+
+def _label(axis: "Axes", runs: Sequence[Run]) -> None:
+    units = {run["value"]: run["unit"] for run in runs}
+    labels = [format_value(value, unit) for value, unit in units.items()]
+    scales.label_values(axis, list(units), labels)
+    axis.grid(visible=False, axis="x")
+    axis.set_xlabel(axis_name(runs[0]["parameter"], runs[0]["unit"]))
+    axis.set_ylabel("response time [ms]")
+
+
+def _describe(experiments: Mapping[str, Sequence[Run]]) -> str:
+    """The figure in words, for those who do not see it."""
+    parts = []
+    for pattern, runs in experiments.items():
+        first, last = runs[0], runs[-1]
+        parts.append(
+            f"{pattern}: mean {first['statistics']['mean_ns'] / 1e6:.3g} ms at "
+            f"{format_value(first['value'], first['unit'])}, "
+            f"{last['statistics']['mean_ns'] / 1e6:.3g} ms at "
+            f"{format_value(last['value'], last['unit'])}"
+        )
+    return "Mean response time per pattern, ends of the range. " + "; ".join(parts) + "."

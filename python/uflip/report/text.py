@@ -1,0 +1,228 @@
+"""The summary on a terminal: plain text, one line per experiment, readable in a log file too.
+
+A sparkline shows the means of an experiment from its first to its last value. All sparklines of a
+micro-benchmark share one logarithmic scale, so that lines can be compared with each other.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from uflip.report.findings import finding, headline
+from uflip.report.words import (
+    PATTERN_NAMES,
+    by_pattern,
+    format_ms,
+    format_ratio,
+    format_value,
+    parameter_name,
+    title,
+)
+from uflip.results.summarise import describe_device
+from uflip.units import format_count, format_duration_ns
+
+WIDTH = 100
+BARS = "▁▂▃▄▅▆▇█"
+# Below this ratio of largest to smallest mean a sparkline is flat: noise should not look like news.
+LEAST_SPAN = 2.0
+
+Run = Mapping[str, Any]
+
+
+def render(document: Mapping[str, Any], *, full: bool = False) -> str:
+    """Render the summary of a result folder.
+
+    Parameters
+    ----------
+    document
+        From `uflip.results.summary`.
+    full
+        A row per run instead of a line per experiment.
+
+    Returns
+    -------
+    str
+        Lines of at most about 100 columns, without a trailing newline.
+    """
+    benchmarks = document["micro_benchmarks"]
+    blocks = [_head(document), _baselines(document)]
+    if full:
+        blocks += [_full(name, runs) for name, runs in benchmarks.items()]
+    elif benchmarks:
+        blocks.append(_compact(document))
+    blocks += [_skipped(document["skipped"]), _warnings(document["warnings"])]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def next_commands(path: str) -> str:
+    """What a user may want to do with a result folder next."""
+    return "\n".join(
+        (
+            f"uflip show {path} --full",
+            f"uflip report {path} -o report.html",
+            f"uflip export {path} --format csv",
+        )
+    )
+
+
+def sparkline(values: Sequence[float], low: float, high: float) -> str:
+    """Values as bars on a logarithmic scale from `low` to `high`.
+
+    Examples
+    --------
+    >>> sparkline([1, 10, 100], 1, 100)
+    '▁▅█'
+    >>> sparkline([5, 5], 5, 5)
+    '▁▁'
+    """
+    if low <= 0 or high / low < LEAST_SPAN:
+        return BARS[0] * len(values)
+    span = math.log(high / low)
+    places = [math.log(max(value, low) / low) / span for value in values]
+    return "".join(BARS[min(round(place * (len(BARS) - 1)), len(BARS) - 1)] for place in places)
+
+
+def _head(document: Mapping[str, Any]) -> str:
+    device = document["device"]
+    kind = "SIMULATED device" if device.get("simulated") else "real device"
+    if device.get("kind") == "null":
+        kind = "null device: the harness measures itself"
+    runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
+    facts = [kind, f"scale {document['scale']}", f"seed {document['seed']}", runs]
+    if document["elapsed_s"]:
+        facts.append(f"in {format_duration_ns(document['elapsed_s'] * 1e9)}")
+    lines = [describe_device(device), " · ".join(facts)]
+    if document["status"] != "complete":
+        lines.append(f"status: {document['status'].upper()} (finished runs are shown)")
+    return "\n".join(lines)
+
+
+def _baselines(document: Mapping[str, Any]) -> str:
+    measured = [run for run in document["baselines"] if run["statistics"] is not None]
+    if not measured:
+        return ""
+    size = format_value(document["baseline_io_size_bytes"], "bytes")
+    rows = [
+        [f"{run['pattern']} {PATTERN_NAMES.get(run['pattern'], '')}", *_cells(run["statistics"])]
+        for run in measured
+    ]
+    table = _table(["", *_COLUMNS], rows)
+    return f"Baselines at {size}, response time [ms]\n{table}\n\n{_wrap(headline(document))}"
+
+
+_COLUMNS = ("I/Os", "mean", "std", "min", "p50", "p95", "p99", "max")
+_KEYS = ("mean_ns", "std_ns", "min_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns")
+
+
+def _cells(statistics: Mapping[str, Any]) -> list[str]:
+    return [format_count(statistics["count"]), *(format_ms(statistics[key]) for key in _KEYS)]
+
+
+def _compact(document: Mapping[str, Any]) -> str:
+    lines = ["Micro-benchmarks, mean response time [ms] from the first value to the last"]
+    for name, runs in document["micro_benchmarks"].items():
+        experiments = by_pattern(runs)
+        if experiments:
+            lines += ["", _benchmark_line(name, experiments), *_experiment_lines(experiments)]
+            if said := finding(name, document):
+                lines.append(_wrap(said, indent=2))
+    return "\n".join(lines)
+
+
+def _benchmark_line(name: str, experiments: Mapping[str, Sequence[Run]]) -> str:
+    low, high = _ends(experiments)
+    return f"{title(name)}   {parameter_name(low['parameter'])} {_value(low)} … {_value(high)}"
+
+
+def _ends(experiments: Mapping[str, Sequence[Run]]) -> tuple[Run, Run]:
+    """The runs with the smallest and the largest value of all patterns."""
+    firsts = [runs[0] for runs in experiments.values()]
+    lasts = [runs[-1] for runs in experiments.values()]
+    return min(firsts, key=lambda run: run["value"]), max(lasts, key=lambda run: run["value"])
+
+
+def _value(run: Run) -> str:
+    return format_value(run["value"], run["unit"])
+
+
+def _experiment_lines(experiments: Mapping[str, Sequence[Run]]) -> list[str]:
+    means = {
+        pattern: [float(run["statistics"]["mean_ns"]) for run in runs]
+        for pattern, runs in experiments.items()
+    }
+    low = min(min(values) for values in means.values())
+    high = max(max(values) for values in means.values())
+    width = max(len(values) for values in means.values())
+    _, last = _ends(experiments)
+    lines = []
+    for pattern, values in means.items():
+        bars = sparkline(values, low, high).ljust(width)
+        line = f"  {pattern:<6}{format_ms(values[0]):>8}  {bars}  {format_ms(values[-1]):<8}"
+        span = max(values) / min(values) if min(values) > 0 else 1.0
+        line += f" highest / lowest {format_ratio(span)}"
+        if experiments[pattern][-1]["value"] != last["value"]:
+            line += f", up to {_value(experiments[pattern][-1])}"
+        lines.append(line)
+    return lines
+
+
+def _full(name: str, runs: Iterable[Run]) -> str:
+    experiments = by_pattern(runs)
+    if not experiments:
+        return ""
+    rows = [
+        [run["pattern"], format_value(run["value"], run["unit"]), *_cells(run["statistics"])]
+        for experiment in experiments.values()
+        for run in experiment
+    ]
+    parameter = parameter_name(next(iter(experiments.values()))[0]["parameter"])
+    table = _table(["", parameter, *_COLUMNS], rows)
+    return f"{title(name)}, response time [ms]\n{table}"
+
+
+def _skipped(skipped: Sequence[Mapping[str, Any]]) -> str:
+    if not skipped:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for entry in skipped:
+        where = f"{entry['micro_benchmark']} {entry['pattern']}"
+        names = reasons.setdefault(entry["reason"], [])
+        if where not in names:
+            names.append(where)
+    lines = [f"Skipped: {len(skipped)} runs that this device cannot do"]
+    lines += [_wrap(f"{', '.join(names)}: {why}", indent=2) for why, names in reasons.items()]
+    return "\n".join(lines)
+
+
+def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
+    if not warnings:
+        return ""
+    lines = [f"Warnings: {len(warnings)}"]
+    for warning in warnings:
+        lines.append(_wrap(f"! {warning['message']}", indent=2))
+        lines.append(_wrap(f"→ {warning['advice']}", indent=4))
+    return "\n".join(lines)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need to be: words to the left, numbers to the right."""
+    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
+    words = len(head) - len(_COLUMNS)
+    return "\n".join(
+        "  "
+        + "  ".join(
+            cell.ljust(width) if column < words else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in (head, *rows)
+    )
+
+
+def _wrap(text: str, indent: int = 0) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2 * (indent > 0)),
+    )

@@ -1,0 +1,36 @@
+"""Results on disk: a folder that survives the run that fails next, and reads back years later.
+
+=================  ===========================================================================
+`manifest`         the versioned JSON beside the data: device, host, plan, warnings
+`writer`           creates a folder and commits one run at a time
+`store`            reads a folder back; says what is wrong with it
+`provenance`       what is worth knowing about the host
+`checks`           questions asked of every run
+`warnings`         doubts about the data, as stored values with a next step
+`summarise`        the whole folder as one document: `uflip show --json`
+`export`           tidy tables for other programs
+`lock`             is a writer at work, or was it killed
+`atomic`           write, fsync, rename: either the old or the new, never half of it
+=================  ===========================================================================
+
+The folder::
+
+    results/demo/
+      manifest.json                        written when the folder is made, and again at the end
+      runs/0001-baseline-SR-….parquet      every I/O of a finished run, committed before the next
+"""
+
+from uflip.results.provenance import host_provenance
+from uflip.results.store import Results, StoredRun
+from uflip.results.summarise import summary
+from uflip.results.warnings import StoredWarning
+from uflip.results.writer import ResultsWriter
+
+__all__ = [
+    "Results",
+    "ResultsWriter",
+    "StoredRun",
+    "StoredWarning",
+    "host_provenance",
+    "summary",
+]

@@ -1,0 +1,187 @@
+"""Questions asked of every run: is there a reason to doubt these numbers?
+
+A check is a function of one run that returns how bad it is and the numbers that show it, or None
+where there is nothing to say. `CHECKS` is the list, in the order in which warnings are shown;
+`warnings` gathers the answers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.stats import drift
+
+Numbers = dict[str, Any]
+
+# Below 30 I/Os the standard error of a mean is itself guesswork.
+FEW_IOS = 30
+# The mean of a skewed distribution is carried by few I/Os: a factor of two between mean and median.
+SKEW_FACTOR = 2.0
+HARNESS_SHARE = 0.05
+PAUSE_TOLERANCE = 0.10
+# A drift is reported if it is large (a fifth) and beyond chance (three standard errors).
+DRIFT_CHANGE = 0.20
+DRIFT_Z = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a check sees of a run: arrays over its I/Os, start-up included where not said."""
+
+    micro_benchmark: str
+    spec: Mapping[str, Any]
+    device: Mapping[str, Any]
+    harness: Mapping[str, Any]
+    stream: NDArray[Any]
+    submit_ns: NDArray[Any]
+    response_time_ns: NDArray[Any]
+    measured_ns: NDArray[Any]  # response times without the start-up
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A question asked of every run."""
+
+    code: str
+    sees: str  # completes "In 3 of 20 runs …"
+    worst: str  # formats the numbers of the worst run
+    advice: str
+    look: Callable[[Examined], tuple[float, Numbers] | None]  # (how bad, numbers)
+
+
+def few_ios(run: Examined) -> tuple[float, Numbers] | None:
+    """Too few I/Os for statistics."""
+    n = len(run.measured_ns)
+    return (1 / max(n, 1), {"count": n}) if n < FEW_IOS else None
+
+
+def wide_spread(run: Examined) -> tuple[float, Numbers] | None:
+    """A standard deviation above the mean."""
+    if len(run.measured_ns) < 2:
+        return None
+    mean, std = float(run.measured_ns.mean()), float(run.measured_ns.std(ddof=1))
+    return (std / mean, _ns(mean=mean, std=std)) if std > mean > 0 else None
+
+
+def skewed(run: Examined) -> tuple[float, Numbers] | None:
+    """A mean far from the median."""
+    if len(run.measured_ns) == 0:
+        return None
+    mean, median = float(run.measured_ns.mean()), float(np.median(run.measured_ns))
+    if min(mean, median) <= 0:
+        return None
+    factor = max(mean / median, median / mean)
+    return (factor, _ns(mean=mean, median=median)) if factor > SKEW_FACTOR else None
+
+
+def harness_share(run: Examined) -> tuple[float, Numbers] | None:
+    """A harness that is a visible part of what it measures; virtual time has no such cost."""
+    cost = run.harness.get("null_ns_per_io")
+    real = run.device.get("kind") in ("file", "block")
+    if cost is None or not real or len(run.measured_ns) == 0:
+        return None
+    median = float(np.median(run.measured_ns))
+    share = float(cost) / median if median > 0 else float("inf")
+    if share <= HARNESS_SHARE or median <= 0:
+        return None
+    return share, _ns(harness=float(cost), median=median)
+
+
+def pause_off(run: Examined) -> tuple[float, Numbers] | None:
+    """Pauses that lasted longer or shorter than asked for."""
+    asked, achieved = float(run.spec.get("pause") or 0), achieved_pauses(run)
+    if asked <= 0 or len(achieved) == 0:
+        return None
+    median = float(np.median(achieved))
+    off = abs(median - asked) / asked
+    return (off, _ns(asked=asked, achieved_median=median)) if off > PAUSE_TOLERANCE else None
+
+
+def unsteady(run: Examined) -> tuple[float, Numbers] | None:
+    """A long baseline run whose second half differs from its first."""
+    if run.micro_benchmark != "baseline":
+        return None
+    seen = drift(run.measured_ns)
+    if seen is None or abs(seen.change) < DRIFT_CHANGE or abs(seen.z) < DRIFT_Z:
+        return None
+    return abs(seen.change), _ns(first_half=seen.first_half_ns, second_half=seen.second_half_ns)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "few_ios",
+        f"fewer than {FEW_IOS} I/Os are left after the start-up",
+        "{count} I/Os",
+        "raise io_count, or lower io_ignore; do not quote these numbers",
+        few_ios,
+    ),
+    Check(
+        "unsteady",
+        "the response time was still changing: the halves of the run differ by more than "
+        f"{DRIFT_CHANGE:.0%}",
+        "{first_half} in the first half, {second_half} in the second",
+        "write the whole device before measuring (uFLIP §4.1), or raise io_count and io_ignore",
+        unsteady,
+    ),
+    Check(
+        "harness_share",
+        f"the harness takes more than {HARNESS_SHARE:.0%} of the median response time",
+        "{harness} of {median}",
+        "read differences below this cost as nothing; larger I/Os make the share smaller",
+        harness_share,
+    ),
+    Check(
+        "pause_off",
+        f"the pauses were off by more than {PAUSE_TOLERANCE:.0%}",
+        "{achieved_median} instead of {asked}",
+        "read the achieved pause from the submit times; a quieter host keeps time better",
+        pause_off,
+    ),
+    Check(
+        "wide_spread",
+        "the standard deviation exceeds the mean",
+        "{std} around {mean}",
+        "quote percentiles beside the mean, and look at the traces: cheap and expensive I/Os "
+        "alternate",
+        wide_spread,
+    ),
+    Check(
+        "skewed",
+        f"mean and median differ by more than a factor of {SKEW_FACTOR:g}",
+        "mean {mean}, median {median}",
+        "the mean is a response time that hardly ever happens: quote both, and a high percentile",
+        skewed,
+    ),
+)
+
+
+def achieved_pauses(run: Examined) -> NDArray[np.float64]:
+    """The pauses that really stood between I/Os [ns].
+
+    Between completion and next submission within a stream: after every I/O for `time = pause`,
+    after every group of `burst` I/Os for `time = burst`; empty for any other pattern.
+
+    ::
+
+        stream   |--io 0--|<- pause ->|--io 1--|<- pause ->|--io 2--|
+    """
+    time = run.spec.get("time")
+    n = len(run.submit_ns)
+    if run.spec.get("kind") != "basic" or time not in ("pause", "burst") or n < 2:
+        return np.empty(0)
+    completed = run.submit_ns.astype(np.int64) + run.response_time_ns.astype(np.int64)
+    gaps = (run.submit_ns[1:].astype(np.int64) - completed[:-1]).astype(np.float64)
+    group = int(run.spec["burst"]) if time == "burst" else 1
+    starts = np.flatnonzero(np.diff(run.stream, prepend=run.stream[0] - 1.0) != 0)
+    lengths = np.diff(starts, append=n)
+    place = np.arange(n) - np.repeat(starts, lengths)  # 0, 1, 2, … within each stream
+    pauses: NDArray[np.float64] = gaps[(place[1:] > 0) & (place[1:] % group == 0)]
+    return pauses
+
+
+def _ns(**numbers: float) -> Numbers:
+    """Name durations as the vocabulary asks: the unit is the last word, whole nanoseconds."""
+    return {f"{name}_ns": round(value) for name, value in numbers.items()}

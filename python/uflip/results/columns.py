@@ -1,0 +1,20 @@
+"""Columns of a native trace as numpy arrays: views of the native memory, no copies."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+
+
+def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
+    """View one column (n,) of a trace; see `Trace.columns` for names and types."""
+    array: NDArray[Any] = np.asarray(trace.column(name))
+    return array
+
+
+def measured(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
+    """One column without the I/Os inside `io_ignore` (the start-up)."""
+    kept: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
+    return kept

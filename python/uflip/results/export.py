@@ -1,0 +1,232 @@
+"""Results as tidy tables for other programs: one row per I/O, one row per run, and what they mean.
+
+Layout of an export::
+
+    OUT/columns.csv     every column: name, unit, meaning
+    OUT/summary.csv     one row per run: what varied, statistics, what the time was spent on
+    OUT/ios.csv         csv:      one row per I/O of every run
+    OUT/ios/<run>.parquet         parquet: the same rows, a file per run; the folder is one table
+
+A run's name, micro-benchmark, pattern, parameter and value stand in every row, so that each file
+can be read alone. The folder appears under its name only when it is complete.
+"""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from uflip import _native
+from uflip.errors import ResultsError, native_errors, unknown_name
+from uflip.results import atomic
+from uflip.results.columns import as_array
+from uflip.results.store import Results, StoredRun
+from uflip.results.summarise import run_document
+
+FORMATS = ("csv", "parquet")
+
+# What every row says about its run.
+RUN_COLUMNS = ("run", "micro_benchmark", "pattern", "parameter", "value", "unit")
+
+MODES = ("read", "write")  # by the code in the native column
+
+MEANINGS: dict[str, tuple[str, str]] = {
+    "run": ("", "id of the run"),
+    "micro_benchmark": ("", "micro-benchmark that the run belongs to; baseline: the long runs"),
+    "pattern": ("", "SR RR SW RW: sequential/random read/write; A/B: a mix of two"),
+    "parameter": ("", "the varying parameter, empty if none"),
+    "value": ("see unit", "its value"),
+    "unit": ("", "the unit of that value"),
+    "index": ("", "number of the I/O within the run, from 0; stream after stream"),
+    "stream": ("", "the process that submitted it (parallel patterns), else 0"),
+    "submit_ns": ("ns", "when it was submitted, on the device's clock"),
+    "response_time_ns": ("ns", "completed - submitted"),
+    "offset_bytes": ("bytes", "where it began on the device"),
+    "io_size_bytes": ("bytes", "its size"),
+    "mode": ("", "read or write"),
+    "component": ("", "of a mix: 0 = first pattern, 1 = second"),
+    "ignored": ("", "1 = within io_ignore (start-up), left out of all statistics"),
+    "io_count": ("I/Os", "I/Os in the run"),
+    "io_ignore": ("I/Os", "of these, start-up left out of the statistics"),
+    "elapsed_ns": ("ns", "first submission to last completion"),
+    "count": ("I/Os", "I/Os in the statistics"),
+    "min_ns": ("ns", "shortest response time"),
+    "max_ns": ("ns", "longest response time"),
+    "mean_ns": ("ns", "mean response time"),
+    "std_ns": ("ns", "sample standard deviation"),
+    "write_amplification": ("", "pages programmed per host page written over the run"),
+}
+
+
+def export(results: Results, out: Path, file_format: str) -> list[Path]:
+    """Export a result folder.
+
+    Parameters
+    ----------
+    results
+        What to export; finished runs only.
+    out
+        The folder to make; it must not exist.
+    file_format
+        One of `FORMATS`.
+
+    Returns
+    -------
+    list of Path
+        The files and folders made in `out`.
+
+    Raises
+    ------
+    UsageError
+        If the format is unknown.
+    ResultsError
+        If `out` exists or cannot be written, or a run file is damaged; nothing is left then.
+    """
+    if file_format not in FORMATS:
+        raise unknown_name("export format", file_format, FORMATS, where="--format")
+    if out.exists():
+        raise ResultsError(
+            what="An export never overwrites",
+            where=str(out),
+            got="a name that exists",
+            allowed="a name that is not taken",
+            action="choose another --out, or move the old export away",
+        )
+    temporary = atomic.temporary_name(out)
+    shutil.rmtree(temporary, ignore_errors=True)  # of an export that was killed
+    try:
+        temporary.mkdir(parents=True)
+        _fill(results, temporary, file_format)
+        temporary.rename(out)
+    except OSError as error:
+        raise ResultsError(
+            what="The export could not be written",
+            where=str(out),
+            got=error.strerror or str(error),
+            allowed="a writable folder with free space",
+            action="choose another --out, or free some space",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return sorted(out.iterdir())
+
+
+def _fill(results: Results, folder: Path, file_format: str) -> None:
+    rows = [_summary_row(run) for run in results.runs]
+    _write_rows(folder / "summary.csv", rows)
+    if file_format == "parquet":
+        (folder / "ios").mkdir()
+        for run in results.runs:
+            _write_parquet(run, folder / "ios" / f"{run.id}.parquet")
+    else:
+        _write_csv(results.runs, folder / "ios.csv")
+    names = [*RUN_COLUMNS, "index", *_trace_columns(results.runs), *_names(rows)]
+    _write_rows(folder / "columns.csv", [_meaning(name) for name in dict.fromkeys(names)])
+
+
+def _write_parquet(run: StoredRun, path: Path) -> None:
+    with native_errors():
+        run.trace().write_table(str(path), json.dumps(_constants(run)))
+
+
+def _write_csv(runs: Sequence[StoredRun], path: Path) -> None:
+    columns = _trace_columns(runs)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*RUN_COLUMNS, "index", *columns])
+        for run in runs:
+            writer.writerows(_io_rows(run, columns))
+
+
+def _io_rows(run: StoredRun, columns: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    """Rows of one run; columns become lists first, so that no Python code runs per I/O."""
+    trace = run.trace()
+    n = len(trace)
+    constants = [[text] * n for text in _constants(run).values()]
+    values = [_as_list(trace, name) if name in trace.columns else [""] * n for name in columns]
+    return zip(*constants, range(n), *values, strict=True)
+
+
+def _as_list(trace: _native.Trace, name: str) -> list[Any]:
+    values: list[Any] = as_array(trace, name).tolist()
+    return [MODES[code] for code in values] if name == "mode" else values
+
+
+def _trace_columns(runs: Sequence[StoredRun]) -> list[str]:
+    """All columns of the traces, in order; one device gives every run the same."""
+    return runs[0].trace().columns if runs else []
+
+
+def _constants(run: StoredRun) -> dict[str, str]:
+    """The run's own columns as text, the same in CSV and Parquet; empty for "none"."""
+    values = (run.id, run.micro_benchmark, run.pattern, run.parameter, run.value, run.unit)
+    return {
+        name: "" if value is None else str(value)
+        for name, value in zip(RUN_COLUMNS, values, strict=True)
+    }
+
+
+def _summary_row(run: StoredRun) -> dict[str, Any]:
+    document = run_document(run)
+    row: dict[str, Any] = dict(_constants(run))
+    row |= {name: document[name] for name in ("io_count", "io_ignore", "elapsed_ns")}
+    row |= document["statistics"] or {}
+    for name, component in document.get("components", {}).items():
+        for key, value in (component["statistics"] or {}).items():
+            row[f"{name}_{key}"] = value
+    for cause, mean_ns in document.get("time_spent_ns", {}).items():
+        row[f"mean_{cause}"] = mean_ns
+    for name, value in _flat_numbers(document.get("counters") or {}):
+        row[f"counter_{name}"] = value
+    if "write_amplification" in document:
+        row["write_amplification"] = document["write_amplification"]
+    return row
+
+
+def _flat_numbers(counters: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in counters.items():
+        if isinstance(value, (int, float)):
+            yield name, value
+
+
+def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write dictionaries as CSV; a column that a row does not have, or None, stays empty."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        _dict_writer(file, _names(rows), rows)
+
+
+def _dict_writer(file: TextIO, names: list[str], rows: Sequence[dict[str, Any]]) -> None:
+    writer = csv.DictWriter(file, names, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _meaning(name: str) -> dict[str, str]:
+    unit, meaning = MEANINGS.get(name) or _derived_meaning(name)
+    return {"column": name, "unit": unit, "meaning": meaning}
+
+
+def _derived_meaning(name: str) -> tuple[str, str]:
+    """Meanings of columns whose names are made of others."""
+    unit = "ns" if name.endswith("_ns") else ""
+    if name.startswith("counter_"):
+        return unit, f"device counter {name.removeprefix('counter_')} over the run"
+    if name.startswith(("first_", "second_")):
+        which, _, rest = name.partition("_")
+        return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; {which} pattern of a mix"
+    if name.startswith("mean_"):
+        return unit, f"mean time per I/O, cause: {_cause(name.removeprefix('mean_'))}"
+    if name.startswith("p") and name[1:2].isdigit():
+        percent = name.removeprefix("p").removesuffix("_ns").replace("_", ".")
+        return unit, f"{percent} % of the I/Os were not slower; empty if too few I/Os for that"
+    return unit, f"part of the response time, cause: {_cause(name)}"
+
+
+def _cause(name: str) -> str:
+    return name.removesuffix("_ns").replace("_", " ")

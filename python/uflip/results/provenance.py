@@ -1,0 +1,106 @@
+"""What is worth knowing about the machine that measured, and what must not be said about it.
+
+A response time belongs to a device behind a kernel on a processor. No host name, no user name, no
+environment: results are made to be shared.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from uflip import _native
+
+# Reading a version from a checkout is a courtesy; it must never hold up a benchmark.
+GIT_TIMEOUT_S = 2.0
+
+
+def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
+    """Describe the host for a manifest; null stands where something cannot be known.
+
+    Parameters
+    ----------
+    command_line
+        The command as typed, for example `sys.argv`.
+
+    Examples
+    --------
+    >>> host_provenance(["uflip", "run", "null"])["command_line"]
+    ['uflip', 'run', 'null']
+    """
+    return {
+        "uflip_version": _native.__version__,
+        "git_commit": _git_commit(Path(__file__).parent),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "os": _os_name(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu_model": _cpu_model(),
+        "cpus": os.cpu_count(),
+        "cpus_usable": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "cpu_governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clock_source": _first_line(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        ),
+        "load_average_1min": round(os.getloadavg()[0], 2),
+        # The program by its name: where it is installed is nobody's business.
+        "command_line": [Path(word).name if not i else word for i, word in enumerate(command_line)],
+        "executable": Path(sys.executable).name,
+    }
+
+
+def _first_line(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()[0].strip()
+    except (OSError, IndexError):
+        return None
+
+
+def _os_name() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    """The processor's own name, where /proc/cpuinfo says it (on x86; not everywhere)."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        return None
+    return None
+
+
+def _git_commit(package: Path) -> str | None:
+    """Commit of the checkout that tracks this very package; "+changes" if files differ from it."""
+    if _git(package, "ls-files", "--error-unmatch", "provenance.py") is None:
+        return None
+    commit = _git(package, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changes = _git(package, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}+changes" if changes else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

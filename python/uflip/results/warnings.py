@@ -1,0 +1,142 @@
+"""Doubts about the data, as stored values: what was seen, in which runs, and what to do about it.
+
+A benchmark that prints a warning and then forgets it has lied to everybody who reads the numbers
+later. Here a doubt is a value with a code, a sentence, its numbers and an advice; it is stored in
+the manifest and shown wherever the numbers are shown.
+
+One run raises the same doubt as its hundred sisters: doubts are gathered, one warning per code,
+with the runs it concerns and the worst of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from uflip.results.checks import CHECKS, Check, Examined, Numbers
+from uflip.results.columns import as_array, measured
+from uflip.units import format_duration_ns
+
+# Half of the processors busy with something else: the submitting thread may have none to itself.
+BUSY_LOAD_PER_CPU = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWarning:
+    """A doubt with its numbers and a next step, as the manifest stores it."""
+
+    code: str
+    message: str
+    numbers: Mapping[str, Any]
+    advice: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The value as JSON stores it."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "numbers": dict(self.numbers),
+            "advice": self.advice,
+        }
+
+
+@dataclass(slots=True)
+class Examiner:
+    """Gathers the doubts of many runs into one warning per code."""
+
+    device: Mapping[str, Any]
+    harness: Mapping[str, Any]
+    looked_at: int = 0
+    _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
+
+    def look(self, run_id: str, micro_benchmark: str, spec: Mapping[str, Any], trace: Any) -> None:
+        """Ask every check about one run.
+
+        Parameters
+        ----------
+        run_id, micro_benchmark
+            What the run is called, and what it belongs to.
+        spec
+            Its resolved pattern specification.
+        trace
+            Its native trace, fresh or loaded.
+        """
+        run = Examined(
+            micro_benchmark=micro_benchmark,
+            spec=spec,
+            device=self.device,
+            harness=self.harness,
+            stream=as_array(trace, "stream"),
+            submit_ns=as_array(trace, "submit_ns"),
+            response_time_ns=as_array(trace, "response_time_ns"),
+            measured_ns=measured(trace),
+        )
+        self.looked_at += 1
+        for check in CHECKS:
+            if (doubt := check.look(run)) is not None:
+                self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
+
+    def warnings(self) -> list[StoredWarning]:
+        """One warning per code that was raised, in the order of `CHECKS`."""
+        return [
+            self._gather(check, self._doubts[check.code])
+            for check in CHECKS
+            if check.code in self._doubts
+        ]
+
+    def _gather(self, check: Check, doubts: Sequence[tuple[float, str, Numbers]]) -> StoredWarning:
+        _, worst_run, numbers = max(doubts, key=lambda doubt: doubt[0])
+        worst = check.worst.format(**_readable(numbers))
+        return StoredWarning(
+            code=check.code,
+            message=f"In {len(doubts)} of {self.looked_at} runs {check.sees} "
+            f"(worst: {worst_run}, {worst})",
+            numbers={
+                "runs": [run_id for _, run_id, _ in doubts],
+                "runs_examined": self.looked_at,
+                "worst": {"run": worst_run, **numbers},
+            },
+            advice=check.advice,
+        )
+
+
+def about_conditions(device: Mapping[str, Any], host: Mapping[str, Any]) -> list[StoredWarning]:
+    """Doubts that concern every run alike: how the device was opened, how busy the host was."""
+    found: list[StoredWarning] = []
+    if device.get("kind") not in ("file", "block"):
+        return found
+    if "buffered" in str(device.get("io", "")):
+        found.append(
+            StoredWarning(
+                "buffered_io",
+                "The I/Os went through the page cache: memory was measured as much as the device",
+                {"io": device["io"]},
+                "measure without --buffered, on a file system that supports O_DIRECT",
+            )
+        )
+    if device.get("data") == "zeros":
+        found.append(
+            StoredWarning(
+                "compressible_data",
+                "All data written was zeros, which some devices compress or do not store at all",
+                {"data": "zeros"},
+                "measure with --data random unless this is what is being studied",
+            )
+        )
+    load, cpus = host.get("load_average_1min"), host.get("cpus_usable") or host.get("cpus")
+    if load is not None and cpus and load > BUSY_LOAD_PER_CPU * cpus:
+        found.append(
+            StoredWarning(
+                "busy_host",
+                f"The host was busy when the benchmark began: load {load:g} on {cpus} processors",
+                {"load_average_1min": load, "cpus": cpus},
+                "repeat on a quiet host; delays of the host appear as response times",
+            )
+        )
+    return found
+
+
+def _readable(numbers: Numbers) -> dict[str, str]:
+    return {
+        name.removesuffix("_ns"): format_duration_ns(value) if name.endswith("_ns") else str(value)
+        for name, value in numbers.items()
+    }

@@ -1,0 +1,289 @@
+"""Opening a device by its URL, and one run on it: a specification goes down, a trace comes up."""
+
+import json
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from uflip import _native
+from uflip.device_url import DeviceUrl, parse_url, read_override
+from uflip.errors import InterruptedRun, UsageError, native_errors, unknown_name
+from uflip.profiles import read_profile
+from uflip.spec import Spec
+from uflip.units import parse_size
+
+DeviceInfo = dict[str, Any]
+"""What is known about a device: url, kind, capacity_bytes, sector_bytes, clock, ..."""
+
+OnProgress = Callable[[int, int, int], None]
+"""Called with (I/Os done, I/Os in all, last response time [ns])."""
+
+DATA = ("random", "zeros")
+# Every device has sectors of a multiple of this [bytes].
+SMALLEST_SECTOR = 512
+# A null device has no end of its own; this one holds every target of the standard plan.
+NULL_CAPACITY_BYTES = 64 << 30
+# How often a run is looked at: short enough for a live display and a prompt Ctrl-C, long enough
+# that the waiting thread does not disturb what is measured.
+SLICE_S = 0.1
+# After Ctrl-C: how long the I/O in flight may take before the run is left to itself.
+CANCEL_PATIENCE_S = 30.0
+
+
+class Device:
+    """An open device. Runs follow each other on it, and its state stays between them.
+
+    Made by `open_device`; closed at the end of a `with` statement, or when it is released.
+    """
+
+    def __init__(self, native: _native.Device, url: str) -> None:
+        self._native: _native.Device | None = native
+        self.url = url
+        self.info = _read_info(native, url)
+        """What is known about the device; plain data that goes into the manifest."""
+
+    def _opened(self) -> _native.Device:
+        if self._native is None:
+            raise UsageError(
+                "The device is closed", where=self.url, action="open it again with open_device"
+            )
+        return self._native
+
+    def counters(self) -> dict[str, Any] | None:
+        """Return what the device counted since it was opened; None where that is unknowable."""
+        with native_errors():
+            text = self._opened().counters_json()
+        return None if text is None else json.loads(text)
+
+    def idle(self, duration_ns: int) -> None:
+        """Let the device idle [ns]: sleep on a real device, let time pass on a simulated one.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            At most `SLICE_S` after Ctrl-C, however long the pause.
+        """
+        whole = duration_ns if self.info["simulated"] else int(SLICE_S * 1e9)
+        while duration_ns > 0:
+            step = min(whole, duration_ns)
+            with native_errors():
+                self._opened().idle(step)
+            duration_ns -= step
+
+    def run(self, spec: Spec, on_progress: OnProgress | None = None) -> _native.Trace:
+        """Execute one pattern and return the trace of all of its I/Os.
+
+        Parameters
+        ----------
+        spec : Spec
+            What to do, as made by `uflip.spec`.
+        on_progress : callable, optional
+            Called about ten times a second with (done, total, last_response_ns).
+
+        Returns
+        -------
+        Trace
+            One row per I/O.
+
+        Raises
+        ------
+        UsageError
+            If the specification does not make sense, or does not fit the device.
+        DeviceError
+            If an I/O fails.
+        InterruptedRun
+            After Ctrl-C; the run is stopped and its trace dropped.
+        """
+        with native_errors():
+            handle = self._opened().start(json.dumps(spec))
+        try:
+            while not handle.wait(SLICE_S):
+                if on_progress is not None:
+                    on_progress(*handle.progress())
+        except KeyboardInterrupt:
+            handle.cancel()
+            handle.wait(CANCEL_PATIENCE_S)
+            raise InterruptedRun(
+                "The run was interrupted",
+                where=self.url,
+                action="start it again when it suits you; no part of its trace was kept",
+            ) from None
+        except BaseException:
+            handle.cancel()  # a failing display must not leave I/Os running behind it
+            raise
+        with native_errors():
+            trace = handle.result()
+        if on_progress is not None:
+            on_progress(*handle.progress())
+        return trace
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._native = None  # the last reference: the native part closes the device
+
+
+def _read_info(native: _native.Device, url: str) -> DeviceInfo:
+    with native_errors():
+        info: DeviceInfo = json.loads(native.info_json())
+    # A simulated device has the overrides of its URL in its name.
+    return info | {"url": url} if info["kind"] == "sim" else info
+
+
+def open_device(
+    url: str,
+    *,
+    size: str | int | None = None,
+    buffered: bool = False,
+    data: str = "random",
+    writable: bool = True,
+    destroy: str | None = None,
+) -> Device:
+    """Open a device for runs.
+
+    Parameters
+    ----------
+    url : str
+        One of the forms in `uflip.device_url`.
+    size : str or int, optional
+        For `file:`, create the file, or grow it, to this size [bytes]; for `null`, its size.
+        Without it a file must exist, and is used as it is.
+    buffered : bool
+        Accept I/O through the page cache, where direct I/O is not possible or not wanted.
+    data : str
+        What is written: "random" (incompressible) or "zeros".
+    writable : bool
+        Open for writing as well.
+    destroy : str, optional
+        For a block device that is to be written: MODEL:SERIAL:SIZE of exactly this device.
+
+    Returns
+    -------
+    Device
+
+    Raises
+    ------
+    UsageError
+        For an unknown device or profile, or options that do not fit the device.
+    RefusedError
+        For writing to a block device without its exact guard string.
+    DeviceError
+        If it cannot be opened.
+
+    Examples
+    --------
+    >>> open_device("null").info["kind"]
+    'null'
+    """
+    target = parse_url(url)
+    size_bytes = check_options(target, size, data, destroy)
+    if target.kind == "sim":
+        return Device(open_sim(target), url)
+    if target.kind == "null":
+        return Device(open_null(size_bytes), url)
+    if target.kind == "block":
+        with native_errors():
+            block = _native.Device.block(
+                target.name, writable=writable, buffered=buffered, data=data, destroy=destroy
+            )
+        return Device(block, url)
+    with native_errors():
+        file = _native.Device.file(
+            target.name, writable=writable, buffered=buffered, data=data, size_bytes=size_bytes
+        )
+    return Device(file, url)
+
+
+def resolve(spec: Spec, info: DeviceInfo) -> Spec:
+    """Check a specification against a device and fill in the defaults; nothing is touched.
+
+    Parameters
+    ----------
+    spec : Spec
+        As made by `uflip.spec`.
+    info : DeviceInfo
+        The device.
+
+    Returns
+    -------
+    Spec
+        Complete, and with "totals": total_ios, bytes_read, bytes_written, pause_ns.
+
+    Raises
+    ------
+    UsageError
+        If it does not make sense, or does not fit the device.
+
+    Examples
+    --------
+    >>> info = open_device("null").info
+    >>> resolve({"kind": "basic", "mode": "read", "location": "random"}, info)["io_size"]
+    32768
+    """
+    with native_errors():
+        text = _native.resolve_pattern(
+            json.dumps(spec), info["capacity_bytes"], info["sector_bytes"]
+        )
+    resolved: Spec = json.loads(text)
+    return resolved
+
+
+def check_options(
+    target: DeviceUrl, size: str | int | None, data: str, destroy: str | None
+) -> int | None:
+    """Check what can be checked before any device is touched; return the size [bytes].
+
+    Raises
+    ------
+    UsageError
+        For options that do not belong to the device, or a size that no device has.
+    """
+    if data not in DATA:
+        raise unknown_name("data", data, DATA, where="--data")
+    if destroy is not None and target.kind != "block":
+        raise UsageError(
+            "--destroy belongs to block devices only",
+            where="--destroy",
+            got=f"{target.text} with --destroy {destroy}",
+            action="leave --destroy away",
+        )
+    if size is None:
+        return None
+    if target.kind not in ("file", "null"):
+        raise UsageError(
+            "--size belongs to files only",
+            where="--size",
+            got=f"{target.text} with --size {size}",
+            allowed="file:PATH, null",
+            action="leave --size away: the device has a size of its own",
+        )
+    size_bytes = parse_size(size, where="--size")
+    if size_bytes == 0 or size_bytes % SMALLEST_SECTOR:
+        raise UsageError(
+            "The size is not a whole number of sectors",
+            where="--size",
+            got=f"{size} ({size_bytes} bytes)",
+            allowed=f"multiples of {SMALLEST_SECTOR} bytes, as in 64MiB, 1GiB",
+            action="give another --size",
+        )
+    return size_bytes
+
+
+def open_null(size_bytes: int | None) -> _native.Device:
+    """Make a null device of a size [bytes], or of a size that fits everything."""
+    with native_errors():
+        return _native.Device.null(NULL_CAPACITY_BYTES if size_bytes is None else size_bytes)
+
+
+def open_sim(target: DeviceUrl) -> _native.Device:
+    """Make a simulated device from its profile and the overrides of its URL."""
+    name, text, source = read_profile(target.name)
+    overrides = json.dumps({key: read_override(key, value) for key, value in target.overrides})
+    with native_errors():
+        return _native.Device.sim(name, text, source, overrides)

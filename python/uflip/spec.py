@@ -1,0 +1,198 @@
+"""Pattern specifications: plain data that names what to do, and goes down to the native part.
+
+A specification is a JSON object. The builders below check names and read sizes and durations as
+people write them; they hold no default and no rule about values, because the native part validates
+every specification and owns every default. What is not given is left out.
+
+Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in snake case.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from uflip.errors import UsageError, unknown_name
+from uflip.units import parse_duration, parse_size
+
+Spec = dict[str, Any]
+"""A pattern specification: sizes in bytes, times in nanoseconds."""
+
+MODES = ("read", "write")
+LOCATIONS = ("sequential", "random", "ordered", "partitioned")
+TIMES = ("consecutive", "pause", "burst")
+
+BASELINES: dict[str, tuple[str, str]] = {
+    "SR": ("read", "sequential"),
+    "RR": ("read", "random"),
+    "SW": ("write", "sequential"),
+    "RW": ("write", "random"),
+}
+"""The four baseline patterns: label -> (mode, location)."""
+
+SIZES = ("io_size", "io_shift", "target_offset", "target_size")
+DURATIONS = ("pause",)
+COUNTS = ("partitions", "incr", "burst", "parallel_degree", "io_count", "io_ignore", "seed")
+WORDS = ("time",)
+PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, *WORDS)
+"""What `basic` takes beside mode and location."""
+
+MIX_PARAMETERS = ("io_count", "io_ignore", "seed")
+"""What belongs to a mix as a whole, and never to its components."""
+
+
+def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
+    """Describe a basic pattern.
+
+    Parameters
+    ----------
+    mode : str
+        "read" or "write".
+    location : str
+        "sequential", "random", "ordered" or "partitioned".
+    **parameters : str, int or None
+        Any of `PARAMETERS`; sizes and the pause may be strings with units. None means "not given".
+
+    Returns
+    -------
+    Spec
+        Checked for names and units only; the native part checks the rest.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or a value that cannot be read.
+
+    Examples
+    --------
+    >>> basic("write", "random", io_size="32KiB", io_count=100)
+    {'kind': 'basic', 'mode': 'write', 'location': 'random', 'io_size': 32768, 'io_count': 100}
+    """
+    _known("mode", mode, MODES)
+    _known("location", location, LOCATIONS)
+    if (time := parameters.get("time")) is not None:
+        _known("time", str(time), TIMES)
+    return {"kind": "basic", "mode": mode, "location": location} | _read(parameters, PARAMETERS)
+
+
+def baseline(label: str, **parameters: str | int | None) -> Spec:
+    """Describe one of the four baseline patterns, SR, RR, SW or RW.
+
+    Examples
+    --------
+    >>> baseline("SR", io_size=512)
+    {'kind': 'basic', 'mode': 'read', 'location': 'sequential', 'io_size': 512}
+    """
+    _known("pattern", label, BASELINES)
+    mode, location = BASELINES[label]
+    return basic(mode, location, **parameters)
+
+
+def mix(first: Spec, second: Spec, ratio: int, **parameters: str | int | None) -> Spec:
+    """Describe a mixed pattern: `ratio` I/Os of the first pattern, then one of the second.
+
+    Parameters
+    ----------
+    first, second : Spec
+        Two basic patterns without any of `MIX_PARAMETERS`.
+    ratio : int
+        I/Os of the first pattern for each one of the second.
+    **parameters : str, int or None
+        `io_count` and `io_ignore`, which count I/Os of the second, rarer pattern; and `seed`.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or a parameter of the mix given to a component.
+
+    Examples
+    --------
+    >>> mix(baseline("SR"), baseline("RR"), 2, io_count=10)["ratio"]
+    2
+    """
+    for place, component in (("first", first), ("second", second)):
+        for name in MIX_PARAMETERS:
+            if name in component:
+                raise UsageError(
+                    f"{name} belongs to the mix, not to one of its components",
+                    where=f"{place} pattern of the mix",
+                    got=f"{name}={component[name]}",
+                    action=f"give {name} to the mix; it counts I/Os of the second pattern",
+                )
+    head = {"kind": "mix", "first": _part(first), "second": _part(second), "ratio": ratio}
+    return head | _read(parameters, MIX_PARAMETERS)
+
+
+def _part(basic: Spec) -> Spec:
+    """Make a part of a mix: always basic, so that it does not say so."""
+    return {name: value for name, value in basic.items() if (name, value) != ("kind", "basic")}
+
+
+def parallel(*patterns: Spec, seed: int | None = None) -> Spec:
+    """Describe different patterns that run side by side, one stream each.
+
+    Examples
+    --------
+    >>> len(parallel(baseline("SR"), baseline("RW"))["patterns"])
+    2
+    """
+    return {"kind": "parallel", "patterns": list(patterns)} | _read({"seed": seed}, ("seed",))
+
+
+def components(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the basic patterns that a specification is made of, in order."""
+    if spec.get("kind") == "mix":
+        parts = [spec.get("first"), spec.get("second")]
+    elif spec.get("kind") == "parallel":
+        parts = spec.get("patterns") or []
+    else:
+        return [spec]
+    # A malformed part is the native part's to report; here it only must not be a crash.
+    return [basic for part in parts if isinstance(part, Mapping) for basic in components(part)]
+
+
+def writes(spec: Mapping[str, Any]) -> bool:
+    """Return whether any I/O of a pattern is a write."""
+    return any(component.get("mode") != "read" for component in components(spec))
+
+
+def writes_sequentially(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pattern holds sequential, ordered or partitioned writes.
+
+    These disturb the state of a device most, so that a plan keeps their targets apart (uFLIP §4.1).
+    """
+    return any(
+        component.get("mode") == "write" and component.get("location") != "random"
+        for component in components(spec)
+    )
+
+
+def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+    if value not in known:
+        raise unknown_name(parameter, value, known, where=parameter)
+
+
+def _read(parameters: Mapping[str, str | int | None], allowed: tuple[str, ...]) -> Spec:
+    """Read the values that were given, in the order in which they were given."""
+    spec: Spec = {}
+    for name, value in parameters.items():
+        if name not in allowed:
+            raise unknown_name("parameter", name, allowed)
+        if value is None:
+            continue
+        if name in SIZES:
+            spec[name] = parse_size(value, where=name)
+        elif name in DURATIONS:
+            spec[name] = parse_duration(value, where=name)
+        elif name in COUNTS:
+            spec[name] = _whole(name, value)
+        else:
+            spec[name] = value
+    return spec
+
+
+def _whole(name: str, value: str | int) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise UsageError(
+            "This is not a whole number", where=name, got=str(value), action=f"give {name} a number"
+        ) from None

@@ -1,0 +1,79 @@
+"""Result folders for tests: small ones run by hand, written by the real native module."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from uflip.experiment import PlannedRun
+from uflip.results import Results, ResultsWriter, host_provenance
+from uflip.run import Device, open_device
+from uflip.spec import Spec, baseline, mix
+
+HARNESS = {"null_ns_per_io": 55.0, "clock_ns": 25.0}
+PATTERNS = ("SR", "RR", "SW", "RW")
+
+
+def planned(
+    ordinal: int, name: str, pattern: str, *, parameter: str, value: int, unit: str, spec: Spec
+) -> PlannedRun:
+    run_id = f"{ordinal:04d}-{name}-{pattern.replace('/', '+')}-{parameter}-{value}"
+    return PlannedRun(run_id, name, pattern, parameter, value, unit, spec)
+
+
+def baseline_run(ordinal: int, pattern: str, **changes: Any) -> PlannedRun:
+    given = {"io_size": 32768, "io_count": 100, "target_size": 32 << 20, "seed": 7} | changes
+    spec = baseline(pattern, **given)
+    return planned(
+        ordinal,
+        "baseline",
+        pattern,
+        parameter="io_size",
+        value=spec["io_size"],
+        unit="bytes",
+        spec=spec,
+    )
+
+
+def mix_run(ordinal: int, first: str, second: str, ratio: int, **changes: Any) -> PlannedRun:
+    sides = [
+        baseline(label, io_size=32768, target_size=16 << 20, target_offset=place * (16 << 20))
+        for place, label in enumerate((first, second))
+    ]
+    spec = mix(sides[0], sides[1], ratio, **({"io_count": 40, "seed": 7} | changes))
+    return planned(
+        ordinal, "mix", f"{first}/{second}", parameter="ratio", value=ratio, unit="", spec=spec
+    )
+
+
+FOUR = tuple(baseline_run(number, pattern) for number, pattern in enumerate(PATTERNS, 1))
+
+
+def writer(path: Path, runs: Sequence[PlannedRun], opened: Device, **changes: Any) -> ResultsWriter:
+    given: dict[str, Any] = {
+        "device": opened.info,
+        "host": host_provenance(["uflip", "test"]),
+        "harness": HARNESS,
+        "scale": "quick",
+        "seed": 1,
+        "pause_ns": 0,
+        "plan": [run.as_dict() for run in runs],
+    }
+    return ResultsWriter.create(path, **(given | changes))
+
+
+def results(
+    path: Path,
+    runs: Sequence[PlannedRun] = FOUR,
+    url: str = "sim:demo",
+    *,
+    finished: int | None = None,
+    status: str = "complete",
+    **changes: Any,
+) -> Results:
+    """Run and store the first `finished` runs of a plan (all by default)."""
+    with open_device(url) as device:
+        filled = writer(path, runs, device, **changes)
+        for run in runs[:finished]:
+            filled.commit(run, device.run(run.spec))
+        filled.finish(status)
+    return Results.load(path)

@@ -1,0 +1,169 @@
+"""Does `uflip pattern` do what fio users expect of it, for every pattern of the paper?"""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip, unchanged
+
+from uflip.errors import EXIT_CODES
+
+SMALL_SIM = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: object) -> Any:
+    done = uflip("pattern", *arguments, "--json")
+    assert done.code == 0, done.out
+    return json.loads(done.out)
+
+
+def test_a_pattern_prints_what_it_took() -> None:
+    arguments = "--mode write --location random --io-size 32KiB --io-count 1000"
+    done = uflip("pattern", SMALL_SIM, *arguments.split())
+    assert done.code == 0
+    assert "random write of 32 KiB" in done.out
+    for text in ("1,000", "I/Os per s", "p99", "time spent on", "write amplification"):
+        assert text in done.out
+
+
+def test_every_option_reaches_the_specification() -> None:
+    spec = run(
+        "null", "--mode", "read", "--location", "ordered", "--time", "burst",
+        "--io-size", "4k", "--io-shift", "512", "--target-offset", "1m", "--target-size", "8m",
+        "--incr", "-2", "--pause", "1us", "--burst", "3", "--parallel-degree", "2",
+        "--io-count", "20", "--io-ignore", "5", "--seed", "9",
+    )["spec"]  # fmt: skip
+    expected = {
+        "mode": "read", "location": "ordered", "time": "burst", "io_size": 4096, "io_shift": 512,
+        "target_offset": 1 << 20, "target_size": 8 << 20, "incr": -2, "pause": 1000, "burst": 3,
+        "parallel_degree": 2, "io_count": 20, "io_ignore": 5, "seed": 9,
+    }  # fmt: skip
+    assert {key: spec[key] for key in expected} == expected
+    arguments = ["--mode", "read", "--location", "partitioned", "--partitions", "4"]
+    assert run("null", *arguments)["spec"]["partitions"] == 4
+
+
+def test_the_numbers_agree_with_each_other() -> None:
+    document = run(SMALL_SIM, "--pattern", "RW", "--io-count", "200", "--io-ignore", "50")
+    assert (document["ios"], document["ignored"]) == (200, 50)
+    assert document["bytes"] == 200 * 32768
+    assert document["statistics"]["count"] == 150
+    assert document["ios_per_s"] == pytest.approx(200e9 / document["elapsed_ns"])
+    mean = document["statistics"]["mean_ns"]
+    assert sum(document["causes_ns"].values()) == pytest.approx(mean)
+    assert document["counters"]["host_pages_written"] == 200 * 8
+
+
+def test_a_mix_has_statistics_for_both_patterns() -> None:
+    arguments = ("--pattern", "SR", "--mix", "RW", "--ratio", "4", "--io-count", "50")
+    document = run(SMALL_SIM, *arguments, "--io-size", "8k")
+    assert document["ios"] == 250
+    assert document["components"]["first"]["count"] == 200
+    assert document["components"]["second"]["count"] == 50
+    assert document["spec"]["second"]["io_size"] == 8192
+    done = uflip("pattern", SMALL_SIM, *arguments)
+    assert "4 × sequential read of 32 KiB / 1 × random write of 32 KiB" in done.out
+    assert "second: response time" in done.out
+
+
+def test_a_printed_specification_can_be_run_again(here: Path) -> None:
+    first = run(SMALL_SIM, "--pattern", "RW", "--io-count", "100", "--seed", "4")
+    (here / "spec.json").write_text(json.dumps(first["spec"]))
+    again = run(SMALL_SIM, "--spec", "spec.json")
+    assert again == first
+
+
+def test_parallel_patterns_can_be_written_as_json(here: Path) -> None:
+    part = {"kind": "basic", "mode": "read", "location": "random", "io_count": 10}
+    (here / "spec.json").write_text(json.dumps({"kind": "parallel", "patterns": [part, part]}))
+    assert run("null", "--spec", "spec.json")["ios"] == 20
+    assert "∥" in uflip("pattern", "null", "--spec", "spec.json").out
+
+
+def test_a_reading_pattern_needs_no_write_permission(here: Path) -> None:
+    path = here / "kept.bin"
+    path.write_bytes(bytes(1 << 20))
+    path.chmod(0o444)
+    with unchanged(here):
+        assert uflip("pattern", "file:kept.bin", "--pattern", "RR", "--buffered").code == 0
+        assert uflip("pattern", "file:kept.bin", "--pattern", "RW", "--buffered").code == 4
+
+
+def test_every_io_can_be_kept_as_csv(here: Path) -> None:
+    document = run(SMALL_SIM, "--pattern", "RW", "--io-count", "50", "--trace", "ios.csv")
+    with (here / "ios.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 50
+    assert {row["mode"] for row in rows} == {"write"}
+    times = np.array([int(row["response_time_ns"]) for row in rows])
+    assert times.mean() == pytest.approx(document["statistics"]["mean_ns"])
+    assert (np.diff([int(row["submit_ns"]) for row in rows]) > 0).all()
+
+
+def test_every_io_can_be_kept_as_parquet(here: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run("null", "--pattern", "RR", "--io-count", "50", "--trace", "ios.parquet")
+    table = parquet.read_table(here / "ios.parquet")
+    assert table.num_rows == 50
+    assert {"response_time_ns", "offset_bytes"} <= set(table.column_names)
+
+
+BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
+    ("", "usage", ["not complete", "--mode"]),
+    ("--mode read", "usage", ["not complete", "--location", "sequential, random"]),
+    ("--mode reed --location random", "usage", ["Unknown mode", "read, write"]),
+    ("--mode read --location randon", "usage", ["Unknown location", "did you mean random?"]),
+    ("--pattern RX", "usage", ["Unknown pattern", "SR, RR, SW, RW"]),
+    ("--pattern RR --mode read", "usage", ["--pattern says the mode already"]),
+    ("--pattern RR --time never", "usage", ["Unknown time", "consecutive, pause, burst"]),
+    ("--pattern RR --nope 1", "usage", ["--nope"]),
+    ("--pattern RW --io-size 0", "usage", ["io_size", "multiples of the sector of 512"]),
+    ("--pattern RW --io-size -4k", "usage", ["negative", "--io-size"]),
+    ("--pattern RW --io-size 1000", "usage", ["io_size", "multiples of the sector of 512"]),
+    ("--pattern RW --io-size 2m", "usage", ["too small for one I/O"]),
+    ("--pattern RW --target-size 2m", "usage", ["outside the device", "1 MiB"]),
+    ("--pattern RW --target-offset 1m", "usage", ["target_size"]),
+    ("--pattern RW --io-count 0", "usage", ["io_count"]),
+    ("--pattern RW --io-count many", "usage", ["--io-count"]),
+    ("--pattern RW --io-count 9 --io-ignore 9", "usage", ["io_ignore", "0 to 8"]),
+    ("--pattern RW --parallel-degree 0", "usage", ["parallel_degree"]),
+    ("--pattern RW --time burst --burst 0", "usage", ["burst", "1 or more"]),
+    ("--pattern RW --burst 4", "usage", ["burst", "no meaning"]),
+    ("--pattern RW --time pause --pause 4", "usage", ["needs its unit", "--pause"]),
+    ("--pattern RW --mix SW --ratio 0", "usage", ["ratio", "1 or more"]),
+    ("--pattern RW --mix SW", "usage", ["--ratio"]),
+    ("--pattern RW --ratio 4", "usage", ["--mix"]),
+    ("--mode write --location partitioned --partitions 0", "usage", ["partitions"]),
+    ("--spec no.json", "usage", ["cannot be read", "no.json"]),
+    ("--spec list.json", "usage", ["cannot be read", "list"]),
+    ("--spec text.json", "usage", ["cannot be read"]),
+    ("--spec circle.json", "usage", ["kind of pattern", "basic, mix, parallel"]),
+    ("--spec circle.json --seed 3", "usage", ["whole pattern", "--seed"]),
+    ("--pattern RW --trace ios.txt", "usage", ["ios.txt", "FILE.csv, FILE.parquet"]),
+    ("--pattern RW --trace list.csv", "results", ["list.csv exists"]),
+    ("--pattern RW --trace no/ios.csv", "results", ["does not exist"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_PATTERNS, ids=str)
+def test_a_mistake_changes_nothing(here: Path, arguments: str, kind: str, texts: list[str]) -> None:
+    """The file of 1 MiB would be created, if the mistake were found too late."""
+    (here / "list.json").write_text("[]")
+    (here / "list.csv").write_text("precious")
+    (here / "text.json").write_text("write!")
+    (here / "circle.json").write_text('{"kind": "circle"}')
+    with unchanged(here):
+        done = uflip("pattern", "file:new.bin", "--size", "1MiB", *arguments.split())
+    assert done.code == EXIT_CODES[kind][0], done.err
+    assert done.out == ""
+    for text in texts:
+        assert text in done.err

@@ -1,0 +1,454 @@
+"""Does the command line run a benchmark from beginning to end, and end every mistake clearly?"""
+
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
+
+from uflip.catalogue import inspect_device, known_devices
+from uflip.cli.main import VERBS
+from uflip.cli.progress import PlanProgress
+from uflip.errors import EXIT_CODES, DeviceError
+from uflip.methodology import RunFinished, RunProgress, RunStarted, estimate, make_plan
+from uflip.results import Results
+from uflip.run import open_device
+
+MIB = 1 << 20
+SMALL_SIM = "sim:demo?blocks_per_die=64"  # some 100 MiB: ready at once
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def scratch(here: Path) -> Path:
+    """A file of 64 MiB on a file system with direct I/O."""
+    path = here / "scratch.bin"
+    try:
+        open_device(f"file:{path}", size=64 * MIB)
+    except DeviceError as error:
+        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
+    return path
+
+
+# The way through
+
+
+def test_a_benchmark_of_a_simulated_device_from_beginning_to_end(here: Path) -> None:
+    done = uflip("run", SMALL_SIM, "--out", "results/demo", "--scale", "quick")
+    assert done.code == 0, done.err
+    results = Results.load(here / "results" / "demo")
+    assert results.status == "complete"
+    assert results.missing == []
+    assert {run.micro_benchmark for run in results.runs} == {
+        "baseline", "granularity", "alignment", "locality", "partitioning", "order",
+        "parallelism", "mix", "pause", "bursts",
+    }  # fmt: skip
+    assert results.manifest["device"]["url"] == SMALL_SIM
+    assert results.manifest["harness"]["null_ns_per_io"] > 0
+    assert "uflip report results/demo" in done.out
+    assert "to read" in done.err
+
+
+def test_a_benchmark_of_a_real_file(scratch: Path) -> None:
+    arguments = ("--scale", "quick", "--only", "order,alignment", "--pause", "1ms")
+    done = uflip("run", "file:scratch.bin", "--out", "disk", *arguments)
+    assert done.code == 0, done.err
+    results = Results.load(scratch.parent / "disk")
+    assert {run.micro_benchmark for run in results.runs} == {"order", "alignment"}
+    assert results.manifest["pause_ns"] == 1_000_000
+    assert scratch.stat().st_size == 64 * MIB
+
+
+def test_the_same_seed_gives_the_same_runs(here: Path) -> None:
+    for out in ("one", "two"):
+        done = uflip("run", SMALL_SIM, "--only", "baseline", "--scale", "quick", "--out", out)
+        assert done.code == 0
+    one, two = (Results.load(here / out) for out in ("one", "two"))
+    for a, b in zip(one.runs, two.runs, strict=True):
+        assert (a.response_time_ns() == b.response_time_ns()).all()
+
+
+def test_without_out_the_folder_is_named_after_device_and_time(here: Path) -> None:
+    assert uflip("run", "null", "--only", "order", "--scale", "quick").code == 0
+    (folder,) = (here / "results").iterdir()
+    assert folder.name.startswith("null-2")
+
+
+def test_json_prints_the_summary_and_nothing_else(here: Path) -> None:
+    done = uflip("run", "null", "--only", "baseline", "--scale", "quick", "--out", "n", "--json")
+    document = json.loads(done.out)
+    assert done.err == ""
+    assert document["results"] == "n"
+    assert document["status"] == "complete"
+    assert set(document["baselines_ms"]) == {"SR", "RR", "SW", "RW"}
+
+
+def test_quiet_prints_nothing(here: Path) -> None:
+    done = uflip("run", "null", "--only", "order", "--scale", "quick", "--out", "n", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+# Bad input
+
+
+BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
+    (["nope"], "usage", ["Unknown device", "sim:NAME, file:PATH, /dev/NAME, null"]),
+    (["sim:nope"], "usage", ["Unknown profile", "demo"]),
+    (["sim:demo?nope=1"], "usage", ["Unknown key of a profile", "channels"]),
+    (["null", "--only", "nope"], "usage", ["Unknown micro-benchmark", "granularity, alignment"]),
+    (["null", "--scale", "nope"], "usage", ["Unknown scale", "quick, standard"]),
+    (["null", "--data", "nope"], "usage", ["Unknown data", "random, zeros"]),
+    (["null", "--seed", "-1"], "usage", ["--seed", "--help"]),
+    (["null", "--pause", "5"], "usage", ["needs its unit", "--pause"]),
+    (["null", "--io-size", "-4k"], "usage", ["cannot be negative", "--io-size"]),
+    (["null", "--io-size", "0"], "usage", ["--io-size", "multiples of 512"]),
+    (["null", "--io-size", "1000"], "usage", ["--io-size", "multiples of 512"]),
+    (["null", "--io-size", "1t"], "usage", ["--io-size", "64 GiB"]),
+    (["null", "--nope"], "usage", ["--nope", "uflip run --help"]),
+    ([], "usage", ["DEVICE", "uflip run --help"]),
+    (["file:new.bin"], "device", ["does not exist", "--size"]),
+    (["file:."], "device", ["not a regular file", "directory"]),
+    (["file:no/new.bin", "--size", "1MiB"], "device", ["folder", "no"]),
+    (["file:new.bin", "--size", "0"], "usage", ["--size", "multiples of 512"]),
+    (["file:new.bin", "--size", "-1g"], "usage", ["cannot be negative"]),
+    (["file:new.bin", "--size", "1000"], "usage", ["--size", "multiples of 512"]),
+    (["file:new.bin", "--size", "16k"], "usage", ["--io-size", "16 KiB"]),
+    (["file:new.bin", "--size", "1MiB", "--data", "x"], "usage", ["Unknown data"]),
+    (["file:new.bin", "--size", "1MiB", "--destroy", "x"], "usage", ["block devices only"]),
+    (["sim:demo", "--size", "1MiB"], "usage", ["--size belongs to files"]),
+    (["file:/dev/null"], "refused", ["under /dev"]),
+    (["file:/dev/nope", "--size", "1MiB"], "refused", ["under /dev"]),
+    (["/dev/nope"], "device", ["/dev/nope", "uflip devices"]),
+    (["/dev/null"], "device", ["not a block device"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
+def test_a_mistake_ends_in_its_exit_code_and_changes_nothing(
+    here: Path, arguments: list[str], kind: str, texts: list[str]
+) -> None:
+    with unchanged(here):
+        done = uflip("run", *arguments, "--out", "out")
+    assert done.code == EXIT_CODES[kind][0], done.err
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    for text in texts:
+        assert text in done.err
+
+
+@pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
+def test_with_json_a_mistake_is_an_object(
+    here: Path, arguments: list[str], kind: str, texts: list[str]
+) -> None:
+    with unchanged(here):
+        done = uflip("run", *arguments, "--out", "out", "--json")
+    error = json.loads(done.out)["error"]
+    assert done.code == error["exit_code"] == EXIT_CODES[kind][0]
+    assert error["kind"] == kind
+    for text in texts:
+        assert any(text in part for part in error.values() if isinstance(part, str))
+
+
+def test_a_read_only_file_is_left_alone(scratch: Path) -> None:
+    scratch.chmod(0o444)
+    with unchanged(scratch.parent):
+        done = uflip("run", "file:scratch.bin", "--out", "out")
+    assert done.code == EXIT_CODES["device"][0]
+    assert "read-only" in done.err
+
+
+def test_a_block_device_is_refused_without_its_exact_name(here: Path) -> None:
+    blocks = [device for device in known_devices() if device["kind"] == "block"]
+    if not blocks:
+        pytest.skip("this machine has no block device")
+    for extra in ([], ["--destroy", "MODEL:SERIAL:1"]):
+        with unchanged(here):
+            done = uflip("run", blocks[0]["url"], "--out", "out", *extra)
+        assert done.code == EXIT_CODES["refused"][0]
+        assert blocks[0]["identity"] in done.err
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_results_are_never_overwritten(here: Path, kind: str) -> None:
+    out = here / "out"
+    if kind == "folder":
+        out.mkdir()
+    elif kind == "file":
+        out.write_text("precious")
+    else:
+        out.symlink_to(here / "nowhere")
+    with unchanged(here):
+        done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "out")
+    assert done.code == EXIT_CODES["results"][0]
+    assert "--out" in done.err
+
+
+def test_a_folder_inside_a_file_cannot_be_made(here: Path) -> None:
+    (here / "file").write_text("")
+    with unchanged(here):
+        done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "file/out")
+    assert done.code == EXIT_CODES["results"][0]
+    assert "not a folder" in done.err
+
+
+# What goes wrong in the middle
+
+
+def limit_files(size: int) -> Any:
+    """Make every write beyond a file size fail, as a full disk does."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_device_that_fails_in_the_middle_keeps_the_finished_runs(scratch: Path) -> None:
+    process = start(
+        "run", "file:scratch.bin", "--only", "baseline", "--scale", "quick", "--out", "out",
+        preexec_fn=limit_files(16 * MIB),
+    )  # fmt: skip
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == EXIT_CODES["device"][0]
+    assert "A write of 32 KiB" in err
+    assert "the 2 finished runs are kept, see `uflip show out`" in err
+    results = Results.load(scratch.parent / "out")
+    assert results.status == "failed"
+    assert [run.pattern for run in results.runs] == ["SR", "RR"]
+    assert uflip("show", "out").code == 0
+    assert out == ""
+
+
+def test_a_full_disk_under_the_results_leaves_no_half_run(here: Path) -> None:
+    process = start(
+        "run", SMALL_SIM, "--only", "baseline", "--out", "out", preexec_fn=limit_files(20_000)
+    )
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == EXIT_CODES["results"][0], err
+    assert "no run was finished" in err
+    results = Results.load(here / "out")
+    assert results.runs == []
+    assert [name for name in tree(here / "out") if "runs/" in name] == []
+
+
+def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> None:
+    process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
+    runs = here / "out" / "runs"
+    wait_for(lambda: len(list(runs.glob("*.parquet"))) >= 2)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert process.returncode == 130
+    assert "Interrupted after" in err
+    assert "uflip show out" in err
+    assert "Traceback" not in err
+    results = Results.load(here / "out")
+    assert results.status == "interrupted"
+    assert len(results.runs) >= 2
+    assert len(results.runs) + len(results.missing) == len(results.manifest["plan"])
+    assert {path.suffix for path in runs.iterdir()} == {".parquet"}, "no half-written run"
+    shown = uflip("show", "out")
+    assert shown.code == 0
+    assert f"{len(results.runs)} of 36 runs" in shown.out
+
+
+def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
+    process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
+    wait_for((here / "out" / "manifest.json").exists)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "no run was finished" in err
+
+
+def test_a_killed_benchmark_leaves_the_finished_runs(here: Path) -> None:
+    process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
+    wait_for(lambda: len(list((here / "out" / "runs").glob("*.parquet"))) >= 2)
+    process.kill()
+    process.communicate()
+    results = Results.load(here / "out")
+    assert len(results.runs) >= 2
+    assert uflip("show", "out").code == 0
+
+
+def wait_for(condition: Any, timeout_s: float = 30.0) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+# Terminals and pipes
+
+
+@pytest.mark.parametrize("with_rich", [True, False])
+def test_progress_is_drawn_on_a_terminal_only(here: Path, with_rich: bool) -> None:
+    if with_rich:
+        pytest.importorskip("rich")
+    ours, theirs = pty.openpty()
+    hide = "" if with_rich else "sys.modules['rich'] = None; "
+    program = f"import sys; {hide}from uflip.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "run", "null", "--only", "order", "--scale", "quick",
+         "--pause", "150ms", "--out", "out"],
+        stdout=subprocess.PIPE, stderr=theirs,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "TERM": "xterm", "COLUMNS": "120"},
+    )  # fmt: skip
+    os.close(theirs)
+    drawn = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            drawn += chunk
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, drawn
+    text = drawn.decode()
+    assert "left" in text
+    assert "order SW incr 256" in text
+    assert "/10" in text
+    assert b"left" not in out
+
+
+def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() -> None:
+    plan = make_plan(inspect_device("null"), "quick", 1, only=["granularity"])
+    drawn: list[tuple[float, str]] = []
+
+    class Sink:
+        def draw(self, done: float, text: str) -> None:
+            drawn.append((done, text))
+
+    show = PlanProgress(plan, estimate(plan), Sink())
+    show(RunStarted(0, plan.runs[0]))
+    show(RunProgress(0, plan.runs[0], 64, 256, 1_234_000))
+    show(RunFinished(0, plan.runs[0], 10**9))
+    assert [done for done, _ in drawn] == [0, 0.25, 1]
+    assert drawn[1][1].endswith("left  granularity SR io_size 512 B  25%  1.23 ms")
+    # One run took a second where microseconds were expected: the rest of its pattern will too.
+    assert "s left" in drawn[2][1]
+    assert "ms left" not in drawn[2][1]
+
+
+def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:
+    process = start("plan", "null", "--runs")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_what_nobody_expected_is_reported_and_has_its_own_exit_code(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("uflip.cli.devices.known_devices", broken)
+    done = uflip("devices")
+    assert done.code == EXIT_CODES["internal"][0]
+    assert "ZeroDivisionError: oops" in done.err
+    assert "report" in done.err
+
+
+# The other verbs
+
+
+def test_help_shows_verbs_examples_and_exit_codes() -> None:
+    done = uflip("--help")
+    assert done.code == 0
+    for verb in VERBS:
+        assert f"  {verb} " in done.out
+    for code, meaning in EXIT_CODES.values():
+        assert f"{code:>3}  {meaning}" in done.out
+    assert uflip().out == done.out
+    assert uflip("--version").out.startswith("uflip ")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str) -> None:
+    done = uflip(verb, "--help")
+    assert done.code == 0
+    assert f"Usage: uflip {verb}" in done.out
+
+
+def test_an_unknown_command_lists_the_known_ones() -> None:
+    done = uflip("rum")
+    assert done.code == EXIT_CODES["usage"][0]
+    assert "run, plan, pattern" in done.err
+    assert "did you mean run?" in done.err
+
+
+def test_only_the_verb_that_is_used_is_imported() -> None:
+    program = (
+        "import sys\n"
+        "from uflip.cli.main import main\n"
+        "try: main(['devices'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'matplotlib', 'rich', 'pyarrow', 'pandas', 'numpy', 'uflip.cli.show'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert process.stdout.splitlines()[-1] == "[]"
+
+
+def test_plan_says_what_would_run_and_touches_nothing(here: Path) -> None:
+    with unchanged(here):
+        done = uflip("plan", "file:new.bin", "--size", "1GiB", "--scale", "quick")
+    assert done.code == 0
+    rows = [line.split() for line in done.out.splitlines()]
+    total = next(row for row in rows if row[:1] == ["total"])
+    assert int(total[1]) > 100
+    assert "skipped: locality" in done.out
+    assert "warning:" in done.out
+
+
+def test_plan_as_json_is_what_run_does(here: Path) -> None:
+    arguments = ("null", "--scale", "quick", "--only", "order", "--seed", "3")
+    plan = json.loads(uflip("plan", *arguments, "--json").out)
+    assert uflip("run", *arguments, "--out", "out").code == 0
+    manifest = json.loads((here / "out" / "manifest.json").read_text())
+    assert manifest["plan"] == plan["runs"]
+    assert plan["estimate"]["runs"] == len(plan["runs"])
+    assert uflip("plan", *arguments, "--runs").out.count("order") == len(plan["runs"]) + 1
+
+
+def test_plan_refuses_what_run_refuses(here: Path) -> None:
+    for arguments, kind, _ in BAD_RUNS:
+        if arguments and not {"--data", "--destroy"} & set(arguments):
+            with unchanged(here):
+                assert uflip("plan", *arguments).code == EXIT_CODES[kind][0], arguments
+
+
+def test_devices_lists_what_there_is() -> None:
+    listed = uflip("devices")
+    assert listed.code == 0
+    assert "sim:demo" in listed.out
+    devices = json.loads(uflip("devices", "--json").out)
+    assert {"sim:demo", "null"} <= {device["url"] for device in devices}
+
+
+def test_info_says_what_is_known(here: Path) -> None:
+    with unchanged(here):
+        info = json.loads(uflip("info", "file:new.bin", "--size", "64MiB", "--json").out)
+    assert info["capacity_bytes"] == 64 * MIB
+    done = uflip("info", SMALL_SIM)
+    assert done.code == 0
+    assert "page_bytes" in done.out
+    assert uflip("info", "file:new.bin").code == EXIT_CODES["device"][0]

@@ -1,0 +1,83 @@
+"""Do errors carry their four parts, and does every class have its own exit code?"""
+
+import pickle
+
+import pytest
+
+from uflip import _native, errors
+from uflip.errors import EXIT_CODES, UflipError, from_native, native_errors, unknown_name
+
+CLASSES = [
+    errors.UflipError,
+    errors.UsageError,
+    errors.RefusedError,
+    errors.DeviceError,
+    errors.ResultsError,
+    errors.UnavailableError,
+    errors.InterruptedRun,
+]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_the_table_of_exit_codes_is_that_of_the_classes(cls: type[UflipError]) -> None:
+    assert EXIT_CODES[cls.kind][0] == cls.exit_code != 0
+
+
+def test_exit_codes_are_stable() -> None:
+    """Scripts rely on them: a change here is a change of the interface."""
+    codes = {name: code for name, (code, _) in EXIT_CODES.items()}
+    assert codes == {
+        "ok": 0,
+        "internal": 1,
+        "usage": 2,
+        "refused": 3,
+        "device": 4,
+        "results": 5,
+        "unavailable": 6,
+        "interrupted": 130,
+    }
+
+
+def test_an_error_prints_what_where_got_allowed_and_what_to_do() -> None:
+    error = UflipError("It failed", where="--x", got="1", allowed="2, 3", action="take 2\nor 3")
+    assert str(error).splitlines() == [
+        "It failed",
+        "  where    --x",
+        "  got      1",
+        "  allowed  2, 3",
+        "  do       take 2",
+        "           or 3",
+    ]
+
+
+def test_empty_parts_are_not_printed() -> None:
+    assert str(UflipError("It failed")) == "It failed"
+
+
+def test_errors_survive_pickling() -> None:
+    error = errors.DeviceError("It failed", where="here", action="try again")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is errors.DeviceError
+    assert copy.parts() == error.parts()
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_native_errors_become_the_class_of_their_kind(cls: type[UflipError]) -> None:
+    parts = ("what", "where", "got", "allowed", "action")
+    with pytest.raises(cls) as caught, native_errors():
+        raise _native.NativeError(cls.kind, *parts)
+    assert type(caught.value) is cls
+    assert caught.value.args == parts
+
+
+def test_an_unknown_native_kind_is_not_hidden() -> None:
+    error = from_native(_native.NativeError("new", "what", "", "", "", ""))
+    assert type(error) is UflipError
+    assert error.exit_code == 1
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    error = unknown_name("pattern", "zz", ["SR", "RR"], where="--pattern")
+    assert error.allowed == "SR, RR"
+    assert "did you mean" not in error.action
+    assert "did you mean granularity?" in unknown_name("x", "granularty", ["granularity"]).action

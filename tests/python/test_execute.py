@@ -1,0 +1,135 @@
+"""Is every run stored before the next one starts, and kept however the work ends?"""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uflip.errors import InterruptedRun, ResultsError, UflipError
+from uflip.methodology import (
+    Event,
+    Plan,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    execute,
+    make_plan,
+    measure_harness,
+)
+from uflip.run import Device, open_device
+
+
+class Writer:
+    """Remembers what it is given, and fails where it is told to."""
+
+    def __init__(self, fail_at: int = -1, finish_fails: bool = False) -> None:
+        self.path = Path("results/here")
+        self.committed: list[str] = []
+        self.lengths: list[int] = []
+        self.status = ""
+        self.fail_at = fail_at
+        self.finish_fails = finish_fails
+
+    def commit(self, run: Any, trace: Any) -> None:
+        if len(self.committed) == self.fail_at:
+            raise ResultsError("The disk is full", action="free some space")
+        self.committed.append(run.id)
+        self.lengths.append(len(trace))
+
+    def finish(self, status: str) -> None:
+        if self.finish_fails:
+            raise ResultsError("The disk is still full")
+        assert not self.status, "a plan ends once"
+        self.status = status
+
+
+@pytest.fixture
+def device() -> Device:
+    return open_device("null")
+
+
+@pytest.fixture
+def plan(device: Device) -> Plan:
+    return make_plan(device.info, "quick", 1, only=["order"])
+
+
+def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
+    plan: Plan, device: Device
+) -> None:
+    writer = Writer()
+    seen: list[Event] = []
+
+    def watch(event: Event) -> None:
+        seen.append(event)
+        stored = event.index + isinstance(event, RunFinished)
+        assert len(writer.committed) == stored
+
+    execute(plan, device, writer, watch)
+    assert writer.status == "complete"
+    assert writer.committed == [run.id for run in plan.runs]
+    assert writer.lengths == [run.spec["io_count"] for run in plan.runs]
+    started = [event for event in seen if isinstance(event, RunStarted)]
+    finished = [event for event in seen if isinstance(event, RunFinished)]
+    assert [event.run for event in started] == [event.run for event in finished]
+    assert all(event.taken_ns > 0 for event in finished)
+    last = [event for event in seen if isinstance(event, RunProgress)][-1]
+    assert last.done == last.total
+
+
+def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
+    plan = make_plan(device.info, "quick", 1, only=["order"], pause_ns=20_000_000)
+    taken: list[int] = []
+    execute(
+        plan,
+        device,
+        Writer(),
+        lambda event: taken.append(event.taken_ns) if isinstance(event, RunFinished) else None,
+    )
+    assert min(taken) >= 20_000_000
+
+
+def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
+    plan: Plan, device: Device
+) -> None:
+    writer = Writer(fail_at=2)
+    with pytest.raises(ResultsError, match="disk is full") as caught:
+        execute(plan, device, writer)
+    assert writer.status == "failed"
+    assert caught.value.action.splitlines() == [
+        "free some space",
+        "the 2 finished runs are kept, see `uflip show results/here`",
+    ]
+
+
+def test_a_disk_that_stays_full_does_not_hide_the_first_error(plan: Plan, device: Device) -> None:
+    with pytest.raises(ResultsError, match="The disk is full"):
+        execute(plan, device, Writer(fail_at=0, finish_fails=True))
+
+
+def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
+    small = open_device("null", size="1MiB")
+    writer = Writer()
+    with pytest.raises(UflipError) as caught:
+        execute(plan, small, writer)
+    assert writer.status == "failed"
+    assert "no run was finished" in caught.value.action
+
+
+def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> None:
+    plan = make_plan(device.info, "quick", 1, only=["order"], pause_ns=50_000_000)
+    writer = Writer()
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
+        execute(plan, device, writer)
+    assert writer.status == "interrupted"
+    assert 0 < len(writer.committed) < len(plan.runs)
+    assert "uflip show results/here" in caught.value.action
+
+
+def test_the_harness_costs_some_nanoseconds() -> None:
+    harness = measure_harness()
+    assert 5 < harness["null_ns_per_io"] < 100_000
+    assert 1 < harness["clock_ns"] < 100_000

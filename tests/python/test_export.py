@@ -1,0 +1,122 @@
+"""Do the exported tables hold every I/O, and can other programs read them?"""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import stored
+from command_line import unchanged
+
+from uflip.errors import ResultsError, UsageError
+from uflip.results import Results
+from uflip.results.columns import as_array
+from uflip.results.export import export
+
+RUNS = (
+    stored.baseline_run(1, "SR"),
+    stored.baseline_run(2, "RW", io_ignore=10, parallel_degree=2),
+    stored.mix_run(3, "SR", "SW", 2),
+)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return stored.results(tmp_path / "r", RUNS)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_csv_has_a_row_per_io(results: Results, tmp_path: Path) -> None:
+    made = export(results, tmp_path / "out", "csv")
+    assert [path.name for path in made] == ["columns.csv", "ios.csv", "summary.csv"]
+    table = rows(tmp_path / "out" / "ios.csv")
+    assert len(table) == 100 + 200 + 120
+    for run in results.runs:
+        mine = [row for row in table if row["run"] == run.id]
+        trace = run.trace()
+        for name in trace.columns:
+            if name != "mode":
+                assert [int(row[name]) for row in mine] == as_array(trace, name).tolist()
+        assert [row["mode"] == "write" for row in mine] == as_array(trace, "mode").tolist()
+        assert [int(row["index"]) for row in mine] == list(range(len(trace)))
+        assert {row["pattern"] for row in mine} == {run.pattern}
+        assert {row["value"] for row in mine} == {str(run.value)}
+
+
+def test_parquet_is_one_table_for_other_programs(results: Results, tmp_path: Path) -> None:
+    export(results, tmp_path / "out", "parquet")
+    table = ds.dataset(tmp_path / "out" / "ios", format="parquet").to_table()
+    assert table.num_rows == 100 + 200 + 120
+    for run in results.runs:
+        mine = table.filter(ds.field("run") == run.id)
+        kept = pq.read_table(run.path)
+        assert mine["response_time_ns"].to_pylist() == kept["response_time_ns"].to_pylist()
+        offsets = as_array(run.trace(), "offset_bytes")
+        assert np.array_equal(mine["offset_bytes"].to_numpy(), offsets)
+        assert mine["unit"].unique().to_pylist() == [run.unit]
+
+
+def test_the_summary_table_repeats_the_statistics(results: Results, tmp_path: Path) -> None:
+    export(results, tmp_path / "out", "csv")
+    table = rows(tmp_path / "out" / "summary.csv")
+    assert [row["run"] for row in table] == [run.id for run in RUNS]
+    times = pq.read_table(results.runs[0].path)["response_time_ns"].to_numpy()
+    assert float(table[0]["mean_ns"]) == pytest.approx(times.mean())
+    assert int(table[0]["max_ns"]) == times.max()
+    assert table[0]["p99_ns"] == "", "a hundred I/Os do not support p99"
+    assert (table[1]["io_count"], table[1]["io_ignore"], table[1]["count"]) == ("200", "20", "180")
+    assert table[0]["first_mean_ns"] == ""
+    assert float(table[2]["first_mean_ns"]) > 0
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_every_column_is_explained(results: Results, tmp_path: Path, file_format: str) -> None:
+    out = tmp_path / "out"
+    export(results, out, file_format)
+    explained = {row["column"]: row for row in rows(out / "columns.csv")}
+    names = set(rows(out / "summary.csv")[0])
+    if file_format == "csv":
+        names |= set(rows(out / "ios.csv")[0])
+    else:
+        names |= set(pq.read_schema(next((out / "ios").iterdir())).names)
+    assert names - set(explained) == set()
+    for name, row in explained.items():
+        assert row["meaning"], name
+        assert (row["unit"] == "ns") == name.endswith("_ns"), name
+
+
+def test_an_export_never_overwrites(results: Results, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with unchanged(tmp_path), pytest.raises(ResultsError, match="never overwrites"):
+        export(results, tmp_path / "out", "csv")
+
+
+def test_an_unknown_format_is_refused(results: Results, tmp_path: Path) -> None:
+    with unchanged(tmp_path), pytest.raises(UsageError, match="Unknown export format"):
+        export(results, tmp_path / "out", "xlsx")
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_nothing_is_left_of_an_export_that_fails(
+    results: Results, tmp_path: Path, file_format: str
+) -> None:
+    path = results.runs[2].path
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + content[200:])
+    with unchanged(tmp_path), pytest.raises(ResultsError, match="damaged"):
+        export(results, tmp_path / "out", file_format)
+
+
+def test_unfinished_results_export_what_is_there(tmp_path: Path) -> None:
+    results = stored.results(tmp_path / "r", RUNS, finished=1, status="interrupted")
+    export(results, tmp_path / "out", "csv")
+    assert len(rows(tmp_path / "out" / "ios.csv")) == 100
+    empty = stored.results(tmp_path / "e", RUNS, finished=0, status="interrupted")
+    export(empty, tmp_path / "none", "csv")
+    assert rows(tmp_path / "none" / "ios.csv") == []

@@ -1,0 +1,313 @@
+"""Do the micro-benchmarks cover Table 1, and fit every device that they are laid out for?"""
+
+import json
+from typing import Any
+
+import pytest
+
+from uflip.catalogue import inspect_device
+from uflip.errors import UsageError
+from uflip.experiment import SCALES, Context, Experiment, run_seed
+from uflip.microbench import MICRO_BENCHMARKS, alignment, check_names, mix, partitioning
+from uflip.run import resolve
+from uflip.spec import BASELINES, components
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+NINE = [name for name in MICRO_BENCHMARKS if name != "baseline"]
+
+
+def device(capacity: int, sector: int = 512) -> dict[str, Any]:
+    return inspect_device("null") | {"capacity_bytes": capacity, "sector_bytes": sector}
+
+
+def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:
+    given = {"info": device(64 * GIB), "seed": 1} | changes
+    return MICRO_BENCHMARKS[name](Context(scale=scale, **given))
+
+
+def values(name: str, pattern: str, scale: str = "standard") -> list[int]:
+    found = [e for e in lay_out(name, scale) if e.pattern == pattern]
+    assert len(found) == 1
+    assert not found[0].skipped
+    return [run.value for run in found[0].runs]
+
+
+def powers(first: int, last: int, factor: int = 1) -> list[int]:
+    return [2**k * factor for k in range(first, last + 1)]
+
+
+# Table 1, and §5.1
+
+
+def test_there_are_nine_and_the_baselines() -> None:
+    assert list(MICRO_BENCHMARKS) == [
+        "baseline", "granularity", "alignment", "locality", "partitioning", "order",
+        "parallelism", "mix", "pause", "bursts",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "patterns"),
+    [
+        ("baseline", "io_size", ["SR", "RR", "SW", "RW"]),
+        ("granularity", "io_size", ["SR", "RR", "SW", "RW"]),
+        ("alignment", "io_shift", ["SR", "RR", "SW", "RW"]),
+        ("locality", "target_size", ["SR", "RR", "SW", "RW"]),
+        ("partitioning", "partitions", ["SR", "SW"]),
+        ("order", "incr", ["SR", "SW"]),
+        ("parallelism", "parallel_degree", ["SR", "RR", "SW", "RW"]),
+        ("mix", "ratio", ["SR/RR", "SR/SW", "SR/RW", "RR/SW", "RR/RW", "SW/RW"]),
+        ("pause", "pause", ["SR", "RR", "SW", "RW"]),
+        ("bursts", "burst", ["SR", "RR", "SW", "RW"]),
+    ],
+)
+def test_each_varies_one_parameter_of_the_patterns_of_the_table(
+    name: str, parameter: str, patterns: list[str]
+) -> None:
+    experiments = lay_out(name)
+    assert [experiment.pattern for experiment in experiments] == patterns
+    assert {experiment.parameter for experiment in experiments} == {parameter}
+
+
+@pytest.mark.parametrize("pattern", BASELINES)
+def test_the_ranges_are_those_of_the_table(pattern: str) -> None:
+    sequential = pattern in ("SR", "SW")
+    granularity = values("granularity", pattern)
+    assert set(powers(0, 9, 512)) <= set(granularity)
+    assert len(set(granularity) - set(powers(0, 9, 512))) >= 3, "plus some non-powers of 2"
+    assert values("alignment", pattern) == [0, *powers(0, 6, 512)]
+    assert values("locality", pattern) == powers(0, 8 if sequential else 16, 32 * KIB)
+    assert values("parallelism", pattern) == powers(0, 4)
+    assert values("pause", pattern) == powers(0, 8, 100_000)
+    assert values("bursts", pattern) == powers(0, 6, 10)
+    if sequential:
+        assert values("partitioning", pattern) == powers(0, 8)
+        assert values("order", pattern) == [-1, 0, *powers(0, 8)]
+
+
+def test_the_range_of_the_mix_is_that_of_the_table() -> None:
+    for pair in mix.PAIRS:
+        assert values("mix", pair) == powers(0, 6)
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_standard_runs_have_the_counts_of_the_paper(name: str) -> None:
+    for experiment in lay_out(name):
+        # In a mix the counts are those of the rarer, second pattern.
+        rarer = experiment.pattern.split("/")[-1]
+        expected = (5120, 128) if rarer == "RW" else (1024, 0)
+        for run in experiment.runs:
+            counts = (run.spec["io_count"], run.spec["io_ignore"])
+            if name == "bursts" and run.value == 640 and rarer != "RW":
+                expected = (1280, 0)  # two whole bursts
+            assert counts == expected
+
+
+def test_baseline_runs_are_long() -> None:
+    for experiment in lay_out("baseline"):
+        (run,) = experiment.runs
+        assert run.value == 32 * KIB
+        assert run.spec["io_count"] == 10_240
+
+
+# The reference patterns
+
+
+@pytest.mark.parametrize("name", NINE)
+@pytest.mark.parametrize("scale", SCALES)
+def test_runs_of_an_experiment_differ_in_their_parameter_only(name: str, scale: str) -> None:
+    free = {
+        # Targets grow where each I/O is to have a place of its own; counts shrink in quick.
+        "granularity": {"target_size"},
+        "order": {"target_size"},
+        "parallelism": {"target_size"},
+        "mix": {"first", "second"},
+        "bursts": {"io_count", "target_size", "io_ignore"},
+        "pause": {"io_count", "target_size", "io_ignore"} if scale == "quick" else set(),
+    }.get(name, set())
+    free |= {"io_count", "io_ignore"} if (name, scale) == ("mix", "quick") else set()
+    for experiment in lay_out(name, scale):
+        same = [
+            {
+                key: value
+                for key, value in run.spec.items()
+                if key not in {experiment.parameter, "seed"} | free
+            }
+            for run in experiment.runs
+        ]
+        assert all(spec == same[0] for spec in same)
+        for run in experiment.runs:
+            assert run.spec[experiment.parameter] == run.value
+
+
+@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_pattern_does_what_its_label_says(name: str, scale: str) -> None:
+    for experiment in lay_out(name, scale):
+        labels = experiment.pattern.split("/")
+        for run in experiment.runs:
+            for label, part in zip(labels, components(run.spec), strict=True):
+                mode, location = BASELINES[label]
+                assert part["mode"] == mode
+                changed = {"order": "ordered", "partitioning": "partitioned"}
+                assert part["location"] == changed.get(name, location)
+
+
+def test_random_patterns_have_the_whole_device_and_sequential_ones_their_own_length() -> None:
+    for experiment in lay_out("granularity"):
+        for run in experiment.runs:
+            random = experiment.pattern in ("RR", "RW")
+            whole = 64 * GIB // run.value * run.value
+            assert run.spec["target_size"] == (whole if random else 1024 * run.value)
+
+
+def test_no_shift_makes_a_sequential_pattern_wrap() -> None:
+    for experiment in lay_out("alignment"):
+        for run in experiment.runs:
+            room = run.spec["target_size"] - run.spec["io_shift"]
+            if experiment.pattern in ("SR", "SW"):
+                assert room // run.spec["io_size"] >= run.spec["io_count"]
+
+
+def test_partitions_are_whole_ios_in_a_target_that_is_always_the_same() -> None:
+    for capacity in (64 * GIB, GIB, 64 * MIB, 63 * MIB):
+        context = Context(device(capacity), "standard", 1)
+        target = partitioning.target_size(context)
+        assert target <= min(capacity // 2, GIB)
+        for experiment in partitioning.experiments(context):
+            for run in experiment.runs:
+                assert run.spec["target_size"] == target
+                assert target % (run.value * 32 * KIB) == 0
+
+
+def test_an_ordered_target_holds_every_address_where_the_device_does() -> None:
+    for experiment in lay_out("order"):
+        for run in experiment.runs:
+            assert run.spec["target_size"] == max(abs(run.value), 1) * 1024 * 32 * KIB
+    small = lay_out("order", info=device(GIB))[0]
+    assert small.runs[-1].value == 256
+    assert small.runs[-1].spec["target_size"] == GIB
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("capacity", [64 * GIB, GIB, 64 * MIB + 32 * KIB])
+def test_the_patterns_of_a_mix_are_on_disjoint_halves(scale: str, capacity: int) -> None:
+    for experiment in lay_out("mix", scale, info=device(capacity)):
+        for run in experiment.runs:
+            first, second = run.spec["first"], run.spec["second"]
+            assert first["target_offset"] + first["target_size"] <= second["target_offset"]
+            assert second["target_offset"] + second["target_size"] <= capacity
+
+
+# The quick scale
+
+
+def test_quick_ranges_are_thinned_and_keep_both_ends() -> None:
+    for name in NINE:
+        for quick, standard in zip(lay_out(name, "quick"), lay_out(name), strict=True):
+            thinned = [run.value for run in quick.runs]
+            whole = [run.value for run in standard.runs]
+            assert 3 <= len(thinned) <= 5
+            assert set(thinned) <= set(whole)
+            assert {min(whole), max(whole)} <= set(thinned)
+
+
+def test_quick_runs_are_short_and_keep_enough_ios_for_a_mean() -> None:
+    for name in NINE:
+        for experiment in lay_out(name, "quick"):
+            for run in experiment.runs:
+                totals = resolve(run.spec, device(64 * GIB))["totals"]
+                assert totals["pause_ns"] <= 3_000_000_000, run.id
+                assert totals["total_ios"] <= 2600, run.id
+                assert run.spec["io_count"] - run.spec["io_ignore"] >= 30, run.id
+
+
+def test_bursts_have_two_groups_at_least() -> None:
+    for scale in SCALES:
+        for experiment in lay_out("bursts", scale):
+            for run in experiment.runs:
+                assert run.spec["io_count"] >= 2 * run.value
+
+
+# Every device
+
+
+@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    ("capacity", "sector"),
+    [
+        (2000 * GIB, 4096),
+        (32 * GIB, 512),
+        (GIB, 512),
+        (GIB + 13 * 512, 512),
+        (64 * MIB, 4096),
+        (5 * MIB, 512),
+        (32 * KIB, 512),
+    ],
+)
+def test_every_run_fits_its_device_and_every_other_is_skipped_with_a_reason(
+    name: str, scale: str, capacity: int, sector: int
+) -> None:
+    info = device(capacity, sector)
+    here = lay_out(name, scale, info=info)
+    everywhere = lay_out(name, scale)
+    for experiment, full in zip(here, everywhere, strict=True):
+        for run in experiment.runs:
+            resolve(run.spec, info)
+        made = [run.value for run in experiment.runs]
+        skipped = [skip.value for skip in experiment.skipped]
+        assert sorted(made + skipped) == sorted(run.value for run in full.runs)
+        assert all(skip.reason for skip in experiment.skipped)
+
+
+def test_a_4kn_device_skips_what_is_finer_than_its_sector() -> None:
+    for name, skipped in (
+        ("granularity", {512, 1024, 1536, 2048, 6144}),
+        ("alignment", {512, 1024, 2048}),
+    ):
+        for experiment in lay_out(name, info=device(64 * GIB, 4096)):
+            assert {skip.value for skip in experiment.skipped} == skipped
+            for skip in experiment.skipped:
+                assert "not a multiple of the sector of 4 KiB" in skip.reason
+
+
+def test_a_target_larger_than_the_device_is_skipped_with_its_size() -> None:
+    (experiment,) = [e for e in lay_out("locality", info=device(GIB)) if e.pattern == "RW"]
+    (skip,) = experiment.skipped
+    assert skip.value == 2 * GIB
+    assert skip.reason == "the target of 2 GiB is larger than the device of 1 GiB"
+
+
+def test_another_baseline_io_size_moves_what_is_relative_to_it() -> None:
+    assert alignment.standard(8192) == (0, 512, 1024, 2048, 4096, 8192)
+    assert alignment.quick(8192) == (0, 512, 4096, 8192)
+    for experiment in lay_out("locality", io_size=8192):
+        assert experiment.runs[0].value == 8192
+
+
+# Names and seeds
+
+
+def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
+    names = [run.id for name in MICRO_BENCHMARKS for e in lay_out(name) for run in e.runs]
+    assert len(set(names)) == len(names)
+    assert not any("/" in name or " " in name for name in names)
+    run = lay_out("granularity")[3].runs[0]
+    assert run.id == "granularity-RW-io_size-512"
+    assert json.loads(json.dumps(run.as_dict())) == run.as_dict()
+
+
+def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
+    seeds = [run.spec["seed"] for name in MICRO_BENCHMARKS for e in lay_out(name) for run in e.runs]
+    assert len(set(seeds)) == len(seeds)
+    assert max(seeds) < 2**53
+    assert run_seed(1, "mix", "SR/RW", 4) == run_seed(1, "mix", "SR/RW", 4)
+    assert run_seed(1, "mix", "SR/RW", 4) != run_seed(2, "mix", "SR/RW", 4)
+
+
+def test_an_unknown_micro_benchmark_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError) as caught:
+        check_names(["granularty"])
+    assert caught.value.allowed == ", ".join(MICRO_BENCHMARKS)
+    assert "granularity" in caught.value.action

@@ -1,0 +1,241 @@
+"""Are runs ordered as the paper asks, placed apart from each other, counted and timed?"""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uflip.catalogue import inspect_device
+from uflip.errors import UsageError
+from uflip.methodology import TimeLeft, estimate, make_plan
+from uflip.methodology.places import ALIGNMENT, Places
+from uflip.run import resolve
+from uflip.spec import baseline, components, mix, writes_sequentially
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def device(capacity: int = 64 * GIB, **changes: Any) -> dict[str, Any]:
+    return inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"} | changes
+
+
+@pytest.fixture(scope="module")
+def plan() -> Any:
+    return make_plan(device(), "standard", 1)
+
+
+def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
+    disturbing = [writes_sequentially(run.spec) for run in plan.runs]
+    assert disturbing == sorted(disturbing)
+    assert any(disturbing)
+    assert not all(disturbing)
+
+
+def test_within_both_groups_the_order_of_the_paper_is_kept(plan: Any) -> None:
+    for group in (True, False):
+        names = [r.micro_benchmark for r in plan.runs if writes_sequentially(r.spec) is group]
+        seen = list(dict.fromkeys(names))
+        assert names == sorted(names, key=seen.index)
+        assert seen[0] == "baseline"
+
+
+def test_runs_are_numbered_in_order(plan: Any) -> None:
+    assert [int(run.id[:4]) for run in plan.runs] == list(range(1, len(plan.runs) + 1))
+    assert plan.runs[0].id == "0001-baseline-SR-io_size-32768"
+
+
+def sequential_write_targets(plan: Any) -> list[tuple[int, int]]:
+    return [
+        (part["target_offset"], part["target_size"])
+        for run in plan.runs
+        for part in components(run.spec)
+        if part["mode"] == "write" and part["location"] != "random"
+    ]
+
+
+def test_sequential_writes_never_meet_on_a_large_device() -> None:
+    plan = make_plan(device(2000 * GIB), "standard", 1)
+    targets = sorted(sequential_write_targets(plan))
+    for (offset, size), (following, _) in itertools.pairwise(targets):
+        assert offset + size <= following
+    assert "sequential_targets_reused" not in {warning["code"] for warning in plan.warnings}
+
+
+def test_a_small_device_is_used_again_and_the_plan_says_so() -> None:
+    plan = make_plan(device(GIB), "standard", 1)
+    (warning,) = [w for w in plan.warnings if w["code"] == "sequential_targets_reused"]
+    wanted = sum(size for _, size in sequential_write_targets(plan))
+    assert warning["numbers"]["wanted_bytes"] == wanted
+    assert warning["numbers"]["capacity_bytes"] == GIB
+    assert warning["numbers"]["rounds"] >= wanted // GIB - 1
+    assert set(warning) == {"code", "message", "numbers", "advice"}
+
+
+@pytest.mark.parametrize("capacity", [64 * GIB, GIB, 64 * MIB, 65 * MIB + 512, 5 * MIB])
+@pytest.mark.parametrize("scale", ["quick", "standard"])
+def test_every_run_stays_on_the_device(capacity: int, scale: str) -> None:
+    plan = make_plan(device(capacity), scale, 1)
+    assert plan.runs
+    for run in plan.runs:
+        resolve(run.spec, plan.device)
+        if run.spec["kind"] == "mix":
+            first, second = sorted(
+                (part["target_offset"], part["target_size"]) for part in components(run.spec)
+            )
+            assert sum(first) <= second[0]
+
+
+def test_a_file_of_64_mib_is_enough_for_quick() -> None:
+    plan = make_plan(device(64 * MIB), "quick", 1)
+    assert {run.micro_benchmark for run in plan.runs} == {
+        run.micro_benchmark for run in make_plan(device(), "quick", 1).runs
+    }
+    assert len(plan.skipped) == 4
+
+
+def test_a_plan_is_a_function_of_device_scale_and_seed() -> None:
+    assert make_plan(device(), "quick", 5) == make_plan(device(), "quick", 5)
+    one, other = make_plan(device(), "quick", 5), make_plan(device(), "quick", 6)
+    assert [run.id for run in one.runs] == [run.id for run in other.runs]
+    assert all(a.spec["seed"] != b.spec["seed"] for a, b in zip(one.runs, other.runs, strict=True))
+
+
+def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
+    whole = {run.id[5:]: run.spec["seed"] for run in make_plan(device(), "quick", 5).runs}
+    part = make_plan(device(), "quick", 5, only=["pause", "order"])
+    assert {run.micro_benchmark for run in part.runs} == {"order", "pause"}
+    for run in part.runs:
+        assert run.spec["seed"] == whole[run.id[5:]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "scale", "pause_ns"),
+    [
+        ({}, "standard", 1_000_000_000),
+        ({}, "quick", 100_000_000),
+        ({"kind": "sim", "simulated": True}, "quick", 1_000_000_000),
+        ({"kind": "null"}, "standard", 0),
+    ],
+)
+def test_the_pause_suits_the_device(changes: Any, scale: str, pause_ns: int) -> None:
+    assert make_plan(device(**changes), scale, 1).pause_ns == pause_ns
+    assert make_plan(device(**changes), scale, 1, pause_ns=7).pause_ns == 7
+
+
+def test_real_devices_are_warned_about_their_state() -> None:
+    codes = {w["code"] for w in make_plan(device(), "quick", 1).warnings}
+    assert "state_not_enforced" in codes
+    simulated = make_plan(device(kind="sim", simulated=True), "quick", 1)
+    assert "state_not_enforced" not in {w["code"] for w in simulated.warnings}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ({"scale": "fast"}, "--scale"),
+        ({"only": ["mixx"]}, "--only"),
+        ({"io_size": 0}, "--io-size"),
+        ({"io_size": 1000}, "--io-size"),
+        ({"io_size": 128 * GIB}, "--io-size"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, Any], where: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_plan(device(), **({"scale": "quick", "seed": 1} | arguments))
+    assert caught.value.where == where
+    assert caught.value.allowed
+
+
+# Places
+
+
+@given(
+    st.integers(min_value=1, max_value=64).map(lambda n: n * ALIGNMENT),
+    st.lists(st.integers(min_value=1, max_value=40 * ALIGNMENT), max_size=30),
+    st.sampled_from([1, 2]),
+)
+def test_places_are_apart_within_a_round_and_cross_no_border(
+    capacity: int, sizes: list[int], parts: int
+) -> None:
+    places = Places(capacity)
+    part = capacity // parts
+    taken: list[tuple[int, int]] = []
+    for size in sizes:
+        if size > part:
+            continue
+        rounds = places.rounds
+        offset = places.take(size, part)
+        if places.rounds > rounds:
+            taken.clear()
+        assert offset >= 0
+        assert offset // part == (offset + size - 1) // part
+        assert offset + size <= capacity
+        assert all(offset >= start + length for start, length in taken)
+        taken.append((offset, size))
+
+
+def test_a_mix_gets_the_half_where_the_places_stand() -> None:
+    half = 32 * GIB
+    mixed = mix(baseline("SR"), baseline("SW"), 2)
+    for part in ("first", "second"):
+        mixed[part] |= {"io_size": 32768, "target_size": MIB}
+    places = Places(64 * GIB)
+    first = places.move(mixed)
+    assert (first["second"]["target_offset"], first["first"]["target_offset"]) == (0, half)
+    places.take(40 * GIB, 64 * GIB)
+    later = places.move(mixed)
+    assert later["second"]["target_offset"] == 40 * GIB + MIB
+    assert later["first"]["target_offset"] == 0
+
+
+# Estimate
+
+
+def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> None:
+    estimated = estimate(plan)
+    totals = [resolve(run.spec, plan.device)["totals"] for run in plan.runs]
+    assert estimated.runs == len(plan.runs)
+    assert estimated.ios == sum(total["total_ios"] for total in totals)
+    assert estimated.bytes_read == sum(total["bytes_read"] for total in totals)
+    assert estimated.bytes_written == sum(total["bytes_written"] for total in totals)
+    pauses = sum(total["pause_ns"] + plan.pause_ns for total in totals)
+    assert estimated.time_ns > pauses
+    assert "a read takes" in estimated.assumptions
+
+
+def test_pauses_cost_nothing_in_virtual_time(plan: Any) -> None:
+    simulated = replace(plan, device=plan.device | {"kind": "sim", "simulated": True})
+    assert estimate(simulated).time_ns < 60e9
+    assert estimate(plan).time_ns > 10 * estimate(simulated).time_ns
+
+
+def test_a_quick_plan_on_a_file_takes_about_a_minute() -> None:
+    estimated = estimate(make_plan(device(GIB), "quick", 1))
+    assert 30e9 < estimated.time_ns < 120e9
+
+
+def test_the_time_left_follows_the_pace_of_each_pattern() -> None:
+    plan = make_plan(device(GIB), "quick", 1, only=["granularity"])
+    estimated = estimate(plan)
+    left = TimeLeft(plan, estimated)
+    assert left.after(0) == pytest.approx(estimated.time_ns)
+    assert left.after(len(plan.runs)) == 0
+    for index, run in enumerate(plan.runs):
+        if run.pattern == "SR":
+            left.finished(index, 2 * estimated.each[index].time_ns)
+    first = next(index for index, run in enumerate(plan.runs) if run.pattern == "RR")
+    unchanged = sum(run.time_ns for run in estimated.each[first:])
+    assert left.after(first) == pytest.approx(unchanged)
+    # Half-way through a run half of it is left.
+    each = estimated.each[first].time_ns
+    assert left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
+    # A second run of a pattern goes at the pace of its first.
+    left.finished(first, 3 * each)
+    rest = [
+        (3 if plan.runs[i].pattern == "RR" else 1) * estimated.each[i].time_ns
+        for i in range(first + 1, len(plan.runs))
+    ]
+    assert left.after(first + 1) == pytest.approx(sum(rest))

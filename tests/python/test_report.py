@@ -1,0 +1,375 @@
+"""Does the report say what the summary says, to everybody, without the network?"""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.report import figures, write_report
+from uflip.report.data import BaselineTrace, baseline_traces
+from uflip.report.figures.axes import positions
+from uflip.report.figures.distribution import slower_than
+from uflip.report.findings import expected_mix_ms, finding, headline
+from uflip.report.html import build_page
+from uflip.report.text import next_commands, render
+from uflip.report.words import MICRO_BENCHMARKS, by_pattern, format_ms
+from uflip.results import Results, summary
+from uflip.stats import summarise
+
+LARGEST_PAGE = 5 << 20
+VOID = {"meta", "br", "img", "link", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are closed, and gathers what a reader or a screen reader meets."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == [], f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole quick run of the demonstration device."""
+    out = tmp_path_factory.mktemp("report") / "demo"
+    done = uflip("run", "sim:demo", "--scale", "quick", "--out", out, "--quiet")
+    assert done.code == 0, done.err
+    return out
+
+
+@pytest.fixture(scope="module")
+def html(demo: Path) -> str:
+    write_report(Results.load(demo), demo.parent / "report.html")
+    return (demo.parent / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+@pytest.fixture(scope="module")
+def document(demo: Path) -> dict[str, Any]:
+    return json.loads(json.dumps(summary(Results.load(demo))))
+
+
+# One file, for everybody
+
+
+def test_the_page_needs_nothing_else(html: str, page: Page) -> None:
+    assert len(html.encode()) < LARGEST_PAGE
+    for tag, attributes in page.tags:
+        assert tag not in {"script", "link", "iframe", "object", "embed"}
+        for name in ("src", "href", "xlink:href", "action", "data"):
+            target = attributes.get(name) or ""
+            assert target.startswith(("#", "data:image/png;base64,")) or not target, target
+    assert not re.search(r"url\((?!#)", html)
+    assert "@import" not in html
+    policies = [meta["content"] or "" for meta in page.all("meta") if "http-equiv" in meta]
+    assert policies[0].startswith("default-src 'none'")
+
+
+def test_every_anchor_leads_somewhere_and_ids_are_unique(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    for attributes in (*page.all("a"), *page.all("use")):
+        target = attributes.get("href") or attributes.get("xlink:href") or ""
+        assert target.removeprefix("#") in ids
+
+
+def test_figures_can_be_read_without_seeing_them(html: str, page: Page) -> None:
+    pictures = [svg for svg in page.all("svg") if svg.get("aria-hidden") != "true"]
+    assert len(pictures) == 3 + 9
+    for svg in pictures:
+        assert svg["role"] == "img"
+        for name in (svg["aria-labelledby"] or "").split():
+            assert re.search(rf'<(title|desc) id="{name}">[^<]{{3,}}<', html), name
+    assert html.count("Data of figure") == 11  # all but the distribution, which has the traces'
+
+
+def test_every_micro_benchmark_has_question_figure_and_numbers(
+    page: Page, document: dict[str, Any]
+) -> None:
+    for name, about in MICRO_BENCHMARKS.items():
+        assert about.question in page.text
+        assert about.how_to_read in page.text
+        assert finding(name, document), name
+        assert finding(name, document) in page.text
+        for run in document["micro_benchmarks"][name]:
+            assert format_ms(run["statistics"]["mean_ns"]) in page.text
+
+
+def test_key_figures_are_those_of_the_summary(page: Page, document: dict[str, Any]) -> None:
+    for run in document["baselines"]:
+        mean, median = run["statistics"]["mean_ns"], run["statistics"]["p50_ns"]
+        assert f"{format_ms(mean)} ms mean" in page.text
+        assert f"p50 {format_ms(median)} ms" in page.text
+    assert headline(document) in page.text
+
+
+def test_simulated_results_say_so_everywhere(html: str, page: Page) -> None:
+    assert "These are results of a simulator" in page.text
+    assert '<span class="badge">simulated</span>' in html
+    assert html.count(">simulated device</text>") == 12
+
+
+def test_warnings_and_provenance_are_complete(page: Page, document: dict[str, Any]) -> None:
+    assert document["warnings"], "the plan wraps around the device, which is a warning"
+    for warning in document["warnings"]:
+        assert warning["message"] in page.text
+        assert warning["advice"] in page.text
+    for value in (document["host"]["kernel"], document["uflip_version"], document["created_utc"]):
+        assert value in page.text
+    for run in document["baselines"]:
+        assert run["run"] in page.text
+        assert f'"seed": {run["spec"]["seed"]}' in page.text
+
+
+def test_the_same_results_give_the_same_bytes(demo: Path, html: str, tmp_path: Path) -> None:
+    size = write_report(Results.load(demo), tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == html
+    assert size == (tmp_path / "again.html").stat().st_size
+
+
+def test_light_dark_and_paper(html: str) -> None:
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+    used = set(re.findall(r"var\(--([a-z-]+)", html))
+    defined = set(re.findall(r"--([a-z-]+):", style))
+    assert used - defined - {"hue"} == set()
+
+
+# Results of every kind
+
+
+def report(results: Results, tmp_path: Path) -> Page:
+    write_report(results, tmp_path / "report.html")
+    return Page((tmp_path / "report.html").read_text())
+
+
+def test_a_real_device_is_not_called_simulated(tmp_path: Path) -> None:
+    page = report(stored.results(tmp_path / "r", url="null"), tmp_path)
+    assert "simulated device" not in page.text
+    assert "simulator" not in page.text
+    assert {"class": "badge"} in page.all("span")  # which says: null device
+    assert "null device" in page.text
+    assert "What the time was spent on" not in page.text
+    assert "The harness itself takes 55 ns per I/O" in page.text
+
+
+def test_names_of_devices_are_text_and_not_html(tmp_path: Path) -> None:
+    evil = {
+        "url": 'file:"><script>alert(1)</script>',
+        "kind": "block",
+        "simulated": False,
+        "model": "<img src=x onerror=alert(1)> & $style $100",
+        "capacity_bytes": 1 << 30,
+    }
+    skipped = [
+        {"micro_benchmark": "<b>", "pattern": "<i>", "parameter": "io_size", "value": 1,
+         "reason": "<script>"}
+    ]  # fmt: skip
+    with stored.open_device("sim:demo") as device:
+        writer = stored.writer(tmp_path / "r", stored.FOUR, device, device=evil, skipped=skipped)
+        for run in stored.FOUR:
+            writer.commit(run, device.run(run.spec))
+        writer.finish("complete", [
+            {"code": "<u>", "message": "<script>", "numbers": {}, "advice": "<script>"}
+        ])  # fmt: skip
+    page = report(Results.load(tmp_path / "r"), tmp_path)
+    assert {tag for tag, _ in page.tags} & {"script", "img", "i", "u"} == set()
+    assert "<img src=x onerror=alert(1)> & $style $100, 1 GiB" in page.text
+
+
+def test_an_interrupted_benchmark_has_a_report(tmp_path: Path) -> None:
+    runs = [*stored.FOUR, stored.mix_run(5, "SR", "RR", 2)]
+    page = report(stored.results(tmp_path / "r", runs, finished=2, status="interrupted"), tmp_path)
+    assert "The benchmark is interrupted: 2 of 5 runs are here." in page.text
+    assert "3 planned runs did not finish" in page.text
+    assert runs[4].id in page.text
+    assert "the benchmark ended before its runs" in page.text  # mix
+    assert "it was not part of the plan" in page.text  # the other eight
+    assert page.text.count("not measured") == 2  # the tiles of SW and RW
+
+
+def test_no_finished_run_at_all(tmp_path: Path) -> None:
+    results = stored.results(tmp_path / "r", finished=0, status="failed")
+    page = report(results, tmp_path)
+    assert "The benchmark is failed: 0 of 4 runs" in page.text
+    assert "0 of 4 runs" in render(summary(results))
+
+
+def test_skipped_runs_are_listed_with_reasons(tmp_path: Path) -> None:
+    skipped = [
+        {"micro_benchmark": "alignment", "pattern": "SR", "parameter": "io_shift", "value": shift,
+         "reason": "not a multiple of the sector of 4 KiB"}
+        for shift in (512, 1024)
+    ]  # fmt: skip
+    results = stored.results(tmp_path / "r", skipped=skipped)
+    page = report(results, tmp_path)
+    assert "512 B, 1 KiB" in page.text
+    assert "Not measured: not a multiple of the sector of 4 KiB." in page.text
+    assert "not a multiple of the sector of 4 KiB" in render(summary(results))
+
+
+# Figures
+
+
+def run_of(pattern: str, value: int, times: list[int], unit: str = "") -> dict[str, Any]:
+    return {
+        "run": f"{pattern}-{value}",
+        "pattern": pattern,
+        "parameter": "incr",
+        "value": value,
+        "unit": unit,
+        "statistics": summarise(times).as_dict(),
+        "elapsed_ns": max(sum(times), 1),
+        "io_count": len(times),
+    }
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [run_of("SR", 1, [100])],
+        [run_of("SR", value, [0, 0, 0]) for value in (-1, 0, 1)],
+        [run_of("SW", value, [5] * 500) for value in range(-3, 40)],
+        [run_of("own pattern", 2**k, [10**k + 1] * 3, "bytes") for k in range(12)],
+    ],
+    ids=["one I/O", "all zero", "many values", "twelve decades"],
+)
+def test_any_numbers_can_be_drawn(runs: list[dict[str, Any]]) -> None:
+    svg = figures.sweep("order", runs, simulated=False, levels={"SR": 0.1, "SW": None})
+    assert svg.startswith("<svg")
+    assert "NaN" not in svg
+    assert "nan" not in re.sub(r"base64,[^\"]*", "", svg)
+
+
+def test_nothing_to_draw_is_no_figure() -> None:
+    assert figures.sweep("order", [], simulated=True) == ""
+    assert figures.mix([], {}, simulated=True) == ""
+    assert figures.traces([], simulated=True) == ""
+    assert figures.distribution([], simulated=True) == ""
+    assert figures.spent([]) == ""
+
+
+@pytest.mark.parametrize("times", [[0.0] * 40, [1.0], [1e-6, 1e4] * 4000])
+def test_any_trace_can_be_drawn(times: list[float]) -> None:
+    array = np.array(times)
+    trace = BaselineTrace("RW", array, np.arange(len(array)) < len(array) // 2, {"wait_ns": array})
+    assert figures.traces([trace], simulated=True)
+    assert figures.distribution([trace], simulated=True)
+    assert bool(figures.spent([trace])) == any(times)
+
+
+def test_positions_are_logarithms_with_the_rest_to_the_left() -> None:
+    assert positions([-1, 0, 1, 2, 4, 256]).tolist() == [-2, -1, 0, 1, 2, 8]
+    assert positions([0, 512, 1024]).tolist() == [8, 9, 10]
+
+
+def test_the_distribution_counts_what_is_at_least_as_slow() -> None:
+    times, share = slower_than(np.array([1.0, 2.0, 2.0, 10.0]))
+    for time, part in zip(times, share, strict=True):
+        assert part >= sum(x >= time for x in (1, 2, 2, 10)) / 4 - 0.5  # ties share a step
+    assert (times[0], share[0], times[-1], share[-1]) == (1.0, 1.0, 10.0, 0.25)
+
+
+def test_baseline_traces_are_what_is_stored(tmp_path: Path) -> None:
+    results = stored.results(tmp_path / "r", [stored.baseline_run(1, "RW", io_ignore=7)])
+    (trace,) = baseline_traces(results)
+    times = results.runs[0].response_time_ns(include_ignored=True)
+    assert np.allclose(trace.response_time_ms * 1e6, times)
+    assert (trace.io_ignore, len(trace.measured_ms)) == (7, 93)
+    whole = trace.mean_by_cause_ms()
+    assert sum(whole.values()) == pytest.approx(trace.measured_ms.mean())
+    slowest = trace.mean_by_cause_ms(slowest=0.01)
+    assert sum(slowest.values()) == pytest.approx(trace.measured_ms.max())
+
+
+# Words
+
+
+def test_expected_cost_of_a_mix_by_hand() -> None:
+    run = {"pattern": "SR/RW", "value": 4}
+    assert expected_mix_ms(run, {"SR": 0.3, "RW": 5.3}) == pytest.approx((4 * 0.3 + 5.3) / 5)
+    assert expected_mix_ms(run, {"SR": 0.3, "RW": None}) is None
+
+
+def test_findings_by_hand() -> None:
+    means = {"SR": 1.0, "RR": 1.0, "SW": 2.0, "RW": 10.0}
+    order = [run_of("SW", value, [time]) for value, time in
+             ((-1, 3_000_000), (0, 1_000_000), (1, 2_000_000), (256, 20_000_000))]  # fmt: skip
+    document = {"baselines_ms": means, "micro_benchmarks": {"order": order}}
+    assert finding("order", document) == (
+        "Compared with Incr = 1, a reverse write costs 1.5 times and an in-place write 0.50 times "
+        "as much. "
+        "With Incr = 256, a write costs 2.0 times a random one."
+    )
+    assert finding("mix", document) == ""
+
+
+def test_patterns_stand_in_the_papers_order() -> None:
+    runs = [run_of(name, 1, [1]) for name in ("RW", "SW/RW", "zz", "SR", "SR/RR", "RR")]
+    assert list(by_pattern(runs)) == ["SR", "RR", "RW", "SR/RR", "SW/RW", "zz"]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_terminal_summary(document: dict[str, Any], full: bool) -> None:
+    text = render(document, full=full)
+    assert "SIMULATED" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+    assert not any(line.endswith(" ") for line in text.splitlines())
+    for name in MICRO_BENCHMARKS.values():
+        assert name.title in text
+    for run in document["baselines"]:
+        assert format_ms(run["statistics"]["mean_ns"]) in text
+    if full:
+        means = [run["statistics"]["mean_ns"] for run in document["micro_benchmarks"]["pause"]]
+        assert all(format_ms(mean) in text for mean in means)
+    for warning in document["warnings"]:
+        assert warning["advice"].split()[0] in text
+
+
+def test_next_commands_can_be_typed(demo: Path) -> None:
+    for line in next_commands(str(demo)).splitlines():
+        program, *arguments = line.split()
+        assert program == "uflip"
+        assert uflip(*arguments, "--help").code == 0
+
+
+def test_a_page_without_traces_can_be_built(document: dict[str, Any]) -> None:
+    Page(build_page(document, []))

@@ -1,0 +1,516 @@
+"""Is everything that was measured found again, after whatever happened in between?"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import stored
+from command_line import PACKAGE_ROOT, unchanged
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uflip.errors import ResultsError
+from uflip.results import Results, StoredRun, host_provenance
+from uflip.results.checks import CHECKS, Examined, achieved_pauses
+from uflip.results.columns import as_array, measured
+from uflip.results.warnings import about_conditions
+from uflip.results.writer import refuse_existing
+from uflip.run import open_device
+from uflip.spec import baseline
+
+TESTS = Path(__file__).parent
+
+
+# What was measured is found again
+
+
+def test_a_stored_run_is_the_run(tmp_path: Path) -> None:
+    run = stored.baseline_run(1, "RW", io_ignore=10)
+    with open_device("sim:demo") as device:
+        writer = stored.writer(tmp_path / "r", [run], device)
+        trace = device.run(run.spec)
+        writer.commit(run, trace, {"note": "kept"})
+        writer.finish("complete")
+    (found,) = Results.load(tmp_path / "r").runs
+    loaded = found.trace()
+    assert loaded.columns == trace.columns
+    for name in trace.columns:
+        assert np.array_equal(as_array(loaded, name), as_array(trace, name)), name
+    assert json.loads(loaded.spec_json) == json.loads(trace.spec_json)
+    assert loaded.elapsed_ns() == trace.elapsed_ns()
+    assert found.meta["note"] == "kept"
+    assert found.meta["counters"] == json.loads(trace.counters_json() or "null")
+    assert found.meta["id"] == found.id == run.id
+    assert found.spec == run.spec
+
+
+def test_another_reader_sees_the_same_columns(tmp_path: Path) -> None:
+    results = stored.results(tmp_path / "r", [stored.baseline_run(1, "RW")])
+    (run,) = results.runs
+    table = pq.read_table(run.path)
+    trace = run.trace()
+    for name in ("submit_ns", "response_time_ns", *trace.causes):
+        assert table[name].to_numpy().tolist() == as_array(trace, name).tolist()
+    causes = sum(table[name].to_numpy() for name in trace.causes)
+    assert causes.tolist() == table["response_time_ns"].to_numpy().tolist()
+    text = b" ".join((table.schema.metadata or {}).values()).decode()
+    assert run.id in text
+    assert '"seed":7' in text.replace(" ", "")
+
+
+def test_start_up_is_kept_and_left_out(tmp_path: Path) -> None:
+    runs = [
+        stored.baseline_run(1, "SR", io_ignore=30),
+        stored.mix_run(2, "SR", "RR", 3, io_ignore=5),
+        stored.baseline_run(3, "RR", io_ignore=10, parallel_degree=4),
+    ]
+    basic, mixed, parallel = stored.results(tmp_path / "r", runs).runs
+    every = basic.response_time_ns(include_ignored=True)
+    assert (len(every), basic.response_time_ns().tolist()) == (100, every[30:].tolist())
+    assert len(mixed.response_time_ns(include_ignored=True)) == 40 * 4
+    assert len(mixed.response_time_ns()) == (40 - 5) * 4
+    assert len(parallel.response_time_ns(include_ignored=True)) == 4 * 100
+    stream = as_array(parallel.trace(), "stream")
+    ignored = as_array(parallel.trace(), "ignored")
+    assert [int(ignored[stream == number].sum()) for number in range(4)] == [10] * 4
+
+
+def test_the_manifest_is_complete(tmp_path: Path) -> None:
+    skipped = [{"micro_benchmark": "locality", "reason": "too small"}]
+    warnings = [{"code": "x", "message": "m", "numbers": {}, "advice": "a"}]
+    results = stored.results(tmp_path / "r", skipped=skipped, warnings=warnings)
+    kept = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert kept == results.manifest
+    assert (kept["format"], kept["format_version"], kept["status"]) == (
+        "uflip-results", 1, "complete",
+    )  # fmt: skip
+    assert kept["device"]["url"] == "sim:demo"
+    assert [entry["id"] for entry in kept["plan"]] == [run.id for run in stored.FOUR]
+    assert [entry["spec"] for entry in kept["plan"]] == [run.spec for run in stored.FOUR]
+    assert kept["skipped"] == skipped
+    assert kept["warnings"][0] == warnings[0]
+    assert kept["elapsed_s"] > 0
+    assert kept["finished_utc"] >= kept["created_utc"]
+    assert (results.missing, results.status) == ([], "complete")
+
+
+def test_provenance_knows_the_machine_and_not_its_owner() -> None:
+    known = host_provenance(["/home/someone/bin/uflip", "run", "null"])
+    assert known["command_line"] == ["uflip", "run", "null"]
+    expected = "kernel cpu_model cpus memory_bytes python uflip_version git_commit clock_source"
+    assert set(expected.split()) | {"cpu_governor", "load_average_1min"} <= set(known)
+    assert os.uname().nodename not in json.dumps(known).split('"')
+    json.dumps(known, allow_nan=False)
+
+
+# Nothing is overwritten
+
+
+@pytest.mark.parametrize("kind", ["folder", "results", "file"])
+def test_a_name_that_is_taken_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "taken"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "results":
+        stored.results(path, stored.FOUR[:1])
+    else:
+        path.write_text("mine")
+    with open_device("sim:demo") as device, unchanged(tmp_path):
+        with pytest.raises(ResultsError, match="never overwritten"):
+            stored.writer(path, stored.FOUR, device)
+        with pytest.raises(ResultsError, match="never overwritten"):
+            refuse_existing(path)
+
+
+def test_a_link_to_nowhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with open_device("null") as device, pytest.raises(ResultsError, match="never overwritten"):
+        stored.writer(tmp_path / "link", stored.FOUR, device)
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        open_device("null") as device,
+        unchanged(tmp_path),
+        pytest.raises(ResultsError, match="could not be made"),
+    ):
+        stored.writer(tmp_path / "file" / "r", stored.FOUR, device)
+
+
+def test_a_run_is_committed_once_and_only_if_planned(tmp_path: Path) -> None:
+    with open_device("sim:demo") as device:
+        writer = stored.writer(tmp_path / "r", stored.FOUR, device)
+        trace = device.run(stored.FOUR[0].spec)
+        writer.commit(stored.FOUR[0], trace)
+        with unchanged(tmp_path):
+            with pytest.raises(ResultsError, match="once"):
+                writer.commit(stored.FOUR[0], trace)
+            with pytest.raises(ResultsError, match="not in the plan"):
+                writer.commit(stored.baseline_run(9, "SR"), trace)
+        writer.finish("complete")
+
+
+# What happens in between
+
+CHILD = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import stored
+from uflip.results import atomic
+from uflip.run import open_device
+
+publish = atomic.publish
+def slow(temporary, path):
+    if "0003" in path.name:
+        print("in the middle", flush=True)
+        time.sleep(60)
+    publish(temporary, path)
+atomic.publish = slow
+
+with open_device("sim:demo") as device:
+    writer = stored.writer(Path({out!r}), stored.FOUR, device)
+    for run in stored.FOUR:
+        writer.commit(run, device.run(run.spec))
+"""
+
+
+def child(code: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def test_killed_in_the_middle_of_a_commit(tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    process = child(CHILD.format(tests=str(TESTS), out=str(out)))
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in the middle\n"
+        assert Results.load(out).status == "running"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert list((out / "runs").glob(".*.tmp")), "the third run was being written"
+    results = Results.load(out)
+    assert results.status == "interrupted"
+    assert json.loads((out / "manifest.json").read_text())["status"] == "running"
+    assert [run.pattern for run in results.runs] == ["SR", "RR"]
+    assert results.missing == [stored.FOUR[2].id, stored.FOUR[3].id]
+    assert [len(run.trace()) for run in results.runs] == [100, 100]
+    assert "unfinished" in {warning["code"] for warning in results.warnings}
+
+
+def test_killed_at_any_time_leaves_whole_runs(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import stored
+from uflip.run import open_device
+runs = [stored.baseline_run(number, "RW", seed=number) for number in range(1, 2000)]
+with open_device("sim:demo") as device:
+    writer = stored.writer(Path({out!r}), runs, device)
+    for run in runs:
+        writer.commit(run, device.run(run.spec))
+"""
+    for attempt, delay_s in enumerate((0.01, 0.037, 0.09)):
+        out = tmp_path / f"r{attempt}"
+        with child(code.format(tests=str(TESTS), out=str(out))) as process:
+            deadline = time.monotonic() + 30
+            while not (out / "manifest.json").exists() and time.monotonic() < deadline:
+                time.sleep(0.001)
+            time.sleep(delay_s)
+            process.kill()
+            process.wait()
+        results = Results.load(out)
+        assert results.status == "interrupted"
+        assert len(results.runs) + len(results.missing) == 1999
+        for run in results.runs:
+            assert len(run.trace()) == 100
+
+
+def test_a_full_disk_keeps_earlier_runs(tmp_path: Path) -> None:
+    # A limit on the size of files fails as a full disk does: in the middle of writing.
+    code = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import stored
+from uflip.errors import ResultsError
+from uflip.run import open_device
+runs = [stored.baseline_run(1, "SR"), stored.baseline_run(2, "RW", io_count=200_000)]
+with open_device("sim:demo") as device:
+    writer = stored.writer(Path({out!r}), runs, device)
+    writer.commit(runs[0], device.run(runs[0].spec))
+    trace = device.run(runs[1].spec)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    try:
+        writer.commit(runs[1], trace)
+    except ResultsError as error:
+        print(error)
+    writer.finish("failed")
+"""
+    out = tmp_path / "r"
+    with child(code.format(tests=str(TESTS), out=str(out))) as process:
+        said, complaint = process.communicate(timeout=60)
+    assert process.returncode == 0, complaint
+    assert stored.baseline_run(2, "RW").id in said
+    assert [path.name for path in (out / "runs").iterdir()] == [
+        f"{stored.baseline_run(1, 'SR').id}.parquet"
+    ]
+    results = Results.load(out)
+    assert (results.status, len(results.runs), len(results.missing)) == ("failed", 1, 1)
+
+
+# Folders that are not what they should be
+
+
+def load_error(path: Path) -> str:
+    with pytest.raises(ResultsError) as caught, unchanged(path.parent):
+        Results.load(path)
+    return str(caught.value)
+
+
+def test_what_is_not_a_result_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    assert "nothing of this name" in load_error(tmp_path / "nowhere")
+    assert "a file" in load_error(tmp_path / "file")
+    assert "without manifest.json" in load_error(tmp_path / "empty")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    stored.results(tmp_path / "r", stored.FOUR[:2])
+    return tmp_path / "r"
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_newer_format_is_refused(folder: Path) -> None:
+    rewrite(folder, format_version=2, uflip_version="9.9")
+    message = load_error(folder)
+    assert "newer uflip" in message
+    assert "format_version 2" in message
+    assert "9.9" in message
+
+
+def test_a_newer_format_is_recognised_whatever_else_changed(folder: Path) -> None:
+    (folder / "manifest.json").write_text('{"format": "uflip-results", "format_version": 7}')
+    assert "format_version 7" in load_error(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ('{"format": "uflip-res', "not JSON"),
+        ("[]", "a list"),
+        ("{}", "format None"),
+        ('{"format": "something else", "format_version": 1}', "something else"),
+        ('{"format": "uflip-results", "format_version": "1"}', "format_version '1'"),
+        ('{"format": "uflip-results", "format_version": 1}', "no key"),
+    ],
+)
+def test_a_damaged_manifest_is_an_error(folder: Path, text: str, said: str) -> None:
+    (folder / "manifest.json").write_text(text)
+    assert said in load_error(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"plan": {}}, "'plan' is a dict"),
+        ({"plan": ["0001"]}, "a planned run that is a str"),
+        ({"plan": [{"id": "0001"}]}, "without 'micro_benchmark'"),
+        ({"status": "sleeping"}, "sleeping"),
+        ({"seed": None}, "'seed'"),
+    ],
+)
+def test_a_manifest_with_wrong_values_is_an_error(
+    folder: Path, changes: dict[str, Any], said: str
+) -> None:
+    rewrite(folder, **changes)
+    assert said in load_error(folder)
+
+
+@pytest.mark.parametrize("run_id", ["../../outside", "/etc/passwd", "a/b"])
+def test_a_run_never_leads_out_of_its_folder(folder: Path, run_id: str) -> None:
+    plan = json.loads((folder / "manifest.json").read_text())["plan"]
+    rewrite(folder, plan=[plan[0] | {"id": run_id}])
+    assert "not a file name" in load_error(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 3, 8, 0.3, 0.9, -1])
+def test_a_truncated_file_is_named(folder: Path, keep: float) -> None:
+    path = Results.load(folder).runs[1].path
+    content = path.read_bytes()
+    size = int(len(content) * keep) if isinstance(keep, float) else keep
+    path.write_bytes(content[:size])
+    message = load_error(folder)
+    assert path.name in message
+    assert "damaged" in message
+    path.unlink()
+    assert len(Results.load(folder).runs) == 1, "the advice works"
+
+
+@given(place=st.floats(0.0, 1.0), cut=st.integers(1, 200))
+def test_bytes_lost_inside_a_file_are_an_error_or_nothing(
+    tmp_path_factory: pytest.TempPathFactory, place: float, cut: int
+) -> None:
+    folder = tmp_path_factory.mktemp("lost")
+    stored.results(folder / "r", stored.FOUR[:1], url="null")
+    path = Results.load(folder / "r").runs[0].path
+    content = path.read_bytes()
+    start = 4 + int((len(content) - 8 - cut) * place)
+    path.write_bytes(content[:start] + content[start + cut :])
+    (run,) = Results.load(folder / "r").runs
+    said, ios = outcome(run)
+    assert path.name in said or ios == 100
+
+
+def outcome(run: StoredRun) -> tuple[str, int]:
+    """What reading a run leads to: an error's text, or a number of I/Os."""
+    try:
+        return "", len(run.trace())
+    except ResultsError as error:
+        return str(error), 0
+
+
+# Doubts
+
+
+def examined(**changes: Any) -> Examined:
+    response = np.asarray(changes.pop("response_time_ns", [1000] * 100), dtype=np.uint64)
+    given: dict[str, Any] = {
+        "micro_benchmark": "baseline",
+        "spec": {"kind": "basic", "time": "consecutive"},
+        "device": {"kind": "file"},
+        "harness": {"null_ns_per_io": 10.0},
+        "stream": np.zeros(len(response), dtype=np.uint16),
+        "submit_ns": np.arange(len(response), dtype=np.uint64) * 10_000,
+        "response_time_ns": response,
+        "measured_ns": response,
+    }
+    return Examined(**(given | changes))
+
+
+def raised(run: Examined) -> dict[str, dict[str, Any]]:
+    answers = {check.code: check.look(run) for check in CHECKS}
+    return {code: answer[1] for code, answer in answers.items() if answer is not None}
+
+
+def test_steady_data_raise_no_doubt() -> None:
+    assert raised(examined()) == {}
+
+
+def test_each_doubt_is_raised_by_what_it_is_about() -> None:
+    assert raised(examined(response_time_ns=[1000] * 29)) == {"few_ios": {"count": 29}}
+    # 90 of 1 µs and 10 of 100 µs: mean 10.9, sample std 29.85, median 1
+    wide = raised(examined(response_time_ns=[1000] * 90 + [100_000] * 10))
+    assert wide["wide_spread"] == {"mean_ns": 10_900, "std_ns": 29_850}
+    assert wide["skewed"] == {"mean_ns": 10_900, "median_ns": 1000}
+    slow = examined(harness={"null_ns_per_io": 51.0})
+    assert raised(slow) == {"harness_share": {"harness_ns": 51, "median_ns": 1000}}
+    assert raised(examined(harness={"null_ns_per_io": 50.0})) == {}
+    assert raised(examined(harness={"null_ns_per_io": 51.0}, device={"kind": "sim"})) == {}
+    step = raised(examined(response_time_ns=[1000] * 200 + [1500] * 200))
+    assert step == {"unsteady": {"first_half_ns": 1000, "second_half_ns": 1500}}
+
+
+def test_start_up_alone_raises_no_false_doubt() -> None:
+    nothing = np.empty(0, dtype=np.uint64)
+    assert raised(examined(measured_ns=nothing)) == {"few_ios": {"count": 0}}
+
+
+def test_achieved_pauses_by_hand() -> None:
+    # Two streams of three I/Os of 100 ns; pauses of 50, 60 and of 70, 80 between them.
+    run = examined(
+        spec={"kind": "basic", "time": "pause", "pause": 40},
+        stream=np.array([0, 0, 0, 1, 1, 1], dtype=np.uint16),
+        submit_ns=np.array([0, 150, 310, 5, 175, 355], dtype=np.uint64),
+        response_time_ns=[100] * 6,
+    )
+    assert achieved_pauses(run).tolist() == [50, 60, 70, 80]
+    assert raised(run)["pause_off"] == {"asked_ns": 40, "achieved_median_ns": 65}
+    burst = examined(
+        spec={"kind": "basic", "time": "burst", "pause": 40, "burst": 2},
+        submit_ns=np.array([0, 100, 240, 340, 480], dtype=np.uint64),
+        response_time_ns=[100] * 5,
+    )
+    assert achieved_pauses(burst).tolist() == [40, 40]
+    assert "pause_off" not in raised(burst)
+
+
+@pytest.mark.parametrize("change", [{"time": "pause"}, {"time": "burst", "burst": 7}])
+@pytest.mark.parametrize("degree", [1, 3])
+def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int) -> None:
+    spec = baseline("RR", io_size=4096, io_count=50, pause="1ms", parallel_degree=degree, **change)
+    with open_device("sim:demo") as device:
+        trace = device.run(spec)
+    run = examined(
+        spec=json.loads(trace.spec_json),
+        stream=as_array(trace, "stream"),
+        submit_ns=as_array(trace, "submit_ns"),
+        response_time_ns=as_array(trace, "response_time_ns"),
+        measured_ns=measured(trace),
+    )
+    pauses = achieved_pauses(run)
+    per_stream = 49 if change["time"] == "pause" else 49 // 7
+    assert pauses.tolist() == [1_000_000] * (per_stream * degree)
+
+
+def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
+    runs = [stored.baseline_run(number, "SR", io_count=20 + number) for number in (1, 2, 3)]
+    results = stored.results(tmp_path / "r", [*runs, stored.baseline_run(4, "RR")])
+    (few,) = (warning for warning in results.warnings if warning["code"] == "few_ios")
+    assert few["numbers"]["runs"] == [run.id for run in runs]
+    assert few["numbers"]["worst"] == {"run": runs[0].id, "count": 21}
+    assert few["message"].startswith("In 3 of 4 runs ")
+    assert few["advice"]
+    assert (
+        results.warnings == json.loads((tmp_path / "r" / "manifest.json").read_text())["warnings"]
+    )
+
+
+def test_conditions_of_real_devices() -> None:
+    device = {"kind": "file", "io": "buffered", "data": "zeros"}
+    host = {"load_average_1min": 3.0, "cpus_usable": 2}
+    assert [doubt.code for doubt in about_conditions(device, host)] == [
+        "buffered_io",
+        "compressible_data",
+        "busy_host",
+    ]
+    assert about_conditions({"kind": "file", "io": "O_DIRECT", "data": "random"}, {}) == []
+    assert about_conditions({"kind": "sim", "data": "zeros"}, host) == []
+
+
+def test_a_real_file_through_the_page_cache_is_marked(tmp_path: Path) -> None:
+    run = stored.baseline_run(1, "RW", target_size=1 << 20)
+    url = f"file:{tmp_path / 'scratch.bin'}"
+    with open_device(url, size=1 << 20, buffered=True, data="zeros") as device:
+        writer = stored.writer(tmp_path / "r", [run], device)
+        writer.commit(run, device.run(run.spec))
+        writer.finish("complete")
+    results = Results.load(tmp_path / "r")
+    assert {"buffered_io", "compressible_data"} <= {doubt["code"] for doubt in results.warnings}
+    assert results.runs[0].trace().causes == []
+    assert results.runs[0].response_time_ns().min() > 0

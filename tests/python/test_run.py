@@ -1,0 +1,415 @@
+"""Are devices found by their URL, driven through a run, and refused where they must be?"""
+
+import os
+import signal
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import unchanged
+
+from uflip.catalogue import inspect_device, known_devices
+from uflip.device_url import parse_url
+from uflip.errors import (
+    DeviceError,
+    InterruptedRun,
+    RefusedError,
+    UflipError,
+    UsageError,
+)
+from uflip.profiles import profile_names, read_profile
+from uflip.run import Device, open_device, resolve
+from uflip.spec import baseline, basic, mix
+
+SIZE = 8 << 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder on a file system with direct I/O."""
+    try:
+        open_device(f"file:{tmp_path / 'probe'}", size=4096)
+    except DeviceError as error:
+        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
+    (tmp_path / "probe").unlink()
+    return tmp_path
+
+
+def column(trace: Any, name: str) -> np.ndarray:
+    return np.asarray(trace.column(name))
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "name"),
+    [
+        ("null", "null", ""),
+        ("sim:demo", "sim", "demo"),
+        ("sim:./my.toml?channels=2", "sim", "./my.toml"),
+        ("file:a:b c", "file", "a:b c"),
+        ("/dev/nvme0n1", "block", "/dev/nvme0n1"),
+        ("block:/dev/sda", "block", "/dev/sda"),
+    ],
+)
+def test_urls_are_taken_apart(url: str, kind: str, name: str) -> None:
+    parsed = parse_url(url)
+    assert (parsed.kind, parsed.name) == (kind, name)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "demo", "sim:", "file:", "nul", "http://x", "block:sda", "sim"]
+)
+def test_an_unknown_device_lists_the_known_forms(url: str) -> None:
+    with pytest.raises(UsageError, match="Unknown device") as caught:
+        open_device(url)
+    assert "sim:NAME, file:PATH, /dev/NAME, null" in caught.value.allowed
+
+
+def test_a_bare_profile_or_path_gets_a_hint(tmp_path: Path) -> None:
+    path = tmp_path / "scratch.bin"
+    path.write_bytes(b"")
+    with pytest.raises(UsageError, match=r"sim:demo\?"):
+        parse_url("demo")
+    with pytest.raises(UsageError, match="did you mean file:"):
+        parse_url(str(path))
+
+
+def test_an_unknown_profile_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Unknown profile") as caught:
+        open_device("sim:demmo")
+    assert "demo" in caught.value.allowed
+    assert "did you mean demo?" in caught.value.action
+    with pytest.raises(DeviceError, match="cannot be read"):
+        open_device(f"sim:{tmp_path / 'no.toml'}")
+
+
+def test_overrides_change_a_profile_and_stay_in_its_name() -> None:
+    small = "sim:demo?blocks_per_die=64&page_bytes=8KiB&read_ns=100us&state=empty"
+    info = inspect_device(small)
+    profile = info["details"]["profile"]
+    assert info["url"] == small
+    assert profile["geometry"]["page_bytes"] == 8192
+    assert profile["timing"]["read_ns"] == 100_000
+    with pytest.raises(UsageError) as caught:
+        inspect_device("sim:demo?chanels=2")
+    assert "channels" in caught.value.allowed
+
+
+def test_a_profile_can_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(read_profile("demo")[1], encoding="utf-8")
+    assert inspect_device(f"sim:{path}?blocks_per_die=64")["model"] == "mine"
+
+
+def test_the_catalogue_names_devices_that_exist() -> None:
+    devices = known_devices()
+    urls = [device["url"] for device in devices]
+    assert {f"sim:{name}" for name in profile_names()} | {"null"} <= set(urls)
+    for device in devices:
+        if device["kind"] == "block":
+            assert device["capacity_bytes"] > 0
+            assert device["identity"].endswith(str(device["capacity_bytes"]))
+
+
+# Runs
+
+
+def test_a_run_on_the_null_device_records_every_io() -> None:
+    with open_device("null") as device:
+        trace = device.run(baseline("RR", io_size="4k", io_count=1000, io_ignore=10))
+    assert len(trace) == 1000
+    assert (column(trace, "offset_bytes") % 4096 == 0).all()
+    assert column(trace, "ignored").sum() == 10
+    assert device.info["kind"] == "null"
+
+
+def test_runs_on_a_file_read_and_write_it(folder: Path) -> None:
+    path = folder / "scratch.bin"
+    with open_device(f"file:{path}", size="8MiB") as device:
+        assert path.stat().st_size == SIZE
+        before = path.read_bytes()
+        assert len(set(before[:4096])) > 200, "a new file is filled with incompressible data"
+        device.run(baseline("RR", io_count=50))
+        assert path.read_bytes() == before
+        trace = device.run(basic("write", "ordered", incr=2, io_size="64KiB", io_count=10))
+        after = path.read_bytes()
+    assert device.info["capacity_bytes"] == SIZE
+    assert device.info["clock"] == "monotonic"
+    assert (column(trace, "response_time_ns") > 0).all()
+    changed = {at // 65536 for at in range(0, SIZE, 4096) if before[at:][:8] != after[at:][:8]}
+    assert changed == set(range(0, 20, 2))
+
+
+def test_zeros_are_written_where_zeros_are_asked_for(folder: Path) -> None:
+    path = folder / "scratch.bin"
+    with open_device(f"file:{path}", size=SIZE, data="zeros") as device:
+        device.run(baseline("SW", io_count=4))
+    assert not any(path.read_bytes())
+    assert device.info["data"] == "zeros"
+
+
+def test_parallel_processes_keep_to_their_parts(folder: Path) -> None:
+    with open_device(f"file:{folder / 'scratch.bin'}", size=SIZE) as device:
+        trace = device.run(baseline("RW", io_size="4k", io_count=50, parallel_degree=4))
+    stream, offset = column(trace, "stream"), column(trace, "offset_bytes")
+    assert (offset // (SIZE // 4) == stream).all()
+
+
+def test_a_simulated_device_is_deterministic(tmp_path: Path) -> None:
+    url = "sim:demo?blocks_per_die=64"
+    files = []
+    for number in range(2):
+        trace = open_device(url).run(baseline("RW", io_count=500, seed=7))
+        files.append(tmp_path / f"{number}.parquet")
+        trace.write_parquet(str(files[-1]), "{}")
+        assert sum(column(trace, cause).sum() for cause in trace.causes) == (
+            column(trace, "response_time_ns").sum()
+        )
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_idle_takes_real_time_on_a_real_device_and_virtual_time_on_a_simulated_one() -> None:
+    began = time.monotonic()
+    open_device("null").idle(150_000_000)
+    assert time.monotonic() - began >= 0.15
+    simulated = open_device("sim:demo?blocks_per_die=64")
+    began = time.monotonic()
+    simulated.idle(3600 * 10**9)
+    assert time.monotonic() - began < 5
+
+
+def test_counters_are_known_for_simulated_devices_only() -> None:
+    assert open_device("null").counters() is None
+    counters = open_device("sim:demo?blocks_per_die=64").counters()
+    assert counters is not None
+    assert counters["host_pages_written"] == 0
+
+
+def test_progress_is_reported_to_the_end() -> None:
+    seen: list[tuple[int, int, int]] = []
+    device = open_device("null")
+    device.run(
+        baseline("RR", time="pause", pause="10ms", io_count=50), lambda *now: seen.append(now)
+    )
+    done = [now[0] for now in seen]
+    assert len(seen) >= 3
+    assert done == sorted(done)
+    assert seen[-1][:2] == (50, 50)
+
+
+def test_an_interrupt_stops_a_run_and_leaves_the_device_usable() -> None:
+    device = open_device("null")
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(InterruptedRun):
+        device.run(baseline("RR", time="pause", pause="1ms", io_count=60_000))
+    assert time.monotonic() - began < 5
+    assert len(device.run(baseline("RR", io_count=10))) == 10
+
+
+def test_a_failing_display_stops_the_run() -> None:
+    def broken(*_: int) -> None:
+        raise RuntimeError("no terminal")
+
+    device = open_device("null")
+    with pytest.raises(RuntimeError, match="no terminal"):
+        device.run(baseline("RR", time="pause", pause="1ms", io_count=60_000), broken)
+
+
+# Bad input: each is a clear error, and nothing changes
+
+
+def test_a_missing_file_is_not_created_without_a_size(tmp_path: Path) -> None:
+    with unchanged(tmp_path), pytest.raises(DeviceError, match="does not exist") as caught:
+        open_device(f"file:{tmp_path / 'no.bin'}")
+    assert "--size" in caught.value.action
+
+
+def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
+    url = f"file:{tmp_path / 'no' / 'no.bin'}"
+    for look in (inspect_device, open_device):
+        with unchanged(tmp_path), pytest.raises(DeviceError):
+            look(url, size=SIZE)
+
+
+def test_a_directory_is_no_device(tmp_path: Path) -> None:
+    with unchanged(tmp_path), pytest.raises(DeviceError, match="regular file"):
+        open_device(f"file:{tmp_path}", size=SIZE)
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/no-such-device", "/dev/../dev/zero"])
+def test_nothing_under_dev_is_used_as_a_file(path: str) -> None:
+    for look in (inspect_device, open_device):
+        with pytest.raises(RefusedError, match="under /dev"):
+            look(f"file:{path}", size=SIZE)
+    assert not Path("/dev/no-such-device").exists()
+
+
+@pytest.mark.parametrize("url", ["/dev/no-such-device", "block:/dev/no-such-device"])
+def test_a_block_device_that_does_not_exist(url: str) -> None:
+    with pytest.raises(DeviceError) as caught:
+        open_device(url)
+    assert "uflip devices" in caught.value.action
+
+
+def test_a_character_device_is_no_block_device() -> None:
+    with pytest.raises(DeviceError, match="not a block device"):
+        open_device("/dev/null")
+
+
+@pytest.mark.parametrize("destroy", [None, "", "MODEL:SERIAL:1"])
+def test_a_block_device_is_refused_without_its_exact_name(destroy: str | None) -> None:
+    blocks = [device for device in known_devices() if device["kind"] == "block"]
+    if not blocks:
+        pytest.skip("this machine has no block device")
+    with pytest.raises(RefusedError) as caught:
+        open_device(blocks[0]["url"], destroy=destroy)
+    assert blocks[0]["identity"] in caught.value.allowed
+
+
+def test_a_read_only_file_is_not_written(folder: Path) -> None:
+    path = folder / "kept.bin"
+    path.write_bytes(bytes(1 << 20))
+    path.chmod(0o444)
+    with unchanged(folder), pytest.raises(DeviceError, match="read-only"):
+        open_device(f"file:{path}")
+    with unchanged(folder):
+        device = open_device(f"file:{path}", writable=False)
+        device.run(baseline("RR", io_count=5))
+
+
+def test_a_file_keeps_what_lies_beyond_the_size(folder: Path) -> None:
+    path = folder / "long.bin"
+    path.write_bytes(b"x" * (4 << 20))
+    with open_device(f"file:{path}", size="1MiB") as device:
+        assert device.info["capacity_bytes"] == 1 << 20
+        device.run(baseline("SW", io_count=32))
+    assert path.read_bytes()[1 << 20 :] == b"x" * (3 << 20)
+
+
+def test_a_file_system_without_direct_io_names_the_flag_that_accepts_it() -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or not os.access(shared, os.W_OK):
+        pytest.skip("no memory file system here")
+    path = shared / f"uflip-test-{os.getpid()}.bin"
+    try:
+        with pytest.raises(UflipError, match="O_DIRECT") as caught:
+            open_device(f"file:{path}", size="1MiB")
+        assert "--buffered" in caught.value.action
+        assert not path.exists()
+        with open_device(f"file:{path}", size="1MiB", buffered=True) as device:
+            device.run(baseline("RW", io_count=5))
+        assert "buffered" in device.info["io"]
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("size", ["-1MiB", "0", 0, "100", "1000", "x", "2^20"])
+def test_a_size_that_no_file_has_is_refused(tmp_path: Path, size: str | int) -> None:
+    for look in (inspect_device, open_device):
+        with unchanged(tmp_path), pytest.raises(UsageError) as caught:
+            look(f"file:{tmp_path / 'new.bin'}", size=size)
+        assert caught.value.where == "--size"
+
+
+def test_options_that_do_not_fit_the_device_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--size belongs to files"):
+        open_device("sim:demo", size="1GiB")
+    with pytest.raises(UsageError, match="--destroy belongs to block devices"):
+        open_device("null", destroy="a:b:1")
+    with unchanged(tmp_path), pytest.raises(UsageError, match="Unknown data") as caught:
+        open_device(f"file:{tmp_path / 'new.bin'}", size=SIZE, data="noise")
+    assert caught.value.allowed == "random, zeros"
+
+
+BAD_SPECS: list[dict[str, Any]] = [
+    {"io_size": 0},
+    {"io_size": 1000},
+    {"io_size": -512},
+    {"io_size": 16 << 20},
+    {"io_shift": 100},
+    {"target_size": 0},
+    {"target_size": 16 << 20},
+    {"target_offset": 8 << 20},
+    {"target_offset": 4 << 20, "target_size": 5 << 20},
+    {"io_count": 0},
+    {"io_count": -1},
+    {"io_count": 5, "io_ignore": 5},
+    {"parallel_degree": 0},
+    {"parallel_degree": 100_000},
+    {"time": "burst", "burst": 0},
+    {"time": "sometimes"},
+    {"burst": 5},
+    {"pause": 5},
+    {"incr": 5},
+    {"location": "partitioned", "partitions": 0},
+    {"location": "partitioned", "partitions": 1000},
+    {"location": "circular"},
+    {"mode": "erase"},
+    {"kind": "circular"},
+    {"unheard_of": 1},
+]
+
+
+@pytest.mark.parametrize("change", BAD_SPECS, ids=str)
+def test_a_pattern_that_makes_no_sense_never_reaches_the_device(
+    folder: Path, change: dict[str, Any]
+) -> None:
+    path = folder / "scratch.bin"
+    device = open_device(f"file:{path}", size=SIZE)
+    spec = {"kind": "basic", "mode": "write", "location": "random"} | change
+    _never_reaches(device, spec, folder)
+
+
+@pytest.mark.parametrize("ratio", [0, -1])
+def test_a_ratio_below_one_never_reaches_the_device(folder: Path, ratio: int) -> None:
+    device = open_device(f"file:{folder / 'scratch.bin'}", size=SIZE)
+    _never_reaches(device, mix(baseline("RW"), baseline("SW"), ratio), folder)
+
+
+@pytest.mark.parametrize("spec", [{}, {"kind": "parallel", "patterns": []}, {"kind": "mix"}])
+def test_an_empty_pattern_never_reaches_the_device(folder: Path, spec: dict[str, Any]) -> None:
+    device = open_device(f"file:{folder / 'scratch.bin'}", size=SIZE)
+    _never_reaches(device, spec, folder)
+
+
+def _never_reaches(device: Device, spec: dict[str, Any], folder: Path) -> None:
+    with unchanged(folder):
+        with pytest.raises(UsageError) as refused:
+            device.run(spec)
+        with pytest.raises(UsageError):
+            resolve(spec, device.info)
+    assert refused.value.what
+    assert refused.value.action
+
+
+# Looking at a device
+
+
+def test_looking_creates_and_grows_nothing(folder: Path) -> None:
+    there = folder / "there.bin"
+    there.write_bytes(bytes(1 << 20))
+    new = f"file:{folder / 'new.bin'}"
+    with unchanged(folder):
+        described = inspect_device(new, size="64MiB")
+        assert inspect_device(f"file:{there}")["capacity_bytes"] == 1 << 20
+        assert inspect_device(f"file:{there}", size="4MiB")["capacity_bytes"] == 4 << 20
+    assert described["details"]["to_be_created"]
+    # What is foretold about a file is what it has when it is there.
+    opened = open_device(new, size="64MiB").info
+    for key in ("url", "kind", "model", "capacity_bytes", "sector_bytes", "clock", "simulated"):
+        assert described[key] == opened[key], key
+
+
+def test_a_file_shorter_than_a_sector_is_no_device(tmp_path: Path) -> None:
+    path = tmp_path / "short.bin"
+    path.write_bytes(b"x")
+    assert stat.S_ISREG(path.stat().st_mode)
+    with unchanged(tmp_path), pytest.raises(DeviceError, match="shorter than one sector"):
+        inspect_device(f"file:{path}")

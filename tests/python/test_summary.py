@@ -1,0 +1,138 @@
+"""Does the document of `uflip show --json` say what the stored I/Os say?"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.results import Results, summary
+from uflip.results.summarise import describe_device, write_amplification
+
+NINE = {
+    "granularity",
+    "alignment",
+    "locality",
+    "partitioning",
+    "order",
+    "parallelism",
+    "mix",
+    "pause",
+    "bursts",
+}
+
+
+def stored_times(results: Results, run_id: str) -> np.ndarray:
+    """Response times [ns] as another Parquet reader sees them, start-up included."""
+    (run,) = (run for run in results.runs if run.id == run_id)
+    return pq.read_table(run.path)["response_time_ns"].to_numpy()
+
+
+def test_baselines_are_means_of_what_is_stored(tmp_path: Path) -> None:
+    runs = [stored.baseline_run(1, "SR"), stored.baseline_run(2, "RW", io_ignore=20)]
+    results = stored.results(tmp_path / "r", runs)
+    document = summary(results)
+    sr, rw = (stored_times(results, run.id) for run in runs)
+    assert document["baselines_ms"] == {
+        "SR": pytest.approx(sum(sr.tolist()) / 100 / 1e6),
+        "RR": None,
+        "SW": None,
+        "RW": pytest.approx(sum(rw[20:].tolist()) / 80 / 1e6),
+    }
+    assert document["baseline_io_size_bytes"] == 32768
+    (_, random_writes) = document["baselines"]
+    assert (random_writes["io_count"], random_writes["io_ignore"]) == (100, 20)
+    assert random_writes["statistics"]["count"] == 80
+    assert random_writes["statistics"]["max_ns"] == rw[20:].max()
+
+
+def test_baselines_stand_in_the_papers_order(tmp_path: Path) -> None:
+    runs = [stored.baseline_run(n, name) for n, name in enumerate(("RW", "SR", "SW", "RR"), 1)]
+    document = summary(stored.results(tmp_path / "r", runs))
+    assert [run["pattern"] for run in document["baselines"]] == ["SR", "RR", "SW", "RW"]
+
+
+def test_a_mix_is_summarised_as_a_whole_and_apart(tmp_path: Path) -> None:
+    run = stored.mix_run(1, "SR", "RW", 3, io_ignore=4)
+    results = stored.results(tmp_path / "r", [run])
+    (document,) = summary(results)["micro_benchmarks"]["mix"]
+    times = stored_times(results, run.id).reshape(40, 4)[4:]  # 3 SR, then 1 RW, and so on
+    first, second = document["components"]["first"], document["components"]["second"]
+    assert (first["pattern"], second["pattern"]) == ("SR", "RW")
+    assert first["statistics"]["count"] == 36 * 3
+    assert first["statistics"]["mean_ns"] == pytest.approx(times[:, :3].mean())
+    assert second["statistics"]["mean_ns"] == pytest.approx(times[:, 3].mean())
+    assert document["statistics"]["mean_ns"] == pytest.approx(times.mean())
+    assert (document["io_count"], document["io_ignore"]) == (160, 16)
+
+
+def test_time_spent_sums_to_the_mean(tmp_path: Path) -> None:
+    document = summary(stored.results(tmp_path / "r"))
+    for run in document["baselines"]:
+        spent = run["time_spent_ns"]
+        assert all(name.endswith("_ns") for name in spent)
+        assert sum(spent.values()) == pytest.approx(run["statistics"]["mean_ns"])
+
+
+def test_a_device_that_does_not_tell_has_no_causes(tmp_path: Path) -> None:
+    document = summary(stored.results(tmp_path / "r", url="null"))
+    assert "time_spent_ns" not in document["baselines"][0]
+    assert "counters" not in document["baselines"][0]
+
+
+def test_write_amplification_is_pages_programmed_per_page_written() -> None:
+    assert write_amplification({"pages_programmed": 30, "host_pages_written": 20}) == 1.5
+    assert write_amplification({"pages_programmed": 0, "host_pages_written": 0}) is None
+    assert write_amplification({}) is None
+
+
+def test_a_run_that_is_all_start_up_has_no_statistics(tmp_path: Path) -> None:
+    run = stored.baseline_run(1, "RW", io_count=10, io_ignore=9)
+    document = summary(stored.results(tmp_path / "r", [run]))
+    assert document["baselines"][0]["statistics"]["count"] == 1
+    assert document["baselines"][0]["statistics"]["std_ns"] is None
+
+
+def test_an_unfinished_benchmark_says_what_is_missing(tmp_path: Path) -> None:
+    results = stored.results(tmp_path / "r", finished=1, status="interrupted")
+    document = summary(results)
+    assert (document["status"], document["runs_finished"], document["runs_planned"]) == (
+        "interrupted", 1, 4,
+    )  # fmt: skip
+    assert document["missing"] == [run.id for run in stored.FOUR[1:]]
+
+
+def test_a_device_is_named() -> None:
+    disk: dict[str, Any] = {"kind": "block", "model": "ACME X1", "capacity_bytes": 2**40}
+    assert describe_device(disk) == "ACME X1, 1 TiB"
+    assert describe_device({}) == "unknown device"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The document of a whole quick run of the demonstration device."""
+    out = tmp_path_factory.mktemp("whole") / "demo"
+    done = uflip("run", "sim:demo", "--scale", "quick", "--out", out, "--quiet")
+    assert done.code == 0, done.err
+    document: dict[str, Any] = summary(Results.load(out))
+    return document
+
+
+def test_all_nine_micro_benchmarks_are_there(whole: dict[str, Any]) -> None:
+    assert set(whole["micro_benchmarks"]) == NINE
+    assert all(value > 0 for value in whole["baselines_ms"].values())
+    assert (whole["status"], whole["missing"]) == ("complete", [])
+    runs = [run for experiment in whole["micro_benchmarks"].values() for run in experiment]
+    assert len(runs) + len(whole["baselines"]) == whole["runs_planned"]
+    for run in runs:
+        assert run["statistics"]["count"] == run["io_count"] - run["io_ignore"]
+        # Every run says what varied, and its pattern contains that very value.
+        assert str(run["value"]) in json.dumps(run["spec"])
+
+
+def test_the_document_is_plain_json(whole: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(whole, allow_nan=False)) == whole
