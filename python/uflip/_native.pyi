@@ -79,10 +79,20 @@ class Device:
     def counters_json(self) -> str | None: ...
     def idle(self, pause_ns: int) -> None:
         """Let the device idle: sleep on a real device, let virtual time pass on a simulated one."""
+    def clone(self) -> Device:
+        """A simulated device of its own in the same state; kind "usage" for any other."""
+    def apply(self, spec_json: str) -> str:
+        """Do what a pattern asks for in the untimed gear: no time passes, no trace; processes of
+        a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
+    def trim(self, offset_bytes: int, size_bytes: int) -> None:
+        """Whole flash pages of the range hold nothing any more. Simulated only."""
     def start(self, spec_json: str) -> RunHandle: ...
 
-def inspect_file(path: str) -> str:
-    """Info of a file (JSON) without opening it for writing; errors as `Device.file`."""
+def registry_json() -> str:
+    """Registered names by kind: ftl, gc (victim policies), allocator, data."""
+
+def inspect_file(path: str, buffered: bool) -> str:
+    """Info of a file (JSON) as `Device.file` would tell it, without opening it for writing."""
 
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""

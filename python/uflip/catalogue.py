@@ -55,7 +55,7 @@ def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> 
     path = Path(target.name)
     try:
         with native_errors():
-            info: DeviceInfo = json.loads(_native.inspect_file(target.name))
+            info: DeviceInfo = json.loads(_native.inspect_file(target.name, buffered))
     except DeviceError:
         # Missing is what a file may be where its size is given; anything else stays an error.
         if size_bytes is None or path.exists() or path.is_symlink():

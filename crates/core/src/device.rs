@@ -98,6 +98,10 @@ pub struct Counters {
     pub pages_relocated: u64,
     /// Flash pages read because a write covered only a part of them.
     pub pages_read_to_modify: u64,
+    /// Metadata pages programmed when a block was full.
+    pub metadata_pages_programmed: u64,
+    /// Blocks collected.
+    pub blocks_collected: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Blocks collected while the host was idle.
@@ -115,6 +119,9 @@ impl Counters {
             pages_programmed: self.pages_programmed - before.pages_programmed,
             pages_relocated: self.pages_relocated - before.pages_relocated,
             pages_read_to_modify: self.pages_read_to_modify - before.pages_read_to_modify,
+            metadata_pages_programmed: self.metadata_pages_programmed
+                - before.metadata_pages_programmed,
+            blocks_collected: self.blocks_collected - before.blocks_collected,
             blocks_erased: self.blocks_erased - before.blocks_erased,
             blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,
         }

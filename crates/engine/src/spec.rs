@@ -167,6 +167,16 @@ pub struct Resolved {
     pub totals: Totals,
 }
 
+impl Resolved {
+    /// Every I/O that the pattern issues, process after process.
+    pub fn issued(&self) -> impl Iterator<Item = uflip_core::Io> + '_ {
+        self.streams.iter().flat_map(|spec| {
+            let mut sequence = crate::Pattern::new(spec);
+            (0..spec.total_ios).map(move |_| sequence.next_io().io)
+        })
+    }
+}
+
 impl PatternSpec {
     /// Read a specification.
     ///

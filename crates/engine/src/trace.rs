@@ -62,7 +62,7 @@ impl Trace {
         causes: Vec<String>,
         cause_ns: Vec<Vec<u64>>,
     ) -> Trace {
-        let packed_io = issued(&pattern).map(pack).collect::<Vec<u64>>();
+        let packed_io = pattern.issued().map(pack).collect::<Vec<u64>>();
         assert_eq!(
             packed_io.len(),
             submit_ns.len(),
@@ -175,14 +175,6 @@ impl Trace {
             column.append(&mut more);
         }
     }
-}
-
-/// Every I/O that `pattern` issues, process after process.
-pub(crate) fn issued(pattern: &Resolved) -> impl Iterator<Item = Io> + '_ {
-    pattern.streams.iter().flat_map(|spec| {
-        let mut sequence = crate::Pattern::new(spec);
-        (0..spec.total_ios).map(move |_| sequence.next_io().io)
-    })
 }
 
 fn repeat<T: Copy>(value: T, times: u64) -> impl Iterator<Item = T> {

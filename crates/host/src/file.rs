@@ -64,19 +64,21 @@ pub fn open_file(path: &str, options: FileOptions) -> Result<DirectDevice> {
     opened
 }
 
-/// What is known about the file at `path`, without opening it for writing.
+/// What is known about the file at `path`, without opening it for writing: as [`open_file`] would
+/// tell it, `buffered` or not.
 ///
 /// # Errors
 /// As [`open_file`], without those of writing.
-pub fn inspect_file(path: &str) -> Result<DeviceInfo> {
+pub fn inspect_file(path: &str, buffered: bool) -> Result<DeviceInfo> {
     let metadata = check_path(path)?.ok_or_else(|| missing(path))?;
     let options = FileOptions {
         writable: false,
-        buffered: true,
+        buffered,
         data: Data::Random,
         size: None,
     };
     let file = open(path, options, false)?;
+    check_direct_io(path, &file, buffered)?;
     describe(path, &file, Bytes(metadata.len()), options)
 }
 
@@ -158,11 +160,7 @@ fn prepare(
     present: Option<&Metadata>,
     file: File,
 ) -> Result<DirectDevice> {
-    if !options.buffered
-        && let Some(name) = memory_file_system(&file)
-    {
-        return Err(no_direct_io(path, name));
-    }
+    check_direct_io(path, &file, options.buffered)?;
     let have = present.map_or(0, Metadata::len);
     let size = options.size.map_or(have, |size| size.0);
     let info = describe(path, &file, Bytes(size), options)?;
@@ -193,6 +191,14 @@ fn prepare(
     Ok(device)
 }
 
+/// An error where direct I/O is wanted and the file system would only pretend to do it.
+fn check_direct_io(path: &str, file: &File, buffered: bool) -> Result<()> {
+    match memory_file_system(file) {
+        Some(name) if !buffered => Err(no_direct_io(path, name)),
+        _ => Ok(()),
+    }
+}
+
 fn describe(path: &str, file: &File, size: Bytes, options: FileOptions) -> Result<DeviceInfo> {
     let direct_sector = direct_io_alignment(file).unwrap_or(SECTOR_BYTES_MIN);
     let sector = if options.buffered {
@@ -204,7 +210,6 @@ fn describe(path: &str, file: &File, size: Bytes, options: FileOptions) -> Resul
     if let Ok(metadata) = file.metadata() {
         details.insert("inode".into(), metadata.ino().into());
         details.insert("file_system_device".into(), metadata.dev().into());
-        details.insert("allocated_bytes".into(), (metadata.blocks() * 512).into());
     }
     if let Some(kind) = memory_file_system(file) {
         details.insert("file_system".into(), Value::from(kind));

@@ -1,6 +1,6 @@
 //! The devices of all crates under one roof; every run is still compiled for its own device.
 
-use uflip_core::{Counters, Device, DeviceInfo, Nanos, Result};
+use uflip_core::{Counters, Device, DeviceInfo, Error, Nanos, Result};
 use uflip_engine::{Control, Resolved, Trace};
 use uflip_host::{DirectDevice, NullDevice};
 use uflip_sim::SimDevice;
@@ -38,6 +38,19 @@ impl AnyDevice {
             let until = device.now() + pause;
             device.wait_until(until);
         });
+    }
+
+    /// The simulated device, for what only one can do: to be `verb`.
+    pub(crate) fn simulated(&mut self, verb: &str) -> Result<&mut SimDevice> {
+        if let AnyDevice::Sim(device) = self {
+            return Ok(device);
+        }
+        let url = self.info().url;
+        Err(
+            Error::usage(format!("Only a simulated device can be {verb}"))
+                .at(url)
+                .allowed("sim:NAME"),
+        )
     }
 
     pub(crate) fn run(&mut self, pattern: Resolved, control: &Control) -> Result<Trace> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use serde_json::Value;
-use uflip_core::{Bytes, DeviceInfo, Error, Nanos, Result};
+use uflip_core::{Bytes, Device as _, DeviceInfo, Error, Nanos, Result};
 use uflip_engine::PatternSpec;
 use uflip_host::{Data, FileOptions, NullDevice};
 
@@ -127,6 +127,51 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
+    /// A simulated device of its own in the same state.
+    fn clone(&self, py: Python<'_>) -> PyResult<Device> {
+        py.detach(|| self.with(|device| device.simulated("cloned").map(|sim| sim.clone())))
+            .and_then(|cloned| cloned)
+            .map(|sim| Device::new(AnyDevice::Sim(Box::new(sim))))
+            .map_err(|error| raise(&error))
+    }
+
+    fn apply(&self, py: Python<'_>, spec_json: &str) -> PyResult<String> {
+        let pattern = PatternSpec::parse(spec_json)
+            .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
+            .map_err(|error| raise(&error))?;
+        let counted = py.detach(|| {
+            self.with(|device| {
+                let sim = device.simulated("driven in the untimed gear")?;
+                let before = sim.counters().unwrap_or_default();
+                sim.apply(pattern.issued());
+                Ok(sim.counters().unwrap_or_default().since(&before))
+            })
+        });
+        let counters = counted
+            .and_then(|counted| counted)
+            .map_err(|error| raise(&error))?;
+        Ok(serde_json::to_string(&counters).expect("plain numbers"))
+    }
+
+    fn trim(&self, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
+        let end = offset_bytes.checked_add(size_bytes);
+        if end.is_none_or(|end| end > self.info.capacity_bytes.0) {
+            let error = Error::usage("The range to trim lies outside the device")
+                .at(&self.info.url)
+                .got(format!("{size_bytes} bytes at {offset_bytes}"))
+                .allowed(format!("up to byte {}", self.info.capacity_bytes.0));
+            return Err(raise(&error));
+        }
+        let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
+        self.with(|device| {
+            device
+                .simulated("trimmed")
+                .map(|sim| sim.trim(offset, size))
+        })
+        .and_then(|trimmed| trimmed)
+        .map_err(|error| raise(&error))
+    }
+
     fn start(&self, spec_json: &str) -> PyResult<RunHandle> {
         let pattern = PatternSpec::parse(spec_json)
             .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
@@ -137,9 +182,21 @@ impl Device {
     }
 }
 
+/// The registered names by kind, for help, documentation and their tests.
 #[pyfunction]
-pub fn inspect_file(path: &str) -> PyResult<String> {
-    let info = uflip_host::inspect_file(path).map_err(|error| raise(&error))?;
+pub fn registry_json() -> String {
+    serde_json::json!({
+        "ftl": uflip_sim::FTLS,
+        "gc": uflip_sim::VICTIM_POLICIES,
+        "allocator": uflip_sim::ALLOCATORS,
+        "data": Data::NAMES,
+    })
+    .to_string()
+}
+
+#[pyfunction]
+pub fn inspect_file(path: &str, buffered: bool) -> PyResult<String> {
+    let info = uflip_host::inspect_file(path, buffered).map_err(|error| raise(&error))?;
     Ok(serde_json::to_string(&info).expect("plain data"))
 }
 

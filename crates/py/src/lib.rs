@@ -15,7 +15,9 @@ mod _native {
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]
-    use crate::device::{Device, clock_ns, inspect_block, inspect_file, resolve_pattern};
+    use crate::device::{
+        Device, clock_ns, inspect_block, inspect_file, registry_json, resolve_pattern,
+    };
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]

@@ -11,10 +11,12 @@ pub struct SimBreakdown {
 /// The causes, in the order of [`SimBreakdown::CAUSES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// The controller takes in the command.
+    /// The controller's processor takes in the command, and waiting for it.
     Controller,
     /// Data on the host link, and waiting for it.
     Link,
+    /// Data on the controller's internal bus, and waiting for it.
+    Bus,
     /// Another host I/O, or another page of this one, has the die.
     DieWait,
     /// The channel is taken.
@@ -27,25 +29,40 @@ pub(crate) enum Cause {
     CellProgram,
     /// Reading the page that this write covers only in part.
     ReadToModify,
-    /// The die is relocating pages for garbage collection.
+    /// The die is relocating pages for garbage collection, or the processor plans it.
     Relocation,
     /// The die is erasing a block.
     Erase,
+    /// The die programs the metadata page of a full block.
+    Metadata,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 10;
+    const COUNT: usize = 12;
+}
 
+/// Somebody who keeps account of where time goes, or does not care (`()`).
+pub(crate) trait Account {
+    fn add(&mut self, cause: Cause, ns: u64);
+}
+
+impl Account for SimBreakdown {
     #[inline]
-    pub(crate) fn add(&mut self, cause: Cause, ns: u64) {
+    fn add(&mut self, cause: Cause, ns: u64) {
         self.parts[cause as usize] += ns;
     }
+}
+
+impl Account for () {
+    #[inline]
+    fn add(&mut self, _: Cause, _: u64) {}
 }
 
 impl Breakdown for SimBreakdown {
     const CAUSES: &'static [&'static str] = &[
         "controller_ns",
         "link_ns",
+        "bus_ns",
         "die_wait_ns",
         "channel_wait_ns",
         "transfer_ns",
@@ -54,6 +71,7 @@ impl Breakdown for SimBreakdown {
         "read_to_modify_ns",
         "relocation_ns",
         "erase_ns",
+        "metadata_ns",
     ];
 
     #[inline]

@@ -12,11 +12,10 @@ use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Mode, Nanos, Result, Ticket,
 };
 
-use crate::breakdown::{Cause, SimBreakdown};
-use crate::ftl::{PageMap, PageMapOptions};
+use crate::breakdown::SimBreakdown;
+use crate::ftl::PageMap;
 use crate::geometry::Lpn;
-use crate::media::{Flash, Timed};
-use crate::nand::Nand;
+use crate::media::{Flash, Media, Timed};
 use crate::profile::Profile;
 use crate::timeline::Timeline;
 
@@ -29,11 +28,16 @@ pub struct SimDevice {
     timeline: Timeline,
     now: u64,
     tickets: u64,
-    /// What is under way, by time of completion, then by ticket.
-    outstanding: BinaryHeap<Reverse<Pending>>,
+    /// The completion that is due first; with one I/O at a time nothing else is ever needed.
+    first: Option<Pending>,
+    /// The others, by time of completion, then by ticket.
+    later: BinaryHeap<Reverse<Pending>>,
     /// Free blocks of all dies that idle collection works towards; 0: none.
     idle_goal: u32,
 }
+
+/// So many I/Os are looked at ahead in the untimed gear, to have their map entries at hand.
+const BATCH: usize = 64;
 
 /// A completion that waits for its time. Ordered by time, then by ticket, which is unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,18 +62,8 @@ impl SimDevice {
     /// Names in the profile that do not exist.
     pub fn new(name: &str, profile: Profile) -> Result<SimDevice> {
         let geometry = profile.geometry();
-        let nand = Nand::new(geometry);
-        let mut flash = Flash {
-            geometry,
-            nand,
-            counters: Counters::default(),
-        };
-        let mut ftl = PageMap::new(PageMapOptions {
-            geometry,
-            allocator: crate::alloc::by_name(&profile.allocation.allocator, geometry)?,
-            victims: crate::gc::by_name(&profile.gc.gc)?,
-            reserved_blocks: profile.gc.reserved_blocks.max(1) as usize,
-        });
+        let mut flash = Flash::new(geometry);
+        let mut ftl = PageMap::new(profile.ftl_options()?);
         crate::precondition::enforce(&profile, &mut ftl, &mut flash);
         let info = describe(name, &profile, &flash);
         // What brought the device into its state is not part of any measurement.
@@ -81,9 +75,54 @@ impl SimDevice {
             timeline: Timeline::new(geometry, profile.timing()),
             now: 0,
             tickets: 0,
-            outstanding: BinaryHeap::new(),
-            idle_goal: profile.gc.idle_free_blocks * geometry.dies,
+            first: None,
+            later: BinaryHeap::new(),
+            idle_goal: profile.gc.idle_free_blocks * geometry.shape().dies,
         })
+    }
+
+    /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
+    /// a device into a state, and for studies of write amplification.
+    pub fn apply(&mut self, ios: impl Iterator<Item = Io>) {
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut ios = ios.peekable();
+        while ios.peek().is_some() {
+            batch.clear();
+            for io in ios.by_ref().take(BATCH) {
+                let pages = pages_of(&io, page_bytes);
+                batch.extend(pages.map(|(page, bytes)| (io.mode, page, bytes == page_bytes)));
+            }
+            for (_, page, _) in &batch {
+                self.ftl.prefetch(*page);
+            }
+            for (mode, page, whole) in &batch {
+                match mode {
+                    Mode::Write => self.ftl.write(*page, *whole, &mut self.flash),
+                    Mode::Read => {
+                        if let Some(at) = self.ftl.lookup(*page) {
+                            self.flash.read(at);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tell the device that `size` bytes at `offset` are not needed any more (TRIM). Pages that are
+    /// covered only in part keep their data. Takes no time.
+    pub fn trim(&mut self, offset: Bytes, size: Bytes) {
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let io = Io {
+            offset,
+            size,
+            mode: Mode::Write,
+        };
+        for (page, bytes) in pages_of(&io, page_bytes) {
+            if bytes == page_bytes {
+                self.ftl.trim(page);
+            }
+        }
     }
 
     /// Collect blocks until `until`, or until enough are free. The last collection may end later:
@@ -95,16 +134,27 @@ impl SimDevice {
                 return;
             }
             let mut media = Timed::new(&mut self.flash, &mut self.timeline, at);
-            if !self.ftl.collect(&mut media) {
+            if !self.ftl.collect_any(&mut media) {
                 return;
             }
             self.flash.counters.blocks_collected_idle += 1;
-            self.timeline.forget_before(at);
+            self.timeline.advance(at);
         }
     }
 }
 
+/// The flash pages that an I/O touches, and how many bytes of each.
+fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<> {
+    let (offset, end) = (io.offset.0, io.offset.0 + io.size.0);
+    (offset / page_bytes..end.div_ceil(page_bytes)).map(move |page| {
+        let from = offset.max(page * page_bytes);
+        let to = end.min((page + 1) * page_bytes);
+        (Lpn(page as u32), to - from)
+    })
+}
+
 /// Serve `io` from `submitted` on: the end and how it came to that.
+#[inline]
 fn serve(
     ftl: &mut PageMap,
     flash: &mut Flash,
@@ -112,38 +162,30 @@ fn serve(
     io: &Io,
     submitted: u64,
 ) -> (u64, SimBreakdown) {
-    let page_bytes = u64::from(flash.geometry.page_bytes);
-    let command_ns = timeline.timing().command_ns;
-    let (offset, end) = (io.offset.0, io.offset.0 + io.size.0);
-
-    let mut taken_in = SimBreakdown::default();
-    taken_in.add(Cause::Controller, command_ns);
-    let mut ready = submitted + command_ns;
+    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+    let mut path = SimBreakdown::default();
+    let mut ready = timeline.command(io.mode == Mode::Write, submitted, &mut path);
     let mut media = Timed::new(flash, timeline, ready);
-    for page in offset / page_bytes..end.div_ceil(page_bytes) {
-        let from = offset.max(page * page_bytes);
-        let bytes = end.min((page + 1) * page_bytes) - from;
-        let page = Lpn(page as u32);
+    for (page, bytes) in pages_of(io, page_bytes) {
+        media.path = path;
+        media.at = ready;
         match io.mode {
             Mode::Read => {
-                media.path = taken_in;
-                media.at = ready;
                 media.read_bytes = bytes;
                 match ftl.lookup(page) {
-                    Some(at) => crate::media::Media::read(&mut media, at),
+                    Some(at) => media.read(at),
                     None => {
-                        let mut path = taken_in;
-                        let sent = media.timeline().link(ready, bytes, &mut path);
-                        media.ended(sent, path);
+                        let sent = media.timeline.link(ready, bytes, &mut media.path);
+                        let path = media.path;
+                        media.ended(sent, &path);
                     }
                 }
             }
             Mode::Write => {
                 // Data comes over the link page after page; what it took is on each page's path.
-                let arrived = media.timeline().link(ready, bytes, &mut taken_in);
-                ready = arrived;
-                media.path = taken_in;
-                media.at = arrived;
+                ready = media.timeline.link(ready, bytes, &mut path);
+                media.path = path;
+                media.at = ready;
                 ftl.write(page, bytes == page_bytes, &mut media);
             }
         }
@@ -169,7 +211,7 @@ impl Device for SimDevice {
         }
         self.collect_idle(t.0);
         self.now = t.0;
-        self.timeline.forget_before(self.now);
+        self.timeline.advance(self.now);
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
@@ -183,26 +225,34 @@ impl Device for SimDevice {
         );
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        self.outstanding.push(Reverse(Pending(Completion {
+        let pending = Pending(Completion {
             ticket,
             submitted: Nanos(submitted),
             completed: Nanos(completed),
             breakdown,
-        })));
+        });
+        match self.first.replace(pending) {
+            None => {}
+            Some(first) if first < pending => {
+                self.first = Some(first);
+                self.later.push(Reverse(pending));
+            }
+            Some(first) => self.later.push(Reverse(first)),
+        }
         Ok(ticket)
     }
 
+    #[inline]
     fn next_completion(&self) -> Option<Nanos> {
-        self.outstanding
-            .peek()
-            .map(|Reverse(pending)| pending.0.completed)
+        self.first.as_ref().map(|pending| pending.0.completed)
     }
 
+    #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
-        let Reverse(Pending(completion)) =
-            self.outstanding.pop().expect("something is outstanding");
+        let Pending(completion) = self.first.take().expect("something is outstanding");
+        self.first = self.later.pop().map(|Reverse(pending)| pending);
         self.now = self.now.max(completion.completed.0);
-        self.timeline.forget_before(self.now);
+        self.timeline.advance(self.now);
         Ok(completion)
     }
 
@@ -235,7 +285,7 @@ fn describe(name: &str, profile: &Profile, flash: &Flash) -> DeviceInfo {
     );
     details.insert(
         "flash_bytes".into(),
-        Value::from(u64::from(geometry.pages()) * u64::from(geometry.page_bytes)),
+        Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),
     );
     DeviceInfo {
         url: format!("sim:{name}"),
@@ -244,7 +294,9 @@ fn describe(name: &str, profile: &Profile, flash: &Flash) -> DeviceInfo {
         model: name.into(),
         serial: String::new(),
         firmware: String::new(),
-        capacity_bytes: Bytes(u64::from(geometry.logical_pages) * u64::from(geometry.page_bytes)),
+        capacity_bytes: Bytes(
+            u64::from(geometry.shape().logical_pages) * u64::from(geometry.shape().page_bytes),
+        ),
         sector_bytes: Bytes(u64::from(profile.geometry.sector_bytes)),
         clock: "virtual",
         io: "virtual".into(),

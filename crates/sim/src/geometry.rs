@@ -27,51 +27,169 @@ pub struct DieIdx(pub u32);
 /// How many of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub struct Geometry {
+pub struct Shape {
     pub channels: u32,
     pub dies: u32,
     pub blocks_per_die: u32,
     pub pages_per_block: u32,
+    /// Pages at the end of each block that hold metadata and no data: 0 or 1 (OFC §IV.D).
+    pub metadata_pages: u32,
     pub page_bytes: u32,
     /// Pages that the host can address.
     pub logical_pages: u32,
 }
 
+/// A shape that can be calculated with: no division takes longer than a multiplication.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    shape: Shape,
+    per_block: Divisor,
+    per_die: Divisor,
+    per_channel: Divisor,
+}
+
+impl From<Shape> for Geometry {
+    fn from(shape: Shape) -> Geometry {
+        Geometry {
+            shape,
+            per_block: Divisor::new(shape.pages_per_block),
+            per_die: Divisor::new(shape.blocks_per_die),
+            per_channel: Divisor::new(shape.channels),
+        }
+    }
+}
+
 impl Geometry {
+    /// How many of what.
+    #[must_use]
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// Blocks of all dies.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        self.dies * self.blocks_per_die
+        self.shape.dies * self.shape.blocks_per_die
     }
 
     /// Pages of all blocks.
     #[must_use]
     pub fn pages(&self) -> u32 {
-        self.blocks() * self.pages_per_block
+        self.blocks() * self.shape.pages_per_block
+    }
+
+    /// Pages of a block that hold data.
+    #[must_use]
+    #[inline]
+    pub fn data_pages(&self) -> u32 {
+        self.shape.pages_per_block - self.shape.metadata_pages
     }
 
     #[inline]
     pub(crate) fn block_of(&self, page: Ppn) -> BlockIdx {
-        BlockIdx(page.0 / self.pages_per_block)
+        BlockIdx(self.per_block.quotient(page.0))
     }
 
     #[inline]
     pub(crate) fn page_in_block(&self, page: Ppn) -> u32 {
-        page.0 % self.pages_per_block
+        self.per_block.remainder(page.0)
     }
 
     #[inline]
     pub(crate) fn first_page(&self, block: BlockIdx) -> Ppn {
-        Ppn(block.0 * self.pages_per_block)
+        Ppn(block.0 * self.shape.pages_per_block)
     }
 
     #[inline]
     pub(crate) fn die_of(&self, block: BlockIdx) -> DieIdx {
-        DieIdx(block.0 / self.blocks_per_die)
+        DieIdx(self.per_die.quotient(block.0))
+    }
+
+    #[inline]
+    pub(crate) fn die_of_page(&self, page: Ppn) -> DieIdx {
+        self.die_of(self.block_of(page))
+    }
+
+    /// The number of a block within its die.
+    #[inline]
+    pub(crate) fn block_in_die(&self, block: BlockIdx) -> usize {
+        self.per_die.remainder(block.0) as usize
+    }
+
+    /// Every block of `die`.
+    pub(crate) fn blocks_of(&self, die: DieIdx) -> impl Iterator<Item = BlockIdx> + use<> {
+        let first = die.0 * self.shape.blocks_per_die;
+        (first..first + self.shape.blocks_per_die).map(BlockIdx)
     }
 
     #[inline]
     pub(crate) fn channel_of(&self, die: DieIdx) -> usize {
-        (die.0 % self.channels) as usize
+        self.per_channel.remainder(die.0) as usize
+    }
+}
+
+/// Division of 32-bit numbers by one known divisor, by multiplication (Lemire, Kaser & Kurz 2019).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Divisor {
+    divisor: u32,
+    /// ⌈2⁶⁴ / divisor⌉; 0 stands for 2⁶⁴, that is, for a divisor of 1.
+    magic: u64,
+}
+
+impl Divisor {
+    fn new(divisor: u32) -> Divisor {
+        Divisor {
+            divisor,
+            magic: (u64::MAX / u64::from(divisor)).wrapping_add(1),
+        }
+    }
+
+    #[inline]
+    fn quotient(self, number: u32) -> u32 {
+        if self.magic == 0 {
+            return number;
+        }
+        ((u128::from(self.magic) * u128::from(number)) >> 64) as u32
+    }
+
+    #[inline]
+    fn remainder(self, number: u32) -> u32 {
+        number - self.quotient(number) * self.divisor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_divisor_divides(divisor in 1u32.., number in any::<u32>()) {
+            let by = Divisor::new(divisor);
+            prop_assert_eq!(by.quotient(number), number / divisor);
+            prop_assert_eq!(by.remainder(number), number % divisor);
+        }
+    }
+
+    #[test]
+    fn dies_are_counted_over_the_channels_first() {
+        let geometry = Geometry::from(Shape {
+            channels: 3,
+            dies: 6,
+            blocks_per_die: 5,
+            pages_per_block: 7,
+            metadata_pages: 1,
+            page_bytes: 4096,
+            logical_pages: 100,
+        });
+        let channels: Vec<usize> = (0..6).map(|die| geometry.channel_of(DieIdx(die))).collect();
+        assert_eq!(channels, [0, 1, 2, 0, 1, 2]);
+        let page = Ppn((3 * 5 + 2) * 7 + 4);
+        assert_eq!(geometry.die_of_page(page), DieIdx(3));
+        assert_eq!(geometry.block_in_die(geometry.block_of(page)), 2);
+        assert_eq!(geometry.page_in_block(page), 4);
+        assert_eq!(geometry.data_pages(), 6);
     }
 }

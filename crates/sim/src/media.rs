@@ -3,7 +3,7 @@
 
 use uflip_core::Counters;
 
-use crate::breakdown::{Cause, SimBreakdown};
+use crate::breakdown::{Account, Cause, SimBreakdown};
 use crate::geometry::{BlockIdx, Geometry, Ppn};
 use crate::nand::Nand;
 use crate::timeline::{Purpose, Timeline};
@@ -15,18 +15,33 @@ pub(crate) trait Media {
     fn read(&mut self, from: Ppn);
     /// Program `to` with host data; the rest of the page comes from `merge_from` where given.
     fn program(&mut self, to: Ppn, merge_from: Option<Ppn>);
+    /// Program the metadata page of a block that is full.
+    fn program_metadata(&mut self, to: Ppn);
+    /// A victim was chosen; its metadata page is read where it has one.
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Ppn>);
     /// Move the page `from` to `to`.
     fn relocate(&mut self, from: Ppn, to: Ppn);
     /// Erase `block`.
     fn erase(&mut self, block: BlockIdx);
 }
 
-/// NAND and counters: what both gears share.
+/// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
 #[derive(Clone, Debug)]
 pub(crate) struct Flash {
     pub(crate) geometry: Geometry,
     pub(crate) nand: Nand,
     pub(crate) counters: Counters,
+}
+
+impl Flash {
+    /// A device as it comes from the factory.
+    pub(crate) fn new(geometry: Geometry) -> Flash {
+        Flash {
+            geometry,
+            nand: Nand::new(geometry),
+            counters: Counters::default(),
+        }
+    }
 }
 
 impl Media for Flash {
@@ -50,6 +65,22 @@ impl Media for Flash {
     }
 
     #[inline]
+    fn program_metadata(&mut self, to: Ppn) {
+        self.nand.program(to);
+        self.counters.pages_programmed += 1;
+        self.counters.metadata_pages_programmed += 1;
+    }
+
+    #[inline]
+    fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Ppn>) {
+        self.counters.blocks_collected += 1;
+        if let Some(page) = metadata {
+            self.nand.read(page);
+            self.counters.pages_read += 1;
+        }
+    }
+
+    #[inline]
     fn relocate(&mut self, from: Ppn, to: Ppn) {
         self.nand.read(from);
         self.nand.program(to);
@@ -69,7 +100,7 @@ impl Media for Flash {
 /// last is kept.
 pub(crate) struct Timed<'a> {
     flash: &'a mut Flash,
-    timeline: &'a mut Timeline,
+    pub(crate) timeline: &'a mut Timeline,
     /// From when on the operations of the current page may begin.
     pub(crate) at: u64,
     /// What happened to the current page before `at`.
@@ -93,15 +124,11 @@ impl<'a> Timed<'a> {
         }
     }
 
-    pub(crate) fn timeline(&mut self) -> &mut Timeline {
-        self.timeline
-    }
-
     /// A host page ended at `end` by way of `path`.
     #[inline]
-    pub(crate) fn ended(&mut self, end: u64, path: SimBreakdown) {
+    pub(crate) fn ended(&mut self, end: u64, path: &SimBreakdown) {
         if end > self.last.0 {
-            self.last = (end, path);
+            self.last = (end, *path);
         }
     }
 }
@@ -110,14 +137,11 @@ impl Media for Timed<'_> {
     #[inline]
     fn read(&mut self, from: Ppn) {
         self.flash.read(from);
-        let die = self
-            .flash
-            .geometry
-            .die_of(self.flash.geometry.block_of(from));
+        let die = self.flash.geometry.die_of_page(from);
         let mut path = self.path;
         let sent = self.timeline.read(die, self.at, Purpose::Host, &mut path);
         let end = self.timeline.link(sent, self.read_bytes, &mut path);
-        self.ended(end, path);
+        self.ended(end, &path);
     }
 
     #[inline]
@@ -127,28 +151,50 @@ impl Media for Timed<'_> {
         let mut path = self.path;
         let mut ready = self.at;
         if let Some(from) = merge_from {
-            let die = geometry.die_of(geometry.block_of(from));
-            let mut ignored = SimBreakdown::default();
-            ready = self.timeline.read(die, ready, Purpose::Host, &mut ignored);
+            let die = geometry.die_of_page(from);
+            ready = self.timeline.read(die, ready, Purpose::Host, &mut ());
             path.add(Cause::ReadToModify, ready - self.at);
         }
-        let die = geometry.die_of(geometry.block_of(to));
-        let end = self.timeline.program(die, ready, Purpose::Host, &mut path);
-        self.ended(end, path);
+        let (die, high) = (
+            geometry.die_of_page(to),
+            geometry.page_in_block(to) % 2 == 1,
+        );
+        let end = self
+            .timeline
+            .program(die, high, ready, Purpose::Host, &mut path);
+        self.ended(end, &path);
+    }
+
+    #[inline]
+    fn program_metadata(&mut self, to: Ppn) {
+        self.flash.program_metadata(to);
+        let geometry = &self.flash.geometry;
+        let (die, high) = (
+            geometry.die_of_page(to),
+            geometry.page_in_block(to) % 2 == 1,
+        );
+        self.timeline
+            .program(die, high, self.at, Purpose::Metadata, &mut ());
+    }
+
+    #[inline]
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Ppn>) {
+        self.flash.begin_collection(victim, metadata);
+        self.timeline.collect_on_cpu(self.at);
+        if metadata.is_some() {
+            let die = self.flash.geometry.die_of(victim);
+            self.timeline
+                .read(die, self.at, Purpose::Relocation, &mut ());
+        }
     }
 
     #[inline]
     fn relocate(&mut self, from: Ppn, to: Ppn) {
         self.flash.relocate(from, to);
         let geometry = self.flash.geometry;
-        let (source, target) = (geometry.block_of(from), geometry.block_of(to));
-        let mut ignored = SimBreakdown::default();
-        let purpose = Purpose::Relocation;
-        let read = self
-            .timeline
-            .read(geometry.die_of(source), self.at, purpose, &mut ignored);
-        self.timeline
-            .program(geometry.die_of(target), read, purpose, &mut ignored);
+        let (source, target) = (geometry.die_of_page(from), geometry.die_of_page(to));
+        let high = geometry.page_in_block(to) % 2 == 1;
+        self.timeline.relocate(source, target, high, self.at);
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use crate::geometry::{BlockIdx, Geometry, Ppn};
 pub(crate) struct Nand {
     geometry: Geometry,
     /// Per block: the page that may be programmed next; `pages_per_block` where full.
-    next_page: Vec<u32>,
+    next_page: Vec<u16>,
     /// Per block: how often it was erased.
     erase_count: Vec<u32>,
 }
@@ -28,26 +28,22 @@ impl Nand {
     #[inline]
     pub(crate) fn program(&mut self, page: Ppn) {
         let block = self.geometry.block_of(page);
-        let in_block = self.geometry.page_in_block(page);
+        let in_block = page.0 - self.geometry.first_page(block).0;
         let next = &mut self.next_page[block.0 as usize];
-        assert!(
-            in_block == *next,
-            "program out of order or on an unerased page: {page:?} is page {in_block} of {block:?}, \
-             whose next page is {next}"
-        );
+        if in_block != u32::from(*next) {
+            broken_program(page, in_block, block, *next);
+        }
         *next += 1;
     }
 
     #[inline]
     pub(crate) fn read(&self, page: Ppn) {
         let block = self.geometry.block_of(page);
-        let in_block = self.geometry.page_in_block(page);
+        let in_block = page.0 - self.geometry.first_page(block).0;
         let next = self.next_page[block.0 as usize];
-        assert!(
-            in_block < next,
-            "read of an unwritten page: {page:?} is page {in_block} of {block:?}, \
-             of which {next} are programmed"
-        );
+        if in_block >= u32::from(next) {
+            broken_read(page, in_block, block, next);
+        }
     }
 
     #[inline]
@@ -69,19 +65,40 @@ impl Nand {
     }
 }
 
+// Kept out of the way of the hot path.
+#[cold]
+#[inline(never)]
+fn broken_program(page: Ppn, in_block: u32, block: BlockIdx, next: u16) -> ! {
+    panic!(
+        "program out of order or on an unerased page: {page:?} is page {in_block} of {block:?}, \
+         whose next page is {next}"
+    )
+}
+
+#[cold]
+#[inline(never)]
+fn broken_read(page: Ppn, in_block: u32, block: BlockIdx, next: u16) -> ! {
+    panic!(
+        "read of an unwritten page: {page:?} is page {in_block} of {block:?}, \
+         of which {next} are programmed"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::Shape;
 
     fn small() -> Nand {
-        Nand::new(Geometry {
+        Nand::new(Geometry::from(Shape {
             channels: 1,
             dies: 1,
             blocks_per_die: 2,
             pages_per_block: 2,
+            metadata_pages: 0,
             page_bytes: 4096,
             logical_pages: 2,
-        })
+        }))
     }
 
     #[test]

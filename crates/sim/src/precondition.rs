@@ -23,14 +23,14 @@ pub(crate) fn enforce(profile: &Profile, ftl: &mut PageMap, flash: &mut Flash) {
     if state.state == State::Empty {
         return;
     }
-    let pages = flash.geometry.logical_pages;
+    let pages = flash.geometry.shape().logical_pages;
     for page in 0..pages {
         ftl.write(Lpn(page), true, flash);
     }
     if state.state == State::Sequential {
         return;
     }
-    let page_bytes = u64::from(flash.geometry.page_bytes);
+    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
     let sector = u64::from(profile.geometry.sector_bytes);
     let capacity = u64::from(pages) * page_bytes;
     let sizes = (LARGEST_BYTES.min(capacity) / sector).max(1);

@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
-use crate::geometry::Geometry;
+use crate::alloc::Allocator;
+use crate::blocks::FreeOrder;
+use crate::ftl::PageMapOptions;
+use crate::gc::Victims;
+use crate::geometry::{Geometry, Shape};
 use crate::timeline::Timing;
 
 /// Everything that a simulated device is made of.
@@ -17,10 +21,11 @@ pub struct Profile {
     pub timing: TimingPart,
     pub ftl: FtlPart,
     pub gc: GcPart,
-    pub allocation: AllocationPart,
+    pub wear: WearPart,
     pub state: StatePart,
 }
 
+/// How many of what, and how large.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -29,22 +34,38 @@ pub struct GeometryPart {
     pub dies_per_channel: u32,
     pub blocks_per_die: u32,
     pub pages_per_block: u32,
+    /// Pages at the end of a block that hold metadata: 0 or 1.
+    pub metadata_pages: u32,
     pub page_bytes: u32,
+    /// Bytes beside each page that travel with it (metadata, ECC).
+    pub spare_bytes: u32,
     pub sector_bytes: u32,
 }
 
+/// How long things take.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct TimingPart {
     pub read_ns: u64,
     pub program_ns: u64,
+    /// Odd pages of a block, where two bits share a cell (MLC); the same as `program_ns` for SLC.
+    pub program_high_ns: u64,
     pub erase_ns: u64,
     pub channel_bytes_per_s: u64,
+    /// Internal buses between channels and memory; 0: none in the way.
+    pub buses: u32,
+    pub bus_bytes_per_s: u64,
     pub link_bytes_per_s: u64,
-    pub command_ns: u64,
+    /// The controller's processor, one thing at a time: for a host read, a host write, a relocated
+    /// page, a collected block.
+    pub command_read_ns: u64,
+    pub command_write_ns: u64,
+    pub relocate_ns: u64,
+    pub collect_ns: u64,
 }
 
+/// The translation layer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -52,8 +73,10 @@ pub struct FtlPart {
     pub ftl: String,
     /// (S_P − S_L) / S_P (OFC §V.C): the share of the flash that the host cannot address.
     pub spare_factor: f64,
+    pub allocator: String,
 }
 
+/// Garbage collection.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -62,15 +85,26 @@ pub struct GcPart {
     pub reserved_blocks: u32,
     /// Free blocks a die that collection in idle time works towards; 0: none in idle time.
     pub idle_free_blocks: u32,
+    pub relocation: Relocation,
+    pub copy_back: bool,
+    /// Relocated pages fill blocks of their own.
+    pub separate_streams: bool,
+    /// OFC figure 5(a): move so many pages of a victim whatever is valid; 0: what is valid.
+    pub relocate_at_least: u32,
 }
 
+/// Wear levelling.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
-pub struct AllocationPart {
-    pub allocator: String,
+pub struct WearPart {
+    /// Fill the least-worn free block next, instead of the one erased longest ago.
+    pub dynamic_wear_levelling: bool,
+    /// Move the least-worn block when another of its die was erased so many times more; 0: never.
+    pub static_wear_gap: u32,
 }
 
+/// How the device is handed over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -79,6 +113,17 @@ pub struct StatePart {
     /// Device sizes written at random after the first sequential fill.
     pub random_overwrites: f64,
     pub seed: u64,
+}
+
+/// Where relocated pages go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Relocation {
+    /// They take turns over the dies like host pages (OFC §IV.C).
+    Allocator,
+    /// They stay on their die.
+    SameDie,
 }
 
 /// In which state a device is handed to its user.
@@ -160,26 +205,58 @@ impl Profile {
         };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
         let logical_bytes = logical_bytes as u64 / unit * unit;
-        Geometry {
+        Geometry::from(Shape {
             channels: part.channels,
             dies,
             blocks_per_die: part.blocks_per_die,
             pages_per_block: part.pages_per_block,
+            metadata_pages: part.metadata_pages,
             page_bytes: part.page_bytes,
             logical_pages: (logical_bytes / page) as u32,
-        }
+        })
+    }
+
+    /// The FTL that the profile asks for.
+    ///
+    /// # Errors
+    /// Names and parameters of policies that do not exist.
+    pub(crate) fn ftl_options(&self) -> Result<PageMapOptions> {
+        let geometry = self.geometry();
+        Ok(PageMapOptions {
+            geometry,
+            allocator: Allocator::by_name(&self.ftl.allocator, &geometry)?,
+            victims: Victims::by_name(&self.gc.gc, geometry, self.state.seed)?,
+            reserved_blocks: self.gc.reserved_blocks as usize,
+            same_die: self.gc.relocation == Relocation::SameDie,
+            separate: self.gc.separate_streams,
+            free_order: if self.wear.dynamic_wear_levelling {
+                FreeOrder::LeastWorn
+            } else {
+                FreeOrder::Oldest
+            },
+            static_gap: self.wear.static_wear_gap,
+            relocate_at_least: self.gc.relocate_at_least,
+        })
     }
 
     pub(crate) fn timing(&self) -> Timing {
         let part = &self.timing;
-        let page = u64::from(self.geometry.page_bytes);
+        let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.spare_bytes);
+        let at_rate = |rate: u64| page * 1_000_000_000 / rate.max(1);
         Timing {
             read_ns: part.read_ns,
             program_ns: part.program_ns,
+            program_high_ns: part.program_high_ns,
             erase_ns: part.erase_ns,
-            transfer_ns: page * 1_000_000_000 / part.channel_bytes_per_s,
-            command_ns: part.command_ns,
+            transfer_ns: at_rate(part.channel_bytes_per_s),
+            bus_ns: at_rate(part.bus_bytes_per_s),
+            buses: part.buses,
+            command_read_ns: part.command_read_ns,
+            command_write_ns: part.command_write_ns,
+            relocate_ns: part.relocate_ns,
+            collect_ns: part.collect_ns,
             link_bytes_per_s: part.link_bytes_per_s,
+            copy_back: self.gc.copy_back,
         }
     }
 
@@ -202,6 +279,10 @@ impl Profile {
         if let Some((key, got)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return bad(key, got.to_string(), "1 or more".into());
         }
+        if part.metadata_pages > 1 || part.metadata_pages >= part.pages_per_block {
+            let allowed = "0, or 1 where a block has more pages".into();
+            return bad("metadata_pages", part.metadata_pages.to_string(), allowed);
+        }
         if part.pages_per_block > PAGES_PER_BLOCK_MAX {
             let allowed = format!("at most {PAGES_PER_BLOCK_MAX}");
             return bad("pages_per_block", part.pages_per_block.to_string(), allowed);
@@ -222,6 +303,7 @@ impl Profile {
         let rates = [
             ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
             ("link_bytes_per_s", self.timing.link_bytes_per_s),
+            ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
         ];
         if let Some((key, _)) = rates.into_iter().find(|(_, rate)| *rate == 0) {
             return bad(key, "0".into(), "1 or more".into());
@@ -242,25 +324,22 @@ impl Profile {
                 format!("at most {PAGES_MAX}"),
             );
         }
-        self.check_names(source)?;
-        self.check_spare(source, pages)
+        self.check_spare(source, pages)?;
+        self.check_names(source)
     }
 
     fn check_names(&self, source: &str) -> Result<()> {
         if !crate::FTLS.contains(&self.ftl.ftl.as_str()) {
             return Err(Error::unknown("FTL", &self.ftl.ftl, &crate::FTLS).at(source));
         }
-        crate::gc::by_name(&self.gc.gc).map_err(|error| error.at(source))?;
-        let geometry = Geometry {
-            channels: 1,
-            dies: 1,
-            blocks_per_die: 1,
-            pages_per_block: 1,
-            page_bytes: 1,
-            logical_pages: 1,
-        };
-        crate::alloc::by_name(&self.allocation.allocator, geometry)
-            .map_err(|error| error.at(source))?;
+        if self.gc.copy_back && self.gc.relocation != Relocation::SameDie {
+            return Err(Error::usage("Copy-back moves pages within a die only")
+                .at(source)
+                .got("relocation = \"allocator\"")
+                .allowed("relocation = \"same_die\" with copy_back = true")
+                .action("change one of the two"));
+        }
+        self.ftl_options().map_err(|error| error.at(source))?;
         Ok(())
     }
 
@@ -269,9 +348,20 @@ impl Profile {
         let spare = self.ftl.spare_factor;
         let part = &self.geometry;
         let dies = u64::from(part.channels * part.dies_per_channel);
-        // One open block, the reserve, and one more so that collection gains something.
-        let held = u64::from(self.gc.reserved_blocks.max(1)) + 2;
-        let needed = dies * held * u64::from(part.pages_per_block);
+        if self.gc.reserved_blocks == 0 {
+            return Err(Error::usage("Collection needs a block to move pages to")
+                .at(source)
+                .got("reserved_blocks = 0")
+                .allowed("1 or more")
+                .action("raise reserved_blocks"));
+        }
+        // The reserve, the open blocks, and one more so that collection gains something; of each
+        // block, the metadata page holds no data.
+        let open = if self.gc.separate_streams { 2 } else { 1 };
+        let held = u64::from(self.gc.reserved_blocks) + open + 1;
+        let blocks = u64::from(part.blocks_per_die) - held.min(u64::from(part.blocks_per_die));
+        let room = dies * blocks * u64::from(part.pages_per_block - part.metadata_pages);
+        let needed = pages - room;
         let least = needed as f64 / pages as f64;
         if !(spare >= least && spare < 1.0) {
             return Err(
@@ -282,7 +372,7 @@ impl Profile {
                     .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"),
             );
         }
-        let logical = self.geometry().logical_pages;
+        let logical = self.geometry().shape().logical_pages;
         if logical == 0 {
             return Err(Error::usage("The device has no room for the host")
                 .at(source)

@@ -1,37 +1,52 @@
-//! Who is busy until when: dies, channels, the host link. It charges time and knows nothing of FTLs.
+//! Who is busy until when: dies, channels, buses, processor, host link. It charges time and knows
+//! nothing of FTLs.
 //!
-//! A die does one thing at a time, in the order in which operations are given to it. A channel and
-//! the link carry one transfer at a time; a transfer takes the first gap at or after the moment it
-//! is ready, so that a read may slip in before a program whose die is not ready yet: nothing is
-//! reserved over a die's busy time.
+//! A die does one thing at a time, in the order in which operations are given to it (OFC's request
+//! rings are first in, first out). Channels, buses, the processor and the link carry one thing at a
+//! time; each takes the first gap at or after the moment it is ready, so a read's transfer slips in
+//! before a program whose die is not ready yet: nothing is reserved over a die's busy time.
 //!
 //! ```text
-//! program:  wait for die │ wait for channel │ transfer │ program cells
-//! read:     wait for die │ read cells │ wait for channel │ transfer
+//! program:  bus │ wait for die │ wait for channel │ transfer │ program cells
+//! read:     wait for die │ read cells │ wait for channel │ transfer │ bus
 //! erase:    wait for die │ erase
 //! ```
 //!
-//! **Source**: OFC (2011) §III–IV (die rings, channel controllers).
-//! **Faithful**: dies and channels as resources; erase and program occupy the die alone.
-//! **Simplified**: no bus between channels and memory but the host link; no cache program, so a die
-//! must be ready before data moves to it.
-//! **Ambiguous**: nothing.
+//! **Source**: OFC (2011) §III–IV (die rings, channel controllers, internal buses).
+//! **Faithful**: dies and channels as resources; erase and program occupy the die alone; a page goes
+//! over its channel and over one of the internal buses.
+//! **Simplified**: a page is on the bus before or after it is on the channel, as through a FIFO of one
+//! page; no cache program, so a die must be ready before data moves to it.
+//! **Ambiguous**: which transfer goes first when two want one lane. Here operations are placed in the
+//! order in which they are issued, and a later one may fill an earlier gap that is long enough, but
+//! never delays what was placed before it.
 
 use std::collections::VecDeque;
 
-use crate::breakdown::{Cause, SimBreakdown};
+use crate::breakdown::{Account, Cause};
 use crate::geometry::{DieIdx, Geometry};
 
 /// How long things take [ns].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timing {
     pub(crate) read_ns: u64,
     pub(crate) program_ns: u64,
+    /// Odd pages of a block, where two bits share a cell; `program_ns` where they do not.
+    pub(crate) program_high_ns: u64,
     pub(crate) erase_ns: u64,
     /// One page over a channel.
     pub(crate) transfer_ns: u64,
-    pub(crate) command_ns: u64,
+    /// One page over an internal bus; 0: none in the way.
+    pub(crate) bus_ns: u64,
+    pub(crate) buses: u32,
+    /// The processor's time for a host command, for a relocated page, for a collected block.
+    pub(crate) command_read_ns: u64,
+    pub(crate) command_write_ns: u64,
+    pub(crate) relocate_ns: u64,
+    pub(crate) collect_ns: u64,
     pub(crate) link_bytes_per_s: u64,
+    /// Relocated pages stay inside their die's plane and never see the channel.
+    pub(crate) copy_back: bool,
 }
 
 /// For whom a die works; waiting for it is charged accordingly.
@@ -40,6 +55,7 @@ pub(crate) enum Purpose {
     Host,
     Relocation,
     Erase,
+    Metadata,
 }
 
 /// All clocks of a device.
@@ -47,8 +63,12 @@ pub(crate) enum Purpose {
 pub(crate) struct Timeline {
     geometry: Geometry,
     timing: Timing,
+    /// Nothing will be submitted before it any more: what ended earlier may be forgotten.
+    now: u64,
     dies: Vec<Die>,
     channels: Vec<Lane>,
+    buses: Vec<Lane>,
+    processor: Lane,
     link: Lane,
 }
 
@@ -59,26 +79,28 @@ struct Die {
     work: VecDeque<(u64, u64, Purpose)>,
 }
 
-/// Something that carries one transfer at a time.
+/// Something that carries one thing at a time.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// Taken intervals that end in the future, in order, not overlapping.
+    /// The end of the last interval that was taken.
+    last_end: u64,
+    /// Taken intervals that may end in the future, in order, neighbours merged.
     taken: VecDeque<(u64, u64)>,
 }
 
 impl Timeline {
     pub(crate) fn new(geometry: Geometry, timing: Timing) -> Timeline {
+        let shape = geometry.shape();
         Timeline {
             geometry,
             timing,
-            dies: vec![Die::default(); geometry.dies as usize],
-            channels: vec![Lane::default(); geometry.channels as usize],
+            now: 0,
+            dies: vec![Die::default(); shape.dies as usize],
+            channels: vec![Lane::default(); shape.channels as usize],
+            buses: vec![Lane::default(); timing.buses as usize],
+            processor: Lane::default(),
             link: Lane::default(),
         }
-    }
-
-    pub(crate) fn timing(&self) -> Timing {
-        self.timing
     }
 
     /// When every die is free.
@@ -86,35 +108,48 @@ impl Timeline {
         self.dies.iter().map(|die| die.free_at).max().unwrap_or(0)
     }
 
-    /// Forget what ended before `now`; nothing will be submitted before it any more.
-    pub(crate) fn forget_before(&mut self, now: u64) {
-        for die in &mut self.dies {
-            while die.work.front().is_some_and(|(_, end, _)| *end <= now) {
-                die.work.pop_front();
-            }
-        }
-        for lane in self.channels.iter_mut().chain([&mut self.link]) {
-            lane.forget_before(now);
-        }
+    /// Nothing will be submitted before `now` any more.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A host command on the processor from `ready` on; returns the end.
+    #[inline]
+    pub(crate) fn command(&mut self, write: bool, ready: u64, path: &mut impl Account) -> u64 {
+        let length = if write {
+            self.timing.command_write_ns
+        } else {
+            self.timing.command_read_ns
+        };
+        let end = self.processor.take(self.now, ready, length) + length;
+        path.add(Cause::Controller, end - ready);
+        end
+    }
+
+    /// The processor plans the collection of a block.
+    #[inline]
+    pub(crate) fn collect_on_cpu(&mut self, ready: u64) {
+        self.processor.take(self.now, ready, self.timing.collect_ns);
     }
 
     /// `bytes` over the host link from `ready` on; returns the end.
     #[inline]
-    pub(crate) fn link(&mut self, ready: u64, bytes: u64, path: &mut SimBreakdown) -> u64 {
+    pub(crate) fn link(&mut self, ready: u64, bytes: u64, path: &mut impl Account) -> u64 {
         let length = bytes * 1_000_000_000 / self.timing.link_bytes_per_s;
-        let end = self.link.take(ready, length) + length;
+        let end = self.link.take(self.now, ready, length) + length;
         path.add(Cause::Link, end - ready);
         end
     }
 
-    /// Read a page of `die` from `ready` on; returns when its data has left the channel.
+    /// Read a page of `die` from `ready` on; returns when its data is in the controller's memory.
     #[inline]
     pub(crate) fn read(
         &mut self,
         die: DieIdx,
         ready: u64,
         purpose: Purpose,
-        path: &mut SimBreakdown,
+        path: &mut impl Account,
     ) -> u64 {
         let channel = self.geometry.channel_of(die);
         let Timing {
@@ -123,40 +158,67 @@ impl Timeline {
             ..
         } = self.timing;
         let die = &mut self.dies[die.0 as usize];
-        let start = die.wait(ready, path);
+        let start = die.wait(self.now, ready, path);
         let data = start + read_ns;
         path.add(Cause::CellRead, read_ns);
-        let sent = self.channels[channel].take(data, transfer_ns);
+        let sent = self.channels[channel].take(self.now, data, transfer_ns);
         path.add(Cause::ChannelWait, sent - data);
         path.add(Cause::Transfer, transfer_ns);
         die.occupy(start, sent + transfer_ns, purpose);
-        sent + transfer_ns
+        self.bus(channel, sent + transfer_ns, path)
     }
 
-    /// Program a page of `die` with data that is there from `ready` on; returns the end.
+    /// Program a page of `die` with data that is in memory from `ready` on; returns the end.
     #[inline]
     pub(crate) fn program(
         &mut self,
         die: DieIdx,
+        high: bool,
         ready: u64,
         purpose: Purpose,
-        path: &mut SimBreakdown,
+        path: &mut impl Account,
     ) -> u64 {
         let channel = self.geometry.channel_of(die);
-        let Timing {
-            program_ns,
-            transfer_ns,
-            ..
-        } = self.timing;
+        let transfer_ns = self.timing.transfer_ns;
+        let program_ns = if high {
+            self.timing.program_high_ns
+        } else {
+            self.timing.program_ns
+        };
+        let arrived = self.bus(channel, ready, path);
         let die = &mut self.dies[die.0 as usize];
-        let start = die.wait(ready, path);
-        let sent = self.channels[channel].take(start, transfer_ns);
+        let start = die.wait(self.now, arrived, path);
+        let sent = self.channels[channel].take(self.now, start, transfer_ns);
         path.add(Cause::ChannelWait, sent - start);
         path.add(Cause::Transfer, transfer_ns);
         path.add(Cause::CellProgram, program_ns);
         let end = sent + transfer_ns + program_ns;
         die.occupy(start, end, purpose);
         end
+    }
+
+    /// Move a page from one die to another, or within one without its channel (copy-back).
+    #[inline]
+    pub(crate) fn relocate(&mut self, source: DieIdx, target: DieIdx, high: bool, ready: u64) {
+        let length = self.timing.relocate_ns;
+        let planned = self.processor.take(self.now, ready, length) + length;
+        if self.timing.copy_back && source == target {
+            let program_ns = if high {
+                self.timing.program_high_ns
+            } else {
+                self.timing.program_ns
+            };
+            let die = &mut self.dies[source.0 as usize];
+            let start = die.free_at.max(planned);
+            die.occupy(
+                start,
+                start + self.timing.read_ns + program_ns,
+                Purpose::Relocation,
+            );
+            return;
+        }
+        let read = self.read(source, planned, Purpose::Relocation, &mut ());
+        self.program(target, high, read, Purpose::Relocation, &mut ());
     }
 
     /// Erase a block of `die` from `ready` on.
@@ -166,13 +228,29 @@ impl Timeline {
         let start = die.free_at.max(ready);
         die.occupy(start, start + self.timing.erase_ns, Purpose::Erase);
     }
+
+    /// A page over the internal bus of `channel`.
+    #[inline]
+    fn bus(&mut self, channel: usize, ready: u64, path: &mut impl Account) -> u64 {
+        if self.buses.is_empty() {
+            return ready;
+        }
+        let bus = channel % self.buses.len();
+        let length = self.timing.bus_ns;
+        let end = self.buses[bus].take(self.now, ready, length) + length;
+        path.add(Cause::Bus, end - ready);
+        end
+    }
 }
 
 impl Die {
     /// When work can start that is ready at `ready`; the wait is charged to whom the die works for.
     #[inline]
-    fn wait(&self, ready: u64, path: &mut SimBreakdown) -> u64 {
+    fn wait(&mut self, now: u64, ready: u64, path: &mut impl Account) -> u64 {
         if self.free_at <= ready {
+            if self.free_at <= now {
+                self.work.clear();
+            }
             return ready;
         }
         let mut attributed = 0;
@@ -187,6 +265,7 @@ impl Die {
                     Purpose::Host => Cause::DieWait,
                     Purpose::Relocation => Cause::Relocation,
                     Purpose::Erase => Cause::Erase,
+                    Purpose::Metadata => Cause::Metadata,
                 },
                 length,
             );
@@ -211,21 +290,27 @@ impl Die {
 }
 
 impl Lane {
-    fn forget_before(&mut self, now: u64) {
-        while self.taken.front().is_some_and(|(_, end)| *end <= now) {
-            self.taken.pop_front();
-        }
-    }
-
-    /// Take the first gap of `length` at or after `ready`; returns its start.
+    /// Take the first gap of `length` at or after `ready`; returns its start. Nothing will be ready
+    /// before `now` any more.
     #[inline]
-    fn take(&mut self, ready: u64, length: u64) -> u64 {
+    fn take(&mut self, now: u64, ready: u64, length: u64) -> u64 {
         if length == 0 {
             return ready;
         }
-        if self.taken.back().is_none_or(|(_, end)| *end <= ready) {
+        if self.last_end <= ready {
+            if self.last_end <= now {
+                self.taken.clear();
+            }
+            self.last_end = ready + length;
             self.taken.push_back((ready, ready + length));
             return ready;
+        }
+        self.take_gap(now, ready, length)
+    }
+
+    fn take_gap(&mut self, now: u64, ready: u64, length: u64) -> u64 {
+        while self.taken.front().is_some_and(|(_, end)| *end <= now) {
+            self.taken.pop_front();
         }
         let first = self.taken.partition_point(|(_, end)| *end <= ready);
         let (mut start, mut at) = (ready, self.taken.len());
@@ -236,7 +321,9 @@ impl Lane {
             }
             start = *to;
         }
-        if at > 0 && self.taken[at - 1].1 == start {
+        self.last_end = self.last_end.max(start + length);
+        let joins = at > 0 && self.taken[at - 1].1 == start;
+        if joins {
             self.taken[at - 1].1 = start + length;
         } else {
             self.taken.insert(at, (start, start + length));
@@ -248,18 +335,42 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::breakdown::SimBreakdown;
+    use proptest::prelude::*;
     use uflip_core::Breakdown;
 
     #[test]
     fn a_transfer_takes_the_first_gap_that_is_long_enough() {
         let mut lane = Lane::default();
-        assert_eq!(lane.take(100, 10), 100);
-        assert_eq!(lane.take(130, 10), 130);
-        assert_eq!(lane.take(95, 10), 110, "5 before the first are too few");
-        assert_eq!(lane.take(90, 10), 90, "just before the first");
-        assert_eq!(lane.take(90, 20), 140, "no gap of 20 before the end");
-        lane.forget_before(120);
-        assert_eq!(lane.take(120, 10), 120);
+        assert_eq!(lane.take(0, 100, 10), 100);
+        assert_eq!(lane.take(0, 130, 10), 130);
+        assert_eq!(lane.take(0, 95, 10), 110, "5 before the first are too few");
+        assert_eq!(lane.take(0, 90, 10), 90, "just before the first");
+        assert_eq!(lane.take(0, 90, 20), 140, "no gap of 20 before the end");
+        assert_eq!(lane.take(120, 120, 10), 120);
+    }
+
+    proptest! {
+        /// Against a lane that keeps every interval for ever and looks at all of them.
+        #[test]
+        fn forgetting_the_past_changes_nothing(
+            steps in prop::collection::vec((0u64..40, 0u64..200, 1u64..30), 1..300),
+        ) {
+            let mut lane = Lane::default();
+            let mut all: Vec<(u64, u64)> = Vec::new();
+            let mut now = 0;
+            for (passes, later, length) in steps {
+                now += passes;
+                let ready = now + later;
+                let ends = all.iter().map(|(_, end)| *end).filter(|end| *end > ready);
+                let mut starts: Vec<u64> = ends.chain([ready]).collect();
+                starts.sort_unstable();
+                let free = |start: u64| all.iter().all(|(from, to)| start + length <= *from || *to <= start);
+                let expected = starts.into_iter().find(|start| free(*start)).expect("the end is free");
+                prop_assert_eq!(lane.take(now, ready, length), expected);
+                all.push((expected, expected + length));
+            }
+        }
     }
 
     #[test]
@@ -268,8 +379,9 @@ mod tests {
         die.occupy(0, 100, Purpose::Relocation);
         die.occupy(100, 150, Purpose::Erase);
         die.occupy(150, 160, Purpose::Host);
+        die.occupy(170, 175, Purpose::Metadata);
         let mut path = SimBreakdown::default();
-        assert_eq!(die.wait(40, &mut path), 160);
+        assert_eq!(die.wait(0, 40, &mut path), 175);
         let part = |name| {
             path.parts()[SimBreakdown::CAUSES
                 .iter()
@@ -277,8 +389,13 @@ mod tests {
                 .unwrap()]
         };
         assert_eq!(
-            (part("relocation_ns"), part("erase_ns"), part("die_wait_ns")),
-            (60, 50, 10)
+            (part("relocation_ns"), part("erase_ns"), part("metadata_ns")),
+            (60, 50, 5)
+        );
+        assert_eq!(
+            part("die_wait_ns"),
+            10 + 10,
+            "the host's work and the gap before the metadata"
         );
     }
 }

@@ -1,48 +1,74 @@
-//! *Where* the next page goes: write page allocators.
+//! *Where* the next page goes: write page allocators, one file each. Names and conformance tests
+//! follow from the list at the end.
 
-mod round_robin;
+mod channel_first;
+mod die_first;
+mod most_free;
 
 use uflip_core::{Error, Result};
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Stream};
 use crate::geometry::{DieIdx, Geometry};
 
 /// Chooses the die that takes the next page. Sees the books, knows no time.
-pub(crate) trait Allocator: Send + std::fmt::Debug {
-    /// The die that is next, whether or not it has a page.
-    fn next(&self) -> DieIdx;
-    /// Choose a die that has a page, and go on from there; `None` where no die has one.
-    fn choose(&mut self, blocks: &Blocks) -> Option<DieIdx>;
-    /// A copy with the same state, for a copy of the device.
-    fn boxed_clone(&self) -> Box<dyn Allocator>;
+pub(crate) trait WriteAllocator: Sized {
+    /// Make it for a device.
+    fn new(geometry: &Geometry) -> Self;
+    /// The die whose turn it is; collection makes room there if there is none.
+    fn choose(&mut self, blocks: &Blocks) -> DieIdx;
 }
 
-impl Clone for Box<dyn Allocator> {
-    fn clone(&self) -> Self {
-        self.boxed_clone()
-    }
+/// Makes one enum of all allocators, so that a call costs a jump and no more.
+macro_rules! allocators {
+    ($($name:literal => $module:ident :: $allocator:ident),+ $(,)?) => {
+        /// The names of all allocators.
+        pub const ALLOCATORS: &[&str] = &[$($name),+];
+
+        /// Any of the registered allocators.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Allocator {
+            $(#[allow(missing_docs)] $allocator($module::$allocator)),+
+        }
+
+        impl Allocator {
+            pub(crate) fn by_name(name: &str, geometry: &Geometry) -> Result<Allocator> {
+                match name {
+                    $($name => Ok(Allocator::$allocator($module::$allocator::new(geometry))),)+
+                    _ => Err(Error::unknown("allocator", name, ALLOCATORS)),
+                }
+            }
+
+            #[inline]
+            fn next(&mut self, blocks: &Blocks) -> DieIdx {
+                match self { $(Allocator::$allocator(allocator) => allocator.choose(blocks)),+ }
+            }
+        }
+    };
 }
 
-type Make = fn(Geometry) -> Box<dyn Allocator>;
+allocators! {
+    "round_robin" => channel_first::ChannelFirst,
+    "die_first" => die_first::DieFirst,
+    "most_free" => most_free::MostFree,
+}
 
-/// Every allocator by name.
-const REGISTRY: [(&str, Make); 1] = [("round_robin", |geometry| {
-    Box::new(round_robin::RoundRobin::new(geometry))
-})];
-
-/// The names of all allocators.
-pub const ALLOCATORS: [&str; REGISTRY.len()] = {
-    let mut names = [""; REGISTRY.len()];
-    let mut index = 0;
-    while index < REGISTRY.len() {
-        names[index] = REGISTRY[index].0;
-        index += 1;
+impl Allocator {
+    /// The die that the next host page goes to.
+    #[inline]
+    pub(crate) fn choose(&mut self, blocks: &Blocks) -> DieIdx {
+        self.next(blocks)
     }
-    names
-};
 
-pub(crate) fn by_name(name: &str, geometry: Geometry) -> Result<Box<dyn Allocator>> {
-    let known = REGISTRY.iter().find(|(known, _)| *known == name);
-    let (_, make) = known.ok_or_else(|| Error::unknown("allocator", name, &ALLOCATORS))?;
-    Ok(make(geometry))
+    /// A die that has a page of `stream` without collecting first: the next turn, or the die with
+    /// the most free blocks where that one has none.
+    #[inline]
+    pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
+        let die = self.next(blocks);
+        if blocks.has_page(die, stream) {
+            return Some(die);
+        }
+        let dies = (0..blocks.geometry().shape().dies).map(DieIdx);
+        dies.filter(|die| blocks.has_page(*die, stream))
+            .max_by_key(|die| blocks.free_in(*die))
+    }
 }

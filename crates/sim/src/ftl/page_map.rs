@@ -1,27 +1,40 @@
 //! The page-mapped FTL: any logical page on any physical page.
 //!
-//! **Source**: OFC (2011) §IV.B–C.
-//! **Faithful**: full page-level map in memory; host and relocated pages through one write page
-//! allocator; a victim's valid pages are moved and the block erased before a die runs out of the
-//! blocks that are reserved for that.
-//! **Simplified**: no metadata page at the end of a block; the map is never stored on flash.
+//! **Source**: OFC (2011) §IV.B–E.
+//! **Faithful**: full page-level map in memory; a write page allocator for host and relocated pages;
+//! one metadata page at the end of a block where the geometry has it, written when the block is full
+//! and read when it is collected; dynamic and static wear levelling.
+//! **Simplified**: the map is never stored on flash.
 //! **Ambiguous**: the report does not say when collection begins; here it begins when the die whose
-//! turn it is needs a new block and has no more than `reserved_blocks` left, and goes on until it
-//! has one more.
+//! turn it is needs a new block and has no more than `reserved_blocks` left, and goes on until it has
+//! one more. Figure 5(a)'s fixed number of relocated pages "independently of the actual number of
+//! still valid pages" would lose data where more are valid; here it is a least number: what is valid
+//! is always moved, and pages that are not valid are moved on top until the number is reached.
 
 use crate::alloc::Allocator;
-use crate::blocks::Blocks;
-use crate::gc::VictimPolicy;
-use crate::geometry::{BlockIdx, Geometry, Lpn, Ppn};
+use crate::blocks::{Blocks, FreeOrder, Stream};
+use crate::gc::Victims;
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn};
 use crate::media::Media;
 
 /// What a page map is made of.
+#[derive(Clone, Debug)]
 pub(crate) struct PageMapOptions {
     pub(crate) geometry: Geometry,
-    pub(crate) allocator: Box<dyn Allocator>,
-    pub(crate) victims: Box<dyn VictimPolicy>,
+    pub(crate) allocator: Allocator,
+    pub(crate) victims: Victims,
     /// Free blocks that every die keeps for relocated pages, at least 1.
     pub(crate) reserved_blocks: usize,
+    /// Relocated pages stay on their die; otherwise they take turns like host pages.
+    pub(crate) same_die: bool,
+    /// Relocated pages fill blocks of their own: hot and cold separated by their history.
+    pub(crate) separate: bool,
+    pub(crate) free_order: FreeOrder,
+    /// Static wear levelling moves the least-worn block when another one of its die was erased so
+    /// many times more often; 0: never.
+    pub(crate) static_gap: u32,
+    /// See the header on figure 5(a); 0: what is valid.
+    pub(crate) relocate_at_least: u32,
 }
 
 /// Map, reverse map, and the books of blocks.
@@ -32,29 +45,29 @@ pub(crate) struct PageMap {
     /// Per physical page: which logical page was programmed there last.
     reverse: Vec<u32>,
     blocks: Blocks,
-    allocator: Box<dyn Allocator>,
-    victims: Box<dyn VictimPolicy>,
-    reserved_blocks: usize,
+    options: PageMapOptions,
+    /// Per die: erases since the least-worn block was last looked for.
+    since_static: Vec<u32>,
+    /// The victim's valid pages; kept so that nothing is allocated.
+    scratch: Vec<Ppn>,
 }
 
 /// Inside the two arrays only; outside of them it is an `Option`.
 const NOWHERE: u32 = u32::MAX;
 
+/// Static wear levelling looks at a die again after this share of its blocks was erased.
+const STATIC_INTERVAL: u32 = 4;
+
 impl PageMap {
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
-        let PageMapOptions {
-            geometry,
-            allocator,
-            victims,
-            reserved_blocks,
-        } = options;
+        let geometry = options.geometry;
         PageMap {
-            map: vec![NOWHERE; geometry.logical_pages as usize],
-            reverse: vec![NOWHERE; geometry.pages() as usize],
-            blocks: Blocks::new(geometry),
-            allocator,
-            victims,
-            reserved_blocks,
+            map: crate::huge::filled(geometry.shape().logical_pages as usize, NOWHERE),
+            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            blocks: Blocks::new(geometry, options.separate, options.free_order),
+            since_static: vec![0; geometry.shape().dies as usize],
+            scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
+            options,
         }
     }
 
@@ -65,17 +78,32 @@ impl PageMap {
         (at != NOWHERE).then_some(Ppn(at))
     }
 
+    /// `page` will be written soon: have its entry of the map at hand.
+    #[inline]
+    pub(crate) fn prefetch(&self, page: Lpn) {
+        crate::huge::prefetch(&self.map, page.0 as usize);
+    }
+
     /// Write `page`; where only a part of it is written, the rest is merged from its old version.
     #[inline]
     pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl Media) {
-        self.make_room(media);
+        let die = self.die_for_host(media);
+        let to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
-        let to = self.take_page();
         media.program(to, if whole { None } else { old });
         if let Some(old) = old {
-            self.blocks.mark_invalid(old);
+            self.invalidate(old);
         }
         self.place(page, to);
+        self.close_if_full(die, Stream::Host, media);
+    }
+
+    /// `page` holds nothing any more (TRIM).
+    pub(crate) fn trim(&mut self, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            self.invalidate(old);
+            self.map[page.0 as usize] = NOWHERE;
+        }
     }
 
     /// Free blocks of all dies.
@@ -83,68 +111,157 @@ impl PageMap {
         self.blocks.free_blocks()
     }
 
-    /// Collect one block: move its valid pages, erase it. False where no block is closed.
-    pub(crate) fn collect(&mut self, media: &mut impl Media) -> bool {
-        let Some(victim) = self.victims.choose(&self.blocks) else {
+    /// Collect a block of the die with the fewest free ones. False where no block is closed.
+    pub(crate) fn collect_any(&mut self, media: &mut impl Media) -> bool {
+        let dies = (0..self.options.geometry.shape().dies).map(DieIdx);
+        let die = dies.min_by_key(|die| self.blocks.free_in(*die));
+        die.is_some_and(|die| self.collect(die, media))
+    }
+
+    /// The die whose turn it is, with room made where it has none. A die on which nothing can be
+    /// gained loses its turn (OFC §IV.C: the round robin is relaxed where dies differ).
+    #[inline]
+    fn die_for_host(&mut self, media: &mut impl Media) -> DieIdx {
+        let die = self.options.allocator.choose(&self.blocks);
+        if self.has_room(die) || self.make_room(die, media) {
+            return die;
+        }
+        self.any_die_for_host(media)
+    }
+
+    #[cold]
+    fn any_die_for_host(&mut self, media: &mut impl Media) -> DieIdx {
+        for die in (0..self.options.geometry.shape().dies).map(DieIdx) {
+            if self.has_room(die) || self.make_room(die, media) {
+                return die;
+            }
+        }
+        panic!(
+            "no die can be collected to take a page: {} blocks free in all, {} reserved a die",
+            self.blocks.free_blocks(),
+            self.options.reserved_blocks
+        )
+    }
+
+    /// Whether a host page may go to `die` as it is.
+    #[inline]
+    fn has_room(&self, die: DieIdx) -> bool {
+        self.blocks.has_open_page(die, Stream::Host)
+            || self.blocks.free_in(die) > self.options.reserved_blocks
+    }
+
+    /// Collect blocks of `die` until it has room. False where it has nothing to gain.
+    #[cold]
+    fn make_room(&mut self, die: DieIdx, media: &mut impl Media) -> bool {
+        // Twice through the die, a policy has seen every block; what it did not gain then is held by
+        // pages that came back to this die.
+        for _ in 0..2 * self.options.geometry.shape().blocks_per_die {
+            if !self.blocks.has_reclaimable(die) || !self.collect(die, media) {
+                return false;
+            }
+            if self.has_room(die) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Collect one block of `die`: move its valid pages, erase it. False where none is closed.
+    fn collect(&mut self, die: DieIdx, media: &mut impl Media) -> bool {
+        let victim = self.least_worn_due(die);
+        let Some(victim) = victim.or_else(|| self.options.victims.choose(die, &self.blocks)) else {
             return false;
         };
+        let geometry = self.options.geometry;
+        let metadata = Ppn(geometry.first_page(victim).0 + geometry.data_pages());
+        let has_metadata = geometry.shape().metadata_pages > 0;
+        media.begin_collection(victim, has_metadata.then_some(metadata));
         self.relocate_all(victim, media);
         media.erase(victim);
         self.blocks.set_free(victim);
+        self.since_static[die.0 as usize] += 1;
         true
     }
 
-    /// Collect until the die whose turn it is may take a page.
-    #[inline]
-    fn make_room(&mut self, media: &mut impl Media) {
-        let mut collected = 0;
-        loop {
-            let die = self.allocator.next();
-            if self.blocks.has_open_page(die) || self.blocks.free_in(die) > self.reserved_blocks {
-                return;
-            }
-            let progress = self.collect(media);
-            collected += 1;
-            // Twice round the ring frees every invalid page there is; more cannot help.
-            let limit = 2 * self.blocks.geometry().blocks();
-            assert!(
-                progress && collected <= limit,
-                "collection makes no progress: {collected} blocks collected for {die:?}, which has \
-                 {} free of {} reserved",
-                self.blocks.free_in(die),
-                self.reserved_blocks
-            );
-        }
-    }
-
     fn relocate_all(&mut self, victim: BlockIdx, media: &mut impl Media) {
-        if self.blocks.valid_count(victim) == 0 {
-            return;
+        let geometry = self.options.geometry;
+        let home = geometry.die_of(victim);
+        let mut pages = std::mem::take(&mut self.scratch);
+        pages.clear();
+        self.blocks.valid_pages(victim, &mut pages);
+        for from in &pages {
+            self.prefetch(Lpn(self.reverse[from.0 as usize]));
         }
-        let geometry = self.blocks.geometry();
-        let first = geometry.first_page(victim).0;
-        for from in (first..first + geometry.pages_per_block).map(Ppn) {
-            if !self.blocks.is_valid(from) {
-                continue;
-            }
-            let to = self.take_page();
-            media.relocate(from, to);
-            self.blocks.mark_invalid(from);
+        // A victim's own books are cleared at once: nobody asks for them page by page.
+        self.blocks.begin_collection(victim);
+        for from in &pages {
+            let die = self.die_for_relocation(home);
+            let to = self.blocks.take_page(die, Stream::Relocated);
+            media.relocate(*from, to);
             self.place(Lpn(self.reverse[from.0 as usize]), to);
+            self.close_if_full(die, Stream::Relocated, media);
         }
+        let first = geometry.first_page(victim);
+        for _ in pages.len() as u32..self.options.relocate_at_least.min(geometry.data_pages()) {
+            let die = self.die_for_relocation(home);
+            let to = self.blocks.take_page(die, Stream::Relocated);
+            media.relocate(first, to);
+            self.close_if_full(die, Stream::Relocated, media);
+        }
+        self.scratch = pages;
     }
 
     #[inline]
-    fn take_page(&mut self) -> Ppn {
-        let die = self
-            .allocator
-            .choose(&self.blocks)
-            .expect("reserved blocks are left");
-        let (page, filled) = self.blocks.take_page(die);
-        if let Some(block) = filled {
-            self.victims.closed(block);
+    fn die_for_relocation(&mut self, home: DieIdx) -> DieIdx {
+        if self.options.same_die && self.blocks.has_page(home, Stream::Relocated) {
+            return home;
         }
-        page
+        let die = self
+            .options
+            .allocator
+            .choose_with_page(&self.blocks, Stream::Relocated);
+        die.expect("the reserved blocks of all dies hold what a victim holds")
+    }
+
+    /// The page that was just taken from `die` was its block's last: close the block.
+    #[inline]
+    fn close_if_full(&mut self, die: DieIdx, stream: Stream, media: &mut impl Media) {
+        let Some(block) = self.blocks.take_filled(die, stream) else {
+            return;
+        };
+        let geometry = &self.options.geometry;
+        if geometry.shape().metadata_pages > 0 {
+            media.program_metadata(Ppn(geometry.first_page(block).0 + geometry.data_pages()));
+        }
+        // Only now, with its last page accounted for, may it be chosen.
+        self.options
+            .victims
+            .closed(die, block, self.blocks.valid_count(block));
+    }
+
+    /// The block that static wear levelling wants to move now.
+    fn least_worn_due(&mut self, die: DieIdx) -> Option<BlockIdx> {
+        let gap = self.options.static_gap;
+        let per_die = self.options.geometry.shape().blocks_per_die;
+        if gap == 0 || self.since_static[die.0 as usize] < per_die.div_ceil(STATIC_INTERVAL) {
+            return None;
+        }
+        self.since_static[die.0 as usize] = 0;
+        let blocks = || self.options.geometry.blocks_of(die);
+        let most = blocks().map(|block| self.blocks.wear(block)).max()?;
+        let closed = blocks().filter(|block| self.blocks.is_closed(*block));
+        let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
+        if most - self.blocks.wear(least) <= gap {
+            return None;
+        }
+        self.options.victims.remove(die, least);
+        Some(least)
+    }
+
+    #[inline]
+    fn invalidate(&mut self, page: Ppn) {
+        let (die, block, left) = self.blocks.mark_invalid(page);
+        self.options.victims.invalidated(die, block, left);
     }
 
     #[inline]
@@ -160,7 +277,7 @@ impl PageMap {
     /// Where they do not.
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        let geometry = self.blocks.geometry();
+        let geometry = self.options.geometry;
         let mut valid = vec![0; geometry.blocks() as usize];
         let mut mapped = 0;
         for (lpn, at) in self
@@ -188,5 +305,11 @@ impl PageMap {
                 "{block:?}"
             );
         }
+    }
+
+    /// The books; for tests.
+    #[cfg(test)]
+    pub(crate) fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 }

@@ -1,32 +1,43 @@
 //! The cyclic buffer: the victim is the block that was filled longest ago.
 //!
-//! **Source**: OFC (2011) §IV.C; Menon & Stockmeyer (1998); FIFO in the write-amplification theory.
+//! **Source**: OFC (2011) §IV.C–D; Menon & Stockmeyer (1998); FIFO in the write-amplification theory.
 //! **Faithful**: blocks form a ring in the order of being filled; no further wear levelling needed.
-//! **Simplified**: nothing.
+//! **Simplified**: one ring a die; as every die is filled at the same rate, the rings together are
+//! the ring of the whole device.
 //! **Ambiguous**: nothing.
 
 use std::collections::VecDeque;
 
-use super::VictimPolicy;
-use crate::blocks::Blocks;
-use crate::geometry::BlockIdx;
+use uflip_core::Result;
 
-/// The ring.
-#[derive(Clone, Default, Debug)]
+use super::{PolicyOptions, VictimPolicy};
+use crate::blocks::Blocks;
+use crate::geometry::{BlockIdx, DieIdx};
+
+/// One ring a die.
+#[derive(Clone, Debug)]
 pub(crate) struct Cyclic {
-    ring: VecDeque<BlockIdx>,
+    rings: Vec<VecDeque<BlockIdx>>,
 }
 
 impl VictimPolicy for Cyclic {
-    fn closed(&mut self, block: BlockIdx) {
-        self.ring.push_back(block);
+    fn new(options: &PolicyOptions) -> Result<Cyclic> {
+        options.no_parameter("cyclic")?;
+        Ok(Cyclic {
+            rings: vec![VecDeque::new(); options.geometry.shape().dies as usize],
+        })
     }
 
-    fn choose(&mut self, _: &Blocks) -> Option<BlockIdx> {
-        self.ring.pop_front()
+    #[inline]
+    fn closed(&mut self, die: DieIdx, block: BlockIdx, _: u16) {
+        self.rings[die.0 as usize].push_back(block);
     }
 
-    fn boxed_clone(&self) -> Box<dyn VictimPolicy> {
-        Box::new(self.clone())
+    fn choose(&mut self, die: DieIdx, _: &Blocks) -> Option<BlockIdx> {
+        self.rings[die.0 as usize].pop_front()
+    }
+
+    fn remove(&mut self, die: DieIdx, block: BlockIdx) {
+        self.rings[die.0 as usize].retain(|other| *other != block);
     }
 }

@@ -1,0 +1,37 @@
+//! Large flat arrays: in pages of 2 MiB where the kernel gives them, and looked at ahead of time.
+//!
+//! A map of 64 GiB is 64 MiB; with pages of 4 KiB every random entry also misses the translation
+//! buffer, which costs as much again as the entry.
+
+/// An array of `length` times `value`, advised to live in large pages.
+pub(crate) fn filled(length: usize, value: u32) -> Vec<u32> {
+    let mut array: Vec<u32> = Vec::with_capacity(length);
+    advise(array.as_mut_ptr().cast(), length * size_of::<u32>());
+    array.resize(length, value);
+    array
+}
+
+/// Have `array[index]` on its way to the cache.
+#[inline]
+pub(crate) fn prefetch(array: &[u32], index: usize) {
+    debug_assert!(index < array.len());
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, and the address is inside the array all the same.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(array.as_ptr().add(index).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (array, index);
+}
+
+/// Ask for large pages; where the kernel does not want to, nothing is lost but speed.
+fn advise(start: *mut u8, bytes: usize) {
+    const LARGE: usize = 2 << 20;
+    let from = (start as usize).next_multiple_of(LARGE);
+    let to = (start as usize + bytes) / LARGE * LARGE;
+    if to > from {
+        // SAFETY: the range lies inside memory that was just allocated; the advice changes no data.
+        unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_HUGEPAGE) };
+    }
+}

@@ -1,0 +1,189 @@
+"""Run the marked examples of a page of documentation, as its reader would.
+
+python tools/doc_examples.py PAGE.md...             run them; exit 1 and say what differs
+python tools/doc_examples.py --update PAGE.md...    run them and write what they print into the page
+
+The examples of a page run in the order of the page, in one new folder. The first line of a fenced
+block says what it is; everything behind the name of the language is invisible to a reader.
+
+```console run            every line behind "$ " is a command that must succeed
+```console run exact      and must print, errors included, exactly what is shown below it
+```console run exit=3     its last command must end with this code
+```python run             a program of its own
+```text output            what the program just before it must have printed
+```toml file=NAME         is written into the folder as NAME (any language)
+
+`needs=MODULE` passes over a block where a Python module is not installed, and `direct` where the
+folder has no direct I/O; neither may hide a mistake, so what is passed over is printed.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FENCE = "```"
+PROMPT = "$ "
+TIMEOUT_S = 300
+
+
+@dataclass
+class Block:
+    """A fenced block: its marks, its lines, and where they stand in the page."""
+
+    marks: list[str]
+    first_line: int
+    lines: list[str] = field(default_factory=list)
+
+    def value(self, name: str) -> str | None:
+        """Return what stands behind `name=`, if it is there."""
+        prefix = f"{name}="
+        return next((m.removeprefix(prefix) for m in self.marks if m.startswith(prefix)), None)
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Return the fenced blocks of a page that have marks."""
+    found: list[Block] = []
+    inside: Block | None = None
+    for number, line in enumerate(text.splitlines()):
+        if inside is None and line.startswith(FENCE):
+            inside = Block(line.removeprefix(FENCE).split(), number + 1)
+        elif inside is not None and line.rstrip() == FENCE:
+            if len(inside.marks) > 1:
+                found.append(inside)
+            inside = None
+        elif inside is not None:
+            inside.lines.append(line)
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Return an environment in which `uflip` is the one that belongs to this Python."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+
+
+class Page:
+    """A page and the folder in which its examples run."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.path = path
+        self.folder = folder
+        self.text = path.read_text(encoding="utf-8")
+        self.faults: list[str] = []
+        self.replaced: dict[int, tuple[int, list[str]]] = {}
+        self._printed: list[str] = []
+
+    def run(self) -> None:
+        """Run every marked block."""
+        for block in blocks_of(self.text):
+            if reason := self._why_passed_over(block):
+                print(f"{self._place(block)}: passed over, {reason}")
+            elif name := block.value("file"):
+                (self.folder / name).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+            elif block.marks[:2] == ["text", "output"]:
+                self._compare(block, self._printed)
+            elif "run" in block.marks and block.marks[0] == "python":
+                self._python(block)
+            elif "run" in block.marks:
+                self._console(block)
+
+    def update(self) -> None:
+        """Write what was printed into the page."""
+        lines = self.text.splitlines()
+        for first, (length, new) in sorted(self.replaced.items(), reverse=True):
+            lines[first : first + length] = new
+        self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _why_passed_over(self, block: Block) -> str:
+        module = block.value("needs")
+        if module is not None and importlib.util.find_spec(module) is None:
+            return f"{module} is not installed"
+        if "direct" in block.marks and not has_direct_io(self.folder):
+            return "the folder has no direct I/O"
+        return ""
+
+    def _place(self, block: Block) -> str:
+        return f"{self.path.name}:{block.first_line}"
+
+    def _python(self, block: Block) -> None:
+        code, printed = execute([sys.executable, "-c", "\n".join(block.lines)], self.folder)
+        self._printed = printed
+        if code:
+            self._fault(block, f"ended with {code}", printed)
+
+    def _console(self, block: Block) -> None:
+        commands = [line.removeprefix(PROMPT) for line in block.lines if line.startswith(PROMPT)]
+        shown: list[str] = []
+        for command in commands:
+            wanted = int(block.value("exit") or 0) if command == commands[-1] else 0
+            code, printed = execute(["bash", "-o", "pipefail", "-c", command], self.folder)
+            if code != wanted:
+                self._fault(block, f"`{command}` ended with {code}, not {wanted}", printed)
+            shown += [PROMPT + command, *printed]
+        if "exact" in block.marks:
+            self._compare(block, shown)
+
+    def _compare(self, block: Block, printed: list[str]) -> None:
+        if printed != block.lines:
+            self.replaced[block.first_line] = (len(block.lines), printed)
+            self._fault(block, "prints something else", printed)
+
+    def _fault(self, block: Block, what: str, printed: list[str]) -> None:
+        shown = "\n".join(f"    {line}" for line in printed)
+        self.faults.append(f"{self._place(block)}: {what}\n{shown}")
+
+
+def execute(command: list[str], folder: Path) -> tuple[int, list[str]]:
+    """Run a command; return its exit code and the lines that it printed."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return done.returncode, [line.rstrip() for line in done.stdout.splitlines()]
+
+
+def has_direct_io(folder: Path) -> bool:
+    """Return whether files in a folder can be opened for direct I/O."""
+    from uflip import UflipError, open_device
+
+    probe = folder / ".probe"
+    try:
+        open_device(f"file:{probe}", size=4096)
+    except UflipError:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    """Run the examples of all pages that are named."""
+    update = "--update" in arguments
+    failed = False
+    for name in arguments:
+        if name == "--update":
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            page = Page(Path(name), Path(folder))
+            page.run()
+        if update:
+            page.update()
+        for fault in page.faults:
+            print(fault)
+        failed = failed or bool(page.faults)
+    return int(failed and not update)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+"""Make `docs/reference/cli.md` from the help texts of the commands, so that the two cannot differ.
+
+python tools/gen_cli_reference.py            write the page
+python tools/gen_cli_reference.py --check    say whether the page is current; exit 1 if not
+"""
+
+import sys
+from pathlib import Path
+
+import click
+
+from uflip.cli.main import VERBS, cli
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
+# The width that the help has in a terminal of 80 columns, whatever the terminal at hand.
+WIDTH = 80
+
+HEAD = """\
+# Command line
+
+This page is made from `uflip --help` and the help of each command by
+`python tools/gen_cli_reference.py`; a test fails when it is not current. Do not edit it.
+
+Sizes are read as fio reads them: `512`, `4k`, `32KiB`, `1g`, all powers of 1024. Durations need
+their unit: `100us`, `1.5ms`, `2s`. What a command ends with is in [exit codes](exit-codes.md); what
+its JSON holds is in [results](results-format.md).
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    group = click.Context(cli, info_name="uflip", terminal_width=WIDTH, max_content_width=WIDTH)
+    parts = [HEAD, section("uflip", cli.get_help(group))]
+    for verb in VERBS:
+        command = cli.get_command(group, verb)
+        if command is None:
+            raise SystemExit(f"the command {verb} is listed and does not exist")
+        context = click.Context(
+            command, group, info_name=verb, terminal_width=WIDTH, max_content_width=WIDTH
+        )
+        parts.append(section(f"uflip {verb}", command.get_help(context)))
+    return "\n".join(parts)
+
+
+def section(name: str, text: str) -> str:
+    """Return a heading and the help text below it."""
+    lines = "\n".join(line.rstrip() for line in text.splitlines())
+    return f"## {name}\n\n```text\n{lines}\n```\n"
+
+
+def main() -> int:
+    """Write or check the page."""
+    wanted = page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(wanted, encoding="utf-8")
+        return 0
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == wanted:
+        return 0
+    print(f"{PAGE.name} is not current: run `python tools/gen_cli_reference.py`", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
