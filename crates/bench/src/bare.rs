@@ -14,10 +14,7 @@ pub(crate) struct Times {
 
 impl Times {
     fn new(ios: usize) -> Times {
-        Times {
-            submit: vec![u64::MAX; ios],
-            response: vec![u64::MAX; ios],
-        }
+        Times { submit: vec![u64::MAX; ios], response: vec![u64::MAX; ios] }
     }
 }
 
@@ -45,12 +42,7 @@ pub(crate) fn reads(file: &File, slots: u64, ios: usize) -> Times {
         let start = now();
         // SAFETY: the buffer is 4096 bytes long and ours.
         let moved = unsafe {
-            libc::pread(
-                file.as_raw_fd(),
-                buffer.as_mut_ptr().cast(),
-                4096,
-                offset as libc::off_t,
-            )
+            libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), 4096, offset as libc::off_t)
         };
         let end = now();
         assert_eq!(moved, 4096, "a whole read");

@@ -26,8 +26,7 @@ fn pattern(info: &uflip_core::DeviceInfo, io_size: u64, ios: usize) -> Resolved 
     let spec = json!({"kind": "basic", "mode": "read", "location": "random", "io_size": io_size,
         "io_count": ios});
     let spec = PatternSpec::parse(&spec.to_string()).expect("a valid pattern");
-    spec.resolve(info.capacity_bytes, info.sector_bytes)
-        .expect("a pattern that fits")
+    spec.resolve(info.capacity_bytes, info.sector_bytes).expect("a pattern that fits")
 }
 
 fn trace<D: Device<Request = Io> + Send>(device: &mut D, ios: usize) -> Trace {
@@ -76,13 +75,7 @@ fn cached_file() -> Vec<Value> {
     }
     let (ours, bare) = (median(&mut our_median), median(&mut bare_median));
     vec![
-        row(
-            "cached 4 KiB reads, median response time",
-            ours,
-            "ns",
-            bare,
-            "<= reference + 50",
-        ),
+        row("cached 4 KiB reads, median response time", ours, "ns", bare, "<= reference + 50"),
         row(
             "cached 4 KiB reads, time between I/Os",
             median(&mut our_gap),
@@ -106,11 +99,7 @@ fn open_cached(path: &Path) -> DirectDevice {
 /// Mean time from a completion to the next submission [ns].
 fn gap(submit: &[u64], response: &[u64]) -> f64 {
     let ends = submit.iter().zip(response).map(|(s, r)| s + r);
-    let gaps = submit
-        .iter()
-        .skip(1)
-        .zip(ends)
-        .map(|(next, end)| next - end);
+    let gaps = submit.iter().skip(1).zip(ends).map(|(next, end)| next - end);
     let mut gaps: Vec<f64> = gaps.map(|ns| ns as f64).collect();
     median(&mut gaps)
 }
@@ -123,22 +112,12 @@ fn memory() -> Value {
     let trace = trace(&mut device, MEMORY_IOS);
     let grown = resident_bytes() - before;
     let value = grown / trace.len() as f64;
-    row(
-        "trace in memory",
-        value,
-        "bytes an I/O",
-        24.0,
-        "<= 24 (+ 0.1 for pages)",
-    )
+    row("trace in memory", value, "bytes an I/O", 24.0, "<= 24 (+ 0.1 for pages)")
 }
 
 fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages: f64 = status
-        .split_whitespace()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .expect("pages");
+    let pages: f64 = status.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("pages");
     pages * 4096.0
 }
 

@@ -3,10 +3,21 @@
 //! `{name, value, unit, reference, ratio, target}`; `make bench` collects them.
 
 mod bare;
+mod bare_ftl;
 mod harness;
+mod sim;
 
 fn main() {
-    for row in harness::rows() {
+    let only = std::env::args().nth(1);
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let mut rows = Vec::new();
+    if wanted("harness") {
+        rows.extend(harness::rows());
+    }
+    if wanted("sim") {
+        rows.extend(sim::rows());
+    }
+    for row in rows {
         println!("{row}");
     }
 }

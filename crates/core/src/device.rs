@@ -151,6 +151,10 @@ pub trait Device: Sized {
     /// does its background work here.
     fn wait_until(&mut self, t: Nanos);
 
+    /// `request` will be submitted soon: a device in memory may look things up ahead. Changes nothing.
+    #[inline]
+    fn prefetch(&self, _request: &Self::Request) {}
+
     /// Submit one request at [`Device::now`].
     ///
     /// # Errors

@@ -131,14 +131,7 @@ impl Error {
     /// `(what, where, got, allowed, action)`, for a caller that formats it itself.
     #[must_use]
     pub fn parts(&self) -> (&str, &str, &str, &str, &str) {
-        let Parts {
-            what,
-            place,
-            got,
-            allowed,
-            action,
-            ..
-        } = &*self.0;
+        let Parts { what, place, got, allowed, action, .. } = &*self.0;
         (what, place, got, allowed, action)
     }
 }
@@ -147,12 +140,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, place, got, allowed, action) = self.parts();
         write!(f, "{what}")?;
-        let labelled = [
-            ("where", place),
-            ("got", got),
-            ("allowed", allowed),
-            ("do", action),
-        ];
+        let labelled = [("where", place), ("got", got), ("allowed", allowed), ("do", action)];
         for (label, text) in labelled.into_iter().filter(|(_, text)| !text.is_empty()) {
             write!(f, "; {label}: {text}")?;
         }

@@ -39,15 +39,7 @@ mod tests {
         }
         let mut rng = Xoshiro256PlusPlus::from_seed(seed);
         let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
-        assert_eq!(
-            first,
-            [
-                41_943_041,
-                58_720_359,
-                3_588_806_011_781_223,
-                3_591_011_842_654_386
-            ]
-        );
+        assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
     }
 
     #[test]
@@ -58,10 +50,7 @@ mod tests {
             counts[uniform(&mut rng, 7) as usize] += 1;
         }
         // Chi-square with 6 degrees of freedom: 22.5 is exceeded once in a thousand.
-        let chi: f64 = counts
-            .iter()
-            .map(|c| (f64::from(*c) - 1e4).powi(2) / 1e4)
-            .sum();
+        let chi: f64 = counts.iter().map(|c| (f64::from(*c) - 1e4).powi(2) / 1e4).sum();
         assert!(chi < 22.5, "chi-square {chi}, counts {counts:?}");
     }
 }

@@ -71,10 +71,7 @@ impl Location {
     /// uFLIP's `Rnd`.
     #[must_use]
     pub fn random(slots: u64, rng: Xoshiro256PlusPlus) -> Location {
-        Location::Random {
-            rng: Box::new(rng),
-            slots,
-        }
+        Location::Random { rng: Box::new(rng), slots }
     }
 
     /// uFLIP's `Order`; a negative `incr` walks down from the end of the target space.
@@ -82,22 +79,13 @@ impl Location {
     pub fn ordered(slots: u64, incr: i64) -> Location {
         // Both fit i64: slots of at least 512 bytes in a device of at most 2⁶³ bytes.
         let step = incr.rem_euclid(slots as i64) as u64;
-        Location::Ordered {
-            slot: 0,
-            step,
-            slots,
-        }
+        Location::Ordered { slot: 0, step, slots }
     }
 
     /// uFLIP's `Partitioning`, `slots` being those of one partition.
     #[must_use]
     pub fn partitioned(slots: u64, partitions: u64) -> Location {
-        Location::Partitioned {
-            partition: 0,
-            slot: 0,
-            partitions,
-            slots,
-        }
+        Location::Partitioned { partition: 0, slot: 0, partitions, slots }
     }
 
     /// The slot of the next I/O.
@@ -116,12 +104,7 @@ impl Location {
                 *slot = if next >= *slots { next - *slots } else { next };
                 this
             }
-            Location::Partitioned {
-                partition,
-                slot,
-                partitions,
-                slots,
-            } => {
+            Location::Partitioned { partition, slot, partitions, slots } => {
                 let this = *partition * *slots + *slot;
                 *partition += 1;
                 if *partition == *partitions {

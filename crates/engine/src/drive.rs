@@ -33,10 +33,7 @@ impl Control {
     #[must_use]
     pub fn new(processes: usize) -> Control {
         let processes = (0..processes).map(|_| Progress::default()).collect();
-        Control {
-            cancelled: AtomicBool::new(false),
-            processes,
-        }
+        Control { cancelled: AtomicBool::new(false), processes }
     }
 
     /// Ask the run to stop after the I/Os that are under way.
@@ -47,14 +44,11 @@ impl Control {
     /// I/Os done so far, and the last response time of the first process [ns].
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
-        let done = self
+        let done = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed)).sum();
+        let last = self
             .processes
-            .iter()
-            .map(|process| process.done.load(Ordering::Relaxed))
-            .sum();
-        let last = self.processes.first().map_or(0, |process| {
-            process.last_response_ns.load(Ordering::Relaxed)
-        });
+            .first()
+            .map_or(0, |process| process.last_response_ns.load(Ordering::Relaxed));
         (done, last)
     }
 }
@@ -147,35 +141,20 @@ fn complete<D: Device<Request = Io>>(
     let completion = device.complete()?;
     let submitter = submitters
         .iter_mut()
-        .find(|submitter| {
-            submitter
-                .outstanding
-                .is_some_and(|(t, _)| t == completion.ticket)
-        })
+        .find(|submitter| submitter.outstanding.is_some_and(|(t, _)| t == completion.ticket))
         .expect("a completion belongs to a submitter");
     let (_, io) = submitter.outstanding.take().expect("just found by it");
     let (submitted, completed) = (completion.submitted, completion.completed);
     let index = submitter.done;
-    submitter.trace.record(
-        index,
-        io,
-        start,
-        submitted,
-        completed,
-        &completion.breakdown,
-    );
+    submitter.trace.record(index, io, start, submitted, completed, &completion.breakdown);
     submitter.done = index + 1;
     let next = submitter.pattern.next_io();
     submitter.next = next.io;
     submitter.paused = next.pause > Nanos(0);
     submitter.due = completed + next.pause;
     let progress = &control.processes[submitter.process];
-    progress
-        .done
-        .store(submitter.done as u64, Ordering::Relaxed);
-    progress
-        .last_response_ns
-        .store(completed.0 - submitted.0, Ordering::Relaxed);
+    progress.done.store(submitter.done as u64, Ordering::Relaxed);
+    progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
     Ok(())
 }
 

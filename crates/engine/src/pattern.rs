@@ -52,16 +52,10 @@ impl Pattern {
             rng.jump();
         }
         match &stream.source {
-            Source::Basic(basic) => Pattern {
-                first: Cursor::new(basic, rng),
-                second: None,
-                left: u64::MAX,
-            },
-            Source::Mix {
-                first,
-                second,
-                ratio,
-            } => {
+            Source::Basic(basic) => {
+                Pattern { first: Cursor::new(basic, rng), second: None, left: u64::MAX }
+            }
+            Source::Mix { first, second, ratio } => {
                 let mut second_rng = rng.clone();
                 second_rng.long_jump();
                 Pattern {
@@ -119,11 +113,7 @@ impl Cursor {
         }
         self.until_pause -= 1;
         let offset = self.base + self.location.next_slot() * self.io_size;
-        let io = Io {
-            offset: Bytes(offset),
-            size: Bytes(self.io_size),
-            mode: self.mode,
-        };
+        let io = Io { offset: Bytes(offset), size: Bytes(self.io_size), mode: self.mode };
         Next { io, pause }
     }
 }

@@ -20,14 +20,9 @@ where
 {
     let names = <D::Breakdown as Breakdown>::CAUSES;
     let streams = pattern.streams.iter().enumerate();
-    let mut submitters: Vec<Submitter> = streams
-        .map(|(process, spec)| Submitter::new(process, spec, names.len()))
-        .collect();
-    let handles = if submitters.len() == 1 {
-        None
-    } else {
-        device.split(submitters.len())?
-    };
+    let mut submitters: Vec<Submitter> =
+        streams.map(|(process, spec)| Submitter::new(process, spec, names.len())).collect();
+    let handles = if submitters.len() == 1 { None } else { device.split(submitters.len())? };
     match handles {
         None => {
             let start = device.now();
@@ -70,10 +65,7 @@ where
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a submitter panicked"))
-            .collect()
+        threads.into_iter().map(|thread| thread.join().expect("a submitter panicked")).collect()
     });
     // The error that began it, not the cancellations that followed from it.
     let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();

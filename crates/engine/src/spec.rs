@@ -124,11 +124,7 @@ pub enum LocationKind {
 #[allow(missing_docs)]
 pub enum Source {
     Basic(Basic),
-    Mix {
-        first: Basic,
-        second: Basic,
-        ratio: u64,
-    },
+    Mix { first: Basic, second: Basic, ratio: u64 },
 }
 
 /// One process: its source of I/Os, how many of them, and its random stream.

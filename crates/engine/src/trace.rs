@@ -63,24 +63,9 @@ impl Trace {
         cause_ns: Vec<Vec<u64>>,
     ) -> Trace {
         let packed_io = pattern.issued().map(pack).collect::<Vec<u64>>();
-        assert_eq!(
-            packed_io.len(),
-            submit_ns.len(),
-            "as many I/Os as the pattern issues"
-        );
-        assert_eq!(
-            packed_io.len(),
-            response_time_ns.len(),
-            "columns of one length"
-        );
-        Trace {
-            pattern,
-            submit_ns,
-            response_time_ns,
-            packed_io,
-            causes,
-            cause_ns,
-        }
+        assert_eq!(packed_io.len(), submit_ns.len(), "as many I/Os as the pattern issues");
+        assert_eq!(packed_io.len(), response_time_ns.len(), "columns of one length");
+        Trace { pattern, submit_ns, response_time_ns, packed_io, causes, cause_ns }
     }
 
     /// Record I/O number `index`. `start` is the instant that `submit_ns` counts from.
@@ -157,11 +142,7 @@ impl Trace {
     /// From the first submission to the last completion [ns].
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
-        let ends = self
-            .submit_ns
-            .iter()
-            .zip(&self.response_time_ns)
-            .map(|(s, r)| s + r);
+        let ends = self.submit_ns.iter().zip(&self.response_time_ns).map(|(s, r)| s + r);
         let first = self.submit_ns.iter().min().copied().unwrap_or(0);
         ends.max().unwrap_or(0) - first
     }
@@ -200,11 +181,7 @@ fn unpack(packed: u64) -> Io {
     Io {
         offset: Bytes((packed >> (SIZE_BITS + 1)) * SECTOR_BYTES_MIN),
         size: Bytes((packed >> 1 & SIZE_MASK) * SECTOR_BYTES_MIN),
-        mode: if packed & 1 == 1 {
-            Mode::Write
-        } else {
-            Mode::Read
-        },
+        mode: if packed & 1 == 1 { Mode::Write } else { Mode::Read },
     }
 }
 
@@ -215,11 +192,7 @@ mod tests {
     #[test]
     fn an_io_survives_packing() {
         for mode in [Mode::Read, Mode::Write] {
-            let io = Io {
-                offset: Bytes((1 << 52) - 512),
-                size: Bytes(128 << 20),
-                mode,
-            };
+            let io = Io { offset: Bytes((1 << 52) - 512), size: Bytes(128 << 20), mode };
             assert_eq!(unpack(pack(io)), io);
         }
     }

@@ -38,14 +38,7 @@ impl OneServer {
             details: serde_json::Map::new(),
         };
         let queue = std::collections::VecDeque::new();
-        OneServer {
-            info,
-            now: 17,
-            free_at: 0,
-            queue,
-            submitted: 0,
-            fail_after: u64::MAX,
-        }
+        OneServer { info, now: 17, free_at: 0, queue, submitted: 0, fail_after: u64::MAX }
     }
 }
 
@@ -68,20 +61,11 @@ impl Device for OneServer {
         }
         let ticket = Ticket(self.submitted);
         self.submitted += 1;
-        let service = if io.mode == Mode::Read {
-            READ_NS
-        } else {
-            WRITE_NS
-        };
+        let service = if io.mode == Mode::Read { READ_NS } else { WRITE_NS };
         self.free_at = self.free_at.max(self.now) + service;
         let completed = Nanos(self.free_at);
         let submitted = Nanos(self.now);
-        self.queue.push_back(Completion {
-            ticket,
-            submitted,
-            completed,
-            breakdown: (),
-        });
+        self.queue.push_back(Completion { ticket, submitted, completed, breakdown: () });
         Ok(ticket)
     }
     fn next_completion(&self) -> Option<Nanos> {
@@ -109,25 +93,18 @@ fn trace_of(spec: Value) -> Trace {
 
 #[test]
 fn consecutive_ios_follow_without_a_gap() {
-    let trace = trace_of(
-        json!({"kind": "basic", "mode": "read", "location": "sequential",
-        "io_count": 100}),
-    );
+    let trace = trace_of(json!({"kind": "basic", "mode": "read", "location": "sequential",
+        "io_count": 100}));
     let expected: Vec<u64> = (0..100).map(|i| i * READ_NS).collect();
-    assert_eq!(
-        trace.submit_ns, expected,
-        "times count from the start of the run"
-    );
+    assert_eq!(trace.submit_ns, expected, "times count from the start of the run");
     assert!(trace.response_time_ns.iter().all(|ns| *ns == READ_NS));
     assert_eq!(trace.elapsed_ns(), 100 * READ_NS);
 }
 
 #[test]
 fn a_pause_begins_when_the_io_before_it_has_ended() {
-    let trace = trace_of(
-        json!({"kind": "basic", "mode": "write", "location": "sequential",
-        "time": "burst", "burst": 2, "pause": 5_000, "io_count": 5}),
-    );
+    let trace = trace_of(json!({"kind": "basic", "mode": "write", "location": "sequential",
+        "time": "burst", "burst": 2, "pause": 5_000, "io_count": 5}));
     assert_eq!(trace.submit_ns, [0, 700, 6_400, 7_100, 12_800]);
 }
 
@@ -140,34 +117,19 @@ fn the_columns_that_follow_from_the_pattern_are_right() {
         "io_ignore": 2});
     let trace = trace_of(json!({"kind": "parallel", "patterns": [mix, other]}));
     assert_eq!(trace.len(), 9);
-    assert_eq!(
-        trace.stream_of_each().collect::<Vec<_>>(),
-        [0, 0, 0, 0, 0, 0, 1, 1, 1]
-    );
-    assert_eq!(
-        trace.component_of_each().collect::<Vec<_>>(),
-        [0, 0, 1, 0, 0, 1, 0, 0, 0]
-    );
+    assert_eq!(trace.stream_of_each().collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    assert_eq!(trace.component_of_each().collect::<Vec<_>>(), [0, 0, 1, 0, 0, 1, 0, 0, 0]);
     let ignored: Vec<u8> = trace.ignored_of_each().map(u8::from).collect();
     assert_eq!(ignored, [1, 1, 1, 0, 0, 0, 1, 1, 0]);
     let writes: Vec<bool> = trace.ios().map(|io| io.mode == Mode::Write).collect();
-    assert_eq!(
-        writes,
-        [false, false, true, false, false, true, true, true, true]
-    );
+    assert_eq!(writes, [false, false, true, false, false, true, true, true, true]);
 }
 
 #[test]
 fn a_failing_device_ends_the_run_with_its_error() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
-    let pattern = PatternSpec::parse(pattern)
-        .unwrap()
-        .resolve(Bytes(1 << 30), Bytes(512))
-        .unwrap();
-    let mut device = OneServer {
-        fail_after: 10,
-        ..OneServer::new()
-    };
+    let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
+    let mut device = OneServer { fail_after: 10, ..OneServer::new() };
     let error = run(&mut device, pattern, &Control::new(1)).unwrap_err();
     assert_eq!(error.to_string(), "out of order");
 }
@@ -175,10 +137,7 @@ fn a_failing_device_ends_the_run_with_its_error() {
 #[test]
 fn a_cancelled_run_says_so() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
-    let pattern = PatternSpec::parse(pattern)
-        .unwrap()
-        .resolve(Bytes(1 << 30), Bytes(512))
-        .unwrap();
+    let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let control = Control::new(1);
     control.cancel();
     let error = run(&mut OneServer::new(), pattern, &control).unwrap_err();

@@ -11,9 +11,7 @@ const CAPACITY: u64 = 1 << 40;
 
 fn resolve(spec: &Value) -> Resolved {
     let parsed = PatternSpec::parse(&spec.to_string()).expect("a valid specification");
-    parsed
-        .resolve(Bytes(CAPACITY), Bytes(SECTOR))
-        .expect("a pattern that fits")
+    parsed.resolve(Bytes(CAPACITY), Bytes(SECTOR)).expect("a pattern that fits")
 }
 
 fn first(resolved: &Resolved, stream: usize, count: usize) -> Vec<Next> {
@@ -164,9 +162,7 @@ fn all_24_basic_patterns_exist() {
 fn pause_is_burst_of_one() {
     let with = |extra: Value| {
         let mut spec = json!({"kind": "basic", "mode": "write", "location": "sequential"});
-        spec.as_object_mut()
-            .unwrap()
-            .extend(extra.as_object().unwrap().clone());
+        spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         first(&resolve(&spec), 0, 100)
     };
     assert_eq!(
@@ -180,10 +176,7 @@ fn reverse_walks_down_and_in_place_stays() {
     let offsets = |incr: i64| -> Vec<u64> {
         let spec = json!({"kind": "basic", "mode": "write", "location": "ordered", "incr": incr,
             "io_size": 4096, "target_size": 4 * 4096});
-        first(&resolve(&spec), 0, 6)
-            .iter()
-            .map(|next| next.io.offset.0 / 4096)
-            .collect()
+        first(&resolve(&spec), 0, 6).iter().map(|next| next.io.offset.0 / 4096).collect()
     };
     assert_eq!(offsets(-1), [0, 3, 2, 1, 0, 3]);
     assert_eq!(offsets(0), [0; 6]);
@@ -200,10 +193,7 @@ fn random_slots_are_uniform() {
         counts[(next.io.offset.0 / 4096) as usize] += 1;
     }
     // Chi-square with 63 degrees of freedom: 103.4 is exceeded once in a thousand.
-    let chi: f64 = counts
-        .iter()
-        .map(|c| (f64::from(*c) - 1e3).powi(2) / 1e3)
-        .sum();
+    let chi: f64 = counts.iter().map(|c| (f64::from(*c) - 1e3).powi(2) / 1e3).sum();
     assert!(chi < 103.4, "chi-square {chi}");
 }
 
@@ -213,11 +203,7 @@ fn different_patterns_run_side_by_side_with_streams_of_their_own() {
     let spec = json!({"kind": "parallel", "seed": 9, "patterns": [random, random]});
     let resolved = resolve(&spec);
     assert_eq!(resolved.totals.total_ios, 10);
-    assert_ne!(
-        first(&resolved, 0, 5),
-        first(&resolved, 1, 5),
-        "processes draw different numbers"
-    );
+    assert_ne!(first(&resolved, 0, 5), first(&resolved, 1, 5), "processes draw different numbers");
 }
 
 #[test]

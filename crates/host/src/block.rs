@@ -15,18 +15,9 @@ use crate::file::how;
 #[must_use]
 pub fn block_identity(info: &DeviceInfo) -> String {
     let or_none = |text: &str| {
-        if text.is_empty() {
-            "none".to_owned()
-        } else {
-            text.to_owned()
-        }
+        if text.is_empty() { "none".to_owned() } else { text.to_owned() }
     };
-    format!(
-        "{}:{}:{}",
-        or_none(&info.model),
-        or_none(&info.serial),
-        info.capacity_bytes.0
-    )
+    format!("{}:{}:{}", or_none(&info.model), or_none(&info.serial), info.capacity_bytes.0)
 }
 
 /// Open the block device at `path`. When writable it is opened exclusively: the kernel then refuses
@@ -61,11 +52,7 @@ pub fn open_block(
     if writable {
         flags |= libc::O_DSYNC | libc::O_EXCL;
     }
-    let file = OpenOptions::new()
-        .read(true)
-        .write(writable)
-        .custom_flags(flags)
-        .open(path);
+    let file = OpenOptions::new().read(true).write(writable).custom_flags(flags).open(path);
     let file = file.map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY) => Error::new(ErrorKind::Refused, "The block device is in use")
             .at(path)
@@ -96,51 +83,27 @@ pub fn inspect_block(path: &str) -> Result<DeviceInfo> {
     let (major, minor) = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));
     let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     let node = node.canonicalize().map_err(|error| {
-        Error::os(
-            "The kernel does not describe this block device",
-            path,
-            &error,
-        )
+        Error::os("The kernel does not describe this block device", path, &error)
     })?;
     // A partition has no queue of its own; its disk, one level up, has.
-    let disk = if node.join("queue").is_dir() {
-        node.clone()
-    } else {
-        parent(&node)
-    };
+    let disk = if node.join("queue").is_dir() { node.clone() } else { parent(&node) };
     let sectors: u64 = attribute(&node.join("size")).parse().unwrap_or(0);
     let sector = attribute(&disk.join("queue/logical_block_size")).parse();
     let mut details = Map::new();
-    for name in [
-        "scheduler",
-        "rotational",
-        "write_cache",
-        "physical_block_size",
-        "discard_granularity",
-    ] {
-        details.insert(
-            name.into(),
-            attribute(&disk.join("queue").join(name)).into(),
-        );
+    for name in
+        ["scheduler", "rotational", "write_cache", "physical_block_size", "discard_granularity"]
+    {
+        details.insert(name.into(), attribute(&disk.join("queue").join(name)).into());
     }
-    details.insert(
-        "backing_file".into(),
-        attribute(&disk.join("loop/backing_file")).into(),
-    );
+    details.insert("backing_file".into(), attribute(&disk.join("loop/backing_file")).into());
     details.retain(|_, value| value.as_str() != Some(""));
-    let name = disk
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let name = disk.file_name().map(|name| name.to_string_lossy().into_owned());
     let model = attribute(&disk.join("device/model"));
     Ok(DeviceInfo {
         url: path.into(),
         kind: DeviceKind::Block,
         simulated: false,
-        model: if model.is_empty() {
-            name.unwrap_or_default()
-        } else {
-            model
-        },
+        model: if model.is_empty() { name.unwrap_or_default() } else { model },
         serial: first_attribute(&disk, &["device/serial", "serial", "device/wwid"]),
         firmware: first_attribute(&disk, &["device/firmware_rev", "device/rev"]),
         capacity_bytes: Bytes(sectors * SECTOR_BYTES_MIN),
@@ -157,11 +120,7 @@ fn parent(path: &Path) -> PathBuf {
 }
 
 fn first_attribute(disk: &Path, names: &[&str]) -> String {
-    names
-        .iter()
-        .map(|name| attribute(&disk.join(name)))
-        .find(|t| !t.is_empty())
-        .unwrap_or_default()
+    names.iter().map(|name| attribute(&disk.join(name))).find(|t| !t.is_empty()).unwrap_or_default()
 }
 
 /// A sysfs attribute; empty where it does not exist.
@@ -171,9 +130,5 @@ fn attribute(path: &Path) -> String {
         use std::io::Read;
         file.read_to_string(&mut text)
     });
-    if opened.is_err() {
-        String::new()
-    } else {
-        text.trim().to_owned()
-    }
+    if opened.is_err() { String::new() } else { text.trim().to_owned() }
 }

@@ -67,10 +67,7 @@ impl Pool {
         let layout = std::alloc::Layout::from_size_align(length, PAGE).expect("a sane length");
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-        assert!(
-            !memory.is_null(),
-            "out of memory for an I/O buffer of {length} bytes"
-        );
+        assert!(!memory.is_null(), "out of memory for an I/O buffer of {length} bytes");
         // SAFETY: `memory` points to `length` initialised bytes that nobody else knows of.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, length) };
         match data {
@@ -83,11 +80,7 @@ impl Pool {
                 unsafe { std::ptr::write_volatile(byte, 0) };
             }),
         }
-        Pool {
-            memory,
-            layout,
-            turn: 0,
-        }
+        Pool { memory, layout, turn: 0 }
     }
 
     /// How long an I/O may be.

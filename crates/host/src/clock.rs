@@ -10,10 +10,7 @@ const SPIN_NS: u64 = 250_000;
 #[inline]
 #[must_use]
 pub fn now() -> Nanos {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to; CLOCK_MONOTONIC always exists on Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

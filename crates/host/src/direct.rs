@@ -26,14 +26,7 @@ pub struct DirectDevice {
 impl DirectDevice {
     pub(crate) fn new(info: DeviceInfo, file: File, data: Data) -> DirectDevice {
         let pool = Pool::new(POOL_BYTES, data);
-        DirectDevice {
-            info,
-            file,
-            data,
-            pool,
-            tickets: 0,
-            outstanding: None,
-        }
+        DirectDevice { info, file, data, pool, tickets: 0, outstanding: None }
     }
 
     /// Write `[from, to)` once, sequentially, with this device's data: a file that was just made
@@ -62,10 +55,7 @@ impl DirectDevice {
             Mode::Read => "read",
             Mode::Write => "write",
         };
-        let what = format!(
-            "A {verb} of {} at byte {} failed",
-            request.size, request.offset.0
-        );
+        let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
         let error = std::io::Error::last_os_error();
         if moved >= 0 {
             return Error::device(what)
@@ -130,20 +120,13 @@ impl Device for DirectDevice {
         }
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        self.outstanding = Some(Completion {
-            ticket,
-            submitted,
-            completed,
-            breakdown: (),
-        });
+        self.outstanding = Some(Completion { ticket, submitted, completed, breakdown: () });
         Ok(ticket)
     }
 
     #[inline]
     fn next_completion(&self) -> Option<Nanos> {
-        self.outstanding
-            .as_ref()
-            .map(|completion| completion.completed)
+        self.outstanding.as_ref().map(|completion| completion.completed)
     }
 
     #[inline]
@@ -162,9 +145,6 @@ impl Device for DirectDevice {
             })?;
             Ok(DirectDevice::new(self.info.clone(), file, self.data))
         };
-        (0..submitters)
-            .map(handle)
-            .collect::<Result<Vec<_>>>()
-            .map(Some)
+        (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }
 }

@@ -39,13 +39,11 @@ pub fn open_file(path: &str, options: FileOptions) -> Result<DirectDevice> {
     if let Some(size) = options.size
         && (size.0 == 0 || !size.0.is_multiple_of(sector))
     {
-        return Err(
-            Error::usage("The size of the file is not a whole number of sectors")
-                .at(format!("file:{path}"))
-                .got(size.0.to_string())
-                .allowed(format!("multiples of {sector} bytes, from {sector}"))
-                .action("choose another --size"),
-        );
+        return Err(Error::usage("The size of the file is not a whole number of sectors")
+            .at(format!("file:{path}"))
+            .got(size.0.to_string())
+            .allowed(format!("multiples of {sector} bytes, from {sector}"))
+            .action("choose another --size"));
     }
     match (&present, options.size) {
         (None, None) => return Err(missing(path)),
@@ -71,12 +69,7 @@ pub fn open_file(path: &str, options: FileOptions) -> Result<DirectDevice> {
 /// As [`open_file`], without those of writing.
 pub fn inspect_file(path: &str, buffered: bool) -> Result<DeviceInfo> {
     let metadata = check_path(path)?.ok_or_else(|| missing(path))?;
-    let options = FileOptions {
-        writable: false,
-        buffered,
-        data: Data::Random,
-        size: None,
-    };
+    let options = FileOptions { writable: false, buffered, data: Data::Random, size: None };
     let file = open(path, options, false)?;
     check_direct_io(path, &file, buffered)?;
     describe(path, &file, Bytes(metadata.len()), options)
@@ -94,23 +87,16 @@ fn check_path(path: &str) -> Result<Option<Metadata>> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
     let real = real_path(&absolute);
     if real.starts_with("/dev") && !real.starts_with("/dev/shm") {
-        return Err(Error::new(
-            ErrorKind::Refused,
-            "A path under /dev is never used as a file",
-        )
-        .at(place)
-        .got(real.display().to_string())
-        .action("name a block device by its path alone, as in /dev/nvme0n1"));
+        return Err(Error::new(ErrorKind::Refused, "A path under /dev is never used as a file")
+            .at(place)
+            .got(real.display().to_string())
+            .action("name a block device by its path alone, as in /dev/nvme0n1"));
     }
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(Some(metadata)),
         Ok(metadata) => Err(Error::device("This is not a regular file")
             .at(place)
-            .got(if metadata.is_dir() {
-                "a directory"
-            } else {
-                "a special file"
-            })
+            .got(if metadata.is_dir() { "a directory" } else { "a special file" })
             .allowed("a regular file")
             .action("name a file, as in file:scratch.bin")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -201,11 +187,7 @@ fn check_direct_io(path: &str, file: &File, buffered: bool) -> Result<()> {
 
 fn describe(path: &str, file: &File, size: Bytes, options: FileOptions) -> Result<DeviceInfo> {
     let direct_sector = direct_io_alignment(file).unwrap_or(SECTOR_BYTES_MIN);
-    let sector = if options.buffered {
-        SECTOR_BYTES_MIN
-    } else {
-        direct_sector
-    };
+    let sector = if options.buffered { SECTOR_BYTES_MIN } else { direct_sector };
     let mut details = Map::new();
     if let Ok(metadata) = file.metadata() {
         details.insert("inode".into(), metadata.ino().into());
@@ -233,12 +215,7 @@ fn describe(path: &str, file: &File, size: Bytes, options: FileOptions) -> Resul
 
 /// How I/Os are made, as it is stored with a result.
 pub(crate) fn how(buffered: bool) -> String {
-    if buffered {
-        "pread/pwrite O_DSYNC, buffered"
-    } else {
-        "pread/pwrite O_DIRECT|O_DSYNC"
-    }
-    .into()
+    if buffered { "pread/pwrite O_DSYNC, buffered" } else { "pread/pwrite O_DIRECT|O_DSYNC" }.into()
 }
 
 /// The alignment that direct I/O on `file` needs, as the kernel tells it (Linux 6.1 and later).
@@ -267,9 +244,7 @@ fn memory_file_system(file: &File) -> Option<&'static str> {
     if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut stat) } != 0 {
         return None;
     }
-    let known = MEMORY_FILE_SYSTEMS
-        .iter()
-        .find(|(magic, _)| *magic == stat.f_type as i64);
+    let known = MEMORY_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == stat.f_type as i64);
     known.map(|(_, name)| *name)
 }
 

@@ -32,11 +32,7 @@ impl NullDevice {
             data: "none",
             details: serde_json::Map::new(),
         };
-        NullDevice {
-            info,
-            tickets: 0,
-            outstanding: None,
-        }
+        NullDevice { info, tickets: 0, outstanding: None }
     }
 }
 
@@ -65,20 +61,13 @@ impl Device for NullDevice {
         let submitted = clock::now();
         std::hint::black_box(request);
         let completed = clock::now();
-        self.outstanding = Some(Completion {
-            ticket,
-            submitted,
-            completed,
-            breakdown: (),
-        });
+        self.outstanding = Some(Completion { ticket, submitted, completed, breakdown: () });
         Ok(ticket)
     }
 
     #[inline]
     fn next_completion(&self) -> Option<Nanos> {
-        self.outstanding
-            .as_ref()
-            .map(|completion| completion.completed)
+        self.outstanding.as_ref().map(|completion| completion.completed)
     }
 
     #[inline]

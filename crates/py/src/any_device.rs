@@ -46,11 +46,9 @@ impl AnyDevice {
             return Ok(device);
         }
         let url = self.info().url;
-        Err(
-            Error::usage(format!("Only a simulated device can be {verb}"))
-                .at(url)
-                .allowed("sim:NAME"),
-        )
+        Err(Error::usage(format!("Only a simulated device can be {verb}"))
+            .at(url)
+            .allowed("sim:NAME"))
     }
 
     pub(crate) fn run(&mut self, pattern: Resolved, control: &Control) -> Result<Trace> {

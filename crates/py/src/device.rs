@@ -25,10 +25,7 @@ pub struct Device {
 impl Device {
     fn new(mut device: AnyDevice) -> Device {
         let info = device.info();
-        Device {
-            slot: Arc::new(Mutex::new(Some(device))),
-            info,
-        }
+        Device { slot: Arc::new(Mutex::new(Some(device))), info }
     }
 
     /// Use the device here and now.
@@ -45,9 +42,7 @@ impl Device {
 }
 
 fn opened(py: Python<'_>, open: impl FnOnce() -> Result<AnyDevice> + Send) -> PyResult<Device> {
-    py.detach(open)
-        .map(Device::new)
-        .map_err(|error| raise(&error))
+    py.detach(open).map(Device::new).map_err(|error| raise(&error))
 }
 
 #[pymethods]
@@ -80,12 +75,7 @@ impl Device {
         opened(py, || {
             let data = Data::by_name(data)?;
             let size = size_bytes.map(Bytes);
-            let options = FileOptions {
-                writable,
-                buffered,
-                data,
-                size,
-            };
+            let options = FileOptions { writable, buffered, data, size };
             uflip_host::open_file(path, options).map(AnyDevice::Direct)
         })
     }
@@ -116,9 +106,7 @@ impl Device {
     }
 
     fn counters_json(&self) -> PyResult<Option<String>> {
-        let counters = self
-            .with(AnyDevice::counters)
-            .map_err(|error| raise(&error))?;
+        let counters = self.with(AnyDevice::counters).map_err(|error| raise(&error))?;
         Ok(counters.map(|counters| serde_json::to_string(&counters).expect("plain numbers")))
     }
 
@@ -147,9 +135,7 @@ impl Device {
                 Ok(sim.counters().unwrap_or_default().since(&before))
             })
         });
-        let counters = counted
-            .and_then(|counted| counted)
-            .map_err(|error| raise(&error))?;
+        let counters = counted.and_then(|counted| counted).map_err(|error| raise(&error))?;
         Ok(serde_json::to_string(&counters).expect("plain numbers"))
     }
 
@@ -163,13 +149,9 @@ impl Device {
             return Err(raise(&error));
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-        self.with(|device| {
-            device
-                .simulated("trimmed")
-                .map(|sim| sim.trim(offset, size))
-        })
-        .and_then(|trimmed| trimmed)
-        .map_err(|error| raise(&error))
+        self.with(|device| device.simulated("trimmed").map(|sim| sim.trim(offset, size)))
+            .and_then(|trimmed| trimmed)
+            .map_err(|error| raise(&error))
     }
 
     fn start(&self, spec_json: &str) -> PyResult<RunHandle> {

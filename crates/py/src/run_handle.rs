@@ -59,9 +59,7 @@ fn execute(device: &mut AnyDevice, pattern: Resolved, control: &Control) -> Outc
     let before = device.counters();
     let trace = device.run(pattern, control)?;
     let after = device.counters();
-    let counters = before
-        .zip(after)
-        .map(|(before, after)| after.since(&before));
+    let counters = before.zip(after).map(|(before, after)| after.since(&before));
     Ok((trace, counters))
 }
 
@@ -99,27 +97,18 @@ impl RunHandle {
 
     fn result(&self, py: Python<'_>) -> PyResult<Trace> {
         while !self.wait(py, 3600.0) {}
-        let outcome = self
-            .shared
-            .outcome
-            .lock()
-            .expect("no panic while held")
-            .take();
+        let outcome = self.shared.outcome.lock().expect("no panic while held").take();
         match outcome {
-            Some(Ok((trace, counters))) => Ok(Trace {
-                trace: Arc::new(trace),
-                metadata: String::new(),
-                counters,
-            }),
+            Some(Ok((trace, counters))) => {
+                Ok(Trace { trace: Arc::new(trace), metadata: String::new(), counters })
+            }
             Some(Err(error)) => {
                 // The error may be asked for again; a trace is handed out once.
                 let again = Some(Err(error.clone()));
                 *self.shared.outcome.lock().expect("no panic while held") = again;
                 Err(raise(&error))
             }
-            None => Err(raise(&Error::usage(
-                "The trace of this run was taken already",
-            ))),
+            None => Err(raise(&Error::usage("The trace of this run was taken already"))),
         }
     }
 }

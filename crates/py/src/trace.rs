@@ -35,9 +35,7 @@ impl Trace {
 
     #[getter]
     fn columns(&self) -> Vec<String> {
-        uflip_store::column_names(&self.trace)
-            .map(str::to_owned)
-            .collect()
+        uflip_store::column_names(&self.trace).map(str::to_owned).collect()
     }
 
     #[getter]
@@ -46,8 +44,7 @@ impl Trace {
     }
 
     fn column(&self, py: Python<'_>, name: &str) -> PyResult<Column> {
-        py.detach(|| Column::new(&self.trace, name))
-            .map_err(|error| raise(&error))
+        py.detach(|| Column::new(&self.trace, name)).map_err(|error| raise(&error))
     }
 
     fn counters_json(&self) -> Option<String> {
@@ -75,9 +72,5 @@ impl Trace {
 pub fn read_trace(py: Python<'_>, path: &str) -> PyResult<Trace> {
     let read = py.detach(|| uflip_store::read_trace(Path::new(path)));
     let (trace, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(Trace {
-        trace: Arc::new(trace),
-        metadata,
-        counters: None,
-    })
+    Ok(Trace { trace: Arc::new(trace), metadata, counters: None })
 }

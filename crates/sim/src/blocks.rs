@@ -1,12 +1,12 @@
 //! Which pages are valid, which blocks are free, open or closed: the books of a page-mapped FTL.
 //!
-//! Flat arrays with one bit a page and two bytes a block, so that an update touches one cache line
-//! of each; the valid pages of a victim are found 64 at a time.
+//! Flat arrays with one bit a page and one small record a block, so that an update touches one cache
+//! line of each; the valid pages of a victim are found 64 at a time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Ppn};
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
 
 /// Into which open block of a die a page goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,24 +32,37 @@ pub(crate) struct Blocks {
     geometry: Geometry,
     /// Per page: one bit, set while it holds the newest version of a logical page.
     valid: Vec<u64>,
-    /// Per block: how many of its pages are valid.
-    valid_count: Vec<u16>,
-    /// Per block: how often it was erased.
-    wear: Vec<u32>,
-    /// Per block: the number of the fill that closed it, a clock for policies that ask for age.
-    closed_at: Vec<u64>,
+    blocks: Vec<Block>,
+    /// Blocks filled so far: a clock for policies that ask for age.
     fills: u64,
-    /// Per block: filled and not erased since.
-    closed: Vec<bool>,
-    /// Per die: invalid data pages in closed blocks, which is what collection can gain.
-    reclaimable: Vec<u32>,
     /// Per die: erased blocks.
     free: Vec<FreeList>,
-    /// Per die and stream: the next page of the block being filled; `None` where none is.
-    open: Vec<Option<Ppn>>,
+    /// Per die and stream: the block being filled.
+    open: Vec<Open>,
     streams: usize,
     /// Erased blocks of all dies.
     free_blocks: u32,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Block {
+    /// How many of its pages are valid.
+    valid_count: u16,
+    /// Filled and not chosen as a victim since.
+    closed: bool,
+    /// How often it was erased.
+    wear: u32,
+    /// The number of the fill that closed it.
+    closed_at: u64,
+}
+
+/// The next page of a block being filled and the first that takes no data; equal where there is
+/// none.
+#[derive(Clone, Copy, Default, Debug)]
+struct Open {
+    next: u32,
+    end: u32,
+    block: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -66,24 +79,16 @@ impl Blocks {
         let list = |die| match order {
             FreeOrder::Oldest => FreeList::Oldest(geometry.blocks_of(DieIdx(die)).collect()),
             FreeOrder::LeastWorn => FreeList::LeastWorn(
-                geometry
-                    .blocks_of(DieIdx(die))
-                    .map(|block| Reverse((0, block.0)))
-                    .collect(),
+                geometry.blocks_of(DieIdx(die)).map(|block| Reverse((0, block.0))).collect(),
             ),
         };
-        let blocks = geometry.blocks() as usize;
         Blocks {
             geometry,
             valid: vec![0; geometry.pages().div_ceil(64) as usize],
-            valid_count: vec![0; blocks],
-            wear: vec![0; blocks],
-            closed_at: vec![0; blocks],
-            closed: vec![false; blocks],
-            reclaimable: vec![0; dies as usize],
+            blocks: vec![Block::default(); geometry.blocks() as usize],
             fills: 0,
             free: (0..dies).map(list).collect(),
-            open: vec![None; dies as usize * streams],
+            open: vec![Open::default(); dies as usize * streams],
             streams,
             free_blocks: geometry.blocks(),
         }
@@ -108,14 +113,15 @@ impl Blocks {
     }
 
     #[inline]
-    fn open_index(&self, die: DieIdx, stream: Stream) -> usize {
-        die.0 as usize * self.streams + (stream as usize).min(self.streams - 1)
+    fn open_of(&self, die: DieIdx, stream: Stream) -> usize {
+        if self.streams == 1 { die.0 as usize } else { die.0 as usize * 2 + stream as usize }
     }
 
     /// Whether `die` has a page left in the open block of `stream`.
     #[inline]
     pub(crate) fn has_open_page(&self, die: DieIdx, stream: Stream) -> bool {
-        self.open[self.open_index(die, stream)].is_some()
+        let open = &self.open[self.open_of(die, stream)];
+        open.next != open.end
     }
 
     /// Whether `die` can take a page of `stream` at all.
@@ -124,93 +130,80 @@ impl Blocks {
         self.has_open_page(die, stream) || self.free_in(die) > 0
     }
 
-    /// Take the next page of `die`. A block whose last page is taken stays open until
-    /// [`Blocks::take_filled`] asks for it.
+    /// Take the next page of `die`. Where it is its block's last, [`Blocks::close_if_full`] must be
+    /// called once the page is accounted for.
     ///
     /// # Panics
     /// Where the die has none.
     #[inline]
-    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Ppn {
-        let index = self.open_index(die, stream);
-        let page = match self.open[index] {
-            Some(page) => page,
-            None => self.open_block(die),
-        };
-        self.open[index] = Some(Ppn(page.0 + 1));
-        page
-    }
-
-    /// The block that the page taken last filled up, if it did; it is closed from now on.
-    #[inline]
-    pub(crate) fn take_filled(&mut self, die: DieIdx, stream: Stream) -> Option<BlockIdx> {
-        let index = self.open_index(die, stream);
-        let last = Ppn(self.open[index]?.0 - 1);
-        let block = self.geometry.block_of(last);
-        if last.0 - self.geometry.first_page(block).0 + 1 < self.geometry.data_pages() {
-            return None;
+    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Place {
+        let index = self.open_of(die, stream);
+        if self.open[index].next == self.open[index].end {
+            self.open_block(die, index);
         }
-        self.open[index] = None;
-        self.fills += 1;
-        self.closed_at[block.0 as usize] = self.fills;
-        self.closed[block.0 as usize] = true;
-        self.reclaimable[die.0 as usize] += self.invalid_in(block);
-        Some(block)
+        let open = &mut self.open[index];
+        let page = Ppn(open.next);
+        open.next += 1;
+        Place { page, block: BlockIdx(open.block), die }
     }
 
-    /// Invalid data pages of a block that is full.
-    fn invalid_in(&self, block: BlockIdx) -> u32 {
-        self.geometry.data_pages() - u32::from(self.valid_count(block))
-    }
-
-    /// Whether collecting the closed blocks of `die` would gain anything.
-    pub(crate) fn has_reclaimable(&self, die: DieIdx) -> bool {
-        self.reclaimable[die.0 as usize] > 0
-    }
-
-    /// Whether `block` was filled and not erased since.
-    pub(crate) fn is_closed(&self, block: BlockIdx) -> bool {
-        self.closed[block.0 as usize]
-    }
-
-    fn open_block(&mut self, die: DieIdx) -> Ppn {
+    #[cold]
+    fn open_block(&mut self, die: DieIdx, index: usize) {
         let block = match &mut self.free[die.0 as usize] {
             FreeList::Oldest(list) => list.pop_front(),
             FreeList::LeastWorn(heap) => heap.pop().map(|Reverse((_, block))| BlockIdx(block)),
         };
+        let block = block.expect("a die that has a page");
         self.free_blocks -= 1;
-        self.geometry
-            .first_page(block.expect("a die that has a page"))
+        let next = self.geometry.first_page(block).0;
+        self.open[index] = Open { next, end: next + self.geometry.data_pages(), block: block.0 };
     }
 
+    /// The block of the page taken last, where that page filled it up; it is closed from now on.
     #[inline]
-    pub(crate) fn mark_valid(&mut self, page: Ppn) {
-        self.valid[page.0 as usize / 64] |= 1 << (page.0 % 64);
-        self.valid_count[self.geometry.block_of(page).0 as usize] += 1;
-    }
-
-    /// Returns the block's die, the block, and how many of its pages are valid now.
-    #[inline]
-    pub(crate) fn mark_invalid(&mut self, page: Ppn) -> (DieIdx, BlockIdx, u16) {
-        self.valid[page.0 as usize / 64] &= !(1 << (page.0 % 64));
-        let block = self.geometry.block_of(page);
-        let die = self.geometry.die_of(block);
-        self.reclaimable[die.0 as usize] += u32::from(self.closed[block.0 as usize]);
-        let count = &mut self.valid_count[block.0 as usize];
-        *count -= 1;
-        (die, block, *count)
-    }
-
-    /// `block` was chosen as a victim: it is closed no more, and all its pages are invalid from now
-    /// on; whoever chose it knows which were not.
-    pub(crate) fn begin_collection(&mut self, block: BlockIdx) {
-        let die = self.geometry.die_of(block);
-        self.reclaimable[die.0 as usize] -= self.invalid_in(block);
-        self.closed[block.0 as usize] = false;
-        let first = self.geometry.first_page(block).0;
-        for page in first..first + self.geometry.shape().pages_per_block {
-            self.valid[page as usize / 64] &= !(1 << (page % 64));
+    pub(crate) fn close_if_full(&mut self, die: DieIdx, stream: Stream) -> Option<BlockIdx> {
+        let index = self.open_of(die, stream);
+        let open = self.open[index];
+        if open.next != open.end {
+            return None;
         }
-        self.valid_count[block.0 as usize] = 0;
+        self.fills += 1;
+        let block = &mut self.blocks[open.block as usize];
+        block.closed_at = self.fills;
+        block.closed = true;
+        Some(BlockIdx(open.block))
+    }
+
+    /// Whether collecting the closed blocks of `die` would gain anything. Mostly answered by the
+    /// first block that is looked at.
+    pub(crate) fn has_reclaimable(&self, die: DieIdx) -> bool {
+        let data_pages = self.geometry.data_pages();
+        self.geometry.blocks_of(die).any(|block| {
+            let block = &self.blocks[block.0 as usize];
+            block.closed && u32::from(block.valid_count) < data_pages
+        })
+    }
+
+    /// Whether `block` was filled and not chosen as a victim since.
+    pub(crate) fn is_closed(&self, block: BlockIdx) -> bool {
+        self.blocks[block.0 as usize].closed
+    }
+
+    #[inline]
+    pub(crate) fn mark_valid(&mut self, at: Place) {
+        let page = at.page.0;
+        self.valid[page as usize / 64] |= 1 << (page % 64);
+        self.blocks[at.block.0 as usize].valid_count += 1;
+    }
+
+    /// Returns how many pages of its block are valid now, and whether the block is closed.
+    #[inline]
+    pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
+        let page = at.page.0;
+        self.valid[page as usize / 64] &= !(1 << (page % 64));
+        let block = &mut self.blocks[at.block.0 as usize];
+        block.valid_count -= 1;
+        (block.valid_count, block.closed)
     }
 
     #[cfg(test)]
@@ -218,51 +211,61 @@ impl Blocks {
         self.valid[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
     }
 
-    /// Append the valid pages of `block`, in order, to `pages`.
+    /// `block` was chosen as a victim: its valid pages are appended to `pages`, in order, and all of
+    /// it counts as invalid from now on.
     #[inline]
-    pub(crate) fn valid_pages(&self, block: BlockIdx, pages: &mut Vec<Ppn>) {
+    pub(crate) fn begin_collection(&mut self, block: BlockIdx, pages: &mut Vec<Ppn>) {
         let first = self.geometry.first_page(block).0 as usize;
         let end = first + self.geometry.shape().pages_per_block as usize;
         let mut from = first;
         while from < end {
             let word = from / 64;
             let to = end.min((word + 1) * 64);
-            let mut bits = self.valid[word] >> (from % 64);
-            if to - from < 64 {
-                bits &= (1 << (to - from)) - 1;
+            let mut mask = u64::MAX << (from % 64);
+            if !to.is_multiple_of(64) {
+                mask &= (1 << (to % 64)) - 1;
             }
+            let mut bits = self.valid[word] & mask;
+            self.valid[word] &= !mask;
             while bits != 0 {
-                pages.push(Ppn((from + bits.trailing_zeros() as usize) as u32));
+                pages.push(Ppn((word * 64 + bits.trailing_zeros() as usize) as u32));
                 bits &= bits - 1;
             }
             from = to;
         }
+        let block = &mut self.blocks[block.0 as usize];
+        block.valid_count = 0;
+        block.closed = false;
     }
 
     #[inline]
     pub(crate) fn valid_count(&self, block: BlockIdx) -> u16 {
-        self.valid_count[block.0 as usize]
+        self.blocks[block.0 as usize].valid_count
     }
 
     /// How often `block` was erased.
     pub(crate) fn wear(&self, block: BlockIdx) -> u32 {
-        self.wear[block.0 as usize]
+        self.blocks[block.0 as usize].wear
     }
 
     /// How many blocks were filled since `block` was.
     pub(crate) fn age(&self, block: BlockIdx) -> u64 {
-        self.fills - self.closed_at[block.0 as usize]
+        self.fills - self.blocks[block.0 as usize].closed_at
+    }
+
+    /// What is known of `at` will be asked for soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: Place) {
+        crate::huge::prefetch(&self.valid, at.page.0 as usize / 64);
+        crate::huge::prefetch(&self.blocks, at.block.0 as usize);
     }
 
     /// `block` was erased: it is free again.
     pub(crate) fn set_free(&mut self, block: BlockIdx) {
-        assert_eq!(
-            self.valid_count(block),
-            0,
-            "an erased block holds no valid page: {block:?}"
-        );
-        self.wear[block.0 as usize] += 1;
-        let wear = self.wear[block.0 as usize];
+        let books = &mut self.blocks[block.0 as usize];
+        assert_eq!(books.valid_count, 0, "an erased block holds no valid page: {block:?}");
+        books.wear += 1;
+        let wear = books.wear;
         match &mut self.free[self.geometry.die_of(block).0 as usize] {
             FreeList::Oldest(list) => list.push_back(block),
             FreeList::LeastWorn(heap) => heap.push(Reverse((wear, block.0))),

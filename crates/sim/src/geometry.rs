@@ -24,6 +24,14 @@ pub struct BlockIdx(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DieIdx(pub u32);
 
+/// A physical page together with where it lies, so that nobody divides to find out again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) page: Ppn,
+    pub(crate) block: BlockIdx,
+    pub(crate) die: DieIdx,
+}
+
 /// How many of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
@@ -91,9 +99,10 @@ impl Geometry {
         BlockIdx(self.per_block.quotient(page.0))
     }
 
+    /// The number of a page within its block.
     #[inline]
-    pub(crate) fn page_in_block(&self, page: Ppn) -> u32 {
-        self.per_block.remainder(page.0)
+    pub(crate) fn page_in_block(&self, place: Place) -> u32 {
+        place.page.0 - self.first_page(place.block).0
     }
 
     #[inline]
@@ -106,9 +115,11 @@ impl Geometry {
         DieIdx(self.per_die.quotient(block.0))
     }
 
+    /// Where `page` lies.
     #[inline]
-    pub(crate) fn die_of_page(&self, page: Ppn) -> DieIdx {
-        self.die_of(self.block_of(page))
+    pub(crate) fn place_of(&self, page: Ppn) -> Place {
+        let block = self.block_of(page);
+        Place { page, block, die: self.die_of(block) }
     }
 
     /// The number of a block within its die.
@@ -139,10 +150,7 @@ struct Divisor {
 
 impl Divisor {
     fn new(divisor: u32) -> Divisor {
-        Divisor {
-            divisor,
-            magic: (u64::MAX / u64::from(divisor)).wrapping_add(1),
-        }
+        Divisor { divisor, magic: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
     }
 
     #[inline]
@@ -187,9 +195,10 @@ mod tests {
         let channels: Vec<usize> = (0..6).map(|die| geometry.channel_of(DieIdx(die))).collect();
         assert_eq!(channels, [0, 1, 2, 0, 1, 2]);
         let page = Ppn((3 * 5 + 2) * 7 + 4);
-        assert_eq!(geometry.die_of_page(page), DieIdx(3));
-        assert_eq!(geometry.block_in_die(geometry.block_of(page)), 2);
-        assert_eq!(geometry.page_in_block(page), 4);
+        let place = geometry.place_of(page);
+        assert_eq!((place.page, place.die), (page, DieIdx(3)));
+        assert_eq!(geometry.block_in_die(place.block), 2);
+        assert_eq!(geometry.page_in_block(place), 4);
         assert_eq!(geometry.data_pages(), 6);
     }
 }

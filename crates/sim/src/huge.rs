@@ -13,7 +13,7 @@ pub(crate) fn filled(length: usize, value: u32) -> Vec<u32> {
 
 /// Have `array[index]` on its way to the cache.
 #[inline]
-pub(crate) fn prefetch(array: &[u32], index: usize) {
+pub(crate) fn prefetch<T>(array: &[T], index: usize) {
     debug_assert!(index < array.len());
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults, and the address is inside the array all the same.

@@ -4,7 +4,7 @@
 use uflip_core::Counters;
 
 use crate::breakdown::{Account, Cause, SimBreakdown};
-use crate::geometry::{BlockIdx, Geometry, Ppn};
+use crate::geometry::{BlockIdx, Geometry, Place};
 use crate::nand::Nand;
 use crate::timeline::{Purpose, Timeline};
 
@@ -12,15 +12,15 @@ use crate::timeline::{Purpose, Timeline};
 /// of them overlap in time is not its business.
 pub(crate) trait Media {
     /// Read `from` for the host.
-    fn read(&mut self, from: Ppn);
+    fn read(&mut self, from: Place);
     /// Program `to` with host data; the rest of the page comes from `merge_from` where given.
-    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>);
+    fn program(&mut self, to: Place, merge_from: Option<Place>);
     /// Program the metadata page of a block that is full.
-    fn program_metadata(&mut self, to: Ppn);
+    fn program_metadata(&mut self, to: Place);
     /// A victim was chosen; its metadata page is read where it has one.
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Ppn>);
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
     /// Move the page `from` to `to`.
-    fn relocate(&mut self, from: Ppn, to: Ppn);
+    fn relocate(&mut self, from: Place, to: Place);
     /// Erase `block`.
     fn erase(&mut self, block: BlockIdx);
 }
@@ -36,24 +36,20 @@ pub(crate) struct Flash {
 impl Flash {
     /// A device as it comes from the factory.
     pub(crate) fn new(geometry: Geometry) -> Flash {
-        Flash {
-            geometry,
-            nand: Nand::new(geometry),
-            counters: Counters::default(),
-        }
+        Flash { geometry, nand: Nand::new(geometry), counters: Counters::default() }
     }
 }
 
 impl Media for Flash {
     #[inline]
-    fn read(&mut self, from: Ppn) {
+    fn read(&mut self, from: Place) {
         self.nand.read(from);
         self.counters.host_pages_read += 1;
         self.counters.pages_read += 1;
     }
 
     #[inline]
-    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>) {
+    fn program(&mut self, to: Place, merge_from: Option<Place>) {
         if let Some(from) = merge_from {
             self.nand.read(from);
             self.counters.pages_read += 1;
@@ -65,14 +61,14 @@ impl Media for Flash {
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Ppn) {
+    fn program_metadata(&mut self, to: Place) {
         self.nand.program(to);
         self.counters.pages_programmed += 1;
         self.counters.metadata_pages_programmed += 1;
     }
 
     #[inline]
-    fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Ppn>) {
+    fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Place>) {
         self.counters.blocks_collected += 1;
         if let Some(page) = metadata {
             self.nand.read(page);
@@ -81,7 +77,7 @@ impl Media for Flash {
     }
 
     #[inline]
-    fn relocate(&mut self, from: Ppn, to: Ppn) {
+    fn relocate(&mut self, from: Place, to: Place) {
         self.nand.read(from);
         self.nand.program(to);
         self.counters.pages_read += 1;
@@ -114,14 +110,13 @@ pub(crate) struct Timed<'a> {
 impl<'a> Timed<'a> {
     pub(crate) fn new(flash: &'a mut Flash, timeline: &'a mut Timeline, at: u64) -> Timed<'a> {
         let path = SimBreakdown::default();
-        Timed {
-            flash,
-            timeline,
-            at,
-            path,
-            last: (0, path),
-            read_bytes: 0,
-        }
+        Timed { flash, timeline, at, path, last: (0, path), read_bytes: 0 }
+    }
+
+    /// Whether `page` is the second of two that share their cells.
+    #[inline]
+    fn is_high(&self, page: Place) -> bool {
+        self.flash.geometry.page_in_block(page) % 2 == 1
     }
 
     /// A host page ended at `end` by way of `path`.
@@ -135,72 +130,54 @@ impl<'a> Timed<'a> {
 
 impl Media for Timed<'_> {
     #[inline]
-    fn read(&mut self, from: Ppn) {
+    fn read(&mut self, from: Place) {
         self.flash.read(from);
-        let die = self.flash.geometry.die_of_page(from);
         let mut path = self.path;
-        let sent = self.timeline.read(die, self.at, Purpose::Host, &mut path);
+        let sent = self.timeline.read(from.die, self.at, Purpose::Host, &mut path);
         let end = self.timeline.link(sent, self.read_bytes, &mut path);
         self.ended(end, &path);
     }
 
     #[inline]
-    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>) {
+    fn program(&mut self, to: Place, merge_from: Option<Place>) {
         self.flash.program(to, merge_from);
-        let geometry = self.flash.geometry;
         let mut path = self.path;
         let mut ready = self.at;
         if let Some(from) = merge_from {
-            let die = geometry.die_of_page(from);
-            ready = self.timeline.read(die, ready, Purpose::Host, &mut ());
+            ready = self.timeline.read(from.die, ready, Purpose::Host, &mut ());
             path.add(Cause::ReadToModify, ready - self.at);
         }
-        let (die, high) = (
-            geometry.die_of_page(to),
-            geometry.page_in_block(to) % 2 == 1,
-        );
-        let end = self
-            .timeline
-            .program(die, high, ready, Purpose::Host, &mut path);
+        let high = self.is_high(to);
+        let end = self.timeline.program(to.die, high, ready, Purpose::Host, &mut path);
         self.ended(end, &path);
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Ppn) {
+    fn program_metadata(&mut self, to: Place) {
         self.flash.program_metadata(to);
-        let geometry = &self.flash.geometry;
-        let (die, high) = (
-            geometry.die_of_page(to),
-            geometry.page_in_block(to) % 2 == 1,
-        );
-        self.timeline
-            .program(die, high, self.at, Purpose::Metadata, &mut ());
+        let high = self.is_high(to);
+        self.timeline.program(to.die, high, self.at, Purpose::Metadata, &mut ());
     }
 
     #[inline]
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Ppn>) {
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
         self.timeline.collect_on_cpu(self.at);
-        if metadata.is_some() {
-            let die = self.flash.geometry.die_of(victim);
-            self.timeline
-                .read(die, self.at, Purpose::Relocation, &mut ());
+        if let Some(page) = metadata {
+            self.timeline.read(page.die, self.at, Purpose::Relocation, &mut ());
         }
     }
 
     #[inline]
-    fn relocate(&mut self, from: Ppn, to: Ppn) {
+    fn relocate(&mut self, from: Place, to: Place) {
         self.flash.relocate(from, to);
-        let geometry = self.flash.geometry;
-        let (source, target) = (geometry.die_of_page(from), geometry.die_of_page(to));
-        let high = geometry.page_in_block(to) % 2 == 1;
-        self.timeline.relocate(source, target, high, self.at);
+        let high = self.is_high(to);
+        self.timeline.relocate(from.die, to.die, high, self.at);
     }
 
     #[inline]
     fn erase(&mut self, block: BlockIdx) {
         self.flash.erase(block);
-        self.timeline
-            .erase(self.flash.geometry.die_of(block), self.at);
+        self.timeline.erase(self.flash.geometry.die_of(block), self.at);
     }
 }

@@ -184,9 +184,7 @@ impl Profile {
             };
         }
         serde_json::from_value(whole).map_err(|error| {
-            Error::usage("An override does not fit its key")
-                .at(source)
-                .got(error.to_string())
+            Error::usage("An override does not fit its key").at(source).got(error.to_string())
         })
     }
 
@@ -198,11 +196,7 @@ impl Profile {
         let pages =
             u64::from(dies) * u64::from(part.blocks_per_die) * u64::from(part.pages_per_block);
         // Whole MiB where that leaves anything, as devices are sold.
-        let unit = if pages * page >= 64 << 20 {
-            1 << 20
-        } else {
-            page
-        };
+        let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
         let logical_bytes = logical_bytes as u64 / unit * unit;
         Geometry::from(Shape {
@@ -263,11 +257,7 @@ impl Profile {
     fn check(&self, source: &str) -> Result<()> {
         let bad = |key: &str, got: String, allowed: String| {
             let what = format!("Profile key '{key}' makes no device");
-            Err(Error::usage(what)
-                .at(source)
-                .got(got)
-                .allowed(allowed)
-                .action("change it"))
+            Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
         };
         let part = &self.geometry;
         let counts = [
@@ -289,11 +279,7 @@ impl Profile {
         }
         let sector = u64::from(part.sector_bytes);
         if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {
-            return bad(
-                "sector_bytes",
-                sector.to_string(),
-                "a power of two from 512".into(),
-            );
+            return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
         }
         let page = u64::from(part.page_bytes);
         if page < sector || !page.is_multiple_of(sector) {
@@ -308,21 +294,13 @@ impl Profile {
         if let Some((key, _)) = rates.into_iter().find(|(_, rate)| *rate == 0) {
             return bad(key, "0".into(), "1 or more".into());
         }
-        let pages = [
-            part.channels,
-            part.dies_per_channel,
-            part.blocks_per_die,
-            part.pages_per_block,
-        ]
-        .into_iter()
-        .try_fold(1u64, |product, count| product.checked_mul(u64::from(count)))
-        .unwrap_or(u64::MAX);
+        let pages =
+            [part.channels, part.dies_per_channel, part.blocks_per_die, part.pages_per_block]
+                .into_iter()
+                .try_fold(1u64, |product, count| product.checked_mul(u64::from(count)))
+                .unwrap_or(u64::MAX);
         if pages > PAGES_MAX {
-            return bad(
-                "geometry",
-                format!("{pages} pages"),
-                format!("at most {PAGES_MAX}"),
-            );
+            return bad("geometry", format!("{pages} pages"), format!("at most {PAGES_MAX}"));
         }
         self.check_spare(source, pages)?;
         self.check_names(source)
@@ -364,13 +342,11 @@ impl Profile {
         let needed = pages - room;
         let least = needed as f64 / pages as f64;
         if !(spare >= least && spare < 1.0) {
-            return Err(
-                Error::usage("The spare factor does not suit the reserved blocks")
-                    .at(source)
-                    .got(format!("spare_factor = {spare}"))
-                    .allowed(format!("{least:.4} up to, not including, 1"))
-                    .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"),
-            );
+            return Err(Error::usage("The spare factor does not suit the reserved blocks")
+                .at(source)
+                .got(format!("spare_factor = {spare}"))
+                .allowed(format!("{least:.4} up to, not including, 1"))
+                .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"));
         }
         let logical = self.geometry().shape().logical_pages;
         if logical == 0 {
@@ -384,19 +360,14 @@ impl Profile {
             return Err(Error::usage("Idle collection would never begin")
                 .at(source)
                 .got(format!("idle_free_blocks = {idle}"))
-                .allowed(format!(
-                    "0, or more than reserved_blocks = {}",
-                    self.gc.reserved_blocks
-                ))
+                .allowed(format!("0, or more than reserved_blocks = {}", self.gc.reserved_blocks))
                 .action("change one of the two"));
         }
         if !(0.0..=100.0).contains(&self.state.random_overwrites) {
-            return Err(
-                Error::usage("Profile key 'random_overwrites' is out of range")
-                    .at(source)
-                    .got(self.state.random_overwrites.to_string())
-                    .allowed("0 to 100 device sizes"),
-            );
+            return Err(Error::usage("Profile key 'random_overwrites' is out of range")
+                .at(source)
+                .got(self.state.random_overwrites.to_string())
+                .allowed("0 to 100 device sizes"));
         }
         Ok(())
     }
@@ -405,16 +376,11 @@ impl Profile {
 /// The keys of all tables: each is unique, so an override needs no table name.
 fn override_keys(whole: &Value) -> Vec<String> {
     let tables = whole.as_object().into_iter().flatten();
-    let keys = tables
-        .filter_map(|(_, table)| table.as_object())
-        .flat_map(|table| table.keys());
+    let keys = tables.filter_map(|(_, table)| table.as_object()).flat_map(|table| table.keys());
     keys.cloned().collect()
 }
 
 fn find<'a>(whole: &'a mut Value, key: &str) -> Option<&'a mut Value> {
-    let tables = whole
-        .as_object_mut()?
-        .values_mut()
-        .filter_map(Value::as_object_mut);
+    let tables = whole.as_object_mut()?.values_mut().filter_map(Value::as_object_mut);
     tables.into_iter().find_map(|table| table.get_mut(key))
 }

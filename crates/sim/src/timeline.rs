@@ -63,6 +63,9 @@ pub(crate) enum Purpose {
 pub(crate) struct Timeline {
     geometry: Geometry,
     timing: Timing,
+    /// One page, and how long it is on the host link: worked out once.
+    page_bytes: u64,
+    link_page_ns: u64,
     /// Nothing will be submitted before it any more: what ended earlier may be forgotten.
     now: u64,
     dies: Vec<Die>,
@@ -94,6 +97,8 @@ impl Timeline {
         Timeline {
             geometry,
             timing,
+            page_bytes: u64::from(shape.page_bytes),
+            link_page_ns: link_ns(&timing, u64::from(shape.page_bytes)),
             now: 0,
             dies: vec![Die::default(); shape.dies as usize],
             channels: vec![Lane::default(); shape.channels as usize],
@@ -117,11 +122,7 @@ impl Timeline {
     /// A host command on the processor from `ready` on; returns the end.
     #[inline]
     pub(crate) fn command(&mut self, write: bool, ready: u64, path: &mut impl Account) -> u64 {
-        let length = if write {
-            self.timing.command_write_ns
-        } else {
-            self.timing.command_read_ns
-        };
+        let length = if write { self.timing.command_write_ns } else { self.timing.command_read_ns };
         let end = self.processor.take(self.now, ready, length) + length;
         path.add(Cause::Controller, end - ready);
         end
@@ -136,7 +137,8 @@ impl Timeline {
     /// `bytes` over the host link from `ready` on; returns the end.
     #[inline]
     pub(crate) fn link(&mut self, ready: u64, bytes: u64, path: &mut impl Account) -> u64 {
-        let length = bytes * 1_000_000_000 / self.timing.link_bytes_per_s;
+        let length =
+            if bytes == self.page_bytes { self.link_page_ns } else { link_ns(&self.timing, bytes) };
         let end = self.link.take(self.now, ready, length) + length;
         path.add(Cause::Link, end - ready);
         end
@@ -152,11 +154,7 @@ impl Timeline {
         path: &mut impl Account,
     ) -> u64 {
         let channel = self.geometry.channel_of(die);
-        let Timing {
-            read_ns,
-            transfer_ns,
-            ..
-        } = self.timing;
+        let Timing { read_ns, transfer_ns, .. } = self.timing;
         let die = &mut self.dies[die.0 as usize];
         let start = die.wait(self.now, ready, path);
         let data = start + read_ns;
@@ -180,11 +178,7 @@ impl Timeline {
     ) -> u64 {
         let channel = self.geometry.channel_of(die);
         let transfer_ns = self.timing.transfer_ns;
-        let program_ns = if high {
-            self.timing.program_high_ns
-        } else {
-            self.timing.program_ns
-        };
+        let program_ns = if high { self.timing.program_high_ns } else { self.timing.program_ns };
         let arrived = self.bus(channel, ready, path);
         let die = &mut self.dies[die.0 as usize];
         let start = die.wait(self.now, arrived, path);
@@ -203,18 +197,11 @@ impl Timeline {
         let length = self.timing.relocate_ns;
         let planned = self.processor.take(self.now, ready, length) + length;
         if self.timing.copy_back && source == target {
-            let program_ns = if high {
-                self.timing.program_high_ns
-            } else {
-                self.timing.program_ns
-            };
+            let program_ns =
+                if high { self.timing.program_high_ns } else { self.timing.program_ns };
             let die = &mut self.dies[source.0 as usize];
             let start = die.free_at.max(planned);
-            die.occupy(
-                start,
-                start + self.timing.read_ns + program_ns,
-                Purpose::Relocation,
-            );
+            die.occupy(start, start + self.timing.read_ns + program_ns, Purpose::Relocation);
             return;
         }
         let read = self.read(source, planned, Purpose::Relocation, &mut ());
@@ -241,6 +228,10 @@ impl Timeline {
         path.add(Cause::Bus, end - ready);
         end
     }
+}
+
+fn link_ns(timing: &Timing, bytes: u64) -> u64 {
+    bytes * 1_000_000_000 / timing.link_bytes_per_s
 }
 
 impl Die {
@@ -382,20 +373,9 @@ mod tests {
         die.occupy(170, 175, Purpose::Metadata);
         let mut path = SimBreakdown::default();
         assert_eq!(die.wait(0, 40, &mut path), 175);
-        let part = |name| {
-            path.parts()[SimBreakdown::CAUSES
-                .iter()
-                .position(|n| *n == name)
-                .unwrap()]
-        };
-        assert_eq!(
-            (part("relocation_ns"), part("erase_ns"), part("metadata_ns")),
-            (60, 50, 5)
-        );
-        assert_eq!(
-            part("die_wait_ns"),
-            10 + 10,
-            "the host's work and the gap before the metadata"
-        );
+        let part =
+            |name| path.parts()[SimBreakdown::CAUSES.iter().position(|n| *n == name).unwrap()];
+        assert_eq!((part("relocation_ns"), part("erase_ns"), part("metadata_ns")), (60, 50, 5));
+        assert_eq!(part("die_wait_ns"), 10 + 10, "the host's work and the gap before the metadata");
     }
 }

@@ -34,11 +34,7 @@ fn device(channels: u32, dies_per_channel: u32, state: &str) -> SimDevice {
 }
 
 fn io(mode: Mode, page: u64, pages: u64) -> Io {
-    Io {
-        offset: Bytes(page * 4096),
-        size: Bytes(pages * 4096),
-        mode,
-    }
+    Io { offset: Bytes(page * 4096), size: Bytes(pages * 4096), mode }
 }
 
 /// Response time and parts of one I/O on an otherwise idle device.
@@ -47,19 +43,12 @@ fn alone(device: &mut SimDevice, io: Io) -> (u64, Vec<u64>) {
     let done = device.complete().unwrap();
     let parts = done.breakdown.parts().to_vec();
     let response = (done.completed - done.submitted).0;
-    assert_eq!(
-        parts.iter().sum::<u64>(),
-        response,
-        "the parts sum to the response time"
-    );
+    assert_eq!(parts.iter().sum::<u64>(), response, "the parts sum to the response time");
     (response, parts)
 }
 
 fn part(parts: &[u64], name: &str) -> u64 {
-    parts[SimBreakdown::CAUSES
-        .iter()
-        .position(|cause| *cause == name)
-        .unwrap()]
+    parts[SimBreakdown::CAUSES.iter().position(|cause| *cause == name).unwrap()]
 }
 
 #[test]
@@ -78,10 +67,7 @@ fn pages_on_one_die_wait_for_each_other() {
     let mut device = device(1, 1, "empty");
     let (write, parts) = alone(&mut device, io(Mode::Write, 0, 3));
     assert_eq!(write, COMMAND + LINK + 3 * (TRANSFER + PROGRAM));
-    assert_eq!(
-        part(&parts, "die_wait_ns"),
-        2 * (TRANSFER + PROGRAM) - 2 * LINK
-    );
+    assert_eq!(part(&parts, "die_wait_ns"), 2 * (TRANSFER + PROGRAM) - 2 * LINK);
 }
 
 #[test]
@@ -96,11 +82,7 @@ fn dies_of_one_channel_share_it_and_program_at_the_same_time() {
 fn channels_work_at_the_same_time() {
     let mut device = device(4, 1, "empty");
     let (write, _) = alone(&mut device, io(Mode::Write, 0, 4));
-    assert_eq!(
-        write,
-        COMMAND + 4 * LINK + TRANSFER + PROGRAM,
-        "the link is the only thing shared"
-    );
+    assert_eq!(write, COMMAND + 4 * LINK + TRANSFER + PROGRAM, "the link is the only thing shared");
     let (read, _) = alone(&mut device, io(Mode::Read, 0, 4));
     assert_eq!(read, COMMAND + READ + TRANSFER + 4 * LINK);
 }
@@ -108,17 +90,9 @@ fn channels_work_at_the_same_time() {
 #[test]
 fn a_part_of_a_page_is_read_before_it_is_written() {
     let mut device = device(2, 1, "empty");
-    let half = Io {
-        offset: Bytes(512),
-        size: Bytes(1024),
-        mode: Mode::Write,
-    };
+    let half = Io { offset: Bytes(512), size: Bytes(1024), mode: Mode::Write };
     let (first, _) = alone(&mut device, half);
-    assert_eq!(
-        first,
-        COMMAND + LINK / 4 + TRANSFER + PROGRAM,
-        "nothing is there to be kept"
-    );
+    assert_eq!(first, COMMAND + LINK / 4 + TRANSFER + PROGRAM, "nothing is there to be kept");
     let (second, parts) = alone(&mut device, half);
     assert_eq!(second, first + READ + TRANSFER);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
@@ -132,42 +106,26 @@ fn sequential_reads_are_bound_by_the_channel() {
     let pages = 256;
     let (response, _) = alone(&mut device, io(Mode::Read, 0, pages));
     let per_page = response as f64 / pages as f64;
-    assert!(
-        (per_page / TRANSFER as f64 - 1.0).abs() < 0.01,
-        "{per_page} ns a page"
-    );
+    assert!((per_page / TRANSFER as f64 - 1.0).abs() < 0.01, "{per_page} ns a page");
 }
 
 /// A closed loop of random writes: returns all response times.
 fn random_writes(device: &mut SimDevice, count: u64, seed: u64) -> Vec<u64> {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    (0..count)
-        .map(|_| alone(device, io(Mode::Write, uniform(&mut rng, pages), 1)).0)
-        .collect()
+    (0..count).map(|_| alone(device, io(Mode::Write, uniform(&mut rng, pages), 1)).0).collect()
 }
 
 #[test]
 fn a_full_device_pays_for_collection_and_says_so() {
     let mut device = device(2, 2, "random");
-    assert_eq!(
-        device.counters().unwrap().blocks_erased,
-        0,
-        "its history is not part of a run"
-    );
+    assert_eq!(device.counters().unwrap().blocks_erased, 0, "its history is not part of a run");
     let responses = random_writes(&mut device, 2_000, 1);
     let counters = device.counters().unwrap();
     assert!(counters.blocks_erased > 0 && counters.pages_relocated > 0);
     let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
-    assert_eq!(
-        *responses.iter().min().unwrap(),
-        cheap,
-        "some writes pay nothing"
-    );
-    assert!(
-        *responses.iter().max().unwrap() > cheap + ERASE,
-        "some pay for an erase"
-    );
+    assert_eq!(*responses.iter().min().unwrap(), cheap, "some writes pay nothing");
+    assert!(*responses.iter().max().unwrap() > cheap + ERASE, "some pay for an erase");
 }
 
 #[test]
@@ -181,16 +139,8 @@ fn collection_in_idle_time_makes_the_next_writes_cheap() {
     assert_eq!(rested.now(), until);
     assert!(rested.counters().unwrap().blocks_collected_idle > 0);
     // One block a die was collected ahead: 4 × 16 pages.
-    let (tired, fresh) = (
-        random_writes(&mut device, 50, 2),
-        random_writes(&mut rested, 50, 2),
-    );
-    assert!(
-        mean(&fresh) < mean(&tired),
-        "{} < {}",
-        mean(&fresh),
-        mean(&tired)
-    );
+    let (tired, fresh) = (random_writes(&mut device, 50, 2), random_writes(&mut rested, 50, 2));
+    assert!(mean(&fresh) < mean(&tired), "{} < {}", mean(&fresh), mean(&tired));
     let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
     assert!(fresh.iter().all(|response| *response == cheap), "{fresh:?}");
 }
@@ -208,11 +158,7 @@ fn two_devices_live_side_by_side() {
     let mut other = device(1, 2, "empty");
     let expected = random_writes(&mut one, 500, 3);
     random_writes(&mut other, 500, 4);
-    assert_eq!(
-        random_writes(&mut copy, 500, 3),
-        expected,
-        "a copy goes its own way"
-    );
+    assert_eq!(random_writes(&mut copy, 500, 3), expected, "a copy goes its own way");
 }
 
 #[test]
@@ -247,8 +193,5 @@ fn a_bad_profile_is_refused_with_the_reason() {
 fn a_device_name_can_override_a_key() {
     let overrides = r#"{"spare_factor": "0.4", "gc": "cyclic", "idle_free_blocks": "0"}"#;
     let profile = Profile::parse(&profile(2, 2, "empty"), "test", overrides).unwrap();
-    assert_eq!(
-        (profile.ftl.spare_factor, profile.gc.idle_free_blocks),
-        (0.4, 0)
-    );
+    assert_eq!((profile.ftl.spare_factor, profile.gc.idle_free_blocks), (0.4, 0));
 }

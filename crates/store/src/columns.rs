@@ -31,9 +31,7 @@ const FIXED: [&str; 8] = [
 
 /// The names that [`column`] knows for this trace.
 pub fn column_names(trace: &Trace) -> impl Iterator<Item = &str> {
-    FIXED
-        .into_iter()
-        .chain(trace.causes.iter().map(String::as_str))
+    FIXED.into_iter().chain(trace.causes.iter().map(String::as_str))
 }
 
 /// A column of `trace`, as long as the trace.
@@ -47,12 +45,7 @@ pub fn column<'a>(trace: &'a Trace, name: &str) -> Result<ColumnData<'a>> {
         "response_time_ns" => ColumnData::U64(Cow::Borrowed(&trace.response_time_ns)),
         "offset_bytes" => ColumnData::U64(trace.ios().map(|io| io.offset.0).collect()),
         "io_size_bytes" => ColumnData::U32(trace.ios().map(|io| io.size.0 as u32).collect()),
-        "mode" => ColumnData::U8(
-            trace
-                .ios()
-                .map(|io| u8::from(io.mode == Mode::Write))
-                .collect(),
-        ),
+        "mode" => ColumnData::U8(trace.ios().map(|io| u8::from(io.mode == Mode::Write)).collect()),
         "component" => ColumnData::U8(trace.component_of_each().collect()),
         "ignored" => ColumnData::U8(trace.ignored_of_each().map(u8::from).collect()),
         _ => {

@@ -20,13 +20,10 @@ const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
 /// [`ErrorKind::Results`]: missing, truncated, not a trace, or of a newer version.
 pub fn read_trace(path: &Path) -> Result<(Trace, String)> {
     let damaged = |message: String| {
-        Error::new(
-            ErrorKind::Results,
-            "The trace cannot be read: it is damaged or not a trace",
-        )
-        .at(path.display().to_string())
-        .got(message)
-        .action("move the file away to look at the other runs, or measure again")
+        Error::new(ErrorKind::Results, "The trace cannot be read: it is damaged or not a trace")
+            .at(path.display().to_string())
+            .got(message)
+            .action("move the file away to look at the other runs, or measure again")
     };
     let file = File::open(path).map_err(|error| damaged(error.to_string()))?;
     let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
@@ -38,13 +35,11 @@ pub fn read_trace(path: &Path) -> Result<(Trace, String)> {
     };
     let version = key(KEY_VERSION)?;
     if version != TRACE_VERSION {
-        return Err(
-            Error::new(ErrorKind::Results, "The trace is of another version")
-                .at(path.display().to_string())
-                .got(version)
-                .allowed(TRACE_VERSION)
-                .action("read it with the version of uflip that wrote it, or a newer one"),
-        );
+        return Err(Error::new(ErrorKind::Results, "The trace is of another version")
+            .at(path.display().to_string())
+            .got(version)
+            .allowed(TRACE_VERSION)
+            .action("read it with the version of uflip that wrote it, or a newer one"));
     }
     let run = key(KEY_RUN)?;
     let pattern = PatternSpec::parse(&key(KEY_PATTERN)?)
@@ -55,23 +50,15 @@ pub fn read_trace(path: &Path) -> Result<(Trace, String)> {
     let rows = pattern.totals.total_ios;
     let mut take = |name: &str| {
         let found = columns.iter().position(|(column, _)| column == name);
-        let values = found
-            .map(|index| columns.remove(index).1)
-            .unwrap_or_default();
+        let values = found.map(|index| columns.remove(index).1).unwrap_or_default();
         if values.len() as u64 == rows {
             return Ok(values);
         }
-        Err(damaged(format!(
-            "{} values in column '{name}' instead of {rows}",
-            values.len()
-        )))
+        Err(damaged(format!("{} values in column '{name}' instead of {rows}", values.len())))
     };
     let (submit_ns, response_time_ns) = (take("submit_ns")?, take("response_time_ns")?);
     let (causes, cause_ns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
-    if cause_ns
-        .iter()
-        .any(|column: &Vec<u64>| column.len() as u64 != rows)
-    {
+    if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
         return Err(damaged("columns of different lengths".into()));
     }
     let trace = Trace::from_columns(pattern, submit_ns, response_time_ns, causes, cause_ns);

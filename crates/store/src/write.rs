@@ -22,18 +22,9 @@ use crate::{KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
 /// The file exists, or cannot be written (a full file system above all).
 pub fn write_trace(trace: &Trace, path: &Path, run: &str) -> Result<()> {
     let mut columns = vec![
-        (
-            "stream".to_owned(),
-            ColumnData::U16(trace.stream_of_each().collect()),
-        ),
-        (
-            "submit_ns".to_owned(),
-            ColumnData::U64(trace.submit_ns.as_slice().into()),
-        ),
-        (
-            "response_time_ns".to_owned(),
-            ColumnData::U64(trace.response_time_ns.as_slice().into()),
-        ),
+        ("stream".to_owned(), ColumnData::U16(trace.stream_of_each().collect())),
+        ("submit_ns".to_owned(), ColumnData::U64(trace.submit_ns.as_slice().into())),
+        ("response_time_ns".to_owned(), ColumnData::U64(trace.response_time_ns.as_slice().into())),
     ];
     for (cause, values) in trace.causes.iter().zip(&trace.cause_ns) {
         columns.push((cause.clone(), ColumnData::U64(values.as_slice().into())));
@@ -54,27 +45,16 @@ pub(crate) fn write_columns(
     rows: usize,
     metadata: Vec<KeyValue>,
 ) -> Result<()> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(|error| {
-            let kind = error.kind();
-            let failed = Error::os(
-                "The file cannot be made",
-                path.display().to_string(),
-                &error,
-            );
-            if kind != std::io::ErrorKind::AlreadyExists {
-                return failed;
-            }
-            Error::new(
-                ErrorKind::Results,
-                "The file exists already; nothing is ever overwritten",
-            )
+    let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        let kind = error.kind();
+        let failed = Error::os("The file cannot be made", path.display().to_string(), &error);
+        if kind != std::io::ErrorKind::AlreadyExists {
+            return failed;
+        }
+        Error::new(ErrorKind::Results, "The file exists already; nothing is ever overwritten")
             .at(path.display().to_string())
             .action("choose another name, or move the file away")
-        })?;
+    })?;
     let written = write_all(&file, texts, columns, rows, metadata);
     let synced = written.and_then(|()| file.sync_all().map_err(|error| error.to_string()));
     synced.map_err(|message| {
@@ -159,12 +139,8 @@ fn write_text<W: std::io::Write + Send>(
     rows: usize,
 ) -> parquet::errors::Result<()> {
     let values = vec![ByteArray::from(value); rows];
-    let mut column = group
-        .next_column()?
-        .expect("as many columns as in the schema");
-    column
-        .typed::<ByteArrayType>()
-        .write_batch(&values, None, None)?;
+    let mut column = group.next_column()?.expect("as many columns as in the schema");
+    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
     column.close()
 }
 
@@ -178,28 +154,20 @@ fn write_numbers<W: std::io::Write + Send>(
         // Parquet stores unsigned numbers in the signed type of the same width.
         values.iter().map(|value| (*value).into() as i32).collect()
     }
-    let mut column = group
-        .next_column()?
-        .expect("as many columns as in the schema");
+    let mut column = group.next_column()?.expect("as many columns as in the schema");
     match values {
         ColumnData::U64(values) => {
             let wide: Vec<i64> = values[from..to].iter().map(|value| *value as i64).collect();
             column.typed::<Int64Type>().write_batch(&wide, None, None)?;
         }
         ColumnData::U32(values) => {
-            column
-                .typed::<Int32Type>()
-                .write_batch(&narrow(&values[from..to]), None, None)?;
+            column.typed::<Int32Type>().write_batch(&narrow(&values[from..to]), None, None)?;
         }
         ColumnData::U16(values) => {
-            column
-                .typed::<Int32Type>()
-                .write_batch(&narrow(&values[from..to]), None, None)?;
+            column.typed::<Int32Type>().write_batch(&narrow(&values[from..to]), None, None)?;
         }
         ColumnData::U8(values) => {
-            column
-                .typed::<Int32Type>()
-                .write_batch(&narrow(&values[from..to]), None, None)?;
+            column.typed::<Int32Type>().write_batch(&narrow(&values[from..to]), None, None)?;
         }
     }
     column.close()

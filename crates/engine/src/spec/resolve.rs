@@ -40,10 +40,7 @@ impl PatternSpec {
     /// an I/O, a ratio, burst, degree or number of partitions of 0, parameters foreign to the
     /// chosen functions, an `io_ignore` that leaves nothing.
     pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<Resolved> {
-        let space = Space {
-            capacity: capacity.0,
-            sector: sector.0,
-        };
+        let space = Space { capacity: capacity.0, sector: sector.0 };
         let resolved = self.resolve_in(space, None)?;
         let total = resolved.totals.total_ios;
         if total > TOTAL_IOS_MAX {
@@ -88,9 +85,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
             jumps: process,
         });
     }
-    let map = canonical
-        .as_object_mut()
-        .expect("a basic pattern is an object");
+    let map = canonical.as_object_mut().expect("a basic pattern is an object");
     map.insert("kind".into(), "basic".into());
     for (key, value) in [
         ("parallel_degree", degree),
@@ -105,11 +100,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
 
 fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
     if spec.ratio == 0 {
-        return Err(out_of_range(
-            "ratio",
-            0,
-            "1 or more (n of the first, then 1 of the second)",
-        ));
+        return Err(out_of_range("ratio", 0, "1 or more (n of the first, then 1 of the second)"));
     }
     for (name, component) in [("first", &spec.first), ("second", &spec.second)] {
         let foreign = [
@@ -119,11 +110,9 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
             ("parallel_degree", component.parallel_degree.is_some()),
         ];
         if let Some((key, _)) = foreign.into_iter().find(|(_, given)| *given) {
-            return Err(
-                Error::usage(format!("'{key}' does not belong into one part of a mix"))
-                    .at(format!("pattern '{name}' of the mix"))
-                    .action(format!("give '{key}' to the mix itself")),
-            );
+            return Err(Error::usage(format!("'{key}' does not belong into one part of a mix"))
+                .at(format!("pattern '{name}' of the mix"))
+                .action(format!("give '{key}' to the mix itself")));
         }
     }
     let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
@@ -131,22 +120,12 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
     let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
     let (second, second_json) = resolve_one(&spec.second, space, 1, 0)?;
     let scale = |count: u64| {
-        count
-            .checked_mul(spec.ratio.saturating_add(1))
-            .ok_or_else(|| {
-                out_of_range(
-                    "ratio",
-                    spec.ratio,
-                    "io_count × (ratio + 1) must fit a counter",
-                )
-            })
+        count.checked_mul(spec.ratio.saturating_add(1)).ok_or_else(|| {
+            out_of_range("ratio", spec.ratio, "io_count × (ratio + 1) must fit a counter")
+        })
     };
     let stream = StreamSpec {
-        source: Source::Mix {
-            first,
-            second,
-            ratio: spec.ratio,
-        },
+        source: Source::Mix { first, second, ratio: spec.ratio },
         total_ios: scale(io_count)?,
         ignored_ios: scale(io_ignore)?,
         seed,
@@ -162,21 +141,15 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
 fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
     let degree = spec.patterns.len() as u64;
     if degree == 0 || degree > PARALLEL_DEGREE_MAX {
-        return Err(out_of_range(
-            "patterns",
-            degree,
-            &format!("1 to {PARALLEL_DEGREE_MAX}"),
-        ));
+        return Err(out_of_range("patterns", degree, &format!("1 to {PARALLEL_DEGREE_MAX}")));
     }
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let mut streams: Vec<StreamSpec> = Vec::new();
     let mut parts = Vec::new();
     for pattern in &spec.patterns {
         if matches!(pattern, PatternSpec::Parallel(_)) {
-            return Err(
-                Error::usage("A parallel pattern cannot contain a parallel pattern")
-                    .action("list all patterns in one"),
-            );
+            return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
+                .action("list all patterns in one"));
         }
         let resolved = pattern.resolve_in(space, Some(seed))?;
         streams.extend(resolved.streams);
@@ -185,10 +158,7 @@ fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Res
     for (process, stream) in streams.iter_mut().enumerate() {
         stream.jumps = process as u64;
     }
-    Ok(finish(
-        json!({"kind": "parallel", "patterns": parts, "seed": seed}),
-        streams,
-    ))
+    Ok(finish(json!({"kind": "parallel", "patterns": parts, "seed": seed}), streams))
 }
 
 /// One basic pattern of process `process` of `degree`, and its canonical form.
@@ -200,30 +170,18 @@ fn resolve_one(
 ) -> Result<(Basic, Value)> {
     let io_size = whole_sectors("io_size", spec.io_size.unwrap_or(IO_SIZE), space, 1)?;
     if io_size > IO_SIZE_MAX {
-        return Err(out_of_range(
-            "io_size",
-            io_size,
-            &format!("at most {IO_SIZE_MAX}"),
-        ));
+        return Err(out_of_range("io_size", io_size, &format!("at most {IO_SIZE_MAX}")));
     }
     let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
     let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
     let rest = space.capacity.saturating_sub(target_offset);
-    let target_size = spec
-        .target_size
-        .unwrap_or(rest / space.sector * space.sector);
+    let target_size = spec.target_size.unwrap_or(rest / space.sector * space.sector);
     if rest == 0 || target_size > rest {
         let end = u128::from(target_offset) + u128::from(target_size);
         return Err(Error::usage("The target space lies outside the device")
-            .at(format!(
-                "target_offset {target_offset}, target_size {target_size}"
-            ))
+            .at(format!("target_offset {target_offset}, target_size {target_size}"))
             .got(format!("an end at byte {end}"))
-            .allowed(format!(
-                "up to {} ({})",
-                space.capacity,
-                format_bytes(space.capacity)
-            ))
+            .allowed(format!("up to {} ({})", space.capacity, format_bytes(space.capacity)))
             .action("choose a smaller target_size or target_offset"));
     }
     let target_size = whole_sectors("target_size", target_size, space, 1)?;
@@ -232,22 +190,13 @@ fn resolve_one(
 
     // A process has its share of the target space, a partition its share of that; both are rounded
     // down to whole I/Os so that all of them stay aligned as the whole is.
-    let share = if degree == 1 {
-        target_size
-    } else {
-        target_size / degree / io_size * io_size
-    };
+    let share = if degree == 1 { target_size } else { target_size / degree / io_size * io_size };
     let slots = share.saturating_sub(io_shift) / io_size / parts;
     if slots == 0 {
         return Err(Error::usage("The target space is too small for one I/O")
-            .at(format!(
-                "parallel_degree {degree}, partitions {parts}, io_shift {io_shift}"
-            ))
+            .at(format!("parallel_degree {degree}, partitions {parts}, io_shift {io_shift}"))
             .got(format!("target_size {target_size}"))
-            .allowed(format!(
-                "at least {}",
-                (io_size * parts + io_shift) * degree
-            ))
+            .allowed(format!("at least {}", (io_size * parts + io_shift) * degree))
             .action("enlarge target_size, or reduce io_size, io_shift or the number of parts"));
     }
     let basic = Basic {
@@ -292,12 +241,7 @@ fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
     Ok(match name {
         LocationName::Sequential => (LocationKind::Sequential, 1),
         LocationName::Random => (LocationKind::Random, 1),
-        LocationName::Ordered => (
-            LocationKind::Ordered {
-                incr: spec.incr.unwrap_or(1),
-            },
-            1,
-        ),
+        LocationName::Ordered => (LocationKind::Ordered { incr: spec.incr.unwrap_or(1) }, 1),
         LocationName::Partitioned => {
             let partitions = spec.partitions.unwrap_or(1);
             if partitions == 0 {
@@ -338,11 +282,7 @@ fn counts(io_count: Option<u64>, io_ignore: Option<u64>) -> Result<(u64, u64)> {
         return Err(out_of_range("io_count", 0, "1 or more"));
     }
     if io_ignore >= io_count {
-        return Err(out_of_range(
-            "io_ignore",
-            io_ignore,
-            &format!("0 to {}", io_count - 1),
-        ));
+        return Err(out_of_range("io_ignore", io_ignore, &format!("0 to {}", io_count - 1)));
     }
     Ok((io_count, io_ignore))
 }
@@ -353,10 +293,7 @@ fn whole_sectors(name: &str, value: u64, space: Space, minimum: u64) -> Result<u
         return Err(out_of_range(
             name,
             value,
-            &format!(
-                "multiples of the sector of {} bytes, from {from}",
-                space.sector
-            ),
+            &format!("multiples of the sector of {} bytes, from {from}", space.sector),
         ));
     }
     Ok(value)
@@ -391,22 +328,14 @@ fn finish(canonical: Value, streams: Vec<StreamSpec>) -> Resolved {
         }
         totals.pause_ns = totals.pause_ns.max(pause_ns);
     }
-    Resolved {
-        canonical,
-        streams,
-        totals,
-    }
+    Resolved { canonical, streams, totals }
 }
 
 /// How many I/Os each basic pattern of a process issues.
 fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
     match &stream.source {
         Source::Basic(basic) => vec![(basic, stream.total_ios)],
-        Source::Mix {
-            first,
-            second,
-            ratio,
-        } => {
+        Source::Mix { first, second, ratio } => {
             let rounds = stream.total_ios / (ratio + 1);
             vec![(first, rounds * ratio), (second, rounds)]
         }

@@ -18,20 +18,13 @@ pub(crate) struct ChannelFirst {
 
 impl WriteAllocator for ChannelFirst {
     fn new(geometry: &Geometry) -> ChannelFirst {
-        ChannelFirst {
-            dies: geometry.shape().dies,
-            next: 0,
-        }
+        ChannelFirst { dies: geometry.shape().dies, next: 0 }
     }
 
     #[inline]
     fn choose(&mut self, _: &Blocks) -> DieIdx {
         let die = DieIdx(self.next);
-        self.next = if self.next + 1 == self.dies {
-            0
-        } else {
-            self.next + 1
-        };
+        self.next = if self.next + 1 == self.dies { 0 } else { self.next + 1 };
         die
     }
 }

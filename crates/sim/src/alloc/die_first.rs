@@ -20,11 +20,7 @@ pub(crate) struct DieFirst {
 impl WriteAllocator for DieFirst {
     fn new(geometry: &Geometry) -> DieFirst {
         let shape = geometry.shape();
-        DieFirst {
-            channels: shape.channels,
-            dies: shape.dies,
-            next: 0,
-        }
+        DieFirst { channels: shape.channels, dies: shape.dies, next: 0 }
     }
 
     #[inline]

@@ -68,7 +68,6 @@ impl Allocator {
             return Some(die);
         }
         let dies = (0..blocks.geometry().shape().dies).map(DieIdx);
-        dies.filter(|die| blocks.has_page(*die, stream))
-            .max_by_key(|die| blocks.free_in(*die))
+        dies.filter(|die| blocks.has_page(*die, stream)).max_by_key(|die| blocks.free_in(*die))
     }
 }

@@ -19,10 +19,7 @@ pub(crate) struct MostFree {
 
 impl WriteAllocator for MostFree {
     fn new(geometry: &Geometry) -> MostFree {
-        MostFree {
-            dies: geometry.shape().dies,
-            next: 0,
-        }
+        MostFree { dies: geometry.shape().dies, next: 0 }
     }
 
     #[inline]
@@ -31,9 +28,7 @@ impl WriteAllocator for MostFree {
         if !blocks.has_open_page(die, Stream::Host) {
             let turn = |other: u32| DieIdx((self.next + other) % self.dies);
             // The first of several maxima, hence the reversed order.
-            let most = (0..self.dies)
-                .rev()
-                .max_by_key(|other| blocks.free_in(turn(*other)));
+            let most = (0..self.dies).rev().max_by_key(|other| blocks.free_in(turn(*other)));
             die = turn(most.unwrap_or(0));
         }
         self.next = if die.0 + 1 == self.dies { 0 } else { die.0 + 1 };

@@ -14,7 +14,7 @@
 use crate::alloc::Allocator;
 use crate::blocks::{Blocks, FreeOrder, Stream};
 use crate::gc::Victims;
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn};
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::media::Media;
 
 /// What a page map is made of.
@@ -73,15 +73,24 @@ impl PageMap {
 
     /// Where `page` is; `None` where it was never written.
     #[inline]
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Ppn> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then_some(Ppn(at))
+        (at != NOWHERE).then(|| self.options.geometry.place_of(Ppn(at)))
     }
 
-    /// `page` will be written soon: have its entry of the map at hand.
+    /// `page` will be looked up soon: have its entry of the map at hand.
     #[inline]
     pub(crate) fn prefetch(&self, page: Lpn) {
         crate::huge::prefetch(&self.map, page.0 as usize);
+    }
+
+    /// `page`, whose entry of the map is at hand, will be written soon: have at hand what is known of
+    /// where it is.
+    #[inline]
+    pub(crate) fn prefetch_old(&self, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            self.blocks.prefetch(old);
+        }
     }
 
     /// Write `page`; where only a part of it is written, the rest is merged from its old version.
@@ -172,43 +181,59 @@ impl PageMap {
         let Some(victim) = victim.or_else(|| self.options.victims.choose(die, &self.blocks)) else {
             return false;
         };
-        let geometry = self.options.geometry;
-        let metadata = Ppn(geometry.first_page(victim).0 + geometry.data_pages());
-        let has_metadata = geometry.shape().metadata_pages > 0;
-        media.begin_collection(victim, has_metadata.then_some(metadata));
-        self.relocate_all(victim, media);
+        media.begin_collection(victim, self.metadata_page(die, victim));
+        self.relocate_all(die, victim, media);
         media.erase(victim);
         self.blocks.set_free(victim);
         self.since_static[die.0 as usize] += 1;
         true
     }
 
-    fn relocate_all(&mut self, victim: BlockIdx, media: &mut impl Media) {
-        let geometry = self.options.geometry;
-        let home = geometry.die_of(victim);
+    /// The page at the end of `block` that holds its metadata, where the geometry has one.
+    #[inline]
+    fn metadata_page(&self, die: DieIdx, block: BlockIdx) -> Option<Place> {
+        let geometry = &self.options.geometry;
+        let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
+        (geometry.shape().metadata_pages > 0).then_some(Place { page, block, die })
+    }
+
+    fn relocate_all(&mut self, home: DieIdx, victim: BlockIdx, media: &mut impl Media) {
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
-        self.blocks.valid_pages(victim, &mut pages);
+        self.blocks.begin_collection(victim, &mut pages);
         for from in &pages {
             self.prefetch(Lpn(self.reverse[from.0 as usize]));
         }
-        // A victim's own books are cleared at once: nobody asks for them page by page.
-        self.blocks.begin_collection(victim);
-        for from in &pages {
+        for page in &pages {
             let die = self.die_for_relocation(home);
             let to = self.blocks.take_page(die, Stream::Relocated);
-            media.relocate(*from, to);
-            self.place(Lpn(self.reverse[from.0 as usize]), to);
+            media.relocate(Place { page: *page, block: victim, die: home }, to);
+            self.place(Lpn(self.reverse[page.0 as usize]), to);
             self.close_if_full(die, Stream::Relocated, media);
         }
-        let first = geometry.first_page(victim);
-        for _ in pages.len() as u32..self.options.relocate_at_least.min(geometry.data_pages()) {
-            let die = self.die_for_relocation(home);
-            let to = self.blocks.take_page(die, Stream::Relocated);
-            media.relocate(first, to);
-            self.close_if_full(die, Stream::Relocated, media);
+        let least = self.options.relocate_at_least;
+        if (pages.len() as u32) < least {
+            self.relocate_for_nothing(home, victim, least - pages.len() as u32, media);
         }
         self.scratch = pages;
+    }
+
+    /// Move the victim's first page so many times to places where nobody will look for it.
+    #[cold]
+    fn relocate_for_nothing(
+        &mut self,
+        home: DieIdx,
+        victim: BlockIdx,
+        times: u32,
+        media: &mut impl Media,
+    ) {
+        let page = self.options.geometry.first_page(victim);
+        for _ in 0..times {
+            let die = self.die_for_relocation(home);
+            let to = self.blocks.take_page(die, Stream::Relocated);
+            media.relocate(Place { page, block: victim, die: home }, to);
+            self.close_if_full(die, Stream::Relocated, media);
+        }
     }
 
     #[inline]
@@ -216,27 +241,20 @@ impl PageMap {
         if self.options.same_die && self.blocks.has_page(home, Stream::Relocated) {
             return home;
         }
-        let die = self
-            .options
-            .allocator
-            .choose_with_page(&self.blocks, Stream::Relocated);
+        let die = self.options.allocator.choose_with_page(&self.blocks, Stream::Relocated);
         die.expect("the reserved blocks of all dies hold what a victim holds")
     }
 
-    /// The page that was just taken from `die` was its block's last: close the block.
+    /// Close the block of the page that was just taken from `die`, where that page filled it up.
     #[inline]
     fn close_if_full(&mut self, die: DieIdx, stream: Stream, media: &mut impl Media) {
-        let Some(block) = self.blocks.take_filled(die, stream) else {
-            return;
-        };
-        let geometry = &self.options.geometry;
-        if geometry.shape().metadata_pages > 0 {
-            media.program_metadata(Ppn(geometry.first_page(block).0 + geometry.data_pages()));
+        if let Some(block) = self.blocks.close_if_full(die, stream) {
+            if let Some(page) = self.metadata_page(die, block) {
+                media.program_metadata(page);
+            }
+            // Only now, with its last page accounted for, may it be chosen.
+            self.options.victims.closed(die, block, self.blocks.valid_count(block));
         }
-        // Only now, with its last page accounted for, may it be chosen.
-        self.options
-            .victims
-            .closed(die, block, self.blocks.valid_count(block));
     }
 
     /// The block that static wear levelling wants to move now.
@@ -259,15 +277,17 @@ impl PageMap {
     }
 
     #[inline]
-    fn invalidate(&mut self, page: Ppn) {
-        let (die, block, left) = self.blocks.mark_invalid(page);
-        self.options.victims.invalidated(die, block, left);
+    fn invalidate(&mut self, at: Place) {
+        let (left, closed) = self.blocks.mark_invalid(at);
+        if closed {
+            self.options.victims.invalidated(at.die, at.block, left);
+        }
     }
 
     #[inline]
-    fn place(&mut self, page: Lpn, at: Ppn) {
-        self.map[page.0 as usize] = at.0;
-        self.reverse[at.0 as usize] = page.0;
+    fn place(&mut self, page: Lpn, at: Place) {
+        self.map[page.0 as usize] = at.page.0;
+        self.reverse[at.page.0 as usize] = page.0;
         self.blocks.mark_valid(at);
     }
 
@@ -280,30 +300,16 @@ impl PageMap {
         let geometry = self.options.geometry;
         let mut valid = vec![0; geometry.blocks() as usize];
         let mut mapped = 0;
-        for (lpn, at) in self
-            .map
-            .iter()
-            .enumerate()
-            .filter(|(_, at)| **at != NOWHERE)
-        {
+        for (lpn, at) in self.map.iter().enumerate().filter(|(_, at)| **at != NOWHERE) {
             mapped += 1;
-            assert_eq!(
-                self.reverse[*at as usize] as usize, lpn,
-                "the reverse map agrees"
-            );
+            assert_eq!(self.reverse[*at as usize] as usize, lpn, "the reverse map agrees");
             assert!(self.blocks.is_valid(Ppn(*at)), "a mapped page is valid");
             valid[geometry.block_of(Ppn(*at)).0 as usize] += 1;
         }
-        let bits = (0..geometry.pages())
-            .filter(|page| self.blocks.is_valid(Ppn(*page)))
-            .count();
+        let bits = (0..geometry.pages()).filter(|page| self.blocks.is_valid(Ppn(*page))).count();
         assert_eq!(bits, mapped, "as many valid pages as mapped ones");
         for block in (0..geometry.blocks()).map(BlockIdx) {
-            assert_eq!(
-                self.blocks.valid_count(block),
-                valid[block.0 as usize],
-                "{block:?}"
-            );
+            assert_eq!(self.blocks.valid_count(block), valid[block.0 as usize], "{block:?}");
         }
     }
 

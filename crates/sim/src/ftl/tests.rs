@@ -9,7 +9,7 @@ use super::{PageMap, PageMapOptions};
 use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::gc::Victims;
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Shape};
 use crate::media::{Flash, Media};
 
 /// Flash with contents: every page holds the number of the write that programmed it.
@@ -32,23 +32,23 @@ impl Shadow {
 }
 
 impl Media for Shadow {
-    fn read(&mut self, from: Ppn) {
+    fn read(&mut self, from: Place) {
         self.flash.read(from);
     }
-    fn program(&mut self, to: Ppn, merge_from: Option<Ppn>) {
+    fn program(&mut self, to: Place, merge_from: Option<Place>) {
         self.flash.program(to, merge_from);
-        self.merged = merge_from.map(|from| self.content[from.0 as usize]);
-        self.content[to.0 as usize] = Some(self.writing);
+        self.merged = merge_from.map(|from| self.content[from.page.0 as usize]);
+        self.content[to.page.0 as usize] = Some(self.writing);
     }
-    fn program_metadata(&mut self, to: Ppn) {
+    fn program_metadata(&mut self, to: Place) {
         self.flash.program_metadata(to);
     }
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Ppn>) {
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
     }
-    fn relocate(&mut self, from: Ppn, to: Ppn) {
+    fn relocate(&mut self, from: Place, to: Place) {
         self.flash.relocate(from, to);
-        self.content[to.0 as usize] = self.content[from.0 as usize];
+        self.content[to.page.0 as usize] = self.content[from.page.0 as usize];
     }
     fn erase(&mut self, block: BlockIdx) {
         self.flash.erase(block);
@@ -135,11 +135,7 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     for write in 0..4 * u64::from(geometry.pages()) {
         // Partly skewed, so that blocks with many and with few valid pages come about.
-        let range = if uniform(&mut rng, 2) == 0 {
-            pages
-        } else {
-            (pages * hot / 100).max(1)
-        };
+        let range = if uniform(&mut rng, 2) == 0 { pages } else { (pages * hot / 100).max(1) };
         let page = uniform(&mut rng, range);
         if uniform(&mut rng, 16) == 0 {
             ftl.trim(Lpn(page as u32));
@@ -150,23 +146,12 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
         media.writing = write;
         ftl.write(Lpn(page as u32), whole, &mut media);
         let old = oracle[page as usize].replace(write);
-        let merged = if whole || old.is_none() {
-            None
-        } else {
-            Some(old)
-        };
-        assert_eq!(
-            media.merged, merged,
-            "a partial write merges the newest version"
-        );
+        let merged = if whole || old.is_none() { None } else { Some(old) };
+        assert_eq!(media.merged, merged, "a partial write merges the newest version");
     }
     for (page, expected) in oracle.iter().enumerate() {
         let at = ftl.lookup(Lpn(page as u32));
-        assert_eq!(
-            at.and_then(|at| media.content[at.0 as usize]),
-            *expected,
-            "page {page}"
-        );
+        assert_eq!(at.and_then(|at| media.content[at.page.0 as usize]), *expected, "page {page}");
     }
     ftl.check();
     check_conservation(geometry, &media);
@@ -184,10 +169,7 @@ fn check_conservation(geometry: Geometry, media: &Shadow) {
     // full.
     let held = media.content.iter().filter(|page| page.is_some()).count() as u64;
     let data = counters.host_pages_written + counters.pages_relocated;
-    assert_eq!(
-        held,
-        data - counters.blocks_erased * u64::from(geometry.data_pages())
-    );
+    assert_eq!(held, data - counters.blocks_erased * u64::from(geometry.data_pages()));
 }
 
 /// A device that is large enough for theory: 131,072 pages on four dies.
@@ -277,14 +259,7 @@ fn better_informed_policies_move_fewer_pages() {
         let mut ftl = PageMap::new(plain(geometry, policy, "round_robin"));
         write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)))
     };
-    let names = [
-        "greedy",
-        "greedy_window:64",
-        "d_choices:10",
-        "cyclic",
-        "d_choices:2",
-        "random",
-    ];
+    let names = ["greedy", "greedy_window:64", "d_choices:10", "cyclic", "d_choices:2", "random"];
     let measured = names.map(of);
     println!("{names:?}\n{measured:.3?}");
     assert!(measured.is_sorted(), "{names:?} {measured:?}");
@@ -297,17 +272,10 @@ fn separated_streams_help_where_some_pages_are_hot() {
     let geometry = large(0.125, 64);
     let pages = u64::from(geometry.shape().logical_pages);
     let of = |separate: bool| {
-        let options = PageMapOptions {
-            separate,
-            ..plain(geometry, "greedy", "round_robin")
-        };
+        let options = PageMapOptions { separate, ..plain(geometry, "greedy", "round_robin") };
         let mut ftl = PageMap::new(options);
         let draw = |rng: &mut Xoshiro256PlusPlus| {
-            if uniform(rng, 10) > 0 {
-                uniform(rng, pages / 10)
-            } else {
-                uniform(rng, pages)
-            }
+            if uniform(rng, 10) > 0 { uniform(rng, pages / 10) } else { uniform(rng, pages) }
         };
         write_amplification(&steady(&mut ftl, geometry, draw))
     };
@@ -329,12 +297,8 @@ fn static_wear_levelling_bounds_the_spread() {
             ..plain(geometry, "greedy", "round_robin")
         };
         let mut ftl = PageMap::new(options);
-        steady_for(30, &mut ftl, geometry, |rng| {
-            pages / 10 + uniform(rng, pages * 9 / 10)
-        });
-        let wear = geometry
-            .blocks_of(DieIdx(0))
-            .map(|block| ftl.blocks().wear(block));
+        steady_for(30, &mut ftl, geometry, |rng| pages / 10 + uniform(rng, pages * 9 / 10));
+        let wear = geometry.blocks_of(DieIdx(0)).map(|block| ftl.blocks().wear(block));
         let wear: Vec<u32> = wear.collect();
         wear.iter().max().unwrap() - wear.iter().min().unwrap()
     };
@@ -360,9 +324,6 @@ fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
             next = (next + 1) % pages;
             next
         });
-        assert_eq!(
-            counters.pages_relocated,
-            counters.blocks_collected * u64::from(number)
-        );
+        assert_eq!(counters.pages_relocated, counters.blocks_collected * u64::from(number));
     }
 }

@@ -23,10 +23,7 @@ impl VictimPolicy for CostBenefit {
     fn new(options: &PolicyOptions) -> Result<CostBenefit> {
         options.no_parameter("cost_benefit")?;
         let pools = vec![Vec::new(); options.geometry.shape().dies as usize];
-        Ok(CostBenefit {
-            pages: u64::from(options.geometry.data_pages()),
-            pools,
-        })
+        Ok(CostBenefit { pages: u64::from(options.geometry.data_pages()), pools })
     }
 
     #[inline]

@@ -23,9 +23,7 @@ pub(crate) struct Cyclic {
 impl VictimPolicy for Cyclic {
     fn new(options: &PolicyOptions) -> Result<Cyclic> {
         options.no_parameter("cyclic")?;
-        Ok(Cyclic {
-            rings: vec![VecDeque::new(); options.geometry.shape().dies as usize],
-        })
+        Ok(Cyclic { rings: vec![VecDeque::new(); options.geometry.shape().dies as usize] })
     }
 
     #[inline]

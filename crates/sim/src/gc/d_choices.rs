@@ -60,10 +60,6 @@ impl DChoices {
     /// So many draws, which need not be fewer than there are blocks.
     pub(super) fn with_choices(choices: u32, options: &PolicyOptions) -> DChoices {
         let pools = vec![Vec::new(); options.geometry.shape().dies as usize];
-        DChoices {
-            choices,
-            pools,
-            rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
-        }
+        DChoices { choices, pools, rng: Xoshiro256PlusPlus::seed_from_u64(options.seed) }
     }
 }

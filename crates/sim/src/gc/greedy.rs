@@ -7,7 +7,7 @@
 
 use uflip_core::Result;
 
-use super::min_tree::{ABSENT, MinTree};
+use super::min_tree::MinTree;
 use super::{PolicyOptions, VictimPolicy};
 use crate::blocks::Blocks;
 use crate::geometry::{BlockIdx, DieIdx, Geometry};
@@ -24,10 +24,7 @@ impl VictimPolicy for Greedy {
         options.no_parameter("greedy")?;
         let shape = options.geometry.shape();
         let pool = MinTree::new(shape.blocks_per_die as usize);
-        Ok(Greedy {
-            geometry: options.geometry,
-            pools: vec![pool; shape.dies as usize],
-        })
+        Ok(Greedy { geometry: options.geometry, pools: vec![pool; shape.dies as usize] })
     }
 
     #[inline]
@@ -37,20 +34,14 @@ impl VictimPolicy for Greedy {
 
     #[inline]
     fn invalidated(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
-        let pool = &mut self.pools[die.0 as usize];
-        let index = self.geometry.block_in_die(block);
-        if pool.get(index) != ABSENT {
-            pool.lower(index, valid);
-        }
+        self.pools[die.0 as usize].lower(self.geometry.block_in_die(block), valid);
     }
 
     fn choose(&mut self, die: DieIdx, _: &Blocks) -> Option<BlockIdx> {
         let pool = &mut self.pools[die.0 as usize];
         let index = pool.smallest()?;
         pool.remove(index);
-        Some(BlockIdx(
-            die.0 * self.geometry.shape().blocks_per_die + index as u32,
-        ))
+        Some(BlockIdx(die.0 * self.geometry.shape().blocks_per_die + index as u32))
     }
 
     fn remove(&mut self, die: DieIdx, block: BlockIdx) {

@@ -28,10 +28,7 @@ impl VictimPolicy for GreedyWindow {
         let most = options.geometry.shape().blocks_per_die;
         let window = options.parameter_of("greedy_window", "window", WINDOW.min(most))?;
         let rings = vec![VecDeque::new(); options.geometry.shape().dies as usize];
-        Ok(GreedyWindow {
-            window: window as usize,
-            rings,
-        })
+        Ok(GreedyWindow { window: window as usize, rings })
     }
 
     #[inline]

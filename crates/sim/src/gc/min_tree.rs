@@ -13,7 +13,7 @@
 const GROUP: usize = 64;
 
 /// The key of what is not in the tree.
-pub(super) const ABSENT: u16 = u16::MAX;
+const ABSENT: u16 = u16::MAX;
 
 /// Keys with their minimum.
 #[derive(Clone, Debug)]
@@ -30,11 +30,6 @@ impl MinTree {
             levels.push(vec![ABSENT; groups.next_multiple_of(GROUP)]);
         }
         MinTree { levels }
-    }
-
-    #[inline]
-    pub(super) fn get(&self, index: usize) -> u16 {
-        self.levels[0][index]
     }
 
     /// Set a key to a value that is not above its old one.
@@ -55,11 +50,7 @@ impl MinTree {
         for level in &mut self.levels {
             level[index] = key;
             let group = index / GROUP * GROUP;
-            key = level[group..group + GROUP]
-                .iter()
-                .copied()
-                .min()
-                .unwrap_or(ABSENT);
+            key = level[group..group + GROUP].iter().copied().min().unwrap_or(ABSENT);
             index /= GROUP;
         }
     }
@@ -68,12 +59,13 @@ impl MinTree {
     pub(super) fn smallest(&self) -> Option<usize> {
         let mut group = 0;
         for level in self.levels.iter().rev() {
+            // The minimum, then its place: two passes that the compiler turns into vectors.
             let keys = &level[group * GROUP..(group + 1) * GROUP];
-            let (at, key) = keys.iter().enumerate().min_by_key(|(_, key)| **key)?;
-            if *key == ABSENT {
+            let smallest = keys.iter().copied().min().unwrap_or(ABSENT);
+            if smallest == ABSENT {
                 return None;
             }
-            group = group * GROUP + at;
+            group = group * GROUP + keys.iter().position(|key| *key == smallest)?;
         }
         Some(group)
     }

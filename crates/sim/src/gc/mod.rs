@@ -24,7 +24,7 @@ pub(crate) trait VictimPolicy: Sized {
     fn new(options: &PolicyOptions) -> Result<Self>;
     /// `block` of `die` was filled up and belongs to the pool from now on.
     fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16);
-    /// A page of `block`, which may or may not be in the pool, became invalid.
+    /// A page of `block`, which is in the pool, became invalid.
     #[inline]
     fn invalidated(&mut self, _die: DieIdx, _block: BlockIdx, _valid: u16) {}
     /// The next victim of `die`; it leaves the pool. `None` where the pool is empty.
@@ -47,11 +47,9 @@ impl PolicyOptions {
     fn no_parameter(&self, name: &str) -> Result<()> {
         match self.parameter {
             None => Ok(()),
-            Some(got) => Err(
-                Error::usage(format!("Victim policy '{name}' takes no parameter"))
-                    .got(format!("'{name}:{got}'"))
-                    .allowed(name),
-            ),
+            Some(got) => Err(Error::usage(format!("Victim policy '{name}' takes no parameter"))
+                .got(format!("'{name}:{got}'"))
+                .allowed(name)),
         }
     }
 
@@ -60,15 +58,13 @@ impl PolicyOptions {
         let value = self.parameter.unwrap_or(default);
         let most = self.geometry.shape().blocks_per_die;
         if value == 0 || value > most {
-            return Err(
-                Error::usage(format!("The {meaning} of '{name}' is out of range"))
-                    .got(format!("'{name}:{value}'"))
-                    .allowed(format!("1 to {most}, the blocks of a die"))
-                    .action(format!(
-                        "write {name}:{} or another number in that range",
-                        default.min(most)
-                    )),
-            );
+            return Err(Error::usage(format!("The {meaning} of '{name}' is out of range"))
+                .got(format!("'{name}:{value}'"))
+                .allowed(format!("1 to {most}, the blocks of a die"))
+                .action(format!(
+                    "write {name}:{} or another number in that range",
+                    default.min(most)
+                )));
         }
         Ok(value)
     }

@@ -1,0 +1,122 @@
+//! The simulator against a bare loop that keeps the same books and nothing else.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+/// One row of the table in which peers were measured.
+struct Case {
+    name: &'static str,
+    blocks: u32,
+    pages_per_block: u32,
+    spare_factor: f64,
+    warm_up: u64,
+    measured: u64,
+    /// Peers and targets, timed and untimed [M host writes/s].
+    timed: &'static str,
+    untimed: &'static str,
+}
+
+const CASES: [Case; 2] = [
+    Case {
+        name: "1 GiB, 64 pages a block, spare 0.219",
+        blocks: 4096,
+        pages_per_block: 64,
+        spare_factor: 0.218_75,
+        warm_up: 4_000_000,
+        measured: 4_000_000,
+        timed: ">= 10 (MQSim 0.20)",
+        untimed: ">= 50 (ftlsim 14.5)",
+    },
+    Case {
+        name: "64 GiB, 256 pages a block, spare 0.125",
+        blocks: 65_536,
+        pages_per_block: 256,
+        spare_factor: 0.125,
+        warm_up: 40_000_000,
+        measured: 4_000_000,
+        timed: ">= 5",
+        untimed: ">= 10 (ftlsim 1.7)",
+    },
+];
+
+/// Eight channels of four dies, as the bare loop that was measured with timing has them.
+const DIES: u32 = 32;
+
+/// All figures of this file.
+pub(crate) fn rows() -> Vec<Value> {
+    CASES.iter().flat_map(case).collect()
+}
+
+fn case(case: &Case) -> Vec<Value> {
+    let mut device = device(case);
+    let pages = device.info().capacity_bytes.0 / 4096;
+    device.apply(random_writes(pages, case.warm_up, 1));
+    let untimed = (0..3).map(|round| untimed(&mut device, pages, case.measured, round + 2));
+    let untimed = best(untimed);
+    let timed = best((0..3).map(|round| timed(&mut device, pages, case.measured / 4, round + 9)));
+    let bare =
+        best((0..3).map(|_| crate::bare_ftl::rate(case.blocks, case.pages_per_block, pages)));
+    let row = |name: &str, value: f64, target: &str| {
+        json!({"name": format!("{name}, {}", case.name), "value": value,
+            "unit": "M host writes/s", "reference": bare, "ratio": value / bare, "target": target})
+    };
+    vec![row("untimed", untimed, case.untimed), row("timed", timed, case.timed)]
+}
+
+fn device(case: &Case) -> SimDevice {
+    let text = include_str!("../../../python/uflip/profiles/demo.toml");
+    let overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES,
+        "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
+        "gc": "greedy", "idle_free_blocks": 0, "state": "sequential"});
+    let profile = Profile::parse(text, "demo.toml", &overrides.to_string()).expect("a profile");
+    SimDevice::new("bench", profile).expect("a device")
+}
+
+fn random_writes(pages: u64, count: u64, seed: u64) -> impl Iterator<Item = Io> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    (0..count).map(move |_| Io {
+        offset: Bytes(uniform(&mut rng, pages) * 4096),
+        size: Bytes(4096),
+        mode: Mode::Write,
+    })
+}
+
+fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
+    let begin = Instant::now();
+    device.apply(random_writes(pages, count, seed));
+    count as f64 / begin.elapsed().as_secs_f64() / 1e6
+}
+
+/// One outstanding write, the sum of all response times kept so that nothing is optimised away. Writes
+/// are drawn 64 at a time and announced to the device, as any generator that is independent of the
+/// device may do.
+fn timed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
+    const BATCH: usize = 64;
+    let begin = Instant::now();
+    let mut ios = random_writes(pages, count, seed);
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut sum = 0;
+    loop {
+        batch.clear();
+        batch.extend(ios.by_ref().take(BATCH));
+        if batch.is_empty() {
+            break;
+        }
+        batch.iter().for_each(|io| device.prefetch(io));
+        for io in &batch {
+            device.submit(io).expect("a simulated device accepts every I/O");
+            let completion = device.complete().expect("one is outstanding");
+            sum += (completion.completed - completion.submitted).0;
+        }
+    }
+    std::hint::black_box(sum);
+    count as f64 / begin.elapsed().as_secs_f64() / 1e6
+}
+
+fn best(rates: impl Iterator<Item = f64>) -> f64 {
+    rates.fold(0.0, f64::max)
+}

@@ -1,0 +1,388 @@
+"""Do the documents say everything there is, nothing that is not there, and do their examples run?
+
+Names come from the registries, so that adding one without a word about it fails here.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from uflip import _native
+from uflip.catalogue import inspect_device
+from uflip.cli.main import VERBS
+from uflip.errors import EXIT_CODES, UsageError
+from uflip.experiment import SCALES, Context
+from uflip.microbench import MICRO_BENCHMARKS
+from uflip.profiles import profile_names, read_profile
+from uflip.report.html import SECTIONS
+from uflip.results import Results, ResultsWriter, host_provenance, summary
+from uflip.results.checks import CHECKS
+from uflip.results.manifest import REQUIRED
+from uflip.run import open_device, resolve
+from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
+from uflip.stats import PERCENTILES
+from uflip.units import format_duration_ns, format_size
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+TOP = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = [*TOP, *sorted(DOCS.rglob("*.md"))]
+EXAMPLES = [
+    page for page in PAGES if re.search(r"^```\S+ .*\b(run|output)\b", page.read_text(), re.M)
+]
+SMALL_SIM = "sim:demo?blocks_per_die=64"
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run one of the tools as a developer does."""
+    command = [sys.executable, ROOT / "tools" / name, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@cache
+def text_of(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def section(name: str, heading: str) -> str:
+    """Return what stands under a heading, up to the next one of the same depth."""
+    match = re.search(rf"^(#+) {re.escape(heading)}$", text_of(name), re.M)
+    assert match, f"{name} has no heading {heading!r}"
+    rest = text_of(name)[match.end() :]
+    end = re.search(rf"^#{{1,{len(match[1])}}} ", rest, re.M)
+    return rest[: end.start()] if end else rest
+
+
+def in_code(text: str) -> set[str]:
+    """Every word that stands in backticks, alone or as one of several."""
+    return {word for quoted in re.findall(r"`([^`\n]+)`", text) for word in quoted.split()}
+
+
+def rows(text: str) -> set[str]:
+    """The names in the first column of all tables."""
+    first = re.findall(r"^\| ([^|]*`[^|]*) \|", text, re.M)
+    return {word for cell in first for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def missing(known: Iterable[str], documented: Iterable[str]) -> list[str]:
+    return sorted(set(known) - set(documented))
+
+
+# Generated pages
+
+
+def test_the_command_line_reference_is_current() -> None:
+    done = tool("gen_cli_reference.py", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+# Examples
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
+def test_examples_run_and_print_what_is_shown(page: Path) -> None:
+    done = tool("doc_examples.py", page)
+    again = f"python tools/doc_examples.py --update {name_of(page)}"
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nif this is right: {again}"
+
+
+def test_the_pages_that_promise_examples_have_them() -> None:
+    names = {name_of(page) for page in EXAMPLES}
+    how_to = {name_of(page) for page in DOCS.glob("how-to/*.md")}
+    assert {"README.md", "docs/tutorial.md"} | how_to <= names
+
+
+# Links and paths
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, made as the usual renderers make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in kept}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_internal_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        assert not anchor or anchor in anchors(target), f"{link} has no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_and_tests_that_are_named_exist(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    tops = "crates|python|tests|tools|docs|benches|requirements"
+    for name in re.findall(rf"`((?:{tops})/[^`\s]*)`", text):
+        path, _, test = name.partition("::")
+        if "NAME" in path:
+            continue
+        found = list(ROOT.glob(path.rstrip("/")))
+        assert found, f"{path} does not exist"
+        assert not test or re.search(rf"\b(fn|def) {test}\b", found[0].read_text()), f"no {name}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    linked = {(DOCS / link).resolve() for link in re.findall(r"\]\(([^)#\s]+)\)", index)}
+    assert missing(map(str, DOCS.rglob("*.md")), [*map(str, linked), str(DOCS / "README.md")]) == []
+
+
+def test_pages_that_the_code_points_to_exist() -> None:
+    for path in [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("python/**/*.py")]:
+        for page in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8")):
+            assert (ROOT / page).exists(), f"{path.name} points to {page}"
+
+
+# Names
+
+
+def test_every_command_is_documented() -> None:
+    headings = re.findall(r"^## uflip (\w+)$", text_of("reference/cli.md"), re.M)
+    assert headings == list(VERBS)
+
+
+def test_exit_codes_are_documented_with_their_meaning() -> None:
+    table = re.findall(
+        r"^\| (\d+) \| `(\w+)` \| (.+) \|$", text_of("reference/exit-codes.md"), re.M
+    )
+    assert {kind: (int(code), meaning) for code, kind, meaning in table} == EXIT_CODES
+
+
+@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
+    shown = " ".join(section("reference/micro-benchmarks.md", name).split())
+    formats = {"bytes": format_size, "ns": format_duration_ns}
+    for scale in SCALES:
+        # A null device can do everything.
+        for experiment in MICRO_BENCHMARKS[name](Context(inspect_device("null"), scale, seed=1)):
+            values = [run.value for run in experiment.runs]
+            first, last = (
+                formats.get(experiment.unit, str)(end) for end in (values[0], values[-1])
+            )
+            phrase = f"{len(values)} values from {first} to {last}"
+            assert (phrase if len(values) > 1 else f"1 value: {first}") in shown
+            assert f"`{experiment.parameter}`" in shown
+            assert experiment.pattern in shown
+
+
+def test_pattern_parameters_are_documented() -> None:
+    page = text_of("reference/patterns.md")
+    assert missing(PARAMETERS, rows(page)) == []
+    assert missing([*MODES, *LOCATIONS, *TIMES, *BASELINES], in_code(page)) == []
+
+
+def test_pattern_defaults_are_those_of_the_engine() -> None:
+    page = section("reference/patterns.md", "Basic patterns")
+    shown = dict(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]+) \|", page, re.M))
+    info = inspect_device("null")
+    plain = resolve(basic("read", "random"), info)
+    for name in ("time", "io_size", "io_shift", "target_offset", "parallel_degree", "io_count"):
+        assert shown[name] == f"`{plain[name]}`"
+    assert (shown["io_ignore"], shown["seed"]) == (f"`{plain['io_ignore']}`", f"`{plain['seed']}`")
+    assert plain["target_size"] == info["capacity_bytes"], "the rest of the device"
+    ordered = resolve(basic("read", "ordered"), info)
+    partitioned = resolve(basic("read", "partitioned"), info)
+    assert shown["incr"] == f"`{ordered['incr']}`"
+    assert shown["partitions"] == f"`{partitioned['partitions']}`"
+    pause = resolve(basic("read", "random", time="pause"), info)
+    burst = resolve(basic("read", "random", time="burst"), info)
+    assert shown["burst"] == f"`{burst['burst']}`"
+    assert shown["pause"] == f"`{pause['pause']}` with `pause`, `{burst['pause']}` with `burst`"
+
+
+# Profiles
+
+
+def profile_keys() -> dict[str, set[str]]:
+    """Table -> its keys; a profile has all of them."""
+    tables: dict[str, set[str]] = {}
+    for name in profile_names():
+        for table, content in tomllib.loads(read_profile(name)[1]).items():
+            if isinstance(content, dict):
+                tables.setdefault(table, set()).update(content)
+    return tables
+
+
+def test_profile_keys_are_documented_and_no_others() -> None:
+    documented = set(re.findall(r"^## \[(\w+)\]$", text_of("reference/profiles.md"), re.M))
+    assert documented == set(profile_keys())
+    for table, keys in profile_keys().items():
+        shown = rows(section("reference/profiles.md", f"[{table}]"))
+        assert (missing(keys, shown), missing(shown, keys)) == ([], []), table
+
+
+def known_values(key: str) -> set[str]:
+    """The names that a key of a profile takes, from the error for one that it does not take."""
+    with pytest.raises(UsageError) as error:
+        inspect_device(f"sim:demo?{key}=no-such-name")
+    variants = re.findall(r"`([\w-]+)`", error.value.got)
+    names = variants or error.value.allowed.split(", ")
+    return {name for name in names if re.fullmatch(r"\w+", name)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "key"),
+    [("[ftl]", "ftl"), ("[ftl]", "allocator"), ("[gc]", "gc"), ("[state]", "state")],
+)
+def test_names_in_profiles_are_documented(heading: str, key: str) -> None:
+    listed = set(re.findall(r"^- `(\w+)`:", section("reference/profiles.md", heading), re.M))
+    assert missing(known_values(key), listed) == []
+    everything = known_values("ftl") | known_values("allocator") | known_values("gc")
+    assert missing(listed, everything | known_values("state")) == [], "does not exist any more"
+
+
+def test_what_a_choice_takes_is_documented() -> None:
+    row = re.search(r"^\| `relocation` .*$", text_of("reference/profiles.md"), re.M)
+    assert row
+    assert missing(known_values("relocation"), in_code(row[0])) == []
+
+
+def test_the_native_registry_is_documented() -> None:
+    registry = json.loads(_native.registry_json())
+    pages = in_code(text_of("reference/profiles.md")) | in_code(text_of("reference/cli.md"))
+    help_text = text_of("reference/cli.md")
+    for kind, names in registry.items():
+        unknown = [name for name in missing(names, pages) if name not in help_text]
+        assert unknown == [], kind
+
+
+# Results
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """A summary with a run of each kind."""
+    path = tmp_path_factory.mktemp("results") / "small"
+    with open_device(SMALL_SIM) as device:
+        context = Context(device.info, "quick", seed=1)
+        layouts = [MICRO_BENCHMARKS[name](context) for name in ("baseline", "mix")]
+        runs = [experiments[-1].runs[0] for experiments in layouts]
+        writer = ResultsWriter.create(
+            path,
+            device=device.info,
+            host=host_provenance(["uflip"]),
+            harness={},
+            scale="quick",
+            seed=1,
+            pause_ns=0,
+            plan=[run.as_dict() for run in runs],
+        )
+        for run in runs:
+            writer.commit(run, device.run(run.spec))
+        writer.finish("complete")
+    return summary(Results.load(path))
+
+
+def test_manifest_keys_are_documented() -> None:
+    assert missing(REQUIRED, rows(section("reference/results-format.md", "The manifest"))) == []
+
+
+def test_summary_keys_are_documented(document: dict[str, object]) -> None:
+    shown = rows(section("reference/results-format.md", "The summary"))
+    runs = [*document["baselines"], *document["micro_benchmarks"]["mix"]]
+    assert missing([*document, *(key for run in runs for key in run)], shown) == []
+    assert missing(document["device"], in_code(text_of("reference/results-format.md"))) == []
+    statistics = in_code(section("reference/results-format.md", "The summary"))
+    assert missing([*runs[0]["statistics"], *PERCENTILES], statistics) == []
+
+
+def test_columns_causes_and_counters_are_documented() -> None:
+    with open_device(SMALL_SIM) as device:
+        trace = device.run(baseline("RW", io_count=10))
+    runs = rows(section("reference/results-format.md", "A run"))
+    assert missing(trace.columns, runs) == []
+    assert missing(trace.causes, rows(section("reference/results-format.md", "Causes"))) == []
+    counters = json.loads(trace.counters_json() or "{}")
+    assert missing(counters, rows(section("reference/results-format.md", "Counters"))) == []
+
+
+def test_warnings_are_documented() -> None:
+    # Those that are no checks of single runs are found where they are made.
+    made = re.compile(r'"code": "(\w+)"|StoredWarning\(\s*"(\w+)"')
+    sources = (ROOT / "python" / "uflip").rglob("*.py")
+    found = {name for path in sources for pair in made.findall(path.read_text()) for name in pair}
+    known = {check.code for check in CHECKS} | (found - {""})
+    shown = rows(section("reference/results-format.md", "Warnings"))
+    assert (missing(known, shown), missing(shown, known)) == ([], [])
+
+
+def test_sections_of_the_report_are_documented() -> None:
+    page = text_of("reference/report.md")
+    assert [part.heading for part in SECTIONS if f"| {part.heading} |" not in page] == []
+
+
+# The project
+
+
+def test_dependencies_are_documented() -> None:
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["dependencies"]
+    rust = {name for name, value in cargo.items() if "path" not in value}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = [
+        *project["project"]["dependencies"],
+        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
+        *project["build-system"]["requires"],
+        *(
+            line
+            for file in ROOT.glob("requirements/*.txt")
+            for line in file.read_text().splitlines()
+        ),
+    ]
+    matches = (re.match(r"[A-Za-z][\w-]*", text) for text in wanted)
+    python = {match[0] for match in matches if match}
+    listed = set(re.findall(r"`([\w-]+)`", text_of("dependencies.md")))
+    assert missing(rust | python, listed) == []
+
+
+def test_dependencies_of_single_crates_are_those_of_the_workspace() -> None:
+    for path in ROOT.glob("crates/*/Cargo.toml"):
+        crate = tomllib.loads(path.read_text())
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            for name, value in crate.get(kind, {}).items():
+                assert value.get("workspace"), (
+                    f"{name} of {path.parent.name} has a version of its own"
+                )
+
+
+def test_the_architecture_names_every_crate_and_package() -> None:
+    tree = section("../ARCHITECTURE.md", "Where things are")
+    package = ROOT / "python" / "uflip"
+    names = [f"{path.parent.name}/" for path in ROOT.glob("crates/*/Cargo.toml")]
+    names += [f"{path.parent.name}/" for path in package.glob("*/__init__.py")]
+    names += [path.name for path in package.glob("*.py") if not path.name.startswith("__")]
+    assert missing(names, re.findall(r"[\w/]*?(\w+(?:/|\.py))(?=\s)", tree)) == []
+
+
+def test_version_and_licence_agree_everywhere() -> None:
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {cargo['version']}\n" in citation
+    assert cargo["version"] in (ROOT / "CHANGELOG.md").read_text()
+    assert cargo["license"] == project["license"] == "MIT OR Apache-2.0"
+    assert "the uflip authors" in (ROOT / "LICENSE-MIT").read_text()
+    assert "Apache License" in (ROOT / "LICENSE-APACHE").read_text()
+
+
+def test_pictures_are_small() -> None:
+    pictures = list((DOCS / "images").glob("*"))
+    assert pictures
+    assert [path.name for path in pictures if path.stat().st_size > 300_000] == []

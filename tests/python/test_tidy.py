@@ -1,0 +1,209 @@
+"""Is the house in order: who imports whom, how files look and begin, which words they use?"""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "uflip"
+LONGEST_FILE = 800
+
+# What each part of the package may import; the picture is in ARCHITECTURE.md. The command line,
+# and the front of the package, may import everything.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": {"_native"},
+    "stats": set(),
+    "units": {"errors"},
+    "models": {"errors"},
+    "profiles": {"errors"},
+    "spec": {"errors", "units"},
+    "device_url": {"errors", "profiles", "units"},
+    "run": {"_native", "device_url", "errors", "profiles", "spec", "units"},
+    "catalogue": {"_native", "device_url", "errors", "profiles", "run", "units"},
+    "experiment": {"errors", "spec", "units"},
+    "microbench": {"errors", "experiment", "spec", "units"},
+    "methodology": {
+        "_native", "errors", "experiment", "microbench", "run", "spec", "stats", "units",
+    },
+    "results": {"_native", "errors", "stats", "units"},
+    "report": {"errors", "results", "stats", "units"},
+}  # fmt: skip
+EVERYTHING = {"cli", "__init__", "__main__"}
+# Imported inside the functions that use them: a command does not wait for what it does not need.
+HEAVY = {"matplotlib", "rich", "pandas", "polars", "pyarrow", "scipy"}
+
+CRATES: dict[str, set[str]] = {
+    "core": set(),
+    "engine": {"core"},
+    "sim": {"core"},
+    "host": {"core"},
+    "store": {"core", "engine"},
+    "py": {"core", "engine", "sim", "host", "store"},
+    "bench": {"core", "engine", "sim", "host", "store"},
+}
+
+LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")
+
+# Where one thing has one name, the other names are not used in code.
+BANNED = {
+    r"over_?provision\w*": "spare_factor",
+    r"\w*latency_(ns|us|ms)": "response_time_ns",
+    r"\bTODO\b|\bFIXME\b|\bXXX\b": "an issue, or the work itself",
+}
+
+
+def sources(*patterns: str) -> list[Path]:
+    return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
+
+
+PYTHON = sources("python/**/*.py", "tests/**/*.py", "tools/*.py", "benches/*.py")
+RUST = sources("crates/**/*.rs")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# Who imports whom
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_modules(tree: ast.AST) -> set[str]:
+    """Full names of what a module imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide where something comes from"
+            module = node.module or ""
+            names = (f"{module}.{alias.name}" for alias in node.names)
+            found.update(names if module == "uflip" else [module])
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+def test_nothing_points_back(path: Path) -> None:
+    part = part_of(path)
+    if part in EVERYTHING:
+        return
+    assert part in MAY_IMPORT, f"{part} is new: say in {Path(__file__).name} what it may import"
+    ours = {
+        name for name in imported_modules(ast.parse(path.read_text())) if name.startswith("uflip")
+    }
+    used = {name.split(".")[1] for name in ours if "." in name} - {part}
+    assert used <= MAY_IMPORT[part], f"{part} must not import {used - MAY_IMPORT[part]}"
+
+
+def test_the_direction_has_no_circle() -> None:
+    left = dict(MAY_IMPORT)
+    while left:
+        ready = [part for part, needs in left.items() if not needs & left.keys()]
+        assert ready, f"these import each other: {sorted(left)}"
+        for part in ready:
+            del left[part]
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
+    top = [
+        node
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    names = {name.split(".")[0] for node in top for name in imported_modules(node)}
+    assert names & HEAVY == set()
+
+
+def test_crates_depend_on_what_they_may() -> None:
+    manifests = sources("crates/*/Cargo.toml")
+    assert {path.parent.name for path in manifests} == set(CRATES), "a crate is new, or is gone"
+    for path in manifests:
+        crate = tomllib.loads(path.read_text())
+        kinds = ("dependencies", "dev-dependencies", "build-dependencies")
+        used = {name for kind in kinds for name in crate.get(kind, {})}
+        ours = {name.removeprefix("uflip-") for name in used if name.startswith("uflip-")}
+        assert ours <= CRATES[path.parent.name], f"{path.parent.name} must not use {ours}"
+
+
+def test_core_engine_and_sim_know_no_clock_and_no_hash_order() -> None:
+    forbidden = re.compile(r"\b(HashMap|HashSet|SystemTime|Instant|clock_gettime)\b")
+    for path in sources(
+        "crates/core/src/**/*.rs", "crates/engine/src/**/*.rs", "crates/sim/src/**/*.rs"
+    ):
+        assert forbidden.search(path.read_text()) is None, name_of(path)
+
+
+# How files look
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=name_of)
+def test_files_are_short_and_open_with_prose(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= LONGEST_FILE
+    if path.suffix == ".rs":
+        assert text.startswith("//! "), "the first lines say what the file is"
+    else:
+        assert ast.get_docstring(ast.parse(text)), "the first lines say what the file is"
+
+
+def registered(kind: str) -> list[Path]:
+    """Files of the modules in the list of a Rust registry."""
+    folder = ROOT / "crates" / "sim" / "src" / kind
+    listed = re.findall(r'^\s+"\w+" => (\w+)::\w+,', (folder / "mod.rs").read_text(), re.M)
+    assert listed, f"no list in {kind}/mod.rs"
+    return [folder / f"{module}.rs" for module in listed]
+
+
+def labelled() -> list[Path]:
+    """Everything that claims to implement something from a paper."""
+    microbench = set(sources("python/uflip/microbench/*.py")) - {
+        PACKAGE / "microbench" / "__init__.py",
+        PACKAGE / "microbench" / "layout.py",
+    }
+    models = [path for path in sources("python/uflip/models/*.py") if path.name[0] != "_"]
+    ftls = set(sources("crates/sim/src/ftl/*.rs")) - {
+        ROOT / "crates/sim/src/ftl/mod.rs",
+        ROOT / "crates/sim/src/ftl/tests.rs",
+    }
+    others = (
+        "crates/engine/src/address.rs",
+        "crates/engine/src/pattern.rs",
+        "crates/engine/src/spec.rs",
+        "crates/sim/src/precondition.rs",
+        "crates/sim/src/timeline.rs",
+        "python/uflip/methodology/places.py",
+        "python/uflip/methodology/plan.py",
+        "python/uflip/report/findings.py",
+        "python/uflip/stats/summary.py",
+    )
+    found = [*microbench, *models, *ftls, *registered("gc"), *registered("alloc")]
+    return sorted({*found, *(ROOT / name for name in others)})
+
+
+@pytest.mark.parametrize("path", labelled(), ids=name_of)
+def test_what_comes_from_a_paper_says_how_it_was_read(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    places = []
+    for label in LABELS:
+        match = re.search(rf"^(?://! )?(?:\*\*{label}\*\*|:{label}:)", text, re.M)
+        assert match, f"no line {label}"
+        places.append(match.start())
+    assert places == sorted(places), f"in the order {', '.join(LABELS)}"
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=name_of)
+def test_one_word_has_one_meaning(path: Path) -> None:
+    if path == Path(__file__):
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for banned, instead in BANNED.items():
+            # A conversion names both.
+            if re.search(banned, line) and instead not in line:
+                raise AssertionError(f"line {number}: say {instead}: {line.strip()}")
