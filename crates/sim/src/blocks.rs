@@ -42,6 +42,8 @@ pub(crate) struct Blocks {
     streams: usize,
     /// Erased blocks of all dies.
     free_blocks: u32,
+    /// Per stream: pages left in the open blocks of all dies.
+    open_pages: [u32; 2],
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -91,6 +93,7 @@ impl Blocks {
             open: vec![Open::default(); dies as usize * streams],
             streams,
             free_blocks: geometry.blocks(),
+            open_pages: [0; 2],
         }
     }
 
@@ -101,6 +104,23 @@ impl Blocks {
     /// Erased blocks of all dies.
     pub(crate) fn free_blocks(&self) -> u32 {
         self.free_blocks
+    }
+
+    /// Pages that relocation can still take, on all dies.
+    #[inline]
+    pub(crate) fn pages_for_relocation(&self) -> u32 {
+        self.free_blocks * self.geometry.data_pages() + self.open_pages[self.streams - 1]
+    }
+
+    /// How many of these a host page takes away: itself, unless relocated pages have blocks of their
+    /// own; then nothing, or the block that it opens.
+    #[inline]
+    pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
+        match (self.streams, opens) {
+            (1, _) => 1,
+            (_, false) => 0,
+            (_, true) => self.geometry.data_pages(),
+        }
     }
 
     /// Erased blocks of `die`, the open ones not counted.
@@ -138,9 +158,12 @@ impl Blocks {
     #[inline]
     pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Place {
         let index = self.open_of(die, stream);
+        let kind = if self.streams == 1 { 0 } else { stream as usize };
         if self.open[index].next == self.open[index].end {
             self.open_block(die, index);
+            self.open_pages[kind] += self.geometry.data_pages();
         }
+        self.open_pages[kind] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
@@ -211,31 +234,34 @@ impl Blocks {
         self.valid[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
     }
 
-    /// `block` was chosen as a victim: its valid pages are appended to `pages`, in order, and all of
-    /// it counts as invalid from now on.
+    /// `block` was chosen as a victim: it is closed no more.
+    pub(crate) fn begin_collection(&mut self, block: BlockIdx) {
+        self.blocks[block.0 as usize].closed = false;
+    }
+
+    /// The first valid page of `block` at or after `from`.
     #[inline]
-    pub(crate) fn begin_collection(&mut self, block: BlockIdx, pages: &mut Vec<Ppn>) {
-        let first = self.geometry.first_page(block).0 as usize;
-        let end = first + self.geometry.shape().pages_per_block as usize;
-        let mut from = first;
-        while from < end {
-            let word = from / 64;
-            let to = end.min((word + 1) * 64);
-            let mut mask = u64::MAX << (from % 64);
-            if !to.is_multiple_of(64) {
-                mask &= (1 << (to % 64)) - 1;
+    pub(crate) fn next_valid(&self, block: BlockIdx, from: Ppn) -> Option<Ppn> {
+        let end = self.geometry.first_page(block).0 + self.geometry.shape().pages_per_block;
+        let mut page = from.0;
+        while page < end {
+            let bits = self.valid[page as usize / 64] >> (page % 64);
+            if bits != 0 {
+                let found = page + bits.trailing_zeros();
+                return (found < end).then_some(Ppn(found));
             }
-            let mut bits = self.valid[word] & mask;
-            self.valid[word] &= !mask;
-            while bits != 0 {
-                pages.push(Ppn((word * 64 + bits.trailing_zeros() as usize) as u32));
-                bits &= bits - 1;
-            }
-            from = to;
+            page = (page / 64 + 1) * 64;
         }
-        let block = &mut self.blocks[block.0 as usize];
-        block.valid_count = 0;
-        block.closed = false;
+        None
+    }
+
+    /// The valid pages of `block`, in order.
+    pub(crate) fn valid_pages(&self, block: BlockIdx) -> impl Iterator<Item = Ppn> + '_ {
+        let next = move |after: Option<Ppn>| {
+            let from = after.map_or(self.geometry.first_page(block), |page| Ppn(page.0 + 1));
+            self.next_valid(block, from)
+        };
+        std::iter::successors(next(None), move |page| next(Some(*page)))
     }
 
     #[inline]

@@ -29,16 +29,18 @@ pub(crate) enum Cause {
     CellProgram,
     /// Reading the page that this write covers only in part.
     ReadToModify,
-    /// The die is relocating pages for garbage collection, or the processor plans it.
+    /// The die is reading or programming pages for garbage collection.
     Relocation,
     /// The die is erasing a block.
     Erase,
     /// The die programs the metadata page of a full block.
     Metadata,
+    /// No free page: the write waits for the collection of a block to end.
+    FreePage,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 12;
+    const COUNT: usize = 13;
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).
@@ -72,6 +74,7 @@ impl Breakdown for SimBreakdown {
         "relocation_ns",
         "erase_ns",
         "metadata_ns",
+        "free_page_wait_ns",
     ];
 
     #[inline]

@@ -12,9 +12,10 @@ use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Mode, Nanos, Result, Ticket,
 };
 
-use crate::breakdown::SimBreakdown;
+use crate::breakdown::{Account, Cause, SimBreakdown};
+use crate::collector::{Collector, Parts};
 use crate::ftl::PageMap;
-use crate::geometry::Lpn;
+use crate::geometry::{DieIdx, Lpn};
 use crate::media::{Flash, Media, Timed};
 use crate::profile::Profile;
 use crate::timeline::Timeline;
@@ -32,8 +33,7 @@ pub struct SimDevice {
     first: Option<Pending>,
     /// The others, by time of completion, then by ticket.
     later: BinaryHeap<Reverse<Pending>>,
-    /// Free blocks of all dies that idle collection works towards; 0: none.
-    idle_goal: u32,
+    collector: Collector,
 }
 
 /// So many I/Os are looked at ahead in the untimed gear, to have their map entries at hand.
@@ -77,7 +77,7 @@ impl SimDevice {
             tickets: 0,
             first: None,
             later: BinaryHeap::new(),
-            idle_goal: profile.gc.idle_free_blocks * geometry.shape().dies,
+            collector: Collector::new(geometry.shape().dies, profile.gc.idle_free_blocks as usize),
         })
     }
 
@@ -85,6 +85,7 @@ impl SimDevice {
     /// a device into a state, and for studies of write amplification.
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        self.collector.end_untimed(&mut self.ftl, &mut self.flash);
         let mut batch = Vec::with_capacity(BATCH);
         let mut ios = ios.peekable();
         while ios.peek().is_some() {
@@ -124,21 +125,31 @@ impl SimDevice {
         }
     }
 
-    /// Collect blocks until `until`, or until enough are free. The last collection may end later:
-    /// an I/O that comes then waits for it.
-    fn collect_idle(&mut self, until: u64) {
-        while self.ftl.free_blocks() < self.idle_goal {
-            let at = self.timeline.idle_at().max(self.now);
-            if at >= until {
-                return;
+    /// Serve `io`, submitted now: when it ends and how it came to that.
+    #[inline]
+    fn serve(&mut self, io: &Io) -> (u64, SimBreakdown) {
+        let SimDevice { ftl, flash, timeline, collector, now, .. } = self;
+        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+        let mut parts = Parts { ftl, flash, timeline };
+        collector.advance(*now, &mut parts);
+        let mut path = SimBreakdown::default();
+        let mut ready = parts.timeline.command(io.mode == Mode::Write, *now, &mut path);
+        let mut last = (0, path);
+        for (page, bytes) in pages_of(io, page_bytes) {
+            let ended = match io.mode {
+                Mode::Read => read_page(&mut parts, page, bytes, ready, path),
+                Mode::Write => {
+                    // Data comes over the link page after page; what it took is on each page's path.
+                    ready = parts.timeline.link(ready, bytes, &mut path);
+                    let whole = bytes == page_bytes;
+                    write_page(collector, &mut parts, page, whole, ready, path)
+                }
+            };
+            if ended.0 > last.0 {
+                last = ended;
             }
-            let mut media = Timed::new(&mut self.flash, &mut self.timeline, at);
-            if !self.ftl.collect_any(&mut media) {
-                return;
-            }
-            self.flash.counters.blocks_collected_idle += 1;
-            self.timeline.advance(at);
         }
+        last
     }
 }
 
@@ -161,44 +172,70 @@ fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<
     })
 }
 
-/// Serve `io` from `submitted` on: the end and how it came to that.
+/// Read `bytes` of `page` from `ready` on, with `path` behind it.
 #[inline]
-fn serve(
-    ftl: &mut PageMap,
-    flash: &mut Flash,
-    timeline: &mut Timeline,
-    io: &Io,
-    submitted: u64,
+fn read_page(
+    parts: &mut Parts<'_>,
+    page: Lpn,
+    bytes: u64,
+    ready: u64,
+    mut path: SimBreakdown,
 ) -> (u64, SimBreakdown) {
-    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
-    let mut path = SimBreakdown::default();
-    let mut ready = timeline.command(io.mode == Mode::Write, submitted, &mut path);
-    let mut media = Timed::new(flash, timeline, ready);
-    for (page, bytes) in pages_of(io, page_bytes) {
-        media.path = path;
-        media.at = ready;
-        match io.mode {
-            Mode::Read => {
-                media.read_bytes = bytes;
-                match ftl.lookup(page) {
-                    Some(at) => media.read(at),
-                    None => {
-                        let sent = media.timeline.link(ready, bytes, &mut media.path);
-                        let path = media.path;
-                        media.ended(sent, &path);
-                    }
-                }
-            }
-            Mode::Write => {
-                // Data comes over the link page after page; what it took is on each page's path.
-                ready = media.timeline.link(ready, bytes, &mut path);
-                media.path = path;
-                media.at = ready;
-                ftl.write(page, bytes == page_bytes, &mut media);
-            }
+    let Some(at) = parts.ftl.lookup(page) else {
+        // Nothing was ever written there: the controller answers alone.
+        let end = parts.timeline.link(ready, bytes, &mut path);
+        return (end, path);
+    };
+    let mut media = Timed::new(parts.flash, parts.timeline, ready);
+    media.path = path;
+    media.read_bytes = bytes;
+    media.read(at);
+    media.last
+}
+
+/// Write `page`, whose data has arrived at `ready`, with `path` behind it.
+#[inline]
+fn write_page(
+    collector: &mut Collector,
+    parts: &mut Parts<'_>,
+    page: Lpn,
+    whole: bool,
+    ready: u64,
+    mut path: SimBreakdown,
+) -> (u64, SimBreakdown) {
+    let turn = parts.ftl.turn();
+    let (die, at) = if parts.ftl.has_room(turn) {
+        (turn, ready)
+    } else {
+        die_with_room(collector, parts, turn, ready)
+    };
+    path.add(Cause::FreePage, at - ready);
+    let mut media = Timed::new(parts.flash, parts.timeline, at);
+    media.path = path;
+    parts.ftl.write_to(die, page, whole, &mut media);
+    let last = media.last;
+    if parts.ftl.wants_collection(die) {
+        collector.begin(die, at, parts);
+    }
+    last
+}
+
+/// A die with room for a page, and from when on: `turn` itself after it has collected, or the first
+/// other one where it has nothing to gain.
+#[cold]
+fn die_with_room(
+    collector: &mut Collector,
+    parts: &mut Parts<'_>,
+    turn: DieIdx,
+    ready: u64,
+) -> (DieIdx, u64) {
+    let all = (0..parts.flash.geometry.shape().dies).map(DieIdx);
+    for die in [turn].into_iter().chain(all) {
+        if let Some(at) = collector.make_room(die, ready, parts) {
+            return (die, at);
         }
     }
-    media.last
+    parts.ftl.full()
 }
 
 impl Device for SimDevice {
@@ -217,7 +254,8 @@ impl Device for SimDevice {
         if t.0 <= self.now {
             return;
         }
-        self.collect_idle(t.0);
+        let SimDevice { ftl, flash, timeline, collector, now, .. } = self;
+        collector.idle(*now, t.0, &mut Parts { ftl, flash, timeline });
         self.now = t.0;
         self.timeline.advance(self.now);
     }
@@ -230,8 +268,7 @@ impl Device for SimDevice {
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         let submitted = self.now;
-        let (completed, breakdown) =
-            serve(&mut self.ftl, &mut self.flash, &mut self.timeline, request, submitted);
+        let (completed, breakdown) = self.serve(request);
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         let pending = Pending(Completion {
@@ -266,7 +303,7 @@ impl Device for SimDevice {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.flash.counters)
+        Some(Counters { blocks_collected_idle: self.collector.begun_idle, ..self.flash.counters })
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {

@@ -19,6 +19,8 @@ pub(crate) trait Media {
     fn program_metadata(&mut self, to: Place);
     /// A victim was chosen; its metadata page is read where it has one.
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
+    /// Read `from` for a relocation that turns out not to be needed.
+    fn read_for_nothing(&mut self, from: Place);
     /// Move the page `from` to `to`.
     fn relocate(&mut self, from: Place, to: Place);
     /// Erase `block`.
@@ -77,6 +79,12 @@ impl Media for Flash {
     }
 
     #[inline]
+    fn read_for_nothing(&mut self, from: Place) {
+        self.nand.read(from);
+        self.counters.pages_read += 1;
+    }
+
+    #[inline]
     fn relocate(&mut self, from: Place, to: Place) {
         self.nand.read(from);
         self.nand.program(to);
@@ -105,12 +113,14 @@ pub(crate) struct Timed<'a> {
     pub(crate) last: (u64, SimBreakdown),
     /// Bytes of the current page that a read sends over the host link.
     pub(crate) read_bytes: u64,
+    /// When the collection that was begun last can read its first page.
+    pub(crate) began: u64,
 }
 
 impl<'a> Timed<'a> {
     pub(crate) fn new(flash: &'a mut Flash, timeline: &'a mut Timeline, at: u64) -> Timed<'a> {
         let path = SimBreakdown::default();
-        Timed { flash, timeline, at, path, last: (0, path), read_bytes: 0 }
+        Timed { flash, timeline, at, path, last: (0, path), read_bytes: 0, began: at }
     }
 
     /// Whether `page` is the second of two that share their cells.
@@ -162,22 +172,25 @@ impl Media for Timed<'_> {
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
-        self.timeline.collect_on_cpu(self.at);
-        if let Some(page) = metadata {
-            self.timeline.read(page.die, self.at, Purpose::Relocation, &mut ());
-        }
+        self.began = self.timeline.begin_collection(metadata.map(|page| page.die), self.at);
     }
 
+    #[inline]
+    fn read_for_nothing(&mut self, from: Place) {
+        self.flash.read_for_nothing(from);
+    }
+
+    /// The read was charged when it was issued; the program is issued now that its data is there.
     #[inline]
     fn relocate(&mut self, from: Place, to: Place) {
         self.flash.relocate(from, to);
         let high = self.is_high(to);
-        self.timeline.relocate(from.die, to.die, high, self.at);
+        self.timeline.program_relocated(from.die, to.die, high, self.at);
     }
 
+    /// Charged when it was issued; now it has ended.
     #[inline]
     fn erase(&mut self, block: BlockIdx) {
         self.flash.erase(block);
-        self.timeline.erase(self.flash.geometry.die_of(block), self.at);
     }
 }

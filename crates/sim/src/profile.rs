@@ -356,11 +356,12 @@ impl Profile {
                 .action("lower spare_factor, or make the device larger"));
         }
         let idle = self.gc.idle_free_blocks;
-        if idle > 0 && idle <= self.gc.reserved_blocks {
+        // Without idle time a die collects until it has one block more than its reserve.
+        if idle > 0 && idle <= self.gc.reserved_blocks + 1 {
             return Err(Error::usage("Idle collection would never begin")
                 .at(source)
                 .got(format!("idle_free_blocks = {idle}"))
-                .allowed(format!("0, or more than reserved_blocks = {}", self.gc.reserved_blocks))
+                .allowed(format!("0, or more than {}", self.gc.reserved_blocks + 1))
                 .action("change one of the two"));
         }
         if !(0.0..=100.0).contains(&self.state.random_overwrites) {

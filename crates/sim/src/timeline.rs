@@ -108,11 +108,6 @@ impl Timeline {
         }
     }
 
-    /// When every die is free.
-    pub(crate) fn idle_at(&self) -> u64 {
-        self.dies.iter().map(|die| die.free_at).max().unwrap_or(0)
-    }
-
     /// Nothing will be submitted before `now` any more.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
@@ -128,10 +123,13 @@ impl Timeline {
         end
     }
 
-    /// The processor plans the collection of a block.
+    /// The processor plans the collection of a block, and its metadata page is read where `die` has
+    /// one; returns when that is done.
     #[inline]
-    pub(crate) fn collect_on_cpu(&mut self, ready: u64) {
-        self.processor.take(self.now, ready, self.timing.collect_ns);
+    pub(crate) fn begin_collection(&mut self, die: Option<DieIdx>, ready: u64) -> u64 {
+        let length = self.timing.collect_ns;
+        let planned = self.processor.take(self.now, ready, length) + length;
+        die.map_or(planned, |die| self.read(die, planned, Purpose::Relocation, &mut ()))
     }
 
     /// `bytes` over the host link from `ready` on; returns the end.
@@ -191,29 +189,48 @@ impl Timeline {
         end
     }
 
-    /// Move a page from one die to another, or within one without its channel (copy-back).
+    /// Read a page of `die` that is to be moved; returns when its data is there. With copy-back it
+    /// stays in the die.
     #[inline]
-    pub(crate) fn relocate(&mut self, source: DieIdx, target: DieIdx, high: bool, ready: u64) {
+    pub(crate) fn read_to_relocate(&mut self, die: DieIdx, ready: u64) -> u64 {
         let length = self.timing.relocate_ns;
         let planned = self.processor.take(self.now, ready, length) + length;
+        if self.timing.copy_back {
+            let die = &mut self.dies[die.0 as usize];
+            let start = die.free_at.max(planned);
+            die.occupy(start, start + self.timing.read_ns, Purpose::Relocation);
+            return start + self.timing.read_ns;
+        }
+        self.read(die, planned, Purpose::Relocation, &mut ())
+    }
+
+    /// Program a page whose data was read from `source` and is there at `ready`.
+    #[inline]
+    pub(crate) fn program_relocated(
+        &mut self,
+        source: DieIdx,
+        target: DieIdx,
+        high: bool,
+        ready: u64,
+    ) {
         if self.timing.copy_back && source == target {
             let program_ns =
                 if high { self.timing.program_high_ns } else { self.timing.program_ns };
-            let die = &mut self.dies[source.0 as usize];
-            let start = die.free_at.max(planned);
-            die.occupy(start, start + self.timing.read_ns + program_ns, Purpose::Relocation);
+            let die = &mut self.dies[target.0 as usize];
+            let start = die.free_at.max(ready);
+            die.occupy(start, start + program_ns, Purpose::Relocation);
             return;
         }
-        let read = self.read(source, planned, Purpose::Relocation, &mut ());
-        self.program(target, high, read, Purpose::Relocation, &mut ());
+        self.program(target, high, ready, Purpose::Relocation, &mut ());
     }
 
-    /// Erase a block of `die` from `ready` on.
+    /// Erase a block of `die` from `ready` on; returns the end.
     #[inline]
-    pub(crate) fn erase(&mut self, die: DieIdx, ready: u64) {
+    pub(crate) fn erase(&mut self, die: DieIdx, ready: u64) -> u64 {
         let die = &mut self.dies[die.0 as usize];
         let start = die.free_at.max(ready);
         die.occupy(start, start + self.timing.erase_ns, Purpose::Erase);
+        start + self.timing.erase_ns
     }
 
     /// A page over the internal bus of `channel`.
@@ -243,6 +260,9 @@ impl Die {
                 self.work.clear();
             }
             return ready;
+        }
+        while self.work.front().is_some_and(|(_, end, _)| *end <= now) {
+            self.work.pop_front();
         }
         let mut attributed = 0;
         for (start, end, purpose) in self.work.iter().rev() {
@@ -303,14 +323,14 @@ impl Lane {
         while self.taken.front().is_some_and(|(_, end)| *end <= now) {
             self.taken.pop_front();
         }
-        let first = self.taken.partition_point(|(_, end)| *end <= ready);
+        // What lies in the future is a handful of intervals: one by one is faster than by halves.
         let (mut start, mut at) = (ready, self.taken.len());
-        for (index, (from, to)) in self.taken.iter().enumerate().skip(first) {
+        for (index, (from, to)) in self.taken.iter().enumerate() {
             if start + length <= *from {
                 at = index;
                 break;
             }
-            start = *to;
+            start = start.max(*to);
         }
         self.last_end = self.last_end.max(start + length);
         let joins = at > 0 && self.taken[at - 1].1 == start;

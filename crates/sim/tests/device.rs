@@ -21,7 +21,7 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
         geometry = {{ channels = {channels}, dies_per_channel = {dies_per_channel}, blocks_per_die = 64, pages_per_block = 16, metadata_pages = 0, page_bytes = 4096, spare_bytes = 0, sector_bytes = 512 }}
         timing = {{ read_ns = {READ}, program_ns = {PROGRAM}, program_high_ns = {PROGRAM}, erase_ns = {ERASE}, channel_bytes_per_s = 100_000_000, buses = 0, bus_bytes_per_s = 1, link_bytes_per_s = 1_000_000_000, command_read_ns = {COMMAND}, command_write_ns = {COMMAND}, relocate_ns = 0, collect_ns = 0 }}
         ftl = {{ ftl = "page_map", spare_factor = 0.2, allocator = "round_robin" }}
-        gc = {{ gc = "cyclic", reserved_blocks = 1, idle_free_blocks = 2, relocation = "allocator", copy_back = false, separate_streams = false, relocate_at_least = 0 }}
+        gc = {{ gc = "cyclic", reserved_blocks = 1, idle_free_blocks = 3, relocation = "allocator", copy_back = false, separate_streams = false, relocate_at_least = 0 }}
         wear = {{ dynamic_wear_levelling = false, static_wear_gap = 0 }}
         state = {{ state = "{state}", random_overwrites = 2.0, seed = 5 }}
         "#
@@ -183,7 +183,7 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(with("sector_bytes = 512", "sector_bytes = 500").contains("'sector_bytes'"));
     assert!(with("spare_factor = 0.2", "spare_factor = 0.001").contains("spare factor"));
     assert!(with("spare_factor = 0.2", "spare_factor = 1.0").contains("spare factor"));
-    assert!(with("idle_free_blocks = 2", "idle_free_blocks = 1").contains("never begin"));
+    assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
     assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
     assert!(message(&good, r#"{"channels": "many"}"#).contains("does not fit"));
     assert!(message("a = ", "{}").contains("my.toml"));

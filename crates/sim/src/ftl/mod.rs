@@ -4,7 +4,7 @@ mod page_map;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use page_map::{PageMap, PageMapOptions};
+pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions};
 
 /// The names of all FTLs.
 pub const FTLS: [&str; 1] = ["page_map"];

@@ -5,9 +5,9 @@
 //! one metadata page at the end of a block where the geometry has it, written when the block is full
 //! and read when it is collected; dynamic and static wear levelling.
 //! **Simplified**: the map is never stored on flash.
-//! **Ambiguous**: the report does not say when collection begins; here it begins when the die whose
-//! turn it is needs a new block and has no more than `reserved_blocks` left, and goes on until it has
-//! one more. Figure 5(a)'s fixed number of relocated pages "independently of the actual number of
+//! **Ambiguous**: the report does not say when collection begins; here a die begins when the host has
+//! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
+//! time in which that block is filled, and goes on until it has one more. Figure 5(a)'s fixed number of relocated pages "independently of the actual number of
 //! still valid pages" would lose data where more are valid; here it is a least number: what is valid
 //! is always moved, and pages that are not valid are moved on top until the number is reached.
 
@@ -48,15 +48,33 @@ pub(crate) struct PageMap {
     options: PageMapOptions,
     /// Per die: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
-    /// The victim's valid pages; kept so that nothing is allocated.
-    scratch: Vec<Ppn>,
+    /// Pages that collections under way may still have to move; the host leaves room for them.
+    promised: u32,
+}
+
+/// A block being collected. Whoever holds it decides when its next page moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Collection {
+    pub(crate) die: DieIdx,
+    pub(crate) victim: BlockIdx,
+    next: Ppn,
+    moved: u32,
+    /// Pages that it may still have to move.
+    promised: u32,
+}
+
+/// A page to move: a valid one, or one that is moved for nothing (figure 5(a)).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) from: Place,
+    valid: bool,
 }
 
 /// Inside the two arrays only; outside of them it is an `Option`.
 const NOWHERE: u32 = u32::MAX;
 
 /// Static wear levelling looks at a die again after this share of its blocks was erased.
-const STATIC_INTERVAL: u32 = 4;
+const STATIC_INTERVAL: u32 = 16;
 
 impl PageMap {
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
@@ -66,7 +84,7 @@ impl PageMap {
             reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
             blocks: Blocks::new(geometry, options.separate, options.free_order),
             since_static: vec![0; geometry.shape().dies as usize],
-            scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
+            promised: 0,
             options,
         }
     }
@@ -93,10 +111,38 @@ impl PageMap {
         }
     }
 
-    /// Write `page`; where only a part of it is written, the rest is merged from its old version.
+    /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
+    /// the rest is merged from its old version.
     #[inline]
     pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl Media) {
-        let die = self.die_for_host(media);
+        let turn = self.turn();
+        let die = if self.has_room(turn) { turn } else { self.die_with_room(turn, media) };
+        self.write_to(die, page, whole, media);
+        if self.wants_collection(die) {
+            self.make_room(die, media);
+        }
+    }
+
+    /// The die that the next host page should go to.
+    #[inline]
+    pub(crate) fn turn(&mut self) -> DieIdx {
+        self.options.allocator.choose(&self.blocks)
+    }
+
+    /// Whether a host page may go to `die` as it is.
+    #[inline]
+    pub(crate) fn has_room(&self, die: DieIdx) -> bool {
+        let opens = !self.blocks.has_open_page(die, Stream::Host);
+        if opens && self.blocks.free_in(die) <= self.options.reserved_blocks {
+            return false;
+        }
+        let needed = self.promised + self.blocks.cost_of_host_page(opens);
+        self.blocks.pages_for_relocation() >= needed
+    }
+
+    /// Write `page` to `die`, which has room.
+    #[inline]
+    pub(crate) fn write_to(&mut self, die: DieIdx, page: Lpn, whole: bool, media: &mut impl Media) {
         let to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
         media.program(to, if whole { None } else { old });
@@ -115,36 +161,34 @@ impl PageMap {
         }
     }
 
-    /// Free blocks of all dies.
-    pub(crate) fn free_blocks(&self) -> u32 {
-        self.blocks.free_blocks()
-    }
-
-    /// Collect a block of the die with the fewest free ones. False where no block is closed.
-    pub(crate) fn collect_any(&mut self, media: &mut impl Media) -> bool {
-        let dies = (0..self.options.geometry.shape().dies).map(DieIdx);
-        let die = dies.min_by_key(|die| self.blocks.free_in(*die));
-        die.is_some_and(|die| self.collect(die, media))
-    }
-
-    /// The die whose turn it is, with room made where it has none. A die on which nothing can be
-    /// gained loses its turn (OFC §IV.C: the round robin is relaxed where dies differ).
+    /// Whether the host has opened the last block of `die` that it may.
     #[inline]
-    fn die_for_host(&mut self, media: &mut impl Media) -> DieIdx {
-        let die = self.options.allocator.choose(&self.blocks);
-        if self.has_room(die) || self.make_room(die, media) {
-            return die;
-        }
-        self.any_die_for_host(media)
+    pub(crate) fn wants_collection(&self, die: DieIdx) -> bool {
+        self.blocks.free_in(die) <= self.options.reserved_blocks
     }
 
+    /// Whether `die` has fewer than `goal` free blocks.
+    pub(crate) fn has_fewer_free(&self, die: DieIdx, goal: usize) -> bool {
+        self.blocks.free_in(die) < goal
+    }
+
+    /// A die that has room, or can be given some: `turn` itself, or the first other one. A die on
+    /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where dies
+    /// differ).
     #[cold]
-    fn any_die_for_host(&mut self, media: &mut impl Media) -> DieIdx {
-        for die in (0..self.options.geometry.shape().dies).map(DieIdx) {
+    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl Media) -> DieIdx {
+        let all = (0..self.options.geometry.shape().dies).map(DieIdx);
+        for die in [turn].into_iter().chain(all) {
             if self.has_room(die) || self.make_room(die, media) {
                 return die;
             }
         }
+        self.full()
+    }
+
+    /// No die can take a page: the books must be wrong, since a profile leaves room on all.
+    #[cold]
+    pub(crate) fn full(&self) -> ! {
         panic!(
             "no die can be collected to take a page: {} blocks free in all, {} reserved a die",
             self.blocks.free_blocks(),
@@ -152,41 +196,116 @@ impl PageMap {
         )
     }
 
-    /// Whether a host page may go to `die` as it is.
-    #[inline]
-    fn has_room(&self, die: DieIdx) -> bool {
-        self.blocks.has_open_page(die, Stream::Host)
-            || self.blocks.free_in(die) > self.options.reserved_blocks
-    }
-
-    /// Collect blocks of `die` until it has room. False where it has nothing to gain.
+    /// Collect blocks of `die` until it has one more than its reserve. False where it has nothing to
+    /// gain.
     #[cold]
     fn make_room(&mut self, die: DieIdx, media: &mut impl Media) -> bool {
         // Twice through the die, a policy has seen every block; what it did not gain then is held by
         // pages that came back to this die.
         for _ in 0..2 * self.options.geometry.shape().blocks_per_die {
-            if !self.blocks.has_reclaimable(die) || !self.collect(die, media) {
-                return false;
-            }
-            if self.has_room(die) {
+            if !self.wants_collection(die) {
                 return true;
             }
+            let Some(collection) = self.begin_collection(die, media) else {
+                return false;
+            };
+            self.prefetch_all(collection.victim);
+            self.collect_rest(collection, media);
         }
-        false
+        !self.wants_collection(die)
     }
 
-    /// Collect one block of `die`: move its valid pages, erase it. False where none is closed.
-    fn collect(&mut self, die: DieIdx, media: &mut impl Media) -> bool {
+    /// Move what is left of a victim and erase it, in one go.
+    pub(crate) fn collect_rest(&mut self, mut collection: Collection, media: &mut impl Media) {
+        while let Some(item) = self.next_item(&mut collection) {
+            self.relocate(&mut collection, item, media);
+        }
+        self.finish(&collection, media);
+    }
+
+    /// All valid pages of `victim` will be moved soon: have their entries of the map at hand.
+    fn prefetch_all(&self, victim: BlockIdx) {
+        for page in self.blocks.valid_pages(victim) {
+            self.prefetch(Lpn(self.reverse[page.0 as usize]));
+        }
+    }
+
+    /// Choose a victim of `die`. `None` where nothing can be gained.
+    pub(crate) fn begin_collection(
+        &mut self,
+        die: DieIdx,
+        media: &mut impl Media,
+    ) -> Option<Collection> {
+        // Whatever is begun can be finished: a victim holds at most a block of pages.
+        let most = self.options.geometry.data_pages();
+        if !self.blocks.has_reclaimable(die)
+            || self.blocks.pages_for_relocation() < self.promised + most
+        {
+            return None;
+        }
         let victim = self.least_worn_due(die);
-        let Some(victim) = victim.or_else(|| self.options.victims.choose(die, &self.blocks)) else {
-            return false;
-        };
+        let victim = victim.or_else(|| self.options.victims.choose(die, &self.blocks))?;
+        self.blocks.begin_collection(victim);
         media.begin_collection(victim, self.metadata_page(die, victim));
-        self.relocate_all(die, victim, media);
-        media.erase(victim);
-        self.blocks.set_free(victim);
         self.since_static[die.0 as usize] += 1;
-        true
+        let next = self.options.geometry.first_page(victim);
+        let valid = u32::from(self.blocks.valid_count(victim));
+        let promised = valid.max(self.options.relocate_at_least.min(most));
+        self.promised += promised;
+        Some(Collection { die, victim, next, moved: 0, promised })
+    }
+
+    /// The next page of the victim to move; `None` where all that is valid has moved.
+    #[inline]
+    pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
+        let Collection { die, victim, next, moved, .. } = collection;
+        let place = |page| Place { page, block: *victim, die: *die };
+        if let Some(page) = self.blocks.next_valid(*victim, *next) {
+            *next = Ppn(page.0 + 1);
+            *moved += 1;
+            // Asked for again when the page has been read: by then it is at hand.
+            self.prefetch(Lpn(self.reverse[page.0 as usize]));
+            return Some(Item { from: place(page), valid: true });
+        }
+        if *moved >= self.options.relocate_at_least.min(self.options.geometry.data_pages()) {
+            return None;
+        }
+        *moved += 1;
+        let page = self.options.geometry.first_page(*victim);
+        Some(Item { from: place(page), valid: false })
+    }
+
+    /// Move a page. What the host wrote anew since it was chosen was read for nothing.
+    #[inline]
+    pub(crate) fn relocate(
+        &mut self,
+        collection: &mut Collection,
+        item: Item,
+        media: &mut impl Media,
+    ) {
+        let Item { from, valid } = item;
+        collection.promised -= 1;
+        self.promised -= 1;
+        let page = Lpn(self.reverse[from.page.0 as usize]);
+        if valid && self.map[page.0 as usize] != from.page.0 {
+            media.read_for_nothing(from);
+            return;
+        }
+        let die = self.die_for_relocation(from.die);
+        let to = self.blocks.take_page(die, Stream::Relocated);
+        media.relocate(from, to);
+        if valid {
+            self.blocks.mark_invalid(from);
+            self.place(page, to);
+        }
+        self.close_if_full(die, Stream::Relocated, media);
+    }
+
+    /// Erase the victim, which holds nothing valid any more.
+    pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl Media) {
+        self.promised -= collection.promised;
+        media.erase(collection.victim);
+        self.blocks.set_free(collection.victim);
     }
 
     /// The page at the end of `block` that holds its metadata, where the geometry has one.
@@ -195,45 +314,6 @@ impl PageMap {
         let geometry = &self.options.geometry;
         let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
         (geometry.shape().metadata_pages > 0).then_some(Place { page, block, die })
-    }
-
-    fn relocate_all(&mut self, home: DieIdx, victim: BlockIdx, media: &mut impl Media) {
-        let mut pages = std::mem::take(&mut self.scratch);
-        pages.clear();
-        self.blocks.begin_collection(victim, &mut pages);
-        for from in &pages {
-            self.prefetch(Lpn(self.reverse[from.0 as usize]));
-        }
-        for page in &pages {
-            let die = self.die_for_relocation(home);
-            let to = self.blocks.take_page(die, Stream::Relocated);
-            media.relocate(Place { page: *page, block: victim, die: home }, to);
-            self.place(Lpn(self.reverse[page.0 as usize]), to);
-            self.close_if_full(die, Stream::Relocated, media);
-        }
-        let least = self.options.relocate_at_least;
-        if (pages.len() as u32) < least {
-            self.relocate_for_nothing(home, victim, least - pages.len() as u32, media);
-        }
-        self.scratch = pages;
-    }
-
-    /// Move the victim's first page so many times to places where nobody will look for it.
-    #[cold]
-    fn relocate_for_nothing(
-        &mut self,
-        home: DieIdx,
-        victim: BlockIdx,
-        times: u32,
-        media: &mut impl Media,
-    ) {
-        let page = self.options.geometry.first_page(victim);
-        for _ in 0..times {
-            let die = self.die_for_relocation(home);
-            let to = self.blocks.take_page(die, Stream::Relocated);
-            media.relocate(Place { page, block: victim, die: home }, to);
-            self.close_if_full(die, Stream::Relocated, media);
-        }
     }
 
     #[inline]

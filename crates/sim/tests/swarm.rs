@@ -1,0 +1,113 @@
+//! Random devices under random hosts, in both gears: nothing may break, and the accounts must add up.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Breakdown, Bytes, Counters, Device, Io, Mode, Nanos};
+use uflip_sim::{ALLOCATORS, Profile, SimDevice, VICTIM_POLICIES};
+
+const BASE: &str = include_str!("../../../python/uflip/profiles/demo.toml");
+
+prop_compose! {
+    /// A device of any shape and any policies that leaves the host something.
+    fn devices()(
+        shape in (1u32..5, 1u32..4, 6u32..20, 1u32..24, 0u32..2, 0u32..3),
+        policies in (0..VICTIM_POLICIES.len(), 0..ALLOCATORS.len(), any::<bool>(), any::<bool>()),
+        wear in (any::<bool>(), 0u32..5), reserved in 1u32..3, idle in 0u32..3,
+        state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
+    ) -> Value {
+        let (channels, dies, blocks, data_pages, metadata, buses) = shape;
+        let (gc, allocator, same_die, separate) = policies;
+        let open = if separate { 2 } else { 1 };
+        let pages = data_pages + metadata;
+        let room = (blocks - reserved - open - 1) * data_pages;
+        let least_spare = 1.0 - f64::from(room) / f64::from(blocks * pages);
+        json!({
+            "channels": channels, "dies_per_channel": dies, "blocks_per_die": blocks,
+            "pages_per_block": pages, "metadata_pages": metadata, "page_bytes": 4096,
+            "buses": buses, "bus_bytes_per_s": 100_000_000, "relocate_ns": 1_000,
+            "spare_factor": least_spare + (1.0 - least_spare) * (spare + 0.001),
+            "gc": VICTIM_POLICIES[gc].to_owned()
+                + if VICTIM_POLICIES[gc] == "greedy_window" { ":3" } else { "" },
+            "allocator": ALLOCATORS[allocator], "reserved_blocks": reserved,
+            "idle_free_blocks": if idle == 0 { 0 } else { reserved + 1 + idle },
+            "relocation": if same_die { "same_die" } else { "allocator" }, "copy_back": same_die,
+            "separate_streams": separate, "dynamic_wear_levelling": wear.0,
+            "static_wear_gap": wear.1, "relocate_at_least": least.min(data_pages / 2),
+            "state": state, "seed": seed,
+        })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_breaks(overrides in devices(), seed in any::<u64>()) {
+        // A shape may leave no page at all; the profile then says so, which is tested elsewhere.
+        if let Ok(profile) = Profile::parse(BASE, "demo.toml", &overrides.to_string()) {
+            let mut device = SimDevice::new("swarm", profile).expect("known names");
+            drive(&mut device, seed);
+        }
+    }
+}
+
+/// A host with up to eight I/Os outstanding that writes, reads, trims, waits and changes gear.
+fn drive(device: &mut SimDevice, seed: u64) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let sectors = device.info().capacity_bytes.0 / 512;
+    let mut outstanding = 0;
+    let mut last_end = Nanos(0);
+    for _ in 0..1_500 {
+        match uniform(&mut rng, 100) {
+            0..60 if outstanding < 8 => {
+                device.submit(&random_io(&mut rng, sectors)).expect("every I/O is accepted");
+                outstanding += 1;
+            }
+            60 => {
+                let until = device.now() + Nanos(uniform(&mut rng, 20_000_000));
+                if outstanding == 0 {
+                    device.wait_until(until);
+                    assert_eq!(device.now(), until);
+                }
+            }
+            61 => {
+                let io = random_io(&mut rng, sectors);
+                device.trim(io.offset, io.size);
+            }
+            62 => {
+                let ios: Vec<Io> = (0..20).map(|_| random_io(&mut rng, sectors)).collect();
+                device.apply(ios.into_iter());
+            }
+            _ if outstanding > 0 => {
+                let due = device.next_completion().expect("something is outstanding");
+                let done = device.complete().expect("a completion");
+                outstanding -= 1;
+                assert_eq!(done.completed, due);
+                assert!(done.completed >= last_end, "completions come in the order of their time");
+                last_end = done.completed;
+                let response = (done.completed - done.submitted).0;
+                let parts: u64 = done.breakdown.parts().iter().sum();
+                assert_eq!(parts, response, "the parts sum to the response time");
+            }
+            _ => {}
+        }
+    }
+    check(&device.counters().expect("a simulated device counts"));
+}
+
+fn random_io(rng: &mut Xoshiro256PlusPlus, sectors: u64) -> Io {
+    let size = 1 + uniform(rng, sectors.min(64));
+    let offset = uniform(rng, sectors - size + 1);
+    let mode = if uniform(rng, 3) == 0 { Mode::Read } else { Mode::Write };
+    Io { offset: Bytes(offset * 512), size: Bytes(size * 512), mode }
+}
+
+fn check(counters: &Counters) {
+    assert_eq!(
+        counters.pages_programmed,
+        counters.host_pages_written + counters.pages_relocated + counters.metadata_pages_programmed,
+        "every program has a reason"
+    );
+    assert!(counters.blocks_erased <= counters.blocks_collected);
+}
