@@ -29,20 +29,24 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-(cargo build --release --locked -p uflip-sim -p uflip-host -p uflip-store >"$log" 2>&1) &
-cargo_pid=$!
+install() {
+  if command -v uv >/dev/null 2>&1; then
+    uv pip install -q --python $venv/bin/python "$@"
+  else
+    $venv/bin/python -m pip install -q --disable-pip-version-check "$@"
+  fi
+}
 
 [ -x $venv/bin/python ] || "$python" -m venv $venv
-echo "installing packages into $venv"
-if command -v uv >/dev/null 2>&1; then
-  uv pip install -q --python $venv/bin/python -r "requirements/$kind.txt"
-else
-  $venv/bin/python -m pip install -q --disable-pip-version-check -r "requirements/$kind.txt"
-fi
-echo "building the native module"
-if ! wait $cargo_pid; then
+install "$(grep '^maturin==' requirements/run.txt)"
+echo "building the native module, installing packages into $venv"
+($venv/bin/maturin develop --release --locked --skip-install -q >"$log" 2>&1) &
+build=$!
+install -r "requirements/$kind.txt"
+if ! wait $build; then
   cat "$log" >&2
   exit 1
 fi
+# Built already: this only puts it into the environment.
 $venv/bin/maturin develop --release --locked -q >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 echo "ready: $venv/bin/uflip"
