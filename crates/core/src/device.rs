@@ -88,7 +88,7 @@ pub struct DeviceInfo {
 pub struct Counters {
     /// Flash pages that host reads touched.
     pub host_pages_read: u64,
-    /// Logical pages that host writes wrote, whole or in part.
+    /// Logical pages that the host's writes programmed, whole or in part.
     pub host_pages_written: u64,
     /// Flash pages read, for whatever reason.
     pub pages_read: u64,
@@ -98,6 +98,8 @@ pub struct Counters {
     pub pages_relocated: u64,
     /// Flash pages read because a write covered only a part of them.
     pub pages_read_to_modify: u64,
+    /// Host page writes that a write cache absorbed: their page was still in it.
+    pub pages_absorbed: u64,
     /// Metadata pages programmed when a block was full.
     pub metadata_pages_programmed: u64,
     /// Blocks collected.
@@ -119,6 +121,7 @@ impl Counters {
             pages_programmed: self.pages_programmed - before.pages_programmed,
             pages_relocated: self.pages_relocated - before.pages_relocated,
             pages_read_to_modify: self.pages_read_to_modify - before.pages_read_to_modify,
+            pages_absorbed: self.pages_absorbed - before.pages_absorbed,
             metadata_pages_programmed: self.metadata_pages_programmed
                 - before.metadata_pages_programmed,
             blocks_collected: self.blocks_collected - before.blocks_collected,

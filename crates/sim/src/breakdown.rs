@@ -37,10 +37,12 @@ pub(crate) enum Cause {
     Metadata,
     /// No free page: the write waits for the collection of a block to end.
     FreePage,
+    /// The write cache is full: the write waits for a page of it to be flushed.
+    CacheWait,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 13;
+    const COUNT: usize = 14;
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).
@@ -75,6 +77,7 @@ impl Breakdown for SimBreakdown {
         "erase_ns",
         "metadata_ns",
         "free_page_wait_ns",
+        "cache_wait_ns",
     ];
 
     #[inline]

@@ -13,6 +13,7 @@ use uflip_core::{
 };
 
 use crate::breakdown::{Account, Cause, SimBreakdown};
+use crate::cache::{Sectors, WriteCache};
 use crate::collector::{Collector, Parts};
 use crate::ftl::PageMap;
 use crate::geometry::{DieIdx, Lpn};
@@ -34,6 +35,8 @@ pub struct SimDevice {
     /// The others, by time of completion, then by ticket.
     later: BinaryHeap<Reverse<Pending>>,
     collector: Collector,
+    cache: Option<WriteCache>,
+    sector_bytes: u64,
 }
 
 /// So many I/Os are looked at ahead in the untimed gear, to have their map entries at hand.
@@ -78,6 +81,8 @@ impl SimDevice {
             first: None,
             later: BinaryHeap::new(),
             collector: Collector::new(geometry.shape().dies, profile.gc.idle_free_blocks as usize),
+            cache: profile.write_cache(),
+            sector_bytes: u64::from(profile.geometry.sector_bytes),
         })
     }
 
@@ -86,6 +91,13 @@ impl SimDevice {
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         self.collector.end_untimed(&mut self.ftl, &mut self.flash);
+        if let Some(cache) = &mut self.cache {
+            let (ftl, flash) = (&mut self.ftl, &mut self.flash);
+            cache.flush_all(self.now, |page, whole, at| {
+                ftl.write(page, whole, flash);
+                at
+            });
+        }
         let mut batch = Vec::with_capacity(BATCH);
         let mut ios = ios.peekable();
         while ios.peek().is_some() {
@@ -121,6 +133,9 @@ impl SimDevice {
         for (page, bytes) in pages_of(&io, page_bytes) {
             if bytes == page_bytes {
                 self.ftl.trim(page);
+                if let Some(cache) = &mut self.cache {
+                    cache.trim(page);
+                }
             }
         }
     }
@@ -128,7 +143,7 @@ impl SimDevice {
     /// Serve `io`, submitted now: when it ends and how it came to that.
     #[inline]
     fn serve(&mut self, io: &Io) -> (u64, SimBreakdown) {
-        let SimDevice { ftl, flash, timeline, collector, now, .. } = self;
+        let SimDevice { ftl, flash, timeline, collector, cache, sector_bytes, now, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let mut parts = Parts { ftl, flash, timeline };
         collector.advance(*now, &mut parts);
@@ -136,13 +151,31 @@ impl SimDevice {
         let mut ready = parts.timeline.command(io.mode == Mode::Write, *now, &mut path);
         let mut last = (0, path);
         for (page, bytes) in pages_of(io, page_bytes) {
-            let ended = match io.mode {
-                Mode::Read => read_page(&mut parts, page, bytes, ready, path),
-                Mode::Write => {
-                    // Data comes over the link page after page; what it took is on each page's path.
-                    ready = parts.timeline.link(ready, bytes, &mut path);
-                    let whole = bytes == page_bytes;
-                    write_page(collector, &mut parts, page, whole, ready, path)
+            if io.mode == Mode::Write {
+                // Data comes over the link page after page; what it took is on each page's path.
+                ready = parts.timeline.link(ready, bytes, &mut path);
+            }
+            let whole = bytes == page_bytes;
+            let ended = match (io.mode, cache.as_mut()) {
+                (Mode::Read, None) => read_page(&mut parts, page, bytes, ready, path),
+                (Mode::Read, Some(cache)) => {
+                    if cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes)) {
+                        let mut path = path;
+                        (parts.timeline.link(ready, bytes, &mut path), path)
+                    } else {
+                        read_page(&mut parts, page, bytes, ready, path)
+                    }
+                }
+                (Mode::Write, None) => write_page(collector, &mut parts, page, whole, ready, path),
+                (Mode::Write, Some(cache)) => {
+                    let sectors = sectors_of(io, page, page_bytes, *sector_bytes);
+                    let taken = cache.write(page, sectors, ready, |page, whole, at| {
+                        let path = SimBreakdown::default();
+                        write_page(collector, &mut parts, page, whole, at, path).0
+                    });
+                    let mut path = path;
+                    path.add(Cause::CacheWait, taken - ready);
+                    (taken, path)
                 }
             };
             if ended.0 > last.0 {
@@ -170,6 +203,15 @@ fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<
         let to = end.min((page + 1) * page_bytes);
         (Lpn(page as u32), to - from)
     })
+}
+
+/// The sectors of `page` that `io` touches, one bit each.
+fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
+    let begin = u64::from(page.0) * page_bytes;
+    let from = io.offset.0.max(begin) - begin;
+    let to = (io.offset.0 + io.size.0).min(begin + page_bytes) - begin;
+    let sectors = (to - from) / sector_bytes;
+    u64::MAX >> (64 - sectors) << (from / sector_bytes)
 }
 
 /// Read `bytes` of `page` from `ready` on, with `path` behind it.
@@ -254,8 +296,15 @@ impl Device for SimDevice {
         if t.0 <= self.now {
             return;
         }
-        let SimDevice { ftl, flash, timeline, collector, now, .. } = self;
-        collector.idle(*now, t.0, &mut Parts { ftl, flash, timeline });
+        let SimDevice { ftl, flash, timeline, collector, cache, now, .. } = self;
+        let mut parts = Parts { ftl, flash, timeline };
+        // Idle is a device without an I/O under way; between two others the host only looks away.
+        if let (Some(cache), None) = (cache, self.first) {
+            cache.flush_all(*now, |page, whole, at| {
+                write_page(collector, &mut parts, page, whole, at, SimBreakdown::default()).0
+            });
+        }
+        collector.idle(*now, t.0, &mut parts);
         self.now = t.0;
         self.timeline.advance(self.now);
     }
@@ -303,7 +352,11 @@ impl Device for SimDevice {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(Counters { blocks_collected_idle: self.collector.begun_idle, ..self.flash.counters })
+        Some(Counters {
+            blocks_collected_idle: self.collector.begun_idle,
+            pages_absorbed: self.cache.as_ref().map_or(0, |cache| cache.absorbed),
+            ..self.flash.counters
+        })
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {

@@ -13,6 +13,7 @@
 mod alloc;
 mod blocks;
 mod breakdown;
+mod cache;
 mod collector;
 mod device;
 mod ftl;

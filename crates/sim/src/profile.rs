@@ -6,6 +6,7 @@ use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
 use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
+use crate::cache::{Flush, WriteCache};
 use crate::ftl::PageMapOptions;
 use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
@@ -22,6 +23,7 @@ pub struct Profile {
     pub ftl: FtlPart,
     pub gc: GcPart,
     pub wear: WearPart,
+    pub cache: CachePart,
     pub state: StatePart,
 }
 
@@ -104,6 +106,16 @@ pub struct WearPart {
     pub static_wear_gap: u32,
 }
 
+/// The volatile write-back cache.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct CachePart {
+    /// 0: writes go straight to flash.
+    pub write_cache_bytes: u64,
+    pub flush: Flush,
+}
+
 /// How the device is handed over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -141,6 +153,8 @@ pub enum State {
 
 /// Pages are numbered in 32 bits, and one number means "nowhere".
 const PAGES_MAX: u64 = u32::MAX as u64 - 1;
+/// The cache keeps one bit a sector of a page in 64 bits.
+const CACHE_SECTORS_MAX: u64 = 64;
 /// Valid pages of a block are counted in 16 bits.
 const PAGES_PER_BLOCK_MAX: u32 = 1 << 15;
 
@@ -208,6 +222,13 @@ impl Profile {
             page_bytes: part.page_bytes,
             logical_pages: (logical_bytes / page) as u32,
         })
+    }
+
+    /// The write cache, where the profile has one.
+    pub(crate) fn write_cache(&self) -> Option<WriteCache> {
+        let sectors = self.geometry.page_bytes / self.geometry.sector_bytes;
+        let pages = self.cache.write_cache_bytes / u64::from(self.geometry.page_bytes);
+        (pages > 0).then(|| WriteCache::new(pages as usize, sectors, self.cache.flush))
     }
 
     /// The FTL that the profile asks for.
@@ -285,6 +306,12 @@ impl Profile {
         if page < sector || !page.is_multiple_of(sector) {
             let allowed = format!("whole sectors of {sector} bytes");
             return bad("page_bytes", page.to_string(), allowed);
+        }
+        let cache = self.cache.write_cache_bytes;
+        if cache > 0 && (cache < page || page / sector > CACHE_SECTORS_MAX) {
+            let allowed =
+                format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
+            return bad("write_cache_bytes", cache.to_string(), allowed);
         }
         let rates = [
             ("channel_bytes_per_s", self.timing.channel_bytes_per_s),

@@ -23,6 +23,7 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
         ftl = {{ ftl = "page_map", spare_factor = 0.2, allocator = "round_robin" }}
         gc = {{ gc = "cyclic", reserved_blocks = 1, idle_free_blocks = 3, relocation = "allocator", copy_back = false, separate_streams = false, relocate_at_least = 0 }}
         wear = {{ dynamic_wear_levelling = false, static_wear_gap = 0 }}
+        cache = {{ write_cache_bytes = 0, flush = "when_needed" }}
         state = {{ state = "{state}", random_overwrites = 2.0, seed = 5 }}
         "#
     )
@@ -194,4 +195,26 @@ fn a_device_name_can_override_a_key() {
     let overrides = r#"{"spare_factor": "0.4", "gc": "cyclic", "idle_free_blocks": "0"}"#;
     let profile = Profile::parse(&profile(2, 2, "empty"), "test", overrides).unwrap();
     assert_eq!((profile.ftl.spare_factor, profile.gc.idle_free_blocks), (0.4, 0));
+}
+
+#[test]
+fn a_write_cache_answers_before_the_flash_and_absorbs_small_writes() {
+    let overrides = r#"{"write_cache_bytes": "16384"}"#;
+    let profile = Profile::parse(&profile(1, 1, "empty"), "test", overrides).unwrap();
+    let mut device = SimDevice::new("test", profile).unwrap();
+    let sector = |at: u64| Io { offset: Bytes(at * 512), size: Bytes(512), mode: Mode::Write };
+    for at in 0..8 {
+        assert_eq!(alone(&mut device, sector(at)).0, COMMAND + LINK / 8, "no flash in the way");
+    }
+    let counters = device.counters().unwrap();
+    assert_eq!((counters.pages_absorbed, counters.pages_programmed), (7, 0));
+    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    assert_eq!(read, COMMAND + LINK, "the cache holds the whole page");
+    // Idle time empties it: one whole page, so nothing is read to be merged.
+    let until = device.now() + Nanos(1_000_000_000);
+    device.wait_until(until);
+    let counters = device.counters().unwrap();
+    assert_eq!((counters.pages_programmed, counters.pages_read_to_modify), (1, 0));
+    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    assert_eq!(read, COMMAND + READ + TRANSFER + LINK);
 }

@@ -15,6 +15,7 @@ prop_compose! {
         policies in (0..VICTIM_POLICIES.len(), 0..ALLOCATORS.len(), any::<bool>(), any::<bool>()),
         wear in (any::<bool>(), 0u32..5), reserved in 1u32..3, idle in 0u32..3,
         state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
+        cache in (0u32..12, any::<bool>()),
     ) -> Value {
         let (channels, dies, blocks, data_pages, metadata, buses) = shape;
         let (gc, allocator, same_die, separate) = policies;
@@ -35,6 +36,7 @@ prop_compose! {
             "separate_streams": separate, "dynamic_wear_levelling": wear.0,
             "static_wear_gap": wear.1, "relocate_at_least": least.min(data_pages / 2),
             "state": state, "seed": seed,
+            "write_cache_bytes": cache.0 * 4096, "flush": if cache.1 { "eager" } else { "when_needed" },
         })
     }
 }

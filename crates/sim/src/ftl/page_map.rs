@@ -246,6 +246,11 @@ impl PageMap {
         let victim = self.least_worn_due(die);
         let victim = victim.or_else(|| self.options.victims.choose(die, &self.blocks))?;
         self.blocks.begin_collection(victim);
+        // The reverse map is read along the victim: have its lines at hand, 16 entries each.
+        let first = self.options.geometry.first_page(victim).0 as usize;
+        for line in (0..most as usize).step_by(16) {
+            crate::huge::prefetch(&self.reverse, first + line);
+        }
         media.begin_collection(victim, self.metadata_page(die, victim));
         self.since_static[die.0 as usize] += 1;
         let next = self.options.geometry.first_page(victim);
