@@ -90,15 +90,15 @@ class Counts:
 
 
 # uFLIP §5.1: 1,024 I/Os for SR, RR and SW, 5,120 for RW; 128 ignored (the larger of the paper's two
-# start-ups) where random writes are involved. The quick counts keep that an eighth of the shortest
-# RW run is ignored.
+# start-ups) where random writes are involved. A start-up does not get shorter with the run, so the
+# quick counts ignore as much of an ordinary RW run, and keep as many I/Os as of the others; only the
+# runs that are shorter still ignore a third.
 _STANDARD = {"SR": (1024, 0), "RR": (1024, 0), "SW": (1024, 0), "RW": (5120, 128)}
 _STANDARD_LONG = 10_240
-_QUICK = 256
+_QUICK = {"SR": (256, 0), "RR": (256, 0), "SW": (256, 0), "RW": (384, 128)}
 _QUICK_LONG = 1024
-_QUICK_IGNORED = 32
-# In quick, the part of a random-write run that counts as its start-up.
-_QUICK_IGNORED_PART = _QUICK // _QUICK_IGNORED
+# In quick, the part of a shortened random-write run that counts as its start-up.
+_QUICK_IGNORED_PART = 3
 
 
 @dataclass(frozen=True)
@@ -140,13 +140,14 @@ class Context:
     def counts(self, pattern: str) -> Counts:
         """Return the counts of an ordinary run of a baseline pattern."""
         if self.quick:
-            return self.shortened(pattern, _QUICK)
+            return Counts(*_QUICK[pattern])
         return Counts(*_STANDARD[pattern])
 
     def long_counts(self, pattern: str) -> Counts:
         """Return the counts of the long runs that show start-up and running phase."""
         if self.quick:
-            return Counts(_QUICK_LONG, _QUICK_IGNORED if pattern == "RW" else 0)
+            ignored = _QUICK[pattern][1]
+            return Counts(_QUICK_LONG + ignored, ignored)
         return Counts(_STANDARD_LONG, _STANDARD[pattern][1])
 
     def shortened(self, pattern: str, io_count: int) -> Counts:

@@ -229,6 +229,11 @@ def test_profile_keys_are_documented_and_no_others() -> None:
         assert (missing(keys, shown), missing(shown, keys)) == ([], []), table
 
 
+def test_built_in_profiles_are_documented() -> None:
+    listed = section("reference/profiles.md", "Built-in profiles")
+    assert set(re.findall(r"^- `([\w-]+)`:", listed, re.M)) == set(profile_names())
+
+
 def known_values(key: str) -> set[str]:
     """The names that a key of a profile takes, from the error for one that it does not take."""
     with pytest.raises(UsageError) as error:

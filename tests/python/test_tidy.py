@@ -30,6 +30,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "results": {"_native", "errors", "stats", "units"},
     "report": {"errors", "results", "stats", "units"},
+    "reproduce": {
+        "_native", "device_url", "errors", "models", "profiles", "report", "results", "run", "spec",
+        "stats", "units",
+    },
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.

@@ -29,6 +29,11 @@ impl DirectDevice {
         DirectDevice { info, file, data, pool, tickets: 0, outstanding: None }
     }
 
+    /// Keep something about the device with its description.
+    pub(crate) fn note(&mut self, key: &str, value: u64) {
+        self.info.details.insert(key.into(), value.into());
+    }
+
     /// Write `[from, to)` once, sequentially, with this device's data: a file that was just made
     /// must have real blocks, or reads of it would never reach the device.
     ///

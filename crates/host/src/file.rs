@@ -174,6 +174,10 @@ fn prepare(
         }
         filled?;
     }
+    // After filling: what is not allocated is a hole, and reads of it never reach the device.
+    if let Ok(metadata) = std::fs::metadata(path) {
+        device.note("allocated_bytes", metadata.blocks() * SECTOR_BYTES_MIN);
+    }
     Ok(device)
 }
 

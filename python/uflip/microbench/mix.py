@@ -19,8 +19,8 @@ VARYING = Varying("mix", "ratio", "")
 PAIRS = ("SR/RR", "SR/SW", "SR/RW", "RR/SW", "RR/RW", "SW/RW")
 STANDARD = tuple(2**k for k in range(7))
 QUICK = (1, 8, 64)
-# After a start-up of an eighth, the rarer pattern keeps 35 I/Os: enough for a mean.
-QUICK_FEWEST = 40
+# After a start-up of a third, the rarer pattern keeps 30 I/Os: enough for a mean.
+QUICK_FEWEST = 45
 
 
 def experiments(context: Context) -> list[Experiment]:

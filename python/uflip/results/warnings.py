@@ -122,6 +122,16 @@ def about_conditions(device: Mapping[str, Any], host: Mapping[str, Any]) -> list
                 "measure with --data random unless this is what is being studied",
             )
         )
+    allocated = device.get("details", {}).get("allocated_bytes")
+    if allocated is not None and allocated < device["capacity_bytes"]:
+        found.append(
+            StoredWarning(
+                "sparse_file",
+                "The file had holes when the benchmark began: reads of them never reach the device",
+                {"allocated_bytes": allocated, "capacity_bytes": device["capacity_bytes"]},
+                "write the whole file once before, or let --size create it",
+            )
+        )
     load, cpus = host.get("load_average_1min"), host.get("cpus_usable") or host.get("cpus")
     if load is not None and cpus and load > BUSY_LOAD_PER_CPU * cpus:
         found.append(

@@ -1,0 +1,145 @@
+"""`uflip reproduce`: the figures and tables of the papers, published values beside ours."""
+
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.common import echo_json, echo_table, json_option, quiet_option
+from uflip.cli.progress import display
+from uflip.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from uflip.reproduce import Outcome, Row
+
+EPILOG = """\b
+Examples:
+  uflip reproduce
+  uflip reproduce ofc-fig7 -o fig7.png
+  uflip reproduce ofc-throughput --json
+
+\b
+A miss is no error: it is printed with the reason, and nothing is tuned to hide it.
+"""
+
+WIDTH = 96
+
+
+@click.command("reproduce", epilog=EPILOG)
+@click.argument("reproduction_id", metavar="[ID]", required=False)
+@click.option(
+    "-o",
+    "--out",
+    metavar="FIGURE",
+    type=click.Path(path_type=Path),
+    help="Draw the figure too: .png, .svg or .pdf; an older one is replaced.",
+)
+@quiet_option
+@json_option
+def command(reproduction_id: str | None, out: Path | None, quiet: bool, as_json: bool) -> None:
+    """Carry out the experiment ID of a paper; without ID, list them."""
+    from uflip.reproduce import REPRODUCTIONS, carry_out, figure
+
+    if reproduction_id is None:
+        _list(out, as_json)
+        return
+    if reproduction_id not in REPRODUCTIONS:
+        raise unknown_name("reproduction", reproduction_id, REPRODUCTIONS, where="ID")
+    if out is not None:
+        figure.check_name(out)
+        figure.check_library()
+    reproduction = REPRODUCTIONS[reproduction_id]
+    with display(reproduction.steps, quiet=quiet) as sink:
+        sink.draw(0, reproduction.title)
+        outcome = carry_out(reproduction, sink.draw)
+    if out is not None:
+        figure.write(outcome, out)
+    if as_json:
+        echo_json(_document(outcome, out))
+        return
+    _print(outcome)
+    if out is not None and not quiet:
+        click.echo(f"\n{out}")
+
+
+def _list(out: Path | None, as_json: bool) -> None:
+    from uflip.reproduce import REPRODUCTIONS
+
+    if out is not None:
+        raise UsageError(
+            "There is no figure of a list",
+            where="--out",
+            got=f"--out {out} without an ID",
+            allowed=", ".join(REPRODUCTIONS),
+            action="say which one to draw",
+        )
+    if as_json:
+        keys = ("id", "title", "source")
+        echo_json([{key: getattr(one, key) for key in keys} for one in REPRODUCTIONS.values()])
+        return
+    rows = [(one.id, one.title, one.source) for one in REPRODUCTIONS.values()]
+    echo_table(("id", "what it reproduces", "where it is published"), rows, left=3)
+
+
+def _document(outcome: "Outcome", out: Path | None) -> dict[str, Any]:
+    reproduction = outcome.reproduction
+    return {
+        "id": reproduction.id,
+        "title": reproduction.title,
+        "source": reproduction.source,
+        "rows": [asdict(row) for row in outcome.rows],
+        "series": asdict(outcome.data),
+        "figure": None if out is None else str(out),
+    }
+
+
+def _print(outcome: "Outcome") -> None:
+    """Print the rows, and below them what one has to know about some."""
+    click.echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
+    notes: list[str] = []
+    rows = [_cells(row, _mark(row, notes)) for row in outcome.rows]
+    echo_table(("what", "kind", "published", "ours", "deviation", "within", ""), rows, left=2)
+    if notes:
+        click.echo()
+    for number, note in enumerate(notes, start=1):
+        click.echo(
+            textwrap.fill(note, WIDTH, initial_indent=f"{number:>2}  ", subsequent_indent="    ")
+        )
+
+
+def _mark(row: "Row", notes: list[str]) -> str:
+    """Return the number of the row's note; equal notes share one."""
+    if not row.note:
+        return ""
+    if row.note not in notes:
+        notes.append(row.note)
+    return str(notes.index(row.note) + 1)
+
+
+def _cells(row: "Row", mark: str) -> tuple[str, ...]:
+    published = row.published if isinstance(row.published, str) else _number(row.published)
+    return (
+        # A unit is not said twice: "relocated pages [pages]".
+        row.what if row.unit in row.what else f"{row.what} [{row.unit}]",
+        row.kind,
+        published,
+        _number(row.ours),
+        "" if row.deviation is None else f"{round(row.deviation, 3) + 0.0:+.1%}",
+        "yes" if row.within else "NO",
+        mark,
+    )
+
+
+def _number(value: float) -> str:
+    """Three or four digits, without needless zeros.
+
+    Examples
+    --------
+    >>> [_number(value) for value in (0.3528, 8.5, 33.3825, 116.62, 45.0)]
+    ['0.353', '8.5', '33.4', '116.6', '45']
+    """
+    digits = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".")

@@ -1,0 +1,60 @@
+"""`uflip selftest`: the simulator against closed forms, deviations printed."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from uflip.cli.common import echo_json, echo_table, json_option, quiet_option
+from uflip.cli.progress import display
+
+if TYPE_CHECKING:
+    from uflip.selftest import Row
+
+# As for a mistake in uflip itself: that is what a deviation from theory would be.
+EXIT_CODE = 1
+
+
+@click.command("selftest")
+@quiet_option
+@json_option
+def command(quiet: bool, as_json: bool) -> None:
+    """Compare the simulator with theory: write amplification, relocated pages, channel rates.
+
+    Takes less than a minute. Ends with exit code 1 if any row is not within its tolerance.
+    """
+    from uflip import selftest
+
+    checks = selftest.checks()
+    with display(len(checks), quiet=quiet) as sink:
+        sink.draw(0, "")
+        rows = selftest.run(sink.draw)
+    within = all(row.within for row in rows)
+    if as_json:
+        echo_json({"within": within, "rows": [asdict(row) for row in rows]})
+    else:
+        _print(rows)
+    if not within:
+        click.get_current_context().exit(EXIT_CODE)
+
+
+def _print(rows: "list[Row]") -> None:
+    cells = [
+        (
+            row.name,
+            f"{row.expected:.4g}",
+            f"{row.measured:.4g}",
+            f"{round(row.deviation, 4) + 0.0:+.2%}",
+            "yes" if row.within else f"NO, {row.tolerance:.0%}",
+        )
+        for row in rows
+    ]
+    echo_table(("name", "expected", "measured", "deviation", "within"), cells)
+    outside = [row for row in rows if not row.within]
+    worst = max(abs(row.deviation) for row in rows)
+    if not outside:
+        click.echo(f"\nall {len(rows)} within; largest deviation {worst:.2%}")
+        return
+    click.echo(f"\n{len(outside)} of {len(rows)} not within; this is a mistake in uflip")
+    for row in outside:
+        click.echo(f"  {row.device}")

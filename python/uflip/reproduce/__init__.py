@@ -1,0 +1,33 @@
+"""Reproductions: the figures and tables of the papers, the published values beside ours.
+
+Adding one is a file with a `REPRODUCTION`, and a line in the list below; the command line and the
+tests follow from the list.
+"""
+
+from typing import Any
+
+from uflip.reproduce import (
+    ofc_fig5a,
+    ofc_fig5b,
+    ofc_fig6a,
+    ofc_fig6b,
+    ofc_fig7,
+    ofc_throughput,
+)
+from uflip.reproduce.reproduction import Outcome, Reproduction, carry_out
+from uflip.reproduce.row import Row
+
+REPRODUCTIONS: dict[str, Reproduction[Any]] = {
+    reproduction.id: reproduction
+    for reproduction in (
+        ofc_fig5a.REPRODUCTION,
+        ofc_fig5b.REPRODUCTION,
+        ofc_fig6a.REPRODUCTION,
+        ofc_fig6b.REPRODUCTION,
+        ofc_fig7.REPRODUCTION,
+        ofc_throughput.REPRODUCTION,
+    )
+}
+"""Id -> reproduction, in the order in which they are listed."""
+
+__all__ = ["REPRODUCTIONS", "Outcome", "Reproduction", "Row", "carry_out"]

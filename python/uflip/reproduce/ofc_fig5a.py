@@ -1,0 +1,109 @@
+"""OFC figure 5(a): random writes against the number of relocated pages a collected block.
+
+**Source**: OFC (2011) §V.B, figure 5(a).
+**Faithful**: the oldest block is collected, and a fixed number of its pages is relocated whatever
+is still valid.
+**Simplified**: the simulator never loses data, so that a fixed number below what is valid is not
+possible: writes go to a tenth of an empty device, where a collected block holds nothing valid.
+**Ambiguous**: the range of the figure's axis is not given; 0 to 60 pages here.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.reproduce import figure, fits
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, fitted, prediction
+from uflip.reproduce.sweep import OnStep, sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAGES = tuple(sorted({*range(0, 61, 5), 27}))
+# Printed elsewhere in the report, each with a number of relocated pages: §V.C, §V.D, §V.C.
+KIOPS_BY_PAGES = {15: 13.0, 27: 8.5, 45: 6.0}
+# §V.F: sequential writes, whose blocks hold nothing valid.
+KIOPS_WITHOUT = 17.0
+
+
+@dataclass(frozen=True)
+class Data:
+    """Random writes [kIOPS] for each number of relocated pages."""
+
+    relocated_pages: tuple[int, ...]
+    kiops: tuple[float, ...]
+
+    def at(self, pages: float) -> float:
+        """Return the value at a number of pages, between two measured ones on a straight line."""
+        return float(np.interp(pages, self.relocated_pages, self.kiops))
+
+
+def measure(on_step: OnStep) -> Data:
+    """Measure all numbers of pages."""
+    kiops = sweep(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
+    return Data(PAGES, tuple(kiops))
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare with the drop in the text, and with rates that are printed beside page numbers."""
+    drop = 100 * (1 - data.at(30) / data.at(0))
+    return [
+        fitted("drop from 0 to 30 relocated pages", "%", 50.0, drop, constant="relocate_ns"),
+        fitted(
+            "random writes at 0 relocated pages",
+            "kIOPS",
+            KIOPS_WITHOUT,
+            data.at(0),
+            constant="collect_ns",
+        ),
+        *(
+            prediction(
+                f"random writes at {pages} relocated pages",
+                "kIOPS",
+                kiops,
+                data.at(pages),
+                note=f"{'§V.D' if pages == 27 else '§V.C'} prints both for one spare factor",
+            )
+            for pages, kiops in KIOPS_BY_PAGES.items()
+        ),
+    ]
+
+
+def draw(data: Data) -> "Figure":
+    """Draw the rate against the number of pages."""
+    sheet, [axis] = figure.panels(height=4.2)
+    axis.plot(data.relocated_pages, data.kiops, color=figure.WRITES, marker="D", label="simulated")
+    figure.printed(axis, [0, *KIOPS_BY_PAGES], [KIOPS_WITHOUT, *KIOPS_BY_PAGES.values()])
+    half = data.at(0) / 2
+    axis.plot([0, 30, 30], [half, half, 0], color=figure.FAINT, linewidth=0.8, linestyle=":")
+    axis.annotate(
+        "half of the rate at 30 pages: relocate_ns is fitted to this",
+        (30, half),
+        (8, 6),
+        textcoords="offset points",
+        color=figure.FAINT,
+        fontsize=8,
+    )
+    figure.title(
+        axis,
+        "Random writes against relocated pages",
+        "OFC figure 5(a): a fixed number of pages of the oldest block is relocated",
+    )
+    axis.set_xlabel("relocated pages a collected block")
+    axis.set_xlim(-1.5, PAGES[-1] + 1.5)
+    figure.from_zero(axis, "kIOPS", 20)
+    axis.legend(loc="upper right")
+    return sheet
+
+
+REPRODUCTION = Reproduction(
+    id="ofc-fig5a",
+    title="random writes against the number of relocated pages",
+    source="OFC (2011) §V.B, figure 5(a)",
+    steps=len(PAGES),
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)

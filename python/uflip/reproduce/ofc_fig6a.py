@@ -1,0 +1,176 @@
+"""OFC figure 6(a): random writes over a long time.
+
+**Source**: OFC (2011) §V.D, figure 6(a).
+**Faithful**: uniform random writes on a clean device, values for each second of (virtual) time, all
+of it in the timed gear.
+**Simplified**: nothing.
+**Ambiguous**: how long "longer periods of time" are; here ten million writes, some 20 minutes,
+which is ten times what the physical blocks hold.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
+from uflip.reproduce import figure, ofc, traffic
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import AS_PRINTED_TOLERANCE, Row, equation, prediction, statement
+from uflip.reproduce.simulated import joined
+from uflip.reproduce.sweep import OnStep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IOS = 10_000_000
+PRINTED_KIOPS = 8.5
+PRINTED_PAGES = PRINTED_RELOCATED_PAGES[0.45]
+# The last part of the run, which is steady by any measure.
+STEADY_SHARE = 0.5
+# A minute is "at the level" of the steady state within this share of it.
+AT_LEVEL = 0.03
+# "A few minutes" until that level is reached.
+FEW_MINUTES = 5
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rate in each second, and relocated pages in each run that the window is made of."""
+
+    kiops: tuple[float, ...]
+    minute: tuple[float, ...]
+    """When each of the runs was half over [minutes]."""
+    relocated_pages: tuple[float, ...]
+
+    @property
+    def steady_kiops(self) -> float:
+        """Mean rate of the steady part."""
+        return float(np.mean(self.kiops[int(len(self.kiops) * (1 - STEADY_SHARE)) :]))
+
+    @property
+    def steady_pages(self) -> float:
+        """Mean number of relocated pages in the steady part."""
+        return float(
+            np.mean(self.relocated_pages[int(len(self.relocated_pages) * (1 - STEADY_SHARE)) :])
+        )
+
+    @property
+    def kiops_by_minute(self) -> tuple[float, ...]:
+        """Mean rate of each whole minute."""
+        whole = len(self.kiops) // 60 * 60
+        return tuple(np.reshape(self.kiops[:whole], (-1, 60)).mean(axis=1).tolist())
+
+    @property
+    def minutes_until_steady(self) -> int:
+        """After so many minutes the rate has come to its level for good."""
+        level = self.steady_kiops
+        off = [abs(kiops / level - 1) > AT_LEVEL for kiops in self.kiops_by_minute]
+        return max((minute + 1 for minute, is_off in enumerate(off) if is_off), default=0)
+
+
+def measure(on_step: OnStep) -> Data:
+    """Write at random on a clean device for a long time."""
+    device = ofc.device(state="empty")
+    runs = list(
+        traffic.random(
+            "write",
+            page_bytes=device.page_bytes,
+            outstanding=ofc.OUTSTANDING,
+            ios=IOS,
+            seed=21,
+        )
+    )
+    windows = []
+    for done, run in enumerate(runs, start=1):
+        windows.append(device.run(run))
+        on_step(done, f"{done * traffic.RUN_IOS / 1e6:.1f} million random writes")
+    ends = np.cumsum([window.elapsed_ns for window in windows])
+    middles = ends - np.array([window.elapsed_ns for window in windows]) / 2
+    return Data(
+        kiops=tuple(joined(windows).kiops_each_second().tolist()),
+        minute=tuple((middles / 60e9).tolist()),
+        relocated_pages=tuple(window.relocated_pages for window in windows),
+    )
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare the steady values, and when they are reached."""
+    late = data.kiops_by_minute[data.minutes_until_steady :]
+    spread = 100 * (max(late) / min(late) - 1)
+    calculated = relocated_pages_simplified(
+        spare_factor=ofc.SPARE_FACTOR, pages_per_block=ofc.PAGES_PER_BLOCK
+    )
+    return [
+        prediction("random writes, steady", "kIOPS", PRINTED_KIOPS, data.steady_kiops),
+        prediction(
+            "relocated pages, steady: text",
+            "pages",
+            PRINTED_PAGES,
+            data.steady_pages,
+            note="the text does not follow from the report's own equation (2): see ofc-fig5b",
+        ),
+        equation(
+            "relocated pages, steady: equation (2)",
+            "pages",
+            calculated,
+            data.steady_pages,
+            tolerance=AS_PRINTED_TOLERANCE,
+            note="as printed: the metadata page and the blocks that are kept free are left out",
+        ),
+        statement(
+            f"time until the rate stays within {100 * AT_LEVEL:.0f} % of its level",
+            "minutes",
+            "a few minutes",
+            data.minutes_until_steady,
+            holds=0 < data.minutes_until_steady <= FEW_MINUTES,
+        ),
+        statement(
+            "largest over smallest minute after that", "%", "stable", spread, holds=spread < 3
+        ),
+    ]
+
+
+def draw(data: Data) -> "Figure":
+    """Draw rate and page numbers against time."""
+    sheet, [rate, pages] = figure.panels(2, 1, height=5.0)
+    seconds = np.arange(len(data.kiops)) / 60
+    rate.plot(
+        seconds, data.kiops, color=figure.WRITES, linewidth=0.8, label="simulated, each second"
+    )
+    rate.axhline(PRINTED_KIOPS, label="printed in the report", **figure.PRINTED_LEVEL)
+    figure.title(
+        rate, "Random writes over a long time", "OFC figure 6(a): from a clean device, 45 % spare"
+    )
+    figure.from_zero(rate, "kIOPS", 20)
+    pages.plot(
+        data.minute,
+        data.relocated_pages,
+        color=figure.WRITES,
+        marker="D",
+        markersize=3,
+        label="simulated",
+    )
+    pages.axhline(PRINTED_PAGES, label="printed in the report", **figure.PRINTED_LEVEL)
+    calculated = relocated_pages_simplified(
+        spare_factor=ofc.SPARE_FACTOR, pages_per_block=ofc.PAGES_PER_BLOCK
+    )
+    pages.axhline(calculated, label="equation (2) as printed", **figure.EQUATION)
+    figure.title(pages, "Relocated pages a collected block")
+    figure.from_zero(pages, "pages", 45)
+    for axis in (rate, pages):
+        axis.set_xlim(0, len(data.kiops) / 60)
+        axis.legend(loc="upper right" if axis is rate else "lower right", ncols=3)
+    pages.set_xlabel("virtual time [minutes]")
+    return sheet
+
+
+REPRODUCTION = Reproduction(
+    id="ofc-fig6a",
+    title="random writes over a long time",
+    source="OFC (2011) §V.D, figure 6(a)",
+    steps=IOS // traffic.RUN_IOS,
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)

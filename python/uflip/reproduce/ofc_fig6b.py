@@ -1,0 +1,177 @@
+"""OFC figure 6(b): mixed random reads and writes.
+
+**Source**: OFC (2011) §V.E, figure 6(b).
+**Faithful**: a device "that initially was completely written using sequential writes"; the upper
+curve while collected blocks hold nothing valid, the lower one in the steady state of random writes.
+**Simplified**: reads and writes take turns in a fixed ratio, one of the two being one, where OFC
+draws which comes next; the lower curve starts from the steady state of writes alone, which reads do
+not change.
+**Ambiguous**: the text prints no value of the curves. Their ends are printed elsewhere: random
+reads and random writes in §V.D and §V.F, writes that only erase in §V.F.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.reproduce import figure, fits, ofc, traffic
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, fitted, prediction, statement
+from uflip.reproduce.simulated import SimulatedDevice, Window
+from uflip.reproduce.sweep import OnStep, sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Reads and writes in turn; 0 stands for none of them.
+RATIOS = (
+    (1, 0), (9, 1), (4, 1), (3, 1), (2, 1), (1, 1), (1, 2), (1, 3), (1, 4), (1, 9), (0, 1),
+)  # fmt: skip
+MEASURED_IOS = 300_000
+PRINTED_READS = 24.0
+PRINTED_WRITES_THAT_ERASE = 17.0
+PRINTED_WRITES = 8.5
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rates of reads and writes together [kIOPS] for each share of writes."""
+
+    write_share: tuple[float, ...]
+    erases_only: tuple[float, ...]
+    with_relocation: tuple[float, ...]
+
+
+def measure(on_step: OnStep) -> Data:
+    """Measure both curves; every point has a copy of its state."""
+    fresh = ofc.device(state="empty")
+    # Twice round the flash: what is collected from now on was overwritten long before.
+    ofc.write_untimed(fresh, "sequential", 2 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK)
+    steady = fresh.clone()
+    ofc.steady_random_writes(steady)
+    points = [(state, ratio) for state in (fresh, steady) for ratio in RATIOS]
+    windows = sweep(_measure_point, points, on_step, _name)
+    kiops = [window.kiops for window in windows]
+    return Data(
+        write_share=tuple(writes / (reads + writes) for reads, writes in RATIOS),
+        erases_only=tuple(kiops[: len(RATIOS)]),
+        with_relocation=tuple(kiops[len(RATIOS) :]),
+    )
+
+
+def _name(point: tuple[SimulatedDevice, tuple[int, int]]) -> str:
+    return "{} reads to {} writes".format(*point[1])
+
+
+def _measure_point(point: tuple[SimulatedDevice, tuple[int, int]]) -> Window:
+    state, (reads, writes) = point
+    device = state.clone()
+    if not reads or not writes:
+        return ofc.random(device, "read" if reads else "write", MEASURED_IOS, seed=31)
+    return device.run(
+        traffic.mixed(
+            reads,
+            writes,
+            page_bytes=device.page_bytes,
+            outstanding=ofc.OUTSTANDING,
+            ios=MEASURED_IOS,
+            seed=31,
+        )
+    )
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare the ends of the curves, and their shape."""
+    requests = fits.BY_CONSTANT["outstanding requests"]
+    falls = [max(np.diff(curve)) for curve in (data.erases_only, data.with_relocation)]
+    drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]
+    share = [low / high for low, high in zip(data.with_relocation, data.erases_only, strict=True)]
+    return [
+        fitted(
+            "random reads alone",
+            "kIOPS",
+            PRINTED_READS,
+            data.erases_only[0],
+            constant="outstanding requests",
+            tolerance=requests.tolerance,
+        ),
+        fitted(
+            "writes alone, erases only",
+            "kIOPS",
+            PRINTED_WRITES_THAT_ERASE,
+            data.erases_only[-1],
+            constant="collect_ns",
+        ),
+        prediction(
+            "writes alone, with relocation", "kIOPS", PRINTED_WRITES, data.with_relocation[-1]
+        ),
+        statement(
+            "largest rise from one share of writes to the next",
+            "kIOPS",
+            "the rate drops",
+            max(falls),
+            holds=max(falls) < 0,
+            note="the upper curve is flat from 3 writes in 4 on: writes alone keep six requests on "
+            "six dies in turn, while a few reads among them wait for dies that program",
+        ),
+        statement(
+            "with relocation over erases only: largest ratio at any mix",
+            "",
+            "below 1",
+            max(share[1:]),
+            holds=max(share[1:]) < 1,
+        ),
+        statement(
+            "drop from reads to writes alone: with relocation over erases only",
+            "",
+            "above 1",
+            drops[1] / drops[0],
+            holds=drops[1] > drops[0],
+        ),
+    ]
+
+
+def draw(data: Data) -> "Figure":
+    """Draw both curves against the share of writes."""
+    sheet, [axis] = figure.panels(height=4.2)
+    share = [100 * value for value in data.write_share]
+    axis.plot(
+        share,
+        data.erases_only,
+        color=figure.SEQUENTIAL_WRITES,
+        marker="^",
+        label="simulated, blocks only erased",
+    )
+    axis.plot(
+        share,
+        data.with_relocation,
+        color=figure.WRITES,
+        marker="D",
+        label="simulated, pages relocated (steady state)",
+    )
+    figure.printed(
+        axis,
+        [0, 100, 100],
+        [PRINTED_READS, PRINTED_WRITES_THAT_ERASE, PRINTED_WRITES],
+        "printed in the report for pure loads",
+    )
+    figure.title(
+        axis, "Mixed random reads and writes", "OFC figure 6(b): reads and writes together"
+    )
+    axis.set_xlabel("share of writes [%]")
+    axis.set_xlim(-3, 103)
+    figure.from_zero(axis, "kIOPS", 30)
+    axis.legend(loc="lower left")
+    return sheet
+
+
+REPRODUCTION = Reproduction(
+    id="ofc-fig6b",
+    title="mixed random reads and writes",
+    source="OFC (2011) §V.E, figure 6(b)",
+    steps=2 * len(RATIOS),
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)

@@ -1,0 +1,300 @@
+"""OFC figure 7: nine workloads in a row on one device, each in the state that the last one left.
+
+**Source**: OFC (2011) §V.F, figure 7.
+**Faithful**: one device from first to last, 5.5 million I/Os a step (Table II), all of them timed;
+values for each second of virtual time; a second without I/O between two steps, in which the device
+collects a few blocks ahead.
+**Simplified**: random reads draw addresses of their own. OFC's generator gave its reads those of
+the writes before, in the same order, so that step 6 became faster towards its end; that needs one
+queue for all outstanding requests, see `uflip.reproduce.traffic`.
+**Ambiguous**: how long each step is; the report gives one number of I/Os "per experiment".
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.reproduce import figure, fits, ofc, traffic
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, fitted, prediction, statement
+from uflip.reproduce.simulated import SimulatedDevice, Window, joined
+from uflip.reproduce.sweep import OnStep
+from uflip.spec import Spec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = (
+    ("sequential", "write"), ("sequential", "read"), ("random", "read"),
+    ("random", "write"), ("sequential", "read"), ("random", "read"),
+    ("sequential", "write"), ("sequential", "read"), ("random", "read"),
+)  # fmt: skip
+PAUSE_NS = 10**9
+# The steady value of a step is the mean of its last quarter.
+STEADY_SHARE = 0.25
+# "Initially": so many seconds, after the blocks that were collected ahead.
+INITIALLY_S = slice(2, 12)
+SAME = 0.05
+SIMILAR = 0.10
+
+COLORS = {
+    ("sequential", "write"): figure.SEQUENTIAL_WRITES,
+    ("sequential", "read"): figure.SEQUENTIAL_READS,
+    ("random", "read"): figure.READS,
+    ("random", "write"): figure.WRITES,
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of the nine."""
+
+    number: int
+    location: str
+    mode: str
+    kiops: tuple[float, ...]
+    """In each whole second."""
+    relocated_pages: float
+    """A collected block, over the whole step."""
+
+    @property
+    def steady(self) -> float:
+        """Mean of the last quarter [kIOPS]."""
+        return float(np.mean(self.kiops[-int(len(self.kiops) * STEADY_SHARE) :]))
+
+
+@dataclass(frozen=True)
+class Data:
+    """All steps, in order."""
+
+    steps: tuple[Step, ...]
+
+    def step(self, number: int) -> Step:
+        """Return a step by the number that the report gives it, from 1 on."""
+        return self.steps[number - 1]
+
+
+def measure(on_step: OnStep) -> Data:
+    """Carry out the nine steps on one device."""
+    device = ofc.device(state="empty")
+    steps = []
+    for number, (location, mode) in enumerate(STEPS, start=1):
+        if number > 1:
+            device.idle(PAUSE_NS)
+        window = joined(device.run(run) for run in _runs(device, location, mode, number))
+        steps.append(_step(number, location, mode, window))
+        on_step(number, f"step {number}: {location} {mode}s")
+    return Data(tuple(steps))
+
+
+def _runs(device: SimulatedDevice, location: str, mode: str, number: int) -> list[Spec]:
+    if location == "sequential":
+        runs = traffic.sequential(
+            mode,
+            logical_pages=device.logical_pages,
+            page_bytes=device.page_bytes,
+            outstanding=ofc.OUTSTANDING,
+            ios=ofc.IOS,
+        )
+    else:
+        runs = traffic.random(
+            mode,
+            page_bytes=device.page_bytes,
+            outstanding=ofc.OUTSTANDING,
+            ios=ofc.IOS,
+            seed=1000 * number,
+        )
+    return list(runs)
+
+
+def _step(number: int, location: str, mode: str, window: Window) -> Step:
+    kiops = tuple(window.kiops_each_second().tolist())
+    return Step(number, location, mode, kiops, window.relocated_pages)
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare what the text says of each step."""
+    return [*_first_three(data), *_next_three(data), *_last_three(data)]
+
+
+def _first_three(data: Data) -> list[Row]:
+    first, second, third = (data.step(number) for number in (1, 2, 3))
+    drop = 100 * (1 - third.steady / second.steady)
+    return [
+        fitted(
+            "#1 sequential writes, clean device",
+            "kIOPS",
+            18.0,
+            first.kiops[1],
+            constant="command_write_ns",
+        ),
+        fitted(
+            "#1 sequential writes, steady",
+            "kIOPS",
+            17.0,
+            first.steady,
+            constant="collect_ns",
+        ),
+        fitted("#2 sequential reads", "kIOPS", 27.0, second.steady, constant="command_read_ns"),
+        fitted(
+            "#3 random reads",
+            "kIOPS",
+            24.0,
+            third.steady,
+            constant="outstanding requests",
+            tolerance=fits.BY_CONSTANT["outstanding requests"].tolerance,
+        ),
+        prediction(
+            "#3 below #2",
+            "%",
+            11.0,
+            drop,
+            note="five requests instead of six would give 12 %, and too few writes",
+        ),
+    ]
+
+
+def _next_three(data: Data) -> list[Row]:
+    sequential, write, read, again = (data.step(number) for number in (2, 4, 5, 6))
+    rise = 100 * (again.kiops[-1] / again.kiops[1] - 1)
+    return [
+        statement(
+            "#4 random writes, first second over steady",
+            "",
+            "initially high",
+            write.kiops[0] / write.steady,
+            holds=write.kiops[0] > 1.5 * write.steady,
+            note="lasts until the blocks behind the last sequential round are used up, 45 % of all",
+        ),
+        prediction("#4 random writes, slowest second", "kIOPS", 5.0, min(write.kiops)),
+        prediction("#4 random writes, steady", "kIOPS", 8.5, write.steady),
+        statement(
+            "#5 sequential reads of randomly written pages over #2",
+            "",
+            "lower",
+            read.steady / sequential.steady,
+            holds=read.steady < sequential.steady,
+        ),
+        statement(
+            "#6 random reads, first seconds over #5",
+            "",
+            "the same level",
+            again.kiops[1] / read.steady,
+            holds=_close(again.kiops[1], read.steady, SAME),
+        ),
+        statement(
+            "#6 random reads, last second above the first",
+            "%",
+            "increases",
+            rise,
+            holds=rise > SAME * 100,
+            note="an artefact of OFC's generator, which reads the pages in the order in which it "
+            "wrote them; ours draws others",
+        ),
+    ]
+
+
+def _last_three(data: Data) -> list[Row]:
+    first, sequential, random, steady = (data.step(number) for number in (1, 2, 3, 4))
+    write, read, last = (data.step(number) for number in (7, 8, 9))
+    initially = float(np.mean(write.kiops[INITIALLY_S]))
+    return [
+        statement(
+            "#7 sequential writes, first seconds over steady #4",
+            "",
+            "similar",
+            initially / steady.steady,
+            holds=_close(initially, steady.steady, SIMILAR),
+        ),
+        statement(
+            "#7 sequential writes, steady over #1",
+            "",
+            "the same value",
+            write.steady / first.steady,
+            holds=_close(write.steady, first.steady, SAME),
+        ),
+        statement(
+            "#8 sequential reads over #2",
+            "",
+            "similar",
+            read.steady / sequential.steady,
+            holds=_close(read.steady, sequential.steady, SIMILAR),
+        ),
+        statement(
+            "#9 random reads over #3",
+            "",
+            "similar",
+            last.steady / random.steady,
+            holds=_close(last.steady, random.steady, SIMILAR),
+        ),
+    ]
+
+
+def _close(one: float, other: float, share: float) -> bool:
+    return abs(one / other - 1) <= share
+
+
+def draw(data: Data) -> "Figure":
+    """Draw all steps along one time axis."""
+    sheet, [axis] = figure.panels(height=4.4)
+    lengths = [len(step.kiops) for step in data.steps]
+    begins = [0, *accumulate(lengths)]
+    for step, begin in zip(data.steps, begins, strict=False):
+        minutes = (begin + np.arange(len(step.kiops))) / 60
+        axis.plot(
+            minutes,
+            step.kiops,
+            color=COLORS[step.location, step.mode],
+            linewidth=1.4,
+            label=f"{step.location} {step.mode}s" if step.number in (1, 2, 3, 4) else None,
+        )
+        axis.text(
+            (begin + len(step.kiops) / 2) / 60,
+            30.3,
+            f"#{step.number}",
+            ha="center",
+            fontweight="bold",
+            color=COLORS[step.location, step.mode],
+        )
+        if step.number > 1:
+            axis.axvline(begin / 60, color=figure.FAINT, linewidth=0.6, linestyle=":")
+    x, y = _printed(data, begins)
+    figure.printed(axis, x, y)
+    figure.title(
+        axis,
+        "Nine workloads on one device",
+        "OFC figure 7: 5.5 million requests of 4 KiB each; state carries over",
+    )
+    axis.grid(visible=False, axis="x")
+    axis.set_xlabel("virtual time [minutes]")
+    axis.set_xlim(0, begins[-1] / 60)
+    figure.from_zero(axis, "kIOPS", 32.5)
+    sheet.legend(loc="outside lower center", ncols=5)
+    return sheet
+
+
+def _printed(data: Data, begins: list[int]) -> tuple[list[float], list[float]]:
+    """Where the printed values belong: at the end of a step, or at its slowest second."""
+
+    def end(number: int) -> float:
+        return begins[number - 1] + 0.85 * len(data.step(number).kiops)
+
+    slowest = begins[3] + int(np.argmin(data.step(4).kiops))
+    marks = [
+        (begins[0] + 5, 18.0), (end(1), 17.0), (end(2), 27.0), (end(3), 24.0),
+        (slowest, 5.0), (end(4), 8.5), (end(7), 17.0), (end(8), 27.0), (end(9), 24.0),
+    ]  # fmt: skip
+    return [second / 60 for second, _ in marks], [kiops for _, kiops in marks]
+
+
+REPRODUCTION = Reproduction(
+    id="ofc-fig7",
+    title="nine workloads in a row on one device",
+    source="OFC (2011) §V.F, figure 7",
+    steps=len(STEPS),
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)

@@ -1,0 +1,161 @@
+"""A simulated device as experiments need it: overridden, brought into a state, cloned, measured.
+
+`uflip.run.Device` is a device of any kind and knows runs only. What is particular to simulated
+ones, the untimed gear and copies, is added here, on the same native device.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+from uflip.device_url import parse_url
+from uflip.errors import native_errors
+from uflip.run import Device, open_sim
+from uflip.spec import Spec
+
+Counters = dict[str, int]
+"""What a device counted: host_pages_written, pages_relocated, blocks_collected, ..."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What happened while one pattern, or several in a row, ran in the timed gear.
+
+    Attributes
+    ----------
+    ios : int
+        I/Os that completed.
+    elapsed_ns : int
+        From the first submission to the last completion, summed over the runs [ns].
+    counters : dict
+        What the device counted meanwhile.
+    completed_ns : ndarray
+        When each I/O completed, in order (ios,) [ns from the beginning of the window].
+    """
+
+    ios: int
+    elapsed_ns: int
+    counters: Counters
+    completed_ns: NDArray[np.uint64]
+
+    @property
+    def kiops(self) -> float:
+        """Thousands of I/Os a second."""
+        return self.ios / self.elapsed_ns * 1e6
+
+    @property
+    def relocated_pages(self) -> float:
+        """Relocated pages a collected block; 0 where none was collected."""
+        return relocated_pages(self.counters)
+
+    def kiops_each_second(self) -> NDArray[np.float64]:
+        """Thousands of I/Os in each whole second of the window (seconds,)."""
+        second = (self.completed_ns // 10**9).astype(np.int64)
+        return np.bincount(second, minlength=1)[: self.elapsed_ns // 10**9] / 1e3
+
+
+def relocated_pages(counters: Counters) -> float:
+    """Return relocated pages a collected block; 0 where none was collected.
+
+    Examples
+    --------
+    >>> relocated_pages({"pages_relocated": 60, "blocks_collected": 4})
+    15.0
+    """
+    return counters["pages_relocated"] / max(counters["blocks_collected"], 1)
+
+
+def device_url(profile: str, **overrides: Any) -> str:
+    """Name a simulated device, so that what is measured here can be repeated by hand.
+
+    Examples
+    --------
+    >>> device_url("ofc", gc="greedy_window:8", copy_back=False)
+    'sim:ofc?gc=greedy_window:8&copy_back=false'
+    """
+    pairs = (f"{key}={str(value).lower()}" for key, value in overrides.items())
+    return f"sim:{profile}" + ("?" + "&".join(pairs) if overrides else "")
+
+
+class SimulatedDevice:
+    """A simulated device in both gears.
+
+    Parameters
+    ----------
+    url : str
+        As made by `device_url`.
+    """
+
+    def __init__(self, url: str, native: _native.Device | None = None) -> None:
+        self.url = url
+        self._native = open_sim(parse_url(url)) if native is None else native
+        self._device = Device(self._native, url)
+        profile = self._device.info["details"]["profile"]
+        self.page_bytes = int(profile["geometry"]["page_bytes"])
+        """Data of a flash page [bytes]."""
+        self.page_bytes_with_spare = self.page_bytes + int(profile["geometry"]["spare_bytes"])
+        """What travels over channel and bus for it [bytes]."""
+        self.logical_pages = int(self._device.info["capacity_bytes"]) // self.page_bytes
+        """S_L: pages that the host can address."""
+
+    def clone(self) -> Self:
+        """Return a device of its own in the same state."""
+        with native_errors():
+            return type(self)(self.url, self._native.clone())
+
+    def idle(self, duration_ns: int) -> None:
+        """Let virtual time pass [ns]: the device may collect blocks ahead."""
+        self._device.idle(duration_ns)
+
+    def apply(self, spec: Spec) -> Counters:
+        """Do what a pattern asks for in the untimed gear; returns what was counted."""
+        with native_errors():
+            counted: Counters = json.loads(self._native.apply(json.dumps(spec)))
+        return counted
+
+    def run(self, *specs: Spec) -> Window:
+        """Run patterns one after another in the timed gear.
+
+        Raises
+        ------
+        InterruptedRun
+            After Ctrl-C.
+        """
+        return joined(self._window(spec) for spec in specs)
+
+    def _window(self, spec: Spec) -> Window:
+        trace = self._device.run(spec)
+        submitted, response = (
+            np.asarray(trace.column(name)) for name in ("submit_ns", "response_time_ns")
+        )
+        counters: Counters = json.loads(trace.counters_json() or "{}")
+        completed = submitted + response
+        completed.sort()
+        return Window(len(trace), trace.elapsed_ns(), counters, completed)
+
+
+def joined(windows: Iterable[Window]) -> Window:
+    """Put windows one after another.
+
+    Examples
+    --------
+    >>> one = Window(2, 10, {"blocks_collected": 1}, np.array([5, 10], dtype=np.uint64))
+    >>> both = joined([one, one])
+    >>> both.ios, both.elapsed_ns, both.counters, both.completed_ns.tolist()
+    (4, 20, {'blocks_collected': 2}, [5, 10, 15, 20])
+    """
+    parts = list(windows)
+    began = np.cumsum([0] + [part.elapsed_ns for part in parts[:-1]]).astype(np.uint64)
+    return Window(
+        ios=sum(part.ios for part in parts),
+        elapsed_ns=sum(part.elapsed_ns for part in parts),
+        counters={name: sum(part.counters[name] for part in parts) for name in parts[0].counters},
+        completed_ns=np.concatenate(
+            [part.completed_ns + start for part, start in zip(parts, began, strict=True)]
+        ),
+    )

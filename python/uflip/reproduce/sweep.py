@@ -1,0 +1,57 @@
+"""The same experiment at many points, on all cores: native calls release the interpreter lock."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Point = TypeVar("Point")
+Result = TypeVar("Result")
+
+OnStep = Callable[[int, str], None]
+"""Called with (points done, what the last one was)."""
+
+
+def ignore(done: int, text: str) -> None:
+    """Show no progress."""
+
+
+def sweep(
+    function: Callable[[Point], Result],
+    points: Sequence[Point],
+    on_step: OnStep = ignore,
+    name: Callable[[Point], str] = str,
+) -> list[Result]:
+    """Call a function for every point; results are in the order of the points.
+
+    Parameters
+    ----------
+    function : callable
+        Makes its own device, so that points know nothing of each other.
+    points : sequence
+        What to call it with.
+    on_step : callable, optional
+        Called after each point, in order.
+    name : callable, optional
+        Says what a point is.
+
+    Returns
+    -------
+    list
+        One result per point.
+
+    Examples
+    --------
+    >>> sweep(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    results: list[Result] = []
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+    try:
+        for point, result in zip(points, pool.map(function, points), strict=True):
+            results.append(result)
+            on_step(len(results), name(point))
+    finally:
+        # After an error or Ctrl-C: what has not begun never does.
+        pool.shutdown(wait=False, cancel_futures=True)
+    return results

@@ -1,0 +1,57 @@
+"""Relocated pages of the cyclic buffer on the OFC device, against OFC's equation (2).
+
+**Source**: OFC (2011) §V.C, equation (2); `uflip.models.relocation`.
+**Faithful**: the device of Table II, its eight dies and metadata pages, at several spare factors.
+**Simplified**: nothing.
+**Ambiguous**: S_B and S_P of the equation: here the 127 pages of a block that hold data, and the
+blocks that can be victims; each die holds its reserve and the block that it has just opened.
+"""
+
+from functools import partial
+
+from uflip.models.relocation import relocated_pages_simplified
+from uflip.models.write_amplification import pool_spare_factor
+from uflip.reproduce.simulated import SimulatedDevice, device_url, relocated_pages
+from uflip.selftest.check import Check
+from uflip.spec import basic
+
+TOLERANCE = 0.02
+
+SPARE_FACTORS = (0.1, 0.2, 0.3, 0.45, 0.6)
+DIES, BLOCKS_PER_DIE, DATA_PAGES = 8, 1024, 127
+RESERVED_BLOCKS = 1
+HELD_BLOCKS = DIES * (RESERVED_BLOCKS + 1)
+WARM_UP_SIZES, COUNTED_SIZES = 5, 4
+
+
+def checks() -> list[Check]:
+    """Return a check for every spare factor."""
+    return [
+        Check(
+            f"relocated pages cyclic, spare {spare_factor}, 127 + 1 pages a block",
+            device_url(
+                "ofc",
+                spare_factor=spare_factor,
+                reserved_blocks=RESERVED_BLOCKS,
+                state="sequential",
+            ),
+            TOLERANCE,
+            _measure,
+        )
+        for spare_factor in SPARE_FACTORS
+    ]
+
+
+def _measure(url: str) -> tuple[float, float]:
+    device = SimulatedDevice(url)
+    spare_factor = pool_spare_factor(
+        physical_blocks=DIES * BLOCKS_PER_DIE,
+        pages_per_block=DATA_PAGES,
+        logical_pages=device.logical_pages,
+        held_blocks=HELD_BLOCKS,
+    )
+    expected = relocated_pages_simplified(spare_factor=spare_factor, pages_per_block=DATA_PAGES)
+    write = partial(basic, "write", "random", io_size=device.page_bytes)
+    device.apply(write(io_count=WARM_UP_SIZES * device.logical_pages, seed=1))
+    counters = device.apply(write(io_count=COUNTED_SIZES * device.logical_pages, seed=2))
+    return expected, relocated_pages(counters)
