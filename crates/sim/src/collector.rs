@@ -178,17 +178,19 @@ fn replace(mut first: PeekMut<'_, Reverse<(u64, DieIdx)>>, next: Option<Reverse<
 
 /// Choose a victim of `die` for `job`; returns when its first page can be read.
 fn begin(job: &mut Option<Job>, die: DieIdx, at: u64, parts: &mut Parts<'_>) -> Option<u64> {
-    let mut media = Timed::new(parts.flash, parts.timeline, at);
+    let mut account = ();
+    let mut media = Timed::new(parts.flash, parts.timeline, at, &mut account);
     let collection = parts.ftl.begin_collection(die, &mut media)?;
     *job = Some(Job { collection, step: Step::Beginning });
-    Some(media.began)
+    Some(media.end)
 }
 
 /// What `waiting` waited for has happened at `at`; returns when its next step is due.
 fn step(waiting: &mut Option<Job>, at: u64, parts: &mut Parts<'_>) -> Option<u64> {
     let job = waiting.as_mut().expect("an event has a job");
     let die = job.collection.die;
-    let mut media = Timed::new(parts.flash, parts.timeline, at);
+    let mut account = ();
+    let mut media = Timed::new(parts.flash, parts.timeline, at, &mut account);
     match job.step {
         Step::Beginning => {}
         Step::Reading(item) => {

@@ -149,40 +149,42 @@ impl SimDevice {
         collector.advance(*now, &mut parts);
         let mut path = SimBreakdown::default();
         let mut ready = parts.timeline.command(io.mode == Mode::Write, *now, &mut path);
-        let mut last = (0, path);
+        let (mut end, mut slowest) = (0, path);
         for (page, bytes) in pages_of(io, page_bytes) {
             if io.mode == Mode::Write {
                 // Data comes over the link page after page; what it took is on each page's path.
                 ready = parts.timeline.link(ready, bytes, &mut path);
             }
-            let whole = bytes == page_bytes;
+            let mut of_page = path;
             let ended = match (io.mode, cache.as_mut()) {
-                (Mode::Read, None) => read_page(&mut parts, page, bytes, ready, path),
-                (Mode::Read, Some(cache)) => {
-                    if cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes)) {
-                        let mut path = path;
-                        (parts.timeline.link(ready, bytes, &mut path), path)
-                    } else {
-                        read_page(&mut parts, page, bytes, ready, path)
-                    }
-                }
-                (Mode::Write, None) => write_page(collector, &mut parts, page, whole, ready, path),
+                (Mode::Write, None) => write_page(
+                    collector,
+                    &mut parts,
+                    page,
+                    bytes == page_bytes,
+                    ready,
+                    &mut of_page,
+                ),
                 (Mode::Write, Some(cache)) => {
                     let sectors = sectors_of(io, page, page_bytes, *sector_bytes);
                     let taken = cache.write(page, sectors, ready, |page, whole, at| {
-                        let path = SimBreakdown::default();
-                        write_page(collector, &mut parts, page, whole, at, path).0
+                        write_page(collector, &mut parts, page, whole, at, &mut ())
                     });
-                    let mut path = path;
-                    path.add(Cause::CacheWait, taken - ready);
-                    (taken, path)
+                    of_page.add(Cause::CacheWait, taken - ready);
+                    taken
                 }
+                (Mode::Read, Some(cache))
+                    if cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes)) =>
+                {
+                    parts.timeline.link(ready, bytes, &mut of_page)
+                }
+                (Mode::Read, _) => read_page(&mut parts, page, bytes, ready, &mut of_page),
             };
-            if ended.0 > last.0 {
-                last = ended;
+            if ended > end {
+                (end, slowest) = (ended, of_page);
             }
         }
-        last
+        (end, slowest)
     }
 }
 
@@ -214,37 +216,34 @@ fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors
     u64::MAX >> (64 - sectors) << (from / sector_bytes)
 }
 
-/// Read `bytes` of `page` from `ready` on, with `path` behind it.
+/// Read `bytes` of `page` from `ready` on; returns the end.
 #[inline]
 fn read_page(
     parts: &mut Parts<'_>,
     page: Lpn,
     bytes: u64,
     ready: u64,
-    mut path: SimBreakdown,
-) -> (u64, SimBreakdown) {
+    path: &mut SimBreakdown,
+) -> u64 {
     let Some(at) = parts.ftl.lookup(page) else {
         // Nothing was ever written there: the controller answers alone.
-        let end = parts.timeline.link(ready, bytes, &mut path);
-        return (end, path);
+        return parts.timeline.link(ready, bytes, path);
     };
-    let mut media = Timed::new(parts.flash, parts.timeline, ready);
-    media.path = path;
-    media.read_bytes = bytes;
+    let mut media = Timed::new(parts.flash, parts.timeline, ready, path).sending(bytes);
     media.read(at);
-    media.last
+    media.end
 }
 
-/// Write `page`, whose data has arrived at `ready`, with `path` behind it.
+/// Write `page`, whose data has arrived at `ready`; returns the end.
 #[inline]
-fn write_page(
+fn write_page<A: Account>(
     collector: &mut Collector,
     parts: &mut Parts<'_>,
     page: Lpn,
     whole: bool,
     ready: u64,
-    mut path: SimBreakdown,
-) -> (u64, SimBreakdown) {
+    path: &mut A,
+) -> u64 {
     let turn = parts.ftl.turn();
     let (die, at) = if parts.ftl.has_room(turn) {
         (turn, ready)
@@ -252,14 +251,13 @@ fn write_page(
         die_with_room(collector, parts, turn, ready)
     };
     path.add(Cause::FreePage, at - ready);
-    let mut media = Timed::new(parts.flash, parts.timeline, at);
-    media.path = path;
+    let mut media = Timed::new(parts.flash, parts.timeline, at, path);
     parts.ftl.write_to(die, page, whole, &mut media);
-    let last = media.last;
+    let end = media.end;
     if parts.ftl.wants_collection(die) {
         collector.begin(die, at, parts);
     }
-    last
+    end
 }
 
 /// A die with room for a page, and from when on: `turn` itself after it has collected, or the first
@@ -301,7 +299,7 @@ impl Device for SimDevice {
         // Idle is a device without an I/O under way; between two others the host only looks away.
         if let (Some(cache), None) = (cache, self.first) {
             cache.flush_all(*now, |page, whole, at| {
-                write_page(collector, &mut parts, page, whole, at, SimBreakdown::default()).0
+                write_page(collector, &mut parts, page, whole, at, &mut ())
             });
         }
         collector.idle(*now, t.0, &mut parts);

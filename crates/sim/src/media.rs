@@ -3,7 +3,7 @@
 
 use uflip_core::Counters;
 
-use crate::breakdown::{Account, Cause, SimBreakdown};
+use crate::breakdown::{Account, Cause};
 use crate::geometry::{BlockIdx, Geometry, Place};
 use crate::nand::Nand;
 use crate::timeline::{Purpose, Timeline};
@@ -100,27 +100,34 @@ impl Media for Flash {
     }
 }
 
-/// The timed gear: operations begin at `at` at the earliest; the path of the host page that ends
-/// last is kept.
-pub(crate) struct Timed<'a> {
+/// The timed gear: operations begin at `at` at the earliest, and are charged to `path` where they are
+/// the host's.
+pub(crate) struct Timed<'a, A> {
     flash: &'a mut Flash,
-    pub(crate) timeline: &'a mut Timeline,
-    /// From when on the operations of the current page may begin.
-    pub(crate) at: u64,
-    /// What happened to the current page before `at`.
-    pub(crate) path: SimBreakdown,
-    /// The end of the page that ends last, and how it came to that.
-    pub(crate) last: (u64, SimBreakdown),
-    /// Bytes of the current page that a read sends over the host link.
-    pub(crate) read_bytes: u64,
-    /// When the collection that was begun last can read its first page.
-    pub(crate) began: u64,
+    timeline: &'a mut Timeline,
+    /// From when on operations may begin.
+    at: u64,
+    /// Who keeps account of the host's page; `()` where there is none.
+    path: &'a mut A,
+    /// When the host's page ended, or when a collection can read its first page.
+    pub(crate) end: u64,
+    /// Bytes that a read sends over the host link.
+    read_bytes: u64,
 }
 
-impl<'a> Timed<'a> {
-    pub(crate) fn new(flash: &'a mut Flash, timeline: &'a mut Timeline, at: u64) -> Timed<'a> {
-        let path = SimBreakdown::default();
-        Timed { flash, timeline, at, path, last: (0, path), read_bytes: 0, began: at }
+impl<'a, A: Account> Timed<'a, A> {
+    pub(crate) fn new(
+        flash: &'a mut Flash,
+        timeline: &'a mut Timeline,
+        at: u64,
+        path: &'a mut A,
+    ) -> Timed<'a, A> {
+        Timed { flash, timeline, at, path, end: at, read_bytes: 0 }
+    }
+
+    /// The same, for a read that sends so many bytes to the host.
+    pub(crate) fn sending(self, read_bytes: u64) -> Timed<'a, A> {
+        Timed { read_bytes, ..self }
     }
 
     /// Whether `page` is the second of two that share their cells.
@@ -128,38 +135,26 @@ impl<'a> Timed<'a> {
     fn is_high(&self, page: Place) -> bool {
         self.flash.geometry.page_in_block(page) % 2 == 1
     }
-
-    /// A host page ended at `end` by way of `path`.
-    #[inline]
-    pub(crate) fn ended(&mut self, end: u64, path: &SimBreakdown) {
-        if end > self.last.0 {
-            self.last = (end, *path);
-        }
-    }
 }
 
-impl Media for Timed<'_> {
+impl<A: Account> Media for Timed<'_, A> {
     #[inline]
     fn read(&mut self, from: Place) {
         self.flash.read(from);
-        let mut path = self.path;
-        let sent = self.timeline.read(from.die, self.at, Purpose::Host, &mut path);
-        let end = self.timeline.link(sent, self.read_bytes, &mut path);
-        self.ended(end, &path);
+        let sent = self.timeline.read(from.die, self.at, Purpose::Host, self.path);
+        self.end = self.timeline.link(sent, self.read_bytes, self.path);
     }
 
     #[inline]
     fn program(&mut self, to: Place, merge_from: Option<Place>) {
         self.flash.program(to, merge_from);
-        let mut path = self.path;
         let mut ready = self.at;
         if let Some(from) = merge_from {
             ready = self.timeline.read(from.die, ready, Purpose::Host, &mut ());
-            path.add(Cause::ReadToModify, ready - self.at);
+            self.path.add(Cause::ReadToModify, ready - self.at);
         }
         let high = self.is_high(to);
-        let end = self.timeline.program(to.die, high, ready, Purpose::Host, &mut path);
-        self.ended(end, &path);
+        self.end = self.timeline.program(to.die, high, ready, Purpose::Host, self.path);
     }
 
     #[inline]
@@ -172,7 +167,7 @@ impl Media for Timed<'_> {
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
-        self.began = self.timeline.begin_collection(metadata.map(|page| page.die), self.at);
+        self.end = self.timeline.begin_collection(metadata.map(|page| page.die), self.at);
     }
 
     #[inline]

@@ -75,20 +75,30 @@ pub(crate) struct Timeline {
     link: Lane,
 }
 
-#[derive(Clone, Debug, Default)]
+/// A piece of work of a die.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    start: u64,
+    end: u64,
+    purpose: Purpose,
+}
+
+#[derive(Clone, Debug)]
 struct Die {
-    free_at: u64,
-    /// What it works on and will work on: `(start, end, purpose)`, in order, neighbours merged.
-    work: VecDeque<(u64, u64, Purpose)>,
+    /// What it does last; it is free at its end.
+    last: Work,
+    /// What it does before that and may not have ended, in order, neighbours merged. Mostly nothing,
+    /// which is why the last piece has a place of its own.
+    before: VecDeque<Work>,
 }
 
 /// Something that carries one thing at a time.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// The end of the last interval that was taken.
-    last_end: u64,
-    /// Taken intervals that may end in the future, in order, neighbours merged.
-    taken: VecDeque<(u64, u64)>,
+    /// The last interval that is taken.
+    last: (u64, u64),
+    /// Those before it that may end in the future, in order, neighbours merged. Mostly none.
+    before: VecDeque<(u64, u64)>,
 }
 
 impl Timeline {
@@ -100,7 +110,7 @@ impl Timeline {
             page_bytes: u64::from(shape.page_bytes),
             link_page_ns: link_ns(&timing, u64::from(shape.page_bytes)),
             now: 0,
-            dies: vec![Die::default(); shape.dies as usize],
+            dies: vec![Die::idle(); shape.dies as usize],
             channels: vec![Lane::default(); shape.channels as usize],
             buses: vec![Lane::default(); timing.buses as usize],
             processor: Lane::default(),
@@ -160,7 +170,7 @@ impl Timeline {
         let sent = self.channels[channel].take(self.now, data, transfer_ns);
         path.add(Cause::ChannelWait, sent - data);
         path.add(Cause::Transfer, transfer_ns);
-        die.occupy(start, sent + transfer_ns, purpose);
+        die.occupy(self.now, start, sent + transfer_ns, purpose);
         self.bus(channel, sent + transfer_ns, path)
     }
 
@@ -185,7 +195,7 @@ impl Timeline {
         path.add(Cause::Transfer, transfer_ns);
         path.add(Cause::CellProgram, program_ns);
         let end = sent + transfer_ns + program_ns;
-        die.occupy(start, end, purpose);
+        die.occupy(self.now, start, end, purpose);
         end
     }
 
@@ -197,8 +207,8 @@ impl Timeline {
         let planned = self.processor.take(self.now, ready, length) + length;
         if self.timing.copy_back {
             let die = &mut self.dies[die.0 as usize];
-            let start = die.free_at.max(planned);
-            die.occupy(start, start + self.timing.read_ns, Purpose::Relocation);
+            let start = die.last.end.max(planned);
+            die.occupy(self.now, start, start + self.timing.read_ns, Purpose::Relocation);
             return start + self.timing.read_ns;
         }
         self.read(die, planned, Purpose::Relocation, &mut ())
@@ -217,8 +227,8 @@ impl Timeline {
             let program_ns =
                 if high { self.timing.program_high_ns } else { self.timing.program_ns };
             let die = &mut self.dies[target.0 as usize];
-            let start = die.free_at.max(ready);
-            die.occupy(start, start + program_ns, Purpose::Relocation);
+            let start = die.last.end.max(ready);
+            die.occupy(self.now, start, start + program_ns, Purpose::Relocation);
             return;
         }
         self.program(target, high, ready, Purpose::Relocation, &mut ());
@@ -228,8 +238,8 @@ impl Timeline {
     #[inline]
     pub(crate) fn erase(&mut self, die: DieIdx, ready: u64) -> u64 {
         let die = &mut self.dies[die.0 as usize];
-        let start = die.free_at.max(ready);
-        die.occupy(start, start + self.timing.erase_ns, Purpose::Erase);
+        let start = die.last.end.max(ready);
+        die.occupy(self.now, start, start + self.timing.erase_ns, Purpose::Erase);
         start + self.timing.erase_ns
     }
 
@@ -252,27 +262,33 @@ fn link_ns(timing: &Timing, bytes: u64) -> u64 {
 }
 
 impl Die {
+    fn idle() -> Die {
+        let last = Work { start: 0, end: 0, purpose: Purpose::Host };
+        Die { last, before: VecDeque::new() }
+    }
+
     /// When work can start that is ready at `ready`; the wait is charged to whom the die works for.
     #[inline]
     fn wait(&mut self, now: u64, ready: u64, path: &mut impl Account) -> u64 {
-        if self.free_at <= ready {
-            if self.free_at <= now {
-                self.work.clear();
-            }
+        if self.last.end <= ready {
             return ready;
         }
-        while self.work.front().is_some_and(|(_, end, _)| *end <= now) {
-            self.work.pop_front();
+        self.wait_for_work(now, ready, path)
+    }
+
+    fn wait_for_work(&mut self, now: u64, ready: u64, path: &mut impl Account) -> u64 {
+        while self.before.front().is_some_and(|work| work.end <= now) {
+            self.before.pop_front();
         }
         let mut attributed = 0;
-        for (start, end, purpose) in self.work.iter().rev() {
-            if *end <= ready {
+        for work in [&self.last].into_iter().chain(self.before.iter().rev()) {
+            if work.end <= ready {
                 break;
             }
-            let length = *end - (*start).max(ready);
+            let length = work.end - work.start.max(ready);
             attributed += length;
             path.add(
-                match purpose {
+                match work.purpose {
                     Purpose::Host => Cause::DieWait,
                     Purpose::Relocation => Cause::Relocation,
                     Purpose::Erase => Cause::Erase,
@@ -282,21 +298,22 @@ impl Die {
             );
         }
         // Gaps between two pieces of work: the die waits for data of an operation ahead of this one.
-        path.add(Cause::DieWait, self.free_at - ready - attributed);
-        self.free_at
+        path.add(Cause::DieWait, self.last.end - ready - attributed);
+        self.last.end
     }
 
+    /// Work from `start`, which is not before what it does already, to `end`.
     #[inline]
-    fn occupy(&mut self, start: u64, end: u64, purpose: Purpose) {
-        self.free_at = end;
-        if let Some((_, last_end, last_purpose)) = self.work.back_mut()
-            && *last_end == start
-            && *last_purpose == purpose
-        {
-            *last_end = end;
+    fn occupy(&mut self, now: u64, start: u64, end: u64, purpose: Purpose) {
+        if self.last.end <= now {
+            self.before.clear();
+        } else if self.last.end == start && self.last.purpose == purpose {
+            self.last.end = end;
             return;
+        } else {
+            self.before.push_back(self.last);
         }
-        self.work.push_back((start, end, purpose));
+        self.last = Work { start, end, purpose };
     }
 }
 
@@ -308,38 +325,51 @@ impl Lane {
         if length == 0 {
             return ready;
         }
-        if self.last_end <= ready {
-            if self.last_end <= now {
-                self.taken.clear();
-            }
-            self.last_end = ready + length;
-            self.taken.push_back((ready, ready + length));
-            return ready;
+        if ready < self.last.1 {
+            return self.take_gap(now, ready, length);
         }
-        self.take_gap(now, ready, length)
+        if self.last.1 <= now {
+            self.before.clear();
+        } else {
+            self.before.push_back(self.last);
+        }
+        self.last = (ready, ready + length);
+        ready
     }
 
     fn take_gap(&mut self, now: u64, ready: u64, length: u64) -> u64 {
-        while self.taken.front().is_some_and(|(_, end)| *end <= now) {
-            self.taken.pop_front();
+        while self.before.front().is_some_and(|(_, end)| *end <= now) {
+            self.before.pop_front();
         }
         // What lies in the future is a handful of intervals: one by one is faster than by halves.
-        let (mut start, mut at) = (ready, self.taken.len());
-        for (index, (from, to)) in self.taken.iter().enumerate() {
-            if start + length <= *from {
-                at = index;
-                break;
+        let mut start = ready;
+        for index in 0..self.before.len() {
+            let (from, to) = self.before[index];
+            if start + length <= from {
+                self.insert_before(index, start, length);
+                return start;
             }
-            start = start.max(*to);
+            start = start.max(to);
         }
-        self.last_end = self.last_end.max(start + length);
-        let joins = at > 0 && self.taken[at - 1].1 == start;
-        if joins {
-            self.taken[at - 1].1 = start + length;
+        if start + length <= self.last.0 {
+            self.insert_before(self.before.len(), start, length);
+            return start;
+        }
+        start = start.max(self.last.1);
+        if start == self.last.1 {
+            self.last.1 = start + length;
         } else {
-            self.taken.insert(at, (start, start + length));
+            self.before.push_back(self.last);
+            self.last = (start, start + length);
         }
         start
+    }
+
+    fn insert_before(&mut self, index: usize, start: u64, length: u64) {
+        match index.checked_sub(1).map(|previous| &mut self.before[previous]) {
+            Some(previous) if previous.1 == start => previous.1 = start + length,
+            _ => self.before.insert(index, (start, start + length)),
+        }
     }
 }
 
@@ -386,11 +416,11 @@ mod tests {
 
     #[test]
     fn waiting_is_charged_to_whom_the_die_works_for() {
-        let mut die = Die::default();
-        die.occupy(0, 100, Purpose::Relocation);
-        die.occupy(100, 150, Purpose::Erase);
-        die.occupy(150, 160, Purpose::Host);
-        die.occupy(170, 175, Purpose::Metadata);
+        let mut die = Die::idle();
+        die.occupy(0, 0, 100, Purpose::Relocation);
+        die.occupy(0, 100, 150, Purpose::Erase);
+        die.occupy(0, 150, 160, Purpose::Host);
+        die.occupy(0, 170, 175, Purpose::Metadata);
         let mut path = SimBreakdown::default();
         assert_eq!(die.wait(0, 40, &mut path), 175);
         let part =
