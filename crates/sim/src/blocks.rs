@@ -255,6 +255,20 @@ impl Blocks {
         None
     }
 
+    /// No page of `block` is valid any more.
+    pub(crate) fn clear(&mut self, block: BlockIdx) {
+        let first = self.geometry.first_page(block).0 as usize;
+        let end = first + self.geometry.shape().pages_per_block as usize;
+        let mut from = first;
+        while from < end {
+            let to = end.min((from / 64 + 1) * 64);
+            let mask = u64::MAX >> (64 - (to - from)) << (from % 64);
+            self.valid[from / 64] &= !mask;
+            from = to;
+        }
+        self.blocks[block.0 as usize].valid_count = 0;
+    }
+
     /// The valid pages of `block`, in order.
     pub(crate) fn valid_pages(&self, block: BlockIdx) -> impl Iterator<Item = Ppn> + '_ {
         let next = move |after: Option<Ppn>| {

@@ -50,6 +50,8 @@ pub(crate) struct PageMap {
     since_static: Vec<u32>,
     /// Pages that collections under way may still have to move; the host leaves room for them.
     promised: u32,
+    /// The valid pages of a victim; kept so that nothing is allocated.
+    scratch: Vec<Ppn>,
 }
 
 /// A block being collected. Whoever holds it decides when its next page moves.
@@ -85,6 +87,7 @@ impl PageMap {
             blocks: Blocks::new(geometry, options.separate, options.free_order),
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
+            scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             options,
         }
     }
@@ -209,25 +212,36 @@ impl PageMap {
             let Some(collection) = self.begin_collection(die, media) else {
                 return false;
             };
-            self.prefetch_all(collection.victim);
             self.collect_rest(collection, media);
         }
         !self.wants_collection(die)
     }
 
-    /// Move what is left of a victim and erase it, in one go.
+    /// Move what is left of a victim and erase it, in one go: nothing else happens meanwhile, so the
+    /// victim's books are cleared at once.
     pub(crate) fn collect_rest(&mut self, mut collection: Collection, media: &mut impl Media) {
+        let Collection { die, victim: block, .. } = collection;
+        let mut pages = std::mem::take(&mut self.scratch);
+        pages.clear();
+        pages.extend(self.blocks.valid_pages(block));
+        for page in &pages {
+            self.prefetch(Lpn(self.reverse[page.0 as usize]));
+        }
+        self.blocks.clear(block);
+        for page in &pages {
+            let to = self.copy(Place { page: *page, block, die }, media);
+            self.place(Lpn(self.reverse[page.0 as usize]), to);
+            self.close_if_full(to.die, Stream::Relocated, media);
+        }
+        let moved = pages.len() as u32;
+        self.scratch = pages;
+        collection.moved += moved;
+        collection.promised -= moved;
+        self.promised -= moved;
         while let Some(item) = self.next_item(&mut collection) {
             self.relocate(&mut collection, item, media);
         }
         self.finish(&collection, media);
-    }
-
-    /// All valid pages of `victim` will be moved soon: have their entries of the map at hand.
-    fn prefetch_all(&self, victim: BlockIdx) {
-        for page in self.blocks.valid_pages(victim) {
-            self.prefetch(Lpn(self.reverse[page.0 as usize]));
-        }
     }
 
     /// Choose a victim of `die`. `None` where nothing can be gained.
@@ -296,14 +310,21 @@ impl PageMap {
             media.read_for_nothing(from);
             return;
         }
-        let die = self.die_for_relocation(from.die);
-        let to = self.blocks.take_page(die, Stream::Relocated);
-        media.relocate(from, to);
+        let to = self.copy(from, media);
         if valid {
             self.blocks.mark_invalid(from);
             self.place(page, to);
         }
-        self.close_if_full(die, Stream::Relocated, media);
+        self.close_if_full(to.die, Stream::Relocated, media);
+    }
+
+    /// Program what is in `from` where relocated pages go; returns where.
+    #[inline]
+    fn copy(&mut self, from: Place, media: &mut impl Media) -> Place {
+        let die = self.die_for_relocation(from.die);
+        let to = self.blocks.take_page(die, Stream::Relocated);
+        media.relocate(from, to);
+        to
     }
 
     /// Erase the victim, which holds nothing valid any more.
