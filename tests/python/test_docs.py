@@ -254,10 +254,11 @@ def test_names_in_profiles_are_documented(heading: str, key: str) -> None:
     assert missing(listed, everything | known_values("state")) == [], "does not exist any more"
 
 
-def test_what_a_choice_takes_is_documented() -> None:
-    row = re.search(r"^\| `relocation` .*$", text_of("reference/profiles.md"), re.M)
+@pytest.mark.parametrize("key", ["relocation", "flush"])
+def test_what_a_choice_takes_is_documented(key: str) -> None:
+    row = re.search(rf"^\| `{key}` .*$", text_of("reference/profiles.md"), re.M)
     assert row
-    assert missing(known_values("relocation"), in_code(row[0])) == []
+    assert missing(known_values(key), in_code(row[0])) == []
 
 
 def test_the_native_registry_is_documented() -> None:

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "device_url", "errors", "models", "profiles", "report", "results", "run", "spec",
         "stats", "units",
     },
+    "selftest": {"device_url", "errors", "models", "reproduce", "run", "spec", "units"},
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.
@@ -180,6 +181,8 @@ def labelled() -> list[Path]:
         "crates/engine/src/address.rs",
         "crates/engine/src/pattern.rs",
         "crates/engine/src/spec.rs",
+        "crates/sim/src/cache.rs",
+        "crates/sim/src/collector.rs",
         "crates/sim/src/precondition.rs",
         "crates/sim/src/timeline.rs",
         "python/uflip/methodology/places.py",

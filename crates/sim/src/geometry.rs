@@ -94,6 +94,17 @@ impl Geometry {
         self.shape.pages_per_block - self.shape.metadata_pages
     }
 
+    /// What the state of such a device takes in memory [bytes]: 4 a logical page and 4 a physical one
+    /// for the maps, a bit a page, and some 40 a block for books, wear and policies.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let pages = u64::from(self.pages());
+        4 * u64::from(self.shape.logical_pages)
+            + 4 * pages
+            + pages / 8
+            + 40 * u64::from(self.blocks())
+    }
+
     #[inline]
     pub(crate) fn block_of(&self, page: Ppn) -> BlockIdx {
         BlockIdx(self.per_block.quotient(page.0))

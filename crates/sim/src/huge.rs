@@ -11,6 +11,14 @@ pub(crate) fn filled(length: usize, value: u32) -> Vec<u32> {
     array
 }
 
+/// Memory that the machine can still give [bytes]; `None` where it does not say.
+pub(crate) fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kibibytes << 10)
+}
+
 /// Have `array[index]` on its way to the cache.
 #[inline]
 pub(crate) fn prefetch<T>(array: &[T], index: usize) {

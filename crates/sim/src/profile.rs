@@ -330,6 +330,7 @@ impl Profile {
             return bad("geometry", format!("{pages} pages"), format!("at most {PAGES_MAX}"));
         }
         self.check_spare(source, pages)?;
+        self.check_memory(source)?;
         self.check_names(source)
     }
 
@@ -346,6 +347,22 @@ impl Profile {
         }
         self.ftl_options().map_err(|error| error.at(source))?;
         Ok(())
+    }
+
+    /// A device that does not fit is refused before anything is allocated.
+    fn check_memory(&self, source: &str) -> Result<()> {
+        let needed = self.geometry().memory_bytes();
+        match crate::huge::available_bytes() {
+            Some(available) if needed > available => {
+                let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+                Err(Error::usage("The simulated device does not fit into memory")
+                    .at(source)
+                    .got(format!("a device that needs {}", mebibytes(needed)))
+                    .allowed(format!("{}, which are free now", mebibytes(available)))
+                    .action("simulate fewer blocks, or larger pages"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The host must be able to fill the device while every die keeps its reserve and an open block.

@@ -187,6 +187,9 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
     assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
     assert!(message(&good, r#"{"channels": "many"}"#).contains("does not fit"));
+    // 2³² − 64 pages take 32 GiB for their two maps alone.
+    let huge = r#"{"blocks_per_die": "67108863", "dies_per_channel": "2", "channels": "2"}"#;
+    assert!(message(&good, huge).contains("does not fit into memory"));
     assert!(message("a = ", "{}").contains("my.toml"));
 }
 

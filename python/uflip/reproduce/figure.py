@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from uflip.errors import UsageError
-from uflip.report.figures.canvas import new_figure, styled
+from uflip.report.figures.canvas import mark_simulated, new_figure, styled
 from uflip.report.figures.palette import INK, MUTED, look
 from uflip.reproduce.reproduction import Outcome
 
@@ -92,7 +94,9 @@ def write(outcome: Outcome, path: Path) -> str:
 
 def panels(rows: int = 1, columns: int = 1, *, height: float) -> "tuple[Figure, list[Axes]]":
     """Make a figure of so many panels."""
-    return new_figure(rows, columns, height=height)
+    sheet, axes = new_figure(rows, columns, height=height)
+    mark_simulated(sheet, True)
+    return sheet, axes
 
 
 def title(axis: "Axes", text: str, below: str = "") -> None:
@@ -102,9 +106,10 @@ def title(axis: "Axes", text: str, below: str = "") -> None:
         axis.text(0, 1.02, below, transform=axis.transAxes, color=MUTED, fontsize=8)
 
 
-def from_zero(axis: "Axes", label: str, top: float) -> None:
+def from_zero(axis: "Axes", label: str, top: float, step: float = 5) -> None:
     """Let the y axis begin at zero: ratios are what these figures are about."""
     axis.set_ylabel(label)
+    axis.set_yticks(np.arange(0, top, step))
     axis.set_ylim(0, top)
 
 

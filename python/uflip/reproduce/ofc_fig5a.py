@@ -93,7 +93,7 @@ def draw(data: Data) -> "Figure":
     )
     axis.set_xlabel("relocated pages a collected block")
     axis.set_xlim(-1.5, PAGES[-1] + 1.5)
-    figure.from_zero(axis, "kIOPS", 20)
+    figure.from_zero(axis, "kIOPS", 21)
     axis.legend(loc="upper right")
     return sheet
 

@@ -203,7 +203,7 @@ def draw(data: Data) -> "Figure":
     )
     figure.printed(rate, [100 * s for s in ofc.KIOPS_BY_SPARE], list(ofc.KIOPS_BY_SPARE.values()))
     figure.title(rate, "Random writes", "OFC figure 5(b): cyclic buffer, steady state")
-    figure.from_zero(rate, "kIOPS", 16)
+    figure.from_zero(rate, "kIOPS", 16, 2)
     pages.plot(
         spare,
         [point.relocated_pages for point in data.points],
@@ -227,7 +227,7 @@ def draw(data: Data) -> "Figure":
         pages, [100 * s for s in PRINTED_RELOCATED_PAGES], list(PRINTED_RELOCATED_PAGES.values())
     )
     figure.title(pages, "Relocated pages", "The text and its own equation do not agree")
-    figure.from_zero(pages, "relocated pages a collected block", 70)
+    figure.from_zero(pages, "relocated pages a collected block", 70, 10)
     for axis in (rate, pages):
         axis.set_xlabel("spare factor [%]")
         axis.set_xticks(spare)

@@ -142,7 +142,7 @@ def draw(data: Data) -> "Figure":
     figure.title(
         rate, "Random writes over a long time", "OFC figure 6(a): from a clean device, 45 % spare"
     )
-    figure.from_zero(rate, "kIOPS", 20)
+    figure.from_zero(rate, "kIOPS", 21)
     pages.plot(
         data.minute,
         data.relocated_pages,
@@ -157,9 +157,10 @@ def draw(data: Data) -> "Figure":
     )
     pages.axhline(calculated, label="equation (2) as printed", **figure.EQUATION)
     figure.title(pages, "Relocated pages a collected block")
-    figure.from_zero(pages, "pages", 45)
+    figure.from_zero(pages, "pages", 45, 10)
     for axis in (rate, pages):
         axis.set_xlim(0, len(data.kiops) / 60)
+        axis.set_xticks(np.arange(0, len(data.kiops) / 60, 2))
         axis.legend(loc="upper right" if axis is rate else "lower right", ncols=3)
     pages.set_xlabel("virtual time [minutes]")
     return sheet

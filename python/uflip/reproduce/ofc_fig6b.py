@@ -84,7 +84,7 @@ def _measure_point(point: tuple[SimulatedDevice, tuple[int, int]]) -> Window:
 def rows(data: Data) -> list[Row]:
     """Compare the ends of the curves, and their shape."""
     requests = fits.BY_CONSTANT["outstanding requests"]
-    falls = [max(np.diff(curve)) for curve in (data.erases_only, data.with_relocation)]
+    falls = [float(np.diff(curve).max()) for curve in (data.erases_only, data.with_relocation)]
     drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]
     share = [low / high for low, high in zip(data.with_relocation, data.erases_only, strict=True)]
     return [

@@ -283,7 +283,7 @@ def _printed(data: Data, begins: list[int]) -> tuple[list[float], list[float]]:
 
     slowest = begins[3] + int(np.argmin(data.step(4).kiops))
     marks = [
-        (begins[0] + 5, 18.0), (end(1), 17.0), (end(2), 27.0), (end(3), 24.0),
+        (begins[0] + 28, 18.0), (end(1), 17.0), (end(2), 27.0), (end(3), 24.0),
         (slowest, 5.0), (end(4), 8.5), (end(7), 17.0), (end(8), 27.0), (end(9), 24.0),
     ]  # fmt: skip
     return [second / 60 for second, _ in marks], [kiops for _, kiops in marks]

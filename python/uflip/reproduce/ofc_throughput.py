@@ -172,7 +172,7 @@ def draw(data: Data) -> "Figure":
     figure.title(
         axis, "Rates of the OFC device", "Bars: simulated, 4 KiB requests. 1 kIOPS is 4.32 MB/s."
     )
-    figure.from_zero(axis, "kIOPS", 52)
+    figure.from_zero(axis, "kIOPS", 52, 10)
     axis.legend(loc="upper left")
     return sheet
 

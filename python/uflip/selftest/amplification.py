@@ -28,12 +28,13 @@ HELD_BLOCKS = RESERVED_BLOCKS + 1
 
 Model = Callable[..., float]  # of spare_factor and pages_per_block
 
-# Before anything is counted, so many device sizes are written, so that hardly a page (2 %) is left
+# Before anything is counted, so many device sizes are written, so that hardly a page (5 %) is left
 # where the first fill put it, and every block was collected about so many times.
-WARM_UP_SIZES, WARM_UP_TURNS = 4, 5
-# Victims scatter about their mean. The mean over so many is good to 0.3 % or better; for random
-# collection, whose victims are anything from empty to full, that takes more of them.
-COUNTED_SIZES, COUNTED_VICTIMS, COUNTED_RANDOM_VICTIMS = 3, 30_000, 120_000
+WARM_UP_SIZES, WARM_UP_TURNS = 3, 5
+# Victims scatter about their mean, the more the more is left to chance. The mean over so many is
+# good to 0.3 %: random collection takes anything from empty to full.
+COUNTED_SIZES, COUNTED_VICTIMS = 2, 6_000
+MORE_VICTIMS = {"d_choices:2": 30_000, "random": 120_000}
 
 
 def _any_block_size(model: Model) -> Model:
@@ -90,7 +91,7 @@ def _measure(policy: str, pages_per_block: int, url: str) -> tuple[float, float]
     expected = POLICIES[policy](spare_factor=spare_factor, pages_per_block=pages_per_block)
     gained = pages_per_block / expected  # host pages for which a collected block makes room
     warm_up = max(WARM_UP_SIZES * pages, WARM_UP_TURNS * blocks * gained)
-    victims = COUNTED_RANDOM_VICTIMS if policy == "random" else COUNTED_VICTIMS
+    victims = MORE_VICTIMS.get(policy, COUNTED_VICTIMS)
     counted = max(COUNTED_SIZES * pages, victims * gained)
     for seed, ios in ((1, warm_up), (2, counted)):
         counters = device.apply(

@@ -1,0 +1,172 @@
+"""Are the built-in profiles what they say, and is what the docs say of policies and fits true?"""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uflip import _native
+from uflip.catalogue import inspect_device
+from uflip.profiles import profile_names, read_profile
+from uflip.reproduce import fits, ofc
+from uflip.run import open_device
+from uflip.spec import baseline
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+GC = ROOT / "crates" / "sim" / "src" / "gc" / "mod.rs"
+
+
+def profile(name: str) -> dict[str, dict[str, object]]:
+    return tomllib.loads(read_profile(name)[1])
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_profile_makes_a_device_that_reads_and_writes(name: str) -> None:
+    with open_device(f"sim:{name}") as device:
+        for pattern in ("SW", "RW", "SR", "RR"):
+            trace = device.run(baseline(pattern, io_count=20))
+            assert (np.asarray(trace.column("response_time_ns")) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["ofc", "tlc-nvme"])
+def test_every_number_has_its_source_beside_or_above_it(name: str) -> None:
+    lines = read_profile(name)[1].splitlines()
+    for above, line in zip(["", *lines], lines, strict=False):
+        number = re.match(r"\w+ = (\d[\d_.]*)", line)
+        if number is None or number[1] in ("0", "1"):
+            continue
+        assert "#" in line or above.startswith("#") or line.split(" = ")[0] == "program_high_ns", (
+            line
+        )
+
+
+def test_ofc_is_the_device_of_table_2_and_section_3() -> None:
+    geometry, timing = profile("ofc")["geometry"], profile("ofc")["timing"]
+    assert (geometry["channels"], geometry["dies_per_channel"]) == (4, 2)
+    assert (geometry["blocks_per_die"], geometry["pages_per_block"]) == (1024, 128)
+    assert geometry["metadata_pages"] == 1
+    assert geometry["page_bytes"] + geometry["spare_bytes"] == 4320
+    assert (timing["read_ns"], timing["program_ns"]) == (25_000, 200_000)
+    assert (timing["channel_bytes_per_s"], timing["buses"]) == (166_000_000, 2)
+    assert profile("ofc")["ftl"]["spare_factor"] == ofc.SPARE_FACTOR
+    info = inspect_device("sim:ofc?state=empty")
+    assert info["details"]["flash_bytes"] == 4 << 30, "a total capacity of 4 GiB"
+    assert info["sector_bytes"] == 4096
+
+
+def test_the_modern_drive_says_that_it_is_nobodys() -> None:
+    text = read_profile("tlc-nvme")[1]
+    assert "generic" in text.splitlines()[0]
+    assert "generic" in profile("tlc-nvme")["description"]
+    assert "no product" in text
+
+
+def test_the_modern_drive_has_response_times_of_the_right_order() -> None:
+    with open_device("sim:tlc-nvme") as device:
+        trace = device.run(baseline("RR", io_size="4k", io_count=500))
+    read_us = np.median(np.asarray(trace.column("response_time_ns"))) / 1e3
+    assert 50 < read_us < 150
+
+
+# Fits
+
+
+def test_fitted_constants_are_those_in_the_documentation() -> None:
+    page = (DOCS / "reference" / "reproduce.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| (?:`(\w+)`|outstanding requests) \| (\d+) \| ", page, re.M))
+    timing = profile("ofc")["timing"]
+    constants = {fit.constant for fit in fits.FITS} - {"outstanding requests"}
+    assert {name: int(value) for name, value in shown.items() if name} == {
+        name: timing[name] for name in constants
+    }
+    assert int(shown[""]) == ofc.OUTSTANDING
+
+
+def test_every_fitted_key_says_to_what_and_no_other_does() -> None:
+    text = read_profile("ofc")[1]
+    marked = set()
+    comment = ""
+    for line in text.splitlines():
+        key, _, rest = line.partition(" = ")
+        comment = comment + line if line.startswith("#") else comment
+        if rest and re.search("[Ff]itted to", comment + rest):
+            marked.add(key)
+        if not line.startswith("#"):
+            comment = ""
+    assert marked == {fit.constant for fit in fits.FITS} - {"outstanding requests"}
+    assert "fitted to" in Path(ofc.__file__).read_text(encoding="utf-8")
+
+
+def test_no_two_constants_are_fitted_to_one_number() -> None:
+    numbers = [(fit.what, fit.published) for fit in fits.FITS]
+    assert len(set(numbers)) == len(numbers)
+    assert len(fits.BY_CONSTANT) == len(fits.FITS)
+
+
+# The worked example of a victim policy
+
+
+@pytest.fixture(scope="module")
+def example() -> str:
+    return (DOCS / "how-to" / "add-a-victim-policy.md").read_text(encoding="utf-8")
+
+
+def rust_blocks(page: str) -> list[str]:
+    return re.findall(r"^```rust[^\n]*\n(.*?)^```", page, re.M | re.S)
+
+
+def test_the_line_of_the_example_has_the_form_of_the_registry(example: str) -> None:
+    form = re.compile(r'^    "(\w+)" => (\w+)::(\w+),$', re.M)
+    listed = form.findall(GC.read_text(encoding="utf-8"))
+    assert {name for name, *_ in listed} == set(json.loads(_native.registry_json())["gc"])
+    [(name, module, policy)] = form.findall(rust_blocks(example)[1])
+    assert f"file={module}.rs" in example
+    assert f"`mod {module};`" in example
+    assert re.search(r"^mod \w+;$", GC.read_text(encoding="utf-8"), re.M)
+    source = rust_blocks(example)[0]
+    assert f"pub(crate) struct {policy} {{" in source
+    assert f'no_parameter("{name}")' in source
+    assert name not in dict.fromkeys(entry[0] for entry in listed), "it is registered: another name"
+
+
+def methods(text: str) -> dict[str, list[str]]:
+    """Name of every method -> the types of its arguments and what it returns."""
+    found = {}
+    for name, arguments, result in re.findall(
+        r"^    fn (\w+)\(([^)]*)\)(?: -> ([^{;]+?))? ?[{;]", text, re.M
+    ):
+        types = [part.partition(": ")[2] or part for part in arguments.split(", ")]
+        found[name] = [*types, result.strip()]
+    return found
+
+
+def test_the_methods_of_the_example_are_those_of_the_trait(example: str) -> None:
+    text = GC.read_text(encoding="utf-8")
+    trait = text[text.index("trait VictimPolicy") :]
+    trait = trait[: trait.index("\n}\n")]
+    asked = methods(trait)
+    given = methods(rust_blocks(example)[0])
+    given["new"][-1] = given["new"][-1].replace("OldestHalf", "Self")
+    for name, signature in given.items():
+        assert signature == asked[name], name
+    optional = set(re.findall(r"fn (\w+)\([^;]*\) \{\}", trait))
+    assert set(asked) - optional == set(given), "all that have no default"
+    documented = re.findall(r"^\| `(\w+)` \|", example, re.M)
+    assert documented == list(asked)
+
+
+def test_the_example_uses_what_is_there(example: str) -> None:
+    source = rust_blocks(example)[0]
+    blocks = (GC.parent.parent / "blocks.rs").read_text(encoding="utf-8")
+    for method in re.findall(r"blocks\.(\w+)\(", source):
+        assert f"pub(crate) fn {method}(" in blocks
+    for used in re.findall(r"^use (?:super|crate::\w+)::\{?([^};]+)\}?;", source, re.M):
+        for name in used.split(", "):
+            assert re.search(
+                rf"\b(struct|trait) {name}\b",
+                "".join(path.read_text() for path in GC.parent.parent.rglob("*.rs")),
+            )

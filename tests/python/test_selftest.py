@@ -1,0 +1,118 @@
+"""Does the self-test compare what it claims, agree with theory, and fail when it should?"""
+
+import json
+
+import pytest
+from command_line import uflip
+
+from uflip import selftest
+from uflip.catalogue import inspect_device
+from uflip.reproduce.sweep import sweep
+from uflip.selftest import Check, amplification, channels, relocation
+
+KEYS = ["name", "device", "expected", "measured", "deviation", "tolerance", "within"]
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, object]:
+    """The whole self-test, once."""
+    done = uflip("selftest", "--json")
+    assert done.code == 0, done.out
+    assert done.err == ""
+    return json.loads(done.out)
+
+
+def test_the_simulator_agrees_with_theory(document: dict[str, object]) -> None:
+    assert [row["name"] for row in document["rows"] if not row["within"]] == []
+    assert document["within"] is True
+
+
+def test_a_row_has_its_numbers(document: dict[str, object]) -> None:
+    assert len(document["rows"]) == len(selftest.checks())
+    for row in document["rows"]:
+        assert list(row) == KEYS
+        assert row["deviation"] == pytest.approx(row["measured"] / row["expected"] - 1)
+        assert row["within"] == (abs(row["deviation"]) <= row["tolerance"])
+
+
+def test_most_rows_are_far_closer_than_they_must_be(document: dict[str, object]) -> None:
+    # A wrong T would move all rows of a group to one side: chance does not.
+    fixed = [row for row in document["rows"] if "cyclic" in row["name"] or "greedy" in row["name"]]
+    assert len(fixed) > 20
+    assert max(abs(row["deviation"]) for row in fixed) < 0.003
+
+
+def test_what_is_asked_for_is_covered() -> None:
+    names = "\n".join(check.name for check in selftest.checks())
+    for policy in ("cyclic", "greedy", "d_choices:2", "d_choices:5", "d_choices:10", "random"):
+        for spare_factor in (0.07, 0.5):
+            for pages in (64, 1024):
+                name = f"{policy}, spare {spare_factor}, {pages} pages a block"
+                assert f"write amplification {name}" in names
+    assert "relocated pages cyclic, spare 0.45" in names
+    for layout in ("1 x 1 die", "4 x 1 die", "1 x 2 dies"):
+        assert f"channel rate reads, {layout}" in names
+        assert f"channel rate writes, {layout}" in names
+
+
+def test_tolerances_are_those_that_are_promised() -> None:
+    assert (amplification.TOLERANCE, relocation.TOLERANCE, channels.TOLERANCE) == (0.01, 0.02, 0.01)
+
+
+def test_names_are_unique_and_devices_can_be_named_by_hand() -> None:
+    checks = selftest.checks()
+    assert len({check.name for check in checks}) == len(checks)
+    groups = [group() for group in selftest.GROUPS.values()]
+    for check in [group[0] for group in groups] + [group[-1] for group in groups]:
+        assert inspect_device(check.device)["url"] == check.device
+
+
+def test_a_check_gives_the_same_row_again() -> None:
+    check = relocation.checks()[-1]
+    assert check.made() == check.made()
+
+
+@pytest.fixture
+def one_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A self-test of two checks, one of which is not within."""
+    right = Check("right", "sim:demo?gc=greedy", 0.01, lambda _: (2.0, 2.001))
+    wrong = Check("wrong", "sim:demo?gc=cyclic", 0.01, lambda _: (2.0, 2.1))
+    monkeypatch.setattr(selftest, "checks", lambda: [right, wrong])
+
+
+@pytest.mark.usefixtures("one_wrong")
+def test_a_deviation_ends_with_an_exit_code_and_names_the_device() -> None:
+    done = uflip("selftest")
+    assert done.code == 1
+    table = {line.split()[0]: line for line in done.out.splitlines()[1:3]}
+    assert table["right"].endswith("+0.05%     yes")
+    assert "+5.00%" in table["wrong"]
+    assert table["wrong"].endswith("NO, 1%")
+    assert "1 of 2 not within" in done.out
+    assert "sim:demo?gc=cyclic" in done.out.splitlines()[-1]
+
+
+@pytest.mark.usefixtures("one_wrong")
+def test_a_deviation_is_still_one_json_document() -> None:
+    done = uflip("selftest", "--json")
+    assert done.code == 1
+    document = json.loads(done.out)
+    assert document["within"] is False
+    assert [row["within"] for row in document["rows"]] == [True, False]
+
+
+def test_a_sweep_keeps_the_order_and_stops_at_an_error() -> None:
+    seen: list[tuple[int, str]] = []
+    assert sweep(lambda x: x * x, [3, 1, 2], lambda *now: seen.append(now)) == [9, 1, 4]
+    assert seen == [(1, "3"), (2, "1"), (3, "2")]
+    called: list[int] = []
+
+    def fail(point: int) -> int:
+        called.append(point)
+        if point == 0:
+            raise ValueError("no such point")
+        return point
+
+    with pytest.raises(ValueError, match="no such point"):
+        sweep(fail, list(range(10_000)))
+    assert len(called) < 10_000
