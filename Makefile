@@ -5,7 +5,7 @@ BIN := .venv/bin
 # The native module is rebuilt when any of these changes.
 NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: help demo setup test check format test-rust test-python bench clean
+.PHONY: help demo setup test check format test-rust test-python bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,14 +23,14 @@ test: check test-rust test-python  ## everything that must hold, in a fresh clon
 check: .venv/dev.stamp  ## formatters, linters, types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -q -- -D warnings
-	$(BIN)/ruff check python tests benches
-	$(BIN)/ruff format --check python tests benches
+	$(BIN)/ruff check python tests benches tools
+	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/mypy
 
 format: .venv/dev.stamp  ## let the formatters have their way
 	cargo fmt --all
-	$(BIN)/ruff check --fix -q python tests benches
-	$(BIN)/ruff format -q python tests benches
+	$(BIN)/ruff check --fix -q python tests benches tools
+	$(BIN)/ruff format -q python tests benches tools
 
 test-rust:
 	cargo test --workspace --locked -q
@@ -41,6 +41,10 @@ test-python: .venv/dev.stamp
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench
 	$(BIN)/python benches/bench.py
+
+docs: .venv/dev.stamp  ## renew what is generated: the command reference, and what examples print
+	$(BIN)/python tools/gen_cli_reference.py
+	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
 clean:  ## remove everything that was built
 	rm -rf build target .venv report.html python/uflip/*.so

@@ -94,6 +94,9 @@ def registry_json() -> str:
 def inspect_file(path: str, buffered: bool) -> str:
     """Info of a file (JSON) as `Device.file` would tell it, without opening it for writing."""
 
+def inspect_sim(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
+    """Info of a simulated device (JSON) as `Device.sim` would make it, without making it."""
+
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""
 

@@ -12,7 +12,7 @@ from uflip import _native
 from uflip.device_url import DeviceUrl, parse_url
 from uflip.errors import DeviceError, native_errors
 from uflip.profiles import profile_names, read_profile
-from uflip.run import SMALLEST_SECTOR, Device, DeviceInfo, check_options, open_null, open_sim
+from uflip.run import SMALLEST_SECTOR, Device, DeviceInfo, check_options, inspect_sim, open_null
 
 
 def inspect_device(
@@ -41,7 +41,7 @@ def inspect_device(
     target = parse_url(url)
     size_bytes = check_options(target, size, "random", None)
     if target.kind == "sim":
-        return Device(open_sim(target), url).info
+        return inspect_sim(target) | {"url": target.text}
     if target.kind == "null":
         return Device(open_null(size_bytes), url).info
     if target.kind == "file":

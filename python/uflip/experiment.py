@@ -91,7 +91,7 @@ class Counts:
 
 # uFLIP §5.1: 1,024 I/Os for SR, RR and SW, 5,120 for RW; 128 ignored (the larger of the paper's two
 # start-ups) where random writes are involved. A start-up does not get shorter with the run, so the
-# quick counts ignore as much of an ordinary RW run, and keep as many I/Os as of the others; only the
+# quick counts ignore as much of an ordinary RW run, and keep as many I/Os as of the others; only
 # runs that are shorter still ignore a third.
 _STANDARD = {"SR": (1024, 0), "RR": (1024, 0), "SW": (1024, 0), "RW": (5120, 128)}
 _STANDARD_LONG = 10_240

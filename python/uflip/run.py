@@ -283,7 +283,19 @@ def open_null(size_bytes: int | None) -> _native.Device:
 
 def open_sim(target: DeviceUrl) -> _native.Device:
     """Make a simulated device from its profile and the overrides of its URL."""
-    name, text, source = read_profile(target.name)
-    overrides = json.dumps({key: read_override(key, value) for key, value in target.overrides})
     with native_errors():
-        return _native.Device.sim(name, text, source, overrides)
+        return _native.Device.sim(*_profile_of(target))
+
+
+def inspect_sim(target: DeviceUrl) -> DeviceInfo:
+    """Describe a simulated device without making it."""
+    with native_errors():
+        info: DeviceInfo = json.loads(_native.inspect_sim(*_profile_of(target)))
+    return info
+
+
+def _profile_of(target: DeviceUrl) -> tuple[str, str, str, str]:
+    """Name, text and source of the profile, and the overrides as JSON."""
+    name, text, source = read_profile(target.name)
+    overrides = {key: read_override(key, value) for key, value in target.overrides}
+    return name, text, source, json.dumps(overrides)

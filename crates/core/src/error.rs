@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The user stopped it.
     Interrupted,
+    /// A mistake in uflip itself.
+    Internal,
 }
 
 impl ErrorKind {
@@ -35,6 +37,7 @@ impl ErrorKind {
             ErrorKind::Results => "results",
             ErrorKind::Unavailable => "unavailable",
             ErrorKind::Interrupted => "interrupted",
+            ErrorKind::Internal => "internal",
         }
     }
 }

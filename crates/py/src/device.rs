@@ -183,6 +183,19 @@ pub fn inspect_file(path: &str, buffered: bool) -> PyResult<String> {
 }
 
 #[pyfunction]
+pub fn inspect_sim(
+    name: &str,
+    profile_toml: &str,
+    source: &str,
+    overrides_json: &str,
+) -> PyResult<String> {
+    let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)
+        .map_err(|error| raise(&error))?;
+    let info = uflip_sim::SimDevice::inspect(name, &profile);
+    Ok(serde_json::to_string(&info).expect("plain data"))
+}
+
+#[pyfunction]
 pub fn inspect_block(path: &str) -> PyResult<String> {
     let info = uflip_host::inspect_block(path).map_err(|error| raise(&error))?;
     let mut value = serde_json::to_value(&info).expect("plain data");

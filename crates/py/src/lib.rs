@@ -16,7 +16,7 @@ mod _native {
     use crate::column::Column;
     #[pymodule_export]
     use crate::device::{
-        Device, clock_ns, inspect_block, inspect_file, registry_json, resolve_pattern,
+        Device, clock_ns, inspect_block, inspect_file, inspect_sim, registry_json, resolve_pattern,
     };
     #[pymodule_export]
     use crate::error::NativeError;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use uflip_core::{Counters, Error, Result};
+use uflip_core::{Counters, Error, ErrorKind, Result};
 use uflip_engine::{Control, Resolved};
 
 use crate::any_device::AnyDevice;
@@ -66,7 +66,7 @@ fn execute(device: &mut AnyDevice, pattern: Resolved, control: &Control) -> Outc
 fn broken(panic: &Box<dyn std::any::Any + Send>) -> Error {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    Error::device("The run broke a rule inside uflip")
+    Error::new(ErrorKind::Internal, "The run broke a rule inside uflip")
         .got(text.unwrap_or_default())
         .action("this is a fault of uflip: please report it with the command and the seed")
 }

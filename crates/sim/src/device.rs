@@ -68,7 +68,8 @@ impl SimDevice {
         let mut flash = Flash::new(geometry);
         let mut ftl = PageMap::new(profile.ftl_options()?);
         crate::precondition::enforce(&profile, &mut ftl, &mut flash);
-        let info = describe(name, &profile, &flash);
+        let mut info = describe(name, &profile);
+        info.details.insert("history".into(), history(&flash));
         // What brought the device into its state is not part of any measurement.
         flash.counters = Counters::default();
         Ok(SimDevice {
@@ -84,6 +85,12 @@ impl SimDevice {
             cache: profile.write_cache(),
             sector_bytes: u64::from(profile.geometry.sector_bytes),
         })
+    }
+
+    /// What is known of the device that `profile` describes, without making it: no state, no history.
+    #[must_use]
+    pub fn inspect(name: &str, profile: &Profile) -> DeviceInfo {
+        describe(name, profile)
     }
 
     /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
@@ -363,20 +370,21 @@ impl Device for SimDevice {
     }
 }
 
-fn describe(name: &str, profile: &Profile, flash: &Flash) -> DeviceInfo {
-    let geometry = flash.geometry;
+/// What brought a device into its state.
+fn history(flash: &Flash) -> Value {
     let (least, mean, most) = flash.nand.wear();
+    json!({
+        "pages_written": flash.counters.host_pages_written,
+        "pages_programmed": flash.counters.pages_programmed,
+        "blocks_erased": flash.counters.blocks_erased,
+        "erases_of_a_block": {"least": least, "mean": mean, "most": most},
+    })
+}
+
+fn describe(name: &str, profile: &Profile) -> DeviceInfo {
+    let geometry = profile.geometry();
     let mut details = Map::new();
     details.insert("profile".into(), serde_json::to_value(profile).expect("plain data"));
-    details.insert(
-        "history".into(),
-        json!({
-            "pages_written": flash.counters.host_pages_written,
-            "pages_programmed": flash.counters.pages_programmed,
-            "blocks_erased": flash.counters.blocks_erased,
-            "erases_of_a_block": {"least": least, "mean": mean, "most": most},
-        }),
-    );
     details.insert(
         "flash_bytes".into(),
         Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),

@@ -186,8 +186,10 @@ impl Profile {
             let known = override_keys(&whole);
             let Some(place) = find(&mut whole, &key) else {
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                return Err(Error::unknown("key of a profile", &key, &known).at(source));
+                return Err(Error::unknown("key of a profile", &key, &known).at("?key=value"));
             };
+            let before = place.to_string();
+            let got = value.to_string();
             // A device name carries texts; they are read as what stands there already.
             *place = match (&*place, value) {
                 (Value::String(_), value) => value,
@@ -196,10 +198,15 @@ impl Profile {
                 }
                 (_, value) => value,
             };
+            if let Err(error) = serde_json::from_value::<Profile>(whole.clone()) {
+                return Err(Error::usage(format!("The override of '{key}' does not fit its key"))
+                    .at(format!("?{key}="))
+                    .got(format!("{got} ({error})"))
+                    .allowed(format!("a value of the same kind as {before}, which {source} has"))
+                    .action("see docs/reference/profiles.md for what each key may be"));
+            }
         }
-        serde_json::from_value(whole).map_err(|error| {
-            Error::usage("An override does not fit its key").at(source).got(error.to_string())
-        })
+        Ok(serde_json::from_value(whole).expect("every override was tried"))
     }
 
     /// The numbers of the geometry, checked to make a device.

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from uflip.errors import UsageError
 from uflip.experiment import SCALES
 from uflip.run import DATA
 from uflip.units import parse_duration, parse_size
@@ -126,7 +127,16 @@ def split_names(given: Sequence[str]) -> list[str] | None:
     """
     if not given:
         return None
-    return [name.strip() for names in given for name in names.split(",") if name.strip()]
+    found = [name.strip() for names in given for name in names.split(",") if name.strip()]
+    if not found:
+        raise UsageError(
+            "No name was given",
+            where="--only",
+            got=repr(",".join(given)),
+            allowed="names separated by commas, as in granularity,order",
+            action="name a micro-benchmark, or leave the option out",
+        )
+    return found
 
 
 def echo_json(document: Any) -> None:

@@ -55,7 +55,7 @@ def _size(name: str, text: str) -> Any:
 
 
 def _count(name: str, text: str) -> Any:
-    return click.option(name, metavar="N", type=int, help=text)
+    return click.option(name, metavar="N", type=click.IntRange(min=0), help=text)
 
 
 # The parameters of the paper (Table 1), under its names.
@@ -72,7 +72,12 @@ _pattern_options = together(
         _size("--target-offset", "Where the target space begins."),
         _size("--target-size", "How large it is."),
         _count("--partitions", "Partitions of the target; partitioned only."),
-        _count("--incr", "Increment in I/Os, also 0 and negative; ordered only."),
+        click.option(
+            "--incr",
+            metavar="N",
+            type=int,
+            help="Increment in I/Os, also 0 and negative; ordered only.",
+        ),
         click.option(
             "--pause",
             metavar="DURATION",
