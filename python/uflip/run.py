@@ -117,6 +117,50 @@ class Device:
             on_progress(*handle.progress())
         return trace
 
+    def clone(self) -> "Device":
+        """Return a simulated device of its own in the same state.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated.
+        """
+        with native_errors():
+            return Device(self._opened().clone(), self.url)
+
+    def apply(self, spec: Spec) -> dict[str, int]:
+        """Do what a pattern asks for in the untimed gear of a simulated device.
+
+        No time passes and no trace is kept; for bringing a device into a state, and for studies of
+        write amplification.
+
+        Returns
+        -------
+        dict
+            What was counted, by the names of `counters`.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the specification does not fit it.
+        """
+        with native_errors():
+            counted: dict[str, int] = json.loads(self._opened().apply(json.dumps(spec)))
+        return counted
+
+    def trim(self, offset_bytes: int, size_bytes: int) -> None:
+        """Tell a simulated device that a range is not needed any more [bytes].
+
+        Flash pages that are covered only in part keep their data.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the range lies outside of it.
+        """
+        with native_errors():
+            self._opened().trim(offset_bytes, size_bytes)
+
     def __enter__(self) -> Self:
         return self
 

@@ -413,3 +413,47 @@ def test_a_file_shorter_than_a_sector_is_no_device(tmp_path: Path) -> None:
     assert stat.S_ISREG(path.stat().st_mode)
     with unchanged(tmp_path), pytest.raises(DeviceError, match="shorter than one sector"):
         inspect_device(f"file:{path}")
+
+
+# What only a simulated device can do
+
+
+def test_a_clone_goes_its_own_way() -> None:
+    spec = baseline("RW", io_count=50, io_size="4KiB")
+    with open_device("sim:demo") as device:
+        copy = device.clone()
+        first = np.asarray(device.run(spec).column("response_time_ns"))
+        device.run(spec)
+        again = np.asarray(copy.run(spec).column("response_time_ns"))
+    assert first.tolist() == again.tolist()
+
+
+def test_the_untimed_gear_counts_and_takes_no_time() -> None:
+    with open_device("sim:demo?state=empty") as device:
+        counted = device.apply(baseline("SW", io_count=64, io_size="4KiB"))
+        assert counted["host_pages_written"] == 64
+        assert device.counters() == counted
+        # What was written there is read from flash, what was not is answered by the controller.
+        written = device.run(baseline("SR", io_count=1, io_size="4KiB"))
+        device.trim(0, 4096)
+        trimmed = device.run(baseline("SR", io_count=1, io_size="4KiB"))
+    assert int(np.asarray(written.column("cell_read_ns"))[0]) == 50_000
+    assert int(np.asarray(trimmed.column("cell_read_ns"))[0]) == 0
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        Device.clone,
+        lambda device: device.apply(baseline("SW")),
+        lambda device: device.trim(0, 4096),
+    ],
+)
+def test_a_real_device_cannot_be_cloned_applied_to_or_trimmed(use: Any) -> None:
+    with open_device("null") as device, pytest.raises(UsageError, match="Only a simulated device"):
+        use(device)
+
+
+def test_a_range_outside_the_device_is_not_trimmed() -> None:
+    with open_device("sim:demo") as device, pytest.raises(UsageError, match="outside the device"):
+        device.trim(device.info["capacity_bytes"], 4096)

@@ -149,6 +149,7 @@ fn complete<D: Device<Request = Io>>(
     submitter.trace.record(index, io, start, submitted, completed, &completion.breakdown);
     submitter.done = index + 1;
     let next = submitter.pattern.next_io();
+    device.prefetch(&next.io);
     submitter.next = next.io;
     submitter.paused = next.pause > Nanos(0);
     submitter.due = completed + next.pause;
