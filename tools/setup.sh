@@ -33,7 +33,8 @@ install() {
   if command -v uv >/dev/null 2>&1; then
     uv pip install -q --python $venv/bin/python "$@"
   else
-    $venv/bin/python -m pip install -q --disable-pip-version-check "$@"
+    # Byte code is made when a module is first used, and only of those that are.
+    $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check "$@"
   fi
 }
 
