@@ -65,17 +65,10 @@ impl SimDevice {
     /// Names in the profile that do not exist.
     pub fn new(name: &str, profile: Profile) -> Result<SimDevice> {
         let geometry = profile.geometry();
-        let mut flash = Flash::new(geometry);
-        let mut ftl = PageMap::new(profile.ftl_options()?);
-        crate::precondition::enforce(&profile, &mut ftl, &mut flash);
-        let mut info = describe(name, &profile);
-        info.details.insert("history".into(), history(&flash));
-        // What brought the device into its state is not part of any measurement.
-        flash.counters = Counters::default();
-        Ok(SimDevice {
-            info,
-            flash,
-            ftl,
+        let mut device = SimDevice {
+            info: describe(name, &profile),
+            flash: Flash::new(geometry),
+            ftl: PageMap::new(profile.ftl_options()?),
             timeline: Timeline::new(geometry, profile.timing()),
             now: 0,
             tickets: 0,
@@ -84,7 +77,12 @@ impl SimDevice {
             collector: Collector::new(geometry.shape().dies, profile.gc.idle_free_blocks as usize),
             cache: profile.write_cache(),
             sector_bytes: u64::from(profile.geometry.sector_bytes),
-        })
+        };
+        device.apply(crate::precondition::writes(&profile));
+        device.info.details.insert("history".into(), history(&device.flash));
+        // What brought the device into its state is not part of any measurement.
+        device.flash.counters = Counters::default();
+        Ok(device)
     }
 
     /// What is known of the device that `profile` describes, without making it: no state, no history.
@@ -207,7 +205,7 @@ fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<
             byte / page_bytes
         }
     };
-    (page_of(offset)..page_of(end - 1) + 1).map(move |page| {
+    (page_of(offset)..page_of(end + page_bytes - 1)).map(move |page| {
         let from = offset.max(page * page_bytes);
         let to = end.min((page + 1) * page_bytes);
         (Lpn(page as u32), to - from)
@@ -276,8 +274,7 @@ fn die_with_room(
     turn: DieIdx,
     ready: u64,
 ) -> (DieIdx, u64) {
-    let all = (0..parts.flash.geometry.shape().dies).map(DieIdx);
-    for die in [turn].into_iter().chain(all) {
+    for die in parts.ftl.dies_from(turn) {
         if let Some(at) = collector.make_room(die, ready, parts) {
             return (die, at);
         }

@@ -8,42 +8,43 @@
 //! **Ambiguous**: the paper does not say how much is written at random; the profile does.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Io, Mode};
 
-use crate::ftl::PageMap;
-use crate::geometry::Lpn;
-use crate::media::Flash;
 use crate::profile::{Profile, State};
 
 /// The largest random write: the flash block of uFLIP §4.1.
 const LARGEST_BYTES: u64 = 128 << 10;
 
-/// Write what the profile's state asks for.
-pub(crate) fn enforce(profile: &Profile, ftl: &mut PageMap, flash: &mut Flash) {
-    let state = &profile.state;
-    if state.state == State::Empty {
-        return;
-    }
-    let pages = flash.geometry.shape().logical_pages;
-    for page in 0..pages {
-        ftl.write(Lpn(page), true, flash);
-    }
-    if state.state == State::Sequential {
-        return;
-    }
-    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+/// The writes that bring a new device into the profile's state, in order.
+pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> {
+    let shape = *profile.geometry().shape();
+    let page_bytes = u64::from(shape.page_bytes);
+    let capacity = u64::from(shape.logical_pages) * page_bytes;
+    let filled = if profile.state.state == State::Empty { 0 } else { shape.logical_pages };
+    let fill = (0..u64::from(filled)).map(move |page| write(page * page_bytes, page_bytes));
+    fill.chain(random_writes(profile, capacity))
+}
+
+/// Random writes of random size, until as much is written as the profile says.
+fn random_writes(profile: &Profile, capacity: u64) -> impl Iterator<Item = Io> + use<> {
     let sector = u64::from(profile.geometry.sector_bytes);
-    let capacity = u64::from(pages) * page_bytes;
     let sizes = (LARGEST_BYTES.min(capacity) / sector).max(1);
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(state.seed);
-    let mut remaining = (capacity as f64 * state.random_overwrites) as u64;
-    while remaining > 0 {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(profile.state.seed);
+    let mut remaining = match profile.state.state {
+        State::Random => (capacity as f64 * profile.state.random_overwrites) as u64,
+        State::Empty | State::Sequential => 0,
+    };
+    std::iter::from_fn(move || {
+        if remaining == 0 {
+            return None;
+        }
         let size = (1 + uniform(&mut rng, sizes)) * sector;
         let offset = uniform(&mut rng, (capacity - size) / sector + 1) * sector;
-        let end = offset + size;
-        for page in offset / page_bytes..end.div_ceil(page_bytes) {
-            let whole = offset <= page * page_bytes && (page + 1) * page_bytes <= end;
-            ftl.write(Lpn(page as u32), whole, flash);
-        }
         remaining = remaining.saturating_sub(size);
-    }
+        Some(write(offset, size))
+    })
+}
+
+fn write(offset: u64, size: u64) -> Io {
+    Io { offset: Bytes(offset), size: Bytes(size), mode: Mode::Write }
 }

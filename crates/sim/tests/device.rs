@@ -221,3 +221,11 @@ fn a_write_cache_answers_before_the_flash_and_absorbs_small_writes() {
     let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK);
 }
+
+#[test]
+fn trimming_nothing_changes_nothing() {
+    let mut device = device(1, 1, "sequential");
+    let (before, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    device.trim(Bytes(0), Bytes(0));
+    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, before);
+}

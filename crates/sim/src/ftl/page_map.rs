@@ -175,13 +175,17 @@ impl PageMap {
         self.blocks.free_in(die) < goal
     }
 
+    /// The dies to try for a host page: `turn` first, then all.
+    pub(crate) fn dies_from(&self, turn: DieIdx) -> impl Iterator<Item = DieIdx> + use<> {
+        [turn].into_iter().chain((0..self.options.geometry.shape().dies).map(DieIdx))
+    }
+
     /// A die that has room, or can be given some: `turn` itself, or the first other one. A die on
     /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where dies
     /// differ).
     #[cold]
     fn die_with_room(&mut self, turn: DieIdx, media: &mut impl Media) -> DieIdx {
-        let all = (0..self.options.geometry.shape().dies).map(DieIdx);
-        for die in [turn].into_iter().chain(all) {
+        for die in self.dies_from(turn) {
             if self.has_room(die) || self.make_room(die, media) {
                 return die;
             }
