@@ -24,6 +24,7 @@ mod media;
 mod nand;
 mod precondition;
 mod profile;
+mod reliability;
 mod timeline;
 
 pub use alloc::ALLOCATORS;
@@ -33,3 +34,4 @@ pub use ftl::FTLS;
 pub use gc::VICTIM_POLICIES;
 pub use geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use profile::Profile;
+pub use reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};

@@ -1,0 +1,260 @@
+//! How flash wears out: raw bit errors by erases, age and page, through an ECC to reads that fail;
+//! erases that take longer in steps. Pure laws, shared by all simulated devices: no clock, no state.
+//!
+//! ```text
+//!  RBER(N, A, page) = wear(N) × (1 + (A / A₂)^g) × page                  N erases, A age of the data
+//!  wear(N)          = fresh + (rated − fresh) × (N / N_rated)^k          law "power"
+//!                   = fresh × (rated / fresh)^(N / N_rated)              law "exponential"
+//!  page             = exp(σ Z), and once more a factor for the high page of a pair (MLC)
+//!  P(read fails)    = 1 − (1 − P(more than t wrong bits of a codeword))^codewords
+//! ```
+//!
+//! Everything that needs floating-point numbers is worked out once, when a device is made. RBER is
+//! kept as its logarithm to the base 2 in steps of 2⁻¹⁶ ([`Rber`]), so that the factors above are sums
+//! of integers, and a chance is a threshold for a random number of 64 bits.
+//!
+//! **Source**: the law of P/E count and age as in Mielke et al. (IRPS 2008) and as fitted to MLC parts
+//! by Hetzler (E = h·A^k·R^g + …); field data that grow slower than exponentially: Schroeder et al.
+//! (FAST 2016); erase voltage and time in steps: uFLIP-OC (2017) §5.1.3; log-normal spread of pages:
+//! OFC (2011) Figure 1.
+//! **Faithful**: power or exponential law of erases, power law of age, exact binomial tail of the ECC.
+//! **Simplified**: no read disturb, no temperature; age and wear multiply; a page keeps its quality for
+//! life; whether a codeword fails is drawn once for what was programmed, so that a read that failed
+//! fails again.
+//! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.
+
+mod ecc;
+mod normal;
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use ecc::Code;
+
+/// The laws of wear by name.
+pub const WEAR_LAWS: [&str; 2] = ["power", "exponential"];
+
+/// The numbers of the laws: a table of a profile.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct ReliabilityPart {
+    pub wear_law: String,
+    /// Erases that the data sheet guarantees.
+    pub rated_cycles: u32,
+    /// RBER of a new block, and of one at its rated erases.
+    pub rber_fresh: f64,
+    pub rber_rated: f64,
+    /// k of the power law; without effect on the other.
+    pub wear_exponent: f64,
+    /// σ: standard deviation of ln RBER between pages.
+    pub page_spread: f64,
+    /// RBER of the second page of a pair of cells, times that of the first.
+    pub high_page_factor: f64,
+    /// Age at which data has twice the errors of fresh data; 0: data does not age.
+    pub retention_doubling_s: f64,
+    pub retention_exponent: f64,
+    /// A BCH code: data bytes of a codeword, and wrong bits of it that are corrected.
+    pub ecc_codeword_bytes: u32,
+    pub ecc_correctable_bits: u32,
+    /// Erasing takes `erase_step_ns` longer after each `erase_step_cycles` erases (0: never), and
+    /// fails for good when more than `erase_steps_max` steps would be needed.
+    pub erase_step_cycles: u32,
+    pub erase_step_ns: u64,
+    pub erase_steps_max: u32,
+}
+
+/// log₂ of a raw bit error rate, or of a factor of it, in steps of 2⁻¹⁶.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Rber(pub i32);
+
+impl std::ops::Add for Rber {
+    type Output = Rber;
+    #[inline]
+    fn add(self, other: Rber) -> Rber {
+        Rber(self.0.saturating_add(other.0))
+    }
+}
+
+impl Rber {
+    /// The nearest to `rate`.
+    fn of(rate: f64) -> Rber {
+        Rber((rate.log2() * f64::from(ONE)).round() as i32)
+    }
+}
+
+const ONE: i32 = 1 << 16;
+/// Error rates below 2⁻⁴⁰ are as good as none; chances are tabled at 256 points an octave above.
+const LEAST_OCTAVES: i32 = -40;
+const POINT_BITS: u32 = 8;
+/// Wear is tabled at so many points up to so many times the rated erases, and stays there after.
+const WEAR_POINTS: u32 = 4096;
+const WEAR_LIFETIMES: u32 = 16;
+/// So many qualities of pages are told apart.
+const QUALITY_BITS: u32 = 12;
+/// Ages are told apart by quarters of an octave.
+const AGES_AN_OCTAVE: u32 = 4;
+
+/// The laws made ready to be asked for every operation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reliability {
+    wear: Vec<Rber>,
+    cycles_a_point: u32,
+    quality: Vec<Rber>,
+    high: Rber,
+    age: Vec<Rber>,
+    /// Per point of RBER: a random number below it is a read that fails.
+    chance: Vec<u64>,
+    erase_step_cycles: u32,
+    erase_step_ns: u64,
+    erase_steps_max: u32,
+}
+
+impl Reliability {
+    /// Make the laws of `part` ready for reads of `unit_bytes` at a time.
+    ///
+    /// # Errors
+    /// Numbers that make no law; the message names the key.
+    pub fn new(part: &ReliabilityPart, unit_bytes: u32) -> Result<Reliability> {
+        part.check(unit_bytes)?;
+        let cycles_a_point = (part.rated_cycles * WEAR_LIFETIMES).div_ceil(WEAR_POINTS).max(1);
+        let wear = (0..=WEAR_POINTS)
+            .map(|point| Rber::of(part.wear(f64::from(point) * f64::from(cycles_a_point))))
+            .collect();
+        let qualities = 1u32 << QUALITY_BITS;
+        let quality = (0..qualities)
+            .map(|i| (f64::from(i) + 0.5) / f64::from(qualities))
+            .map(|p| Rber::of((part.page_spread * normal::quantile(p)).exp()))
+            .collect();
+        let ages = 64 * AGES_AN_OCTAVE;
+        let age = (0..ages)
+            .map(|i| f64::from(i) / f64::from(AGES_AN_OCTAVE))
+            .map(|octaves| Rber::of(part.ageing(octaves.exp2() / 1e9)))
+            .collect();
+        let code = Code::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
+        let codewords = f64::from(unit_bytes.div_ceil(part.ecc_codeword_bytes));
+        let points = -LEAST_OCTAVES << POINT_BITS;
+        let chance = (0..=points)
+            .map(|point| f64::from(point - points) / f64::from(1 << POINT_BITS))
+            .map(|octaves| code.failure(octaves.exp2()))
+            .map(|fails| -(codewords * (-fails).ln_1p()).exp_m1())
+            .map(|fails| (fails * 2f64.powi(64)) as u64)
+            .collect();
+        Ok(Reliability {
+            wear,
+            cycles_a_point,
+            quality,
+            high: Rber::of(part.high_page_factor),
+            age,
+            chance,
+            erase_step_cycles: part.erase_step_cycles,
+            erase_step_ns: part.erase_step_ns,
+            erase_steps_max: part.erase_steps_max,
+        })
+    }
+
+    /// RBER of an average page of a block that was erased `cycles` times.
+    #[inline]
+    #[must_use]
+    pub fn wear(&self, cycles: u32) -> Rber {
+        let last = self.wear.len() - 1;
+        let point = ((cycles / self.cycles_a_point) as usize).min(last);
+        let (from, to) = (self.wear[point], self.wear[(point + 1).min(last)]);
+        let within = i64::from(cycles % self.cycles_a_point);
+        let rise = i64::from(to.0 - from.0) * within / i64::from(self.cycles_a_point);
+        Rber(from.0 + rise as i32)
+    }
+
+    /// What makes a page better or worse than the average: `lot` is its random number for life.
+    #[inline]
+    #[must_use]
+    pub fn page(&self, lot: u64, high: bool) -> Rber {
+        let quality = self.quality[(lot >> (64 - QUALITY_BITS)) as usize];
+        if high { quality + self.high } else { quality }
+    }
+
+    /// What `age_ns` nanoseconds since the program add.
+    #[inline]
+    #[must_use]
+    pub fn age(&self, age_ns: u64) -> Rber {
+        let Some(octave) = age_ns.checked_ilog2() else { return Rber(0) };
+        // The bits after the first: a quarter of an octave, linearly.
+        let quarter = if octave >= 2 { (age_ns >> (octave - 2)) & 3 } else { 0 };
+        self.age[(octave * AGES_AN_OCTAVE + quarter as u32) as usize]
+    }
+
+    /// A random number of 64 bits below this is a read that the ECC cannot correct; 0: none is.
+    #[inline]
+    #[must_use]
+    pub fn failing_below(&self, rate: Rber) -> u64 {
+        let steps = rate.0 - LEAST_OCTAVES * ONE;
+        if steps < 0 {
+            return 0;
+        }
+        let point = (steps >> (16 - POINT_BITS)) as usize;
+        let Some(&to) = self.chance.get(point + 1) else { return u64::MAX };
+        let from = self.chance[point];
+        let within = (steps & ((1 << (16 - POINT_BITS)) - 1)) as u64;
+        from + ((to - from) >> (16 - POINT_BITS)) * within
+    }
+
+    /// How much longer than the first an erase takes after `cycles` of them [ns]; `None` where the
+    /// block cannot be erased any more.
+    #[inline]
+    #[must_use]
+    pub fn erase_extra_ns(&self, cycles: u32) -> Option<u64> {
+        let steps = cycles.checked_div(self.erase_step_cycles).unwrap_or(0);
+        (steps <= self.erase_steps_max).then(|| u64::from(steps) * self.erase_step_ns)
+    }
+}
+
+impl ReliabilityPart {
+    /// RBER of an average page after `cycles` erases.
+    fn wear(&self, cycles: f64) -> f64 {
+        let life = cycles / f64::from(self.rated_cycles);
+        if self.wear_law == "power" {
+            self.rber_fresh + (self.rber_rated - self.rber_fresh) * life.powf(self.wear_exponent)
+        } else {
+            self.rber_fresh * (self.rber_rated / self.rber_fresh).powf(life)
+        }
+    }
+
+    /// How many times the errors of fresh data there are after `age_s` seconds.
+    fn ageing(&self, age_s: f64) -> f64 {
+        if self.retention_doubling_s == 0.0 {
+            return 1.0;
+        }
+        1.0 + (age_s / self.retention_doubling_s).powf(self.retention_exponent)
+    }
+
+    fn check(&self, unit_bytes: u32) -> Result<()> {
+        if !WEAR_LAWS.contains(&self.wear_law.as_str()) {
+            return Err(Error::unknown("law of wear", &self.wear_law, &WEAR_LAWS));
+        }
+        let rate = |value: f64| value > 0.0 && value < 0.5;
+        let factor = |value: f64| value.is_finite() && value >= 0.0;
+        let checks = [
+            ("rated_cycles", self.rated_cycles > 0 && self.rated_cycles <= 10_000_000),
+            ("rber_fresh", rate(self.rber_fresh)),
+            ("rber_rated", rate(self.rber_rated) && self.rber_rated >= self.rber_fresh),
+            ("wear_exponent", factor(self.wear_exponent) && self.wear_exponent > 0.0),
+            ("page_spread", factor(self.page_spread) && self.page_spread <= 4.0),
+            ("high_page_factor", factor(self.high_page_factor) && self.high_page_factor > 0.0),
+            ("retention_doubling_s", factor(self.retention_doubling_s)),
+            ("retention_exponent", factor(self.retention_exponent)),
+            ("ecc_codeword_bytes", (64..=65_536).contains(&self.ecc_codeword_bytes)),
+            ("ecc_correctable_bits", self.ecc_correctable_bits <= 1024),
+            ("page_bytes", unit_bytes > 0),
+        ];
+        match checks.into_iter().find(|(_, fine)| !fine) {
+            None => Ok(()),
+            Some((key, _)) => Err(Error::usage(format!("Key '{key}' makes no law of wear"))
+                .got(serde_json::to_string(self).unwrap_or_default())
+                .allowed("rates between 0 and 0.5, rated not below fresh; factors from 0")
+                .action("change it; docs/reference/profiles.md explains every key")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
