@@ -42,12 +42,13 @@ HEAVY = {"matplotlib", "rich", "pandas", "polars", "pyarrow", "scipy"}
 
 CRATES: dict[str, set[str]] = {
     "core": set(),
-    "engine": {"core"},
+    "method": {"core"},
+    "engine": {"core", "method"},
     "sim": {"core"},
     "host": {"core"},
     "store": {"core", "engine"},
-    "py": {"core", "engine", "sim", "host", "store"},
-    "bench": {"core", "engine", "sim", "host", "store"},
+    "py": {"core", "method", "engine", "sim", "host", "store"},
+    "bench": {"core", "method", "engine", "sim", "host", "store"},
 }
 
 LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")
