@@ -29,7 +29,7 @@ impl Breakdown for () {
 
 /// The end of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Completion<B> {
+pub struct Completion<B, S = ()> {
     /// Which request it was.
     pub ticket: Ticket,
     /// When it was submitted, on the device's clock.
@@ -38,6 +38,8 @@ pub struct Completion<B> {
     pub completed: Nanos,
     /// What the time between was spent on.
     pub breakdown: B,
+    /// How it ended, where a completed request can have failed in part; `()` where it cannot.
+    pub status: S,
 }
 
 /// What kind of thing a device is.
@@ -140,7 +142,9 @@ impl Counters {
 /// `submit` or `complete` and leaves no ticket behind.
 pub trait Device: Sized {
     /// [`crate::Io`] for block devices.
-    type Request;
+    type Request: Copy + Send;
+    /// How a completed request ended: `()` where it either succeeds or is an error of the run.
+    type Status: Copy;
     /// What a completion can say about where the time went.
     type Breakdown: Breakdown;
 
@@ -174,7 +178,7 @@ pub trait Device: Sized {
     ///
     /// # Panics
     /// Where nothing is outstanding.
-    fn complete(&mut self) -> Result<Completion<Self::Breakdown>>;
+    fn complete(&mut self) -> Result<Completion<Self::Breakdown, Self::Status>>;
 
     /// What the device counted; `None` where unknowable.
     fn counters(&self) -> Option<Counters>;

@@ -7,11 +7,30 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use uflip_core::{Device, Error, ErrorKind, Io, Nanos, Result, Ticket};
+use uflip_core::{Completion, Device, Error, ErrorKind, Nanos, Result, Ticket};
 
-use crate::Pattern;
-use crate::spec::StreamSpec;
-use crate::trace::Trace;
+use crate::pattern::Next;
+
+/// Where the requests of one process come from.
+pub trait Requests: Send {
+    /// What the device takes: the device's own [`Device::Request`].
+    type Request: Copy + Send;
+
+    /// The next request, and the pause before it. Asked for once more than there are requests.
+    fn next_request(&mut self) -> Next<Self::Request>;
+}
+
+/// What keeps the completions of one process.
+pub trait Record<D: Device>: Send {
+    /// Request number `index` of its process came back. `start` is the instant that times count from.
+    fn record(
+        &mut self,
+        index: usize,
+        request: &D::Request,
+        start: Nanos,
+        completion: &Completion<D::Breakdown, D::Status>,
+    );
+}
 
 /// What another thread may see and say of a run in progress.
 #[derive(Debug)]
@@ -53,34 +72,34 @@ impl Control {
     }
 }
 
-/// One process: its pattern, where it stands, and what it recorded.
-pub(crate) struct Submitter {
+/// One process: its requests, where it stands, and what it recorded.
+pub(crate) struct Submitter<P: Requests, T> {
     process: usize,
-    pattern: Pattern,
+    requests: P,
     left: u64,
     done: usize,
     due: Nanos,
     /// Whether `due` lies after a pause, so that time must be let pass.
     paused: bool,
-    outstanding: Option<(Ticket, Io)>,
-    next: Io,
-    pub(crate) trace: Trace,
+    outstanding: Option<(Ticket, P::Request)>,
+    next: P::Request,
+    pub(crate) trace: T,
 }
 
-impl Submitter {
-    pub(crate) fn new(process: usize, spec: &StreamSpec, causes: usize) -> Submitter {
-        let mut pattern = Pattern::new(spec);
-        let next = pattern.next_io().io;
+impl<P: Requests, T> Submitter<P, T> {
+    /// Process number `process`, which will make `total` of its `requests`.
+    pub(crate) fn new(process: usize, mut requests: P, total: u64, trace: T) -> Submitter<P, T> {
+        let next = requests.next_request().io;
         Submitter {
             process,
-            pattern,
-            left: spec.total_ios,
+            requests,
+            left: total,
             done: 0,
             due: Nanos(0),
             paused: false,
             outstanding: None,
             next,
-            trace: Trace::with_capacity(spec.total_ios as usize, causes),
+            trace,
         }
     }
 
@@ -91,9 +110,9 @@ impl Submitter {
 }
 
 /// Run all `submitters` against `device` until each has issued all of its I/Os.
-pub(crate) fn drive<D: Device<Request = Io>>(
+pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     device: &mut D,
-    submitters: &mut [Submitter],
+    submitters: &mut [Submitter<P, T>],
     start: Nanos,
     control: &Control,
 ) -> Result<()> {
@@ -120,21 +139,24 @@ pub(crate) fn drive<D: Device<Request = Io>>(
 }
 
 #[inline(always)]
-fn submit<D: Device<Request = Io>>(device: &mut D, submitter: &mut Submitter) -> Result<()> {
+fn submit<D: Device, P: Requests<Request = D::Request>, T>(
+    device: &mut D,
+    submitter: &mut Submitter<P, T>,
+) -> Result<()> {
     if submitter.paused {
         device.wait_until(submitter.due);
     }
-    let io = submitter.next;
-    let ticket = device.submit(&io)?;
-    submitter.outstanding = Some((ticket, io));
+    let request = submitter.next;
+    let ticket = device.submit(&request)?;
+    submitter.outstanding = Some((ticket, request));
     submitter.left -= 1;
     Ok(())
 }
 
 #[inline(always)]
-fn complete<D: Device<Request = Io>>(
+fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     device: &mut D,
-    submitters: &mut [Submitter],
+    submitters: &mut [Submitter<P, T>],
     start: Nanos,
     control: &Control,
 ) -> Result<()> {
@@ -143,12 +165,12 @@ fn complete<D: Device<Request = Io>>(
         .iter_mut()
         .find(|submitter| submitter.outstanding.is_some_and(|(t, _)| t == completion.ticket))
         .expect("a completion belongs to a submitter");
-    let (_, io) = submitter.outstanding.take().expect("just found by it");
+    let (_, request) = submitter.outstanding.take().expect("just found by it");
     let (submitted, completed) = (completion.submitted, completion.completed);
     let index = submitter.done;
-    submitter.trace.record(index, io, start, submitted, completed, &completion.breakdown);
+    submitter.trace.record(index, &request, start, &completion);
     submitter.done = index + 1;
-    let next = submitter.pattern.next_io();
+    let next = submitter.requests.next_request();
     device.prefetch(&next.io);
     submitter.next = next.io;
     submitter.paused = next.pause > Nanos(0);

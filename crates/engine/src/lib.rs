@@ -11,7 +11,7 @@ mod run;
 pub mod spec;
 mod trace;
 
-pub use drive::Control;
+pub use drive::{Control, Record, Requests};
 pub use pattern::{Next, Pattern};
 pub use run::run;
 pub use spec::{PatternSpec, Resolved};

@@ -12,13 +12,14 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Bytes, Io, Mode, Nanos};
 
 use crate::address::Location;
+use crate::drive::Requests;
 use crate::spec::{Basic, LocationKind, Source, StreamSpec};
 
 /// One I/O and the pause that stands before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Next {
+pub struct Next<R = Io> {
     /// What to submit.
-    pub io: Io,
+    pub io: R,
     /// How long after the completion of the one before; never before the first.
     pub pause: Nanos,
 }
@@ -79,6 +80,15 @@ impl Pattern {
         }
         self.left -= 1;
         self.first.next_io()
+    }
+}
+
+impl Requests for Pattern {
+    type Request = Io;
+
+    #[inline]
+    fn next_request(&mut self) -> Next {
+        self.next_io()
     }
 }
 

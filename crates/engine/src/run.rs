@@ -2,7 +2,8 @@
 
 use uflip_core::{Breakdown, Device, Io, Result};
 
-use crate::drive::{Control, Submitter, drive};
+use crate::drive::{Control, Record, Requests, Submitter, drive};
+use crate::pattern::Pattern;
 use crate::spec::Resolved;
 use crate::trace::Trace;
 
@@ -20,16 +21,13 @@ where
 {
     let names = <D::Breakdown as Breakdown>::CAUSES;
     let streams = pattern.streams.iter().enumerate();
-    let mut submitters: Vec<Submitter> =
-        streams.map(|(process, spec)| Submitter::new(process, spec, names.len())).collect();
-    let handles = if submitters.len() == 1 { None } else { device.split(submitters.len())? };
-    match handles {
-        None => {
-            let start = device.now();
-            drive(device, &mut submitters, start, control)?;
-        }
-        Some(handles) => drive_threads(handles, &mut submitters, control)?,
-    }
+    let mut submitters: Vec<_> = streams
+        .map(|(process, spec)| {
+            let trace = Trace::with_capacity(spec.total_ios as usize, names.len());
+            Submitter::new(process, Pattern::new(spec), spec.total_ios, trace)
+        })
+        .collect();
+    drive_all(device, &mut submitters, control)?;
     let mut traces = submitters.into_iter().map(|submitter| submitter.trace);
     let mut whole = traces.next().expect("a pattern has at least one process");
     traces.for_each(|more| whole.append(more));
@@ -38,14 +36,38 @@ where
     Ok(whole)
 }
 
-/// One thread per process; all of them count their time from the same instant.
-fn drive_threads<D>(
-    mut handles: Vec<D>,
-    submitters: &mut [Submitter],
+/// Drive `device` with all `submitters`: on threads of their own where the device has a handle for
+/// each, and otherwise in one loop.
+pub(crate) fn drive_all<D, P, T>(
+    device: &mut D,
+    submitters: &mut [Submitter<P, T>],
     control: &Control,
 ) -> Result<()>
 where
-    D: Device<Request = Io> + Send,
+    D: Device + Send,
+    P: Requests<Request = D::Request>,
+    T: Record<D>,
+{
+    let handles = if submitters.len() == 1 { None } else { device.split(submitters.len())? };
+    match handles {
+        None => {
+            let start = device.now();
+            drive(device, submitters, start, control)
+        }
+        Some(handles) => drive_threads(handles, submitters, control),
+    }
+}
+
+/// One thread per process; all of them count their time from the same instant.
+fn drive_threads<D, P, T>(
+    mut handles: Vec<D>,
+    submitters: &mut [Submitter<P, T>],
+    control: &Control,
+) -> Result<()>
+where
+    D: Device + Send,
+    P: Requests<Request = D::Request>,
+    T: Record<D>,
 {
     let start = handles[0].now();
     let barrier = std::sync::Barrier::new(handles.len());

@@ -9,8 +9,9 @@
 //! All memory is allocated *and touched* before the run, so that no page fault falls into a
 //! measured response time. A trace of several processes holds them one after another.
 
-use uflip_core::{Breakdown, Bytes, Io, Mode, Nanos, SECTOR_BYTES_MIN};
+use uflip_core::{Breakdown, Bytes, Completion, Device, Io, Mode, Nanos, SECTOR_BYTES_MIN};
 
+use crate::drive::Record;
 use crate::spec::{Resolved, Source};
 
 const SIZE_BITS: u32 = 19;
@@ -66,25 +67,6 @@ impl Trace {
         assert_eq!(packed_io.len(), submit_ns.len(), "as many I/Os as the pattern issues");
         assert_eq!(packed_io.len(), response_time_ns.len(), "columns of one length");
         Trace { pattern, submit_ns, response_time_ns, packed_io, causes, cause_ns }
-    }
-
-    /// Record I/O number `index`. `start` is the instant that `submit_ns` counts from.
-    #[inline]
-    pub(crate) fn record<B: Breakdown>(
-        &mut self,
-        index: usize,
-        io: Io,
-        start: Nanos,
-        submitted: Nanos,
-        completed: Nanos,
-        breakdown: &B,
-    ) {
-        self.submit_ns[index] = submitted.0 - start.0;
-        self.response_time_ns[index] = completed.0 - submitted.0;
-        self.packed_io[index] = pack(io);
-        for (column, part) in self.cause_ns.iter_mut().zip(breakdown.parts()) {
-            column[index] = *part;
-        }
     }
 
     /// How many I/Os there are.
@@ -154,6 +136,25 @@ impl Trace {
         self.packed_io.append(&mut other.packed_io);
         for (column, mut more) in self.cause_ns.iter_mut().zip(other.cause_ns) {
             column.append(&mut more);
+        }
+    }
+}
+
+impl<D: Device<Request = Io>> Record<D> for Trace {
+    #[inline]
+    fn record(
+        &mut self,
+        index: usize,
+        io: &Io,
+        start: Nanos,
+        completion: &Completion<D::Breakdown, D::Status>,
+    ) {
+        let Completion { submitted, completed, breakdown, .. } = completion;
+        self.submit_ns[index] = submitted.0 - start.0;
+        self.response_time_ns[index] = completed.0 - submitted.0;
+        self.packed_io[index] = pack(*io);
+        for (column, part) in self.cause_ns.iter_mut().zip(breakdown.parts()) {
+            column[index] = *part;
         }
     }
 }

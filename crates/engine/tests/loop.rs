@@ -44,6 +44,7 @@ impl OneServer {
 
 impl Device for OneServer {
     type Request = Io;
+    type Status = ();
     type Breakdown = ();
 
     fn info(&self) -> &DeviceInfo {
@@ -65,7 +66,13 @@ impl Device for OneServer {
         self.free_at = self.free_at.max(self.now) + service;
         let completed = Nanos(self.free_at);
         let submitted = Nanos(self.now);
-        self.queue.push_back(Completion { ticket, submitted, completed, breakdown: () });
+        self.queue.push_back(Completion {
+            ticket,
+            submitted,
+            completed,
+            breakdown: (),
+            status: (),
+        });
         Ok(ticket)
     }
     fn next_completion(&self) -> Option<Nanos> {

@@ -80,6 +80,7 @@ impl DirectDevice {
 
 impl Device for DirectDevice {
     type Request = Io;
+    type Status = ();
     type Breakdown = ();
 
     fn info(&self) -> &DeviceInfo {
@@ -125,7 +126,8 @@ impl Device for DirectDevice {
         }
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        self.outstanding = Some(Completion { ticket, submitted, completed, breakdown: () });
+        self.outstanding =
+            Some(Completion { ticket, submitted, completed, breakdown: (), status: () });
         Ok(ticket)
     }
 

@@ -38,6 +38,7 @@ impl NullDevice {
 
 impl Device for NullDevice {
     type Request = Io;
+    type Status = ();
     type Breakdown = ();
 
     fn info(&self) -> &DeviceInfo {
@@ -61,7 +62,8 @@ impl Device for NullDevice {
         let submitted = clock::now();
         std::hint::black_box(request);
         let completed = clock::now();
-        self.outstanding = Some(Completion { ticket, submitted, completed, breakdown: () });
+        self.outstanding =
+            Some(Completion { ticket, submitted, completed, breakdown: (), status: () });
         Ok(ticket)
     }
 

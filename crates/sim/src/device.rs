@@ -284,6 +284,7 @@ fn die_with_room(
 
 impl Device for SimDevice {
     type Request = Io;
+    type Status = ();
     type Breakdown = SimBreakdown;
 
     fn info(&self) -> &DeviceInfo {
@@ -327,6 +328,7 @@ impl Device for SimDevice {
             submitted: Nanos(submitted),
             completed: Nanos(completed),
             breakdown,
+            status: (),
         });
         match self.first.replace(pending) {
             None => {}
