@@ -189,6 +189,7 @@ def labelled() -> list[Path]:
         "python/uflip/methodology/places.py",
         "python/uflip/methodology/plan.py",
         "python/uflip/report/findings.py",
+        "python/uflip/results/characteristics.py",
         "python/uflip/stats/summary.py",
     )
     found = [*microbench, *models, *ftls, *registered("gc"), *registered("alloc")]

@@ -38,6 +38,7 @@ class Section:
 # The page from top to bottom; a section whose body is empty is left out.
 SECTIONS = (
     Section("key-figures", "Key figures", sections.key_figures),
+    Section("key-characteristics", "Key characteristics", sections.key_characteristics),
     Section("baselines", "The baselines, I/O by I/O", sections.baselines),
     Section("micro-benchmarks", "The nine micro-benchmarks", sections.micro_benchmarks),
     Section("summary", "Summary", sections.summary),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from uflip.report import figures, tables
+from uflip.report import figures, key_row, tables
 from uflip.report.data import BaselineTrace
 from uflip.report.findings import finding
 from uflip.report.tiles import scale_note, tiles
@@ -30,6 +30,15 @@ def key_figures(document: Document, traces: Traces) -> str:
         "99 % of the I/Os were not slower than p99 (a lower percentile stands where there are too "
         f"few I/Os for p99). {scale_note(traces)}</p>"
     )
+
+
+def key_characteristics(document: Document, _traces: Traces) -> str:
+    """The device's row of Table 3."""
+    found = document["key_characteristics"]
+    if not key_row.anything_to_say(found):
+        return ""
+    row = tables.table(key_row.COLUMNS, [key_row.cells(found)], "r")
+    return f"{row}<p class=note>{escape(key_row.note())}</p>"
 
 
 def baselines(document: Document, traces: Traces) -> str:

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from uflip.report import key_row
 from uflip.report.findings import finding, headline
 from uflip.report.words import (
     PATTERN_NAMES,
@@ -46,7 +47,7 @@ def render(document: Mapping[str, Any], *, full: bool = False) -> str:
         Lines of at most about 100 columns, without a trailing newline.
     """
     benchmarks = document["micro_benchmarks"]
-    blocks = [_head(document), _baselines(document)]
+    blocks = [_head(document), _baselines(document), _key_characteristics(document)]
     if full:
         blocks += [_full(name, runs) for name, runs in benchmarks.items()]
     elif benchmarks:
@@ -107,8 +108,16 @@ def _baselines(document: Mapping[str, Any]) -> str:
         [f"{run['pattern']} {PATTERN_NAMES.get(run['pattern'], '')}", *_cells(run["statistics"])]
         for run in measured
     ]
-    table = _table(["", *_COLUMNS], rows)
+    table = _table(["", *_COLUMNS], rows, words=1)
     return f"Baselines at {size}, response time [ms]\n{table}\n\n{_wrap(headline(document))}"
+
+
+def _key_characteristics(document: Mapping[str, Any]) -> str:
+    found = document["key_characteristics"]
+    if not key_row.anything_to_say(found):
+        return ""
+    table = _table(key_row.COLUMNS, [key_row.cells(found)], words=0)
+    return f"Key characteristics\n{table}\n{_wrap(key_row.note(), indent=2)}"
 
 
 _COLUMNS = ("I/Os", "mean", "std", "min", "p50", "p95", "p99", "max")
@@ -177,7 +186,7 @@ def _full(name: str, runs: Iterable[Run]) -> str:
         for run in experiment
     ]
     parameter = parameter_name(next(iter(experiments.values()))[0]["parameter"])
-    table = _table(["", parameter, *_COLUMNS], rows)
+    table = _table(["", parameter, *_COLUMNS], rows, words=2)
     return f"{title(name)}, response time [ms]\n{table}"
 
 
@@ -205,10 +214,9 @@ def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they need to be: words to the left, numbers to the right."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
+    """Columns as wide as they need to be: the first `words` to the left, numbers to the right."""
     widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
-    words = len(head) - len(_COLUMNS)
     return "\n".join(
         "  "
         + "  ".join(

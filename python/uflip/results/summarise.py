@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from uflip import _native
+from uflip.results.characteristics import characteristics
 from uflip.results.columns import as_array, measured
 from uflip.results.store import Results, StoredRun, metadata_of
 from uflip.stats import summarise
@@ -34,7 +35,8 @@ def summary(results: Results) -> Document:
     -------
     dict
         ``device``; ``baselines_ms`` (pattern → mean [ms], null if not measured) with
-        ``baseline_io_size_bytes``; ``baselines`` and ``micro_benchmarks`` (name → list of runs),
+        ``baseline_io_size_bytes``; ``key_characteristics`` (`uflip.results.characteristics`);
+        ``baselines`` and ``micro_benchmarks`` (name → list of runs),
         a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
         [ns], ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
         devices), ``counters``, ``write_amplification``, resolved ``spec`` and ``run`` (its
@@ -52,6 +54,7 @@ def summary(results: Results) -> Document:
         if name != BASELINE:
             benchmarks.setdefault(name, []).append(document)
     kept = results.manifest
+    means = _baseline_means(baselines)
     return {
         "format": "uflip-summary",
         "format_version": kept["format_version"],
@@ -64,7 +67,8 @@ def summary(results: Results) -> Document:
         "scale": kept["scale"],
         "seed": kept["seed"],
         "pause_ns": kept["pause_ns"],
-        **_baseline_means(baselines),
+        **means,
+        "key_characteristics": characteristics(means["baselines_ms"], benchmarks).as_dict(),
         "baselines": baselines,
         "micro_benchmarks": benchmarks,
         "runs_planned": len(kept["plan"]),

@@ -1,0 +1,122 @@
+"""Key characteristics as a row of uFLIP's Table 3: the words and signs of its cells.
+
+The paper rounds: "=" where two costs are alike, else x1.5, x2, x3, ... Its scale is made a rule
+here (`step_of`), so that every row is rounded in the same way.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from uflip.units import format_duration_ns
+
+COLUMNS = (
+    "SR [ms]", "RR [ms]", "SW [ms]", "RW [ms]", "Pause", "Locality", "Partitions", "Reverse",
+    "In-place", "Large Incr",
+)  # fmt: skip
+
+STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+"""One digit, as the table prints factors, and x1.5; tens, and tens of tens, have the same steps."""
+
+WORDS = {"none": "no", "everywhere": "everywhere", "not_measured": "–"}
+
+
+def cells(characteristics: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a row, one for each of `COLUMNS`.
+
+    Parameters
+    ----------
+    characteristics
+        `key_characteristics` of a summary.
+    """
+    found = characteristics
+    return [
+        *(_ms(found[f"{pattern}_ms"]) for pattern in ("SR", "RR", "SW", "RW")),
+        _pause(found["pause"]),
+        _with_factor(found["locality"], "locality_bytes", 1 << 20, " MB"),
+        _with_factor(found["partitions"], "partitions", 1, ""),
+        *(factor(found[name]["factor"]) for name in ("reverse", "in_place", "large_increments")),
+    ]
+
+
+def factor(ratio: float | None) -> str:
+    """Return a factor in the words of the table.
+
+    Examples
+    --------
+    >>> [factor(ratio) for ratio in (1.1, 1.4, 2.2, 0.58, 17.0, 41.0, None)]
+    ['=', 'x1.5', 'x2', 'x0.6', 'x15', 'x40', '–']
+    """
+    if ratio is None:
+        return "–"
+    step = step_of(ratio)
+    return "=" if step == 1 else f"x{step:g}"
+
+
+def step_of(ratio: float) -> float:
+    """Return the nearest step of the table's scale, nearest on a logarithmic scale.
+
+    Below "=" a step is a tenth.
+
+    Examples
+    --------
+    >>> [step_of(ratio) for ratio in (0.97, 1.2, 1.3, 2.5, 130)]
+    [1.0, 1.0, 1.5, 3.0, 150.0]
+    """
+    if ratio < 1:
+        return round(ratio, 1)
+    return min(_scale(ratio), key=lambda step: abs(math.log(step / ratio)))
+
+
+def steps_between(one: float, other: float) -> int:
+    """Count the steps from one factor to another, both rounded to the scale.
+
+    Examples
+    --------
+    >>> [steps_between(*pair) for pair in ((1.1, 1.4), (2.1, 2.9), (20, 14), (8, 20))]
+    [1, 1, 1, 4]
+    """
+    low, high = sorted((step_of(one), step_of(other)))
+    scale = [tenth / 10 for tenth in range(10)] + _scale(max(high, 1))
+    return scale.index(high) - scale.index(low)
+
+
+def _scale(highest: float) -> list[float]:
+    """Return the steps from 1 to beyond `highest`."""
+    decades = range(math.floor(math.log10(max(highest, 1))) + 2)
+    return [step * 10**decade for decade in decades for step in STEPS]
+
+
+def _ms(mean: float | None) -> str:
+    if mean is None:
+        return "–"
+    return f"{mean:.1f}" if mean < 9.95 else f"{mean:.0f}"
+
+
+def _pause(finding: Mapping[str, Any]) -> str:
+    if finding["verdict"] != "found":
+        return WORDS[finding["verdict"]]
+    return format_duration_ns(float(f"{finding['pause_ns']:.2g}"))
+
+
+def _with_factor(finding: Mapping[str, Any], key: str, unit: int, name: str) -> str:
+    if finding["verdict"] == "found":
+        return f"{finding[key] / unit:g}{name} ({factor(finding['factor'])})"
+    return WORDS[finding["verdict"]]
+
+
+def anything_to_say(characteristics: Mapping[str, Any]) -> bool:
+    """Whether more than the baselines was measured."""
+    return any(
+        isinstance(finding, Mapping) and finding["verdict"] != "not_measured"
+        for finding in characteristics.values()
+    )
+
+
+def note() -> str:
+    """What one has to know to read the row."""
+    return (
+        "As in uFLIP's Table 3: factors over the sequential write; of large increments over the "
+        "random write. Pause: from which on random writes behave like sequential ones. Locality, "
+        "Partitions: up to which they cost little more, and how much at most."
+    )

@@ -1,0 +1,264 @@
+"""The ten key characteristics of uFLIP's Table 3, from the stored micro-benchmarks of any device.
+
+**Source** uFLIP (CIDR 2009) §5.2 and Table 3: the four baselines, the pause at which random writes
+behave like sequential ones, the locality area and its factor, the partitions that can be written to
+side by side and their factor, reverse, in-place and large increments.
+
+**Faithful** Each column is a ratio of means of the same runs that the paper compares.
+
+**Simplified** Means only; nothing is interpolated between measured values but the pause.
+
+**Ambiguous** The paper has words where a program needs numbers. These are the readings:
+
+- *behaves like*: a mean within `LIKE` of the sequential write's; it rounds to "=".
+- *without significant degradation*: a factor over the sequential write that rounds to x2 or less
+  (`NEARLY`), or at most `SHARE_OF_RANDOM` of the random write. The second half is needed because
+  the table calls x20 an area on a device whose random write is x150.
+- *area*, *partitions*: the largest value up to which every measured value is without degradation.
+- *in parentheses*: "the maximum cost within that area".
+- *pause*: "the total workload takes the same overall time regardless of the length of the pause",
+  so between the last pause that is too short and the first that is long enough, each millisecond of
+  pause takes one off the response time. The pauses of Table 1 are powers of two; the table's 5 and
+  9 ms are not among them.
+- *large increments*: the worst of the gaps from 1 to 8 MB, over the random write.
+
+Every rule can abstain. A verdict says so, and why, in one of the words of `VERDICTS`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+LIKE = 1.25
+"""Behaves like a sequential write: up to so many times its mean."""
+NEARLY = 2.45
+"""Without significant degradation: up to so many times the sequential write; √6, where x2 ends and
+x3 begins on a logarithmic scale."""
+SHARE_OF_RANDOM = 0.1
+"""... or up to this share of the random write: an order of magnitude cheaper."""
+LARGE_GAPS_BYTES = (1 << 20, 8 << 20)
+"""Gaps of large increments, first and last."""
+
+VERDICTS = {
+    "found": "the value is there",
+    "none": "the effect was looked for and is not there",
+    "everywhere": "it holds for every measured value: the device does not degrade at all",
+    "not_measured": "the runs that the rule needs are not in the result",
+}
+
+Run = Mapping[str, Any]
+Means = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule found.
+
+    Attributes
+    ----------
+    verdict : str
+        One of `VERDICTS`.
+    value : float or None
+        The pause [ns], the area [bytes], the number of partitions; None for bare factors.
+    factor : float or None
+        Cost over the sequential write (of large increments: over the random write).
+    """
+
+    verdict: str
+    value: float | None = None
+    factor: float | None = None
+
+
+NOT_MEASURED = Finding("not_measured")
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """One row of Table 3. Means are in milliseconds, None where not measured."""
+
+    SR_ms: float | None
+    RR_ms: float | None
+    SW_ms: float | None
+    RW_ms: float | None
+    pause: Finding
+    locality: Finding
+    partitions: Finding
+    reverse: Finding
+    in_place: Finding
+    large_increments: Finding
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data; values carry their unit in their name."""
+        plain = asdict(self)
+        for name, unit in (("pause", "_ns"), ("locality", "_bytes"), ("partitions", "")):
+            finding = plain[name]
+            plain[name] = {
+                "verdict": finding["verdict"],
+                f"{name}{unit}": finding["value"],
+                "factor": finding["factor"],
+            }
+        for name in ("reverse", "in_place", "large_increments"):
+            del plain[name]["value"]
+        return plain
+
+
+def characteristics(
+    baselines_ms: Means, micro_benchmarks: Mapping[str, Sequence[Run]]
+) -> Characteristics:
+    """Work out the ten key characteristics.
+
+    Parameters
+    ----------
+    baselines_ms
+        Pattern → mean [ms] of SR, RR, SW and RW, None where not measured.
+    micro_benchmarks
+        Name → runs of a summary: `pattern`, `value`, `spec`, and `statistics` with `mean_ns`.
+
+    Returns
+    -------
+    Characteristics
+    """
+    means = {name: baselines_ms.get(name) for name in ("SR", "RR", "SW", "RW")}
+    sequential, random = means["SW"], means["RW"]
+
+    def curve(micro_benchmark: str, pattern: str) -> dict[int, float]:
+        """Value of the varying parameter → mean [ms], in ascending order."""
+        runs = micro_benchmarks.get(micro_benchmark, ())
+        found = {
+            int(run["value"]): float(run["statistics"]["mean_ns"]) / 1e6
+            for run in runs
+            if run["pattern"] == pattern and run["statistics"] is not None
+        }
+        return dict(sorted(found.items()))
+
+    order = curve("order", "SW")
+    return Characteristics(
+        SR_ms=means["SR"],
+        RR_ms=means["RR"],
+        SW_ms=sequential,
+        RW_ms=random,
+        pause=pause(curve("pause", "RW"), sequential, random),
+        locality=without_degradation(_areas(curve("locality", "RW")), sequential, random),
+        partitions=_several(without_degradation(curve("partitioning", "SW"), sequential, random)),
+        reverse=_factor(order.get(-1), sequential),
+        in_place=_factor(order.get(0), sequential),
+        large_increments=large_increments(order, _io_size(micro_benchmarks), random),
+    )
+
+
+def pause(curve: Mapping[int, float], sequential: float | None, random: float | None) -> Finding:
+    """Find the pause from which on random writes behave like sequential ones.
+
+    Parameters
+    ----------
+    curve
+        Pause [ns] → mean of random writes [ms], ascending.
+    sequential, random
+        Means of the baselines [ms].
+
+    Returns
+    -------
+    Finding
+        `none` where the longest pause is not enough; its factor says how near it comes.
+        `everywhere` where random writes behave like sequential ones without any pause.
+
+    Examples
+    --------
+    >>> pause({3_200_000: 6.2, 6_400_000: 3.0, 12_800_000: 0.41}, 0.4, 9.0)
+    Finding(verdict='found', value=9000000.0, factor=1.025)
+    """
+    if not curve or not sequential or not random:
+        return NOT_MEASURED
+    if random <= LIKE * sequential:
+        return Finding("everywhere", None, random / sequential)
+    lengths = list(curve)
+    short = [length for length in lengths if curve[length] > LIKE * sequential]
+    if short and short[-1] == lengths[-1]:
+        return Finding("none", None, curve[lengths[-1]] / sequential)
+    first = lengths[len(short)] if not short else lengths[lengths.index(short[-1]) + 1]
+    before = short[-1] if short else 0
+    above = curve[before] if short else random
+    # What is still missing at the longest pause that is too short, one for one.
+    enough = before + (above - sequential) * 1e6
+    return Finding("found", float(min(max(enough, before), first)), curve[first] / sequential)
+
+
+def without_degradation(
+    curve: Mapping[int, float], sequential: float | None, random: float | None
+) -> Finding:
+    """Find the largest value up to which a mean is without significant degradation.
+
+    Parameters
+    ----------
+    curve
+        Size of the area [bytes], or number of partitions → mean [ms], ascending.
+    sequential, random
+        Means of the baselines [ms].
+
+    Examples
+    --------
+    >>> without_degradation({1: 0.4, 2: 0.5, 4: 0.6, 8: 3.1}, 0.4, 9.0)
+    Finding(verdict='found', value=4.0, factor=1.4999999999999998)
+    """
+    if len(curve) < 2 or not sequential or not random:
+        return NOT_MEASURED
+    limit = max(NEARLY * sequential, SHARE_OF_RANDOM * random)
+    within: list[int] = []
+    for value, mean in curve.items():
+        if mean > limit:
+            break
+        within.append(value)
+    if not within:
+        return Finding("none", None, min(curve.values()) / sequential)
+    verdict = "everywhere" if len(within) == len(curve) else "found"
+    worst = max(curve[value] for value in within)
+    return Finding(verdict, float(within[-1]), worst / sequential)
+
+
+def large_increments(
+    order: Mapping[int, float], io_size: int | None, random: float | None
+) -> Finding:
+    """Compare the worst of the gaps from 1 to 8 MB with random writes.
+
+    Parameters
+    ----------
+    order
+        Incr → mean of sequential writes [ms].
+    io_size
+        I/O size of those runs [bytes]: the gap is `Incr` times it.
+    random
+        Mean of the random write baseline [ms].
+    """
+    if not random or not io_size:
+        return NOT_MEASURED
+    first, last = LARGE_GAPS_BYTES
+    means = [mean for incr, mean in order.items() if first <= incr * io_size <= last]
+    return Finding("found", None, max(means) / random) if means else NOT_MEASURED
+
+
+# An area of a handful of I/Os is a question of in-place writes, not of locality; and it would let a
+# device that rewrites one place badly have no area at all.
+SMALLEST_AREA_BYTES = 1 << 20
+
+
+def _areas(curve: Mapping[int, float]) -> dict[int, float]:
+    return {size: mean for size, mean in curve.items() if size >= SMALLEST_AREA_BYTES}
+
+
+def _several(partitions: Finding) -> Finding:
+    """One partition is the sequential write itself: who bears no second one bears none."""
+    if partitions.value == 1:
+        return Finding("none", None, partitions.factor)
+    return partitions
+
+
+def _factor(mean: float | None, sequential: float | None) -> Finding:
+    if mean is None or not sequential:
+        return NOT_MEASURED
+    return Finding("found", None, mean / sequential)
+
+
+def _io_size(micro_benchmarks: Mapping[str, Sequence[Run]]) -> int | None:
+    for run in micro_benchmarks.get("order", ()):
+        return int(run["spec"]["io_size"])
+    return None

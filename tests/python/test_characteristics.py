@@ -1,0 +1,180 @@
+"""Are the ten key characteristics those that somebody with a pencil would read off the runs?"""
+
+import json
+from typing import Any
+
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.report import key_row
+from uflip.results.characteristics import VERDICTS, Finding, characteristics
+
+BASELINES = {"SR": 0.4, "RR": 0.5, "SW": 0.4, "RW": 9.0}
+MS = 1_000_000
+MIB = 1 << 20
+
+
+def run(pattern: str, value: int, mean_ms: float | None) -> dict[str, Any]:
+    statistics = None if mean_ms is None else {"mean_ns": mean_ms * MS}
+    return {
+        "pattern": pattern,
+        "value": value,
+        "statistics": statistics,
+        "spec": {"io_size": 32768},
+    }
+
+
+def curve(pattern: str, means: dict[int, float | None]) -> list[dict[str, Any]]:
+    return [run(pattern, value, mean) for value, mean in means.items()]
+
+
+# A device like the paper's Mtron: works in pauses, a log of 8 MiB, four streams, banks.
+MTRON = {
+    "pause": [
+        *curve("SW", {100_000: 0.4, 25_600_000: 0.4}),
+        *curve("RW", {100_000: 8.9, 3_200_000: 5.8, 6_400_000: 2.6, 12_800_000: 0.42,
+                      25_600_000: 0.4}),
+    ],
+    "locality": curve(
+        "RW", {32768: 0.9, MIB: 0.4, 2 * MIB: 0.4, 4 * MIB: 0.4, 8 * MIB: 0.8, 16 * MIB: 1.5,
+               32 * MIB: 3.0},
+    ),
+    "partitioning": curve("SW", {1: 0.4, 2: 0.6, 4: 0.62, 8: 2.4, 16: 9.0}),
+    "order": curve(
+        "SW", {-1: 0.4, 0: 0.36, 1: 0.4, 16: 9.0, 32: 10.0, 64: 14.0, 128: 18.0, 256: 17.0}
+    ),
+}  # fmt: skip
+
+
+def row(**changes: Any) -> Any:
+    return characteristics(BASELINES, MTRON | changes)
+
+
+def test_a_row_by_hand() -> None:
+    found = row()
+    assert (found.SR_ms, found.RR_ms, found.SW_ms, found.RW_ms) == (0.4, 0.5, 0.4, 9.0)
+    # 6.4 ms are too short by 2.6 - 0.4 = 2.2 ms.
+    assert found.pause == Finding("found", pytest.approx(8.6 * MS), pytest.approx(1.05))
+    # 8 MiB cost x2; 16 MiB x3.75, and more than a tenth of 9 ms.
+    assert found.locality == Finding("found", 8 * MIB, pytest.approx(2.0))
+    assert found.partitions == Finding("found", 4, pytest.approx(1.55))
+    assert found.reverse.factor == pytest.approx(1.0)
+    assert found.in_place.factor == pytest.approx(0.9)
+    # The worst of 1, 2, 4 and 8 MiB; the gap of 512 KiB does not count.
+    assert found.large_increments.factor == pytest.approx(2.0)
+    assert key_row.cells(found.as_dict()) == [
+        "0.4", "0.5", "0.4", "9.0", "8.6 ms", "8 MB (x2)", "4 (x1.5)", "=", "x0.9", "x2",
+    ]  # fmt: skip
+
+
+def test_no_work_in_pauses_is_no_pause() -> None:
+    found = row(pause=curve("RW", {100_000: 9.1, 3_200_000: 9.0, 25_600_000: 8.9}))
+    assert found.pause == Finding("none", None, pytest.approx(22.25))
+
+
+def test_a_pause_that_is_always_enough_lies_below_the_shortest() -> None:
+    found = row(pause=curve("RW", {100_000: 0.41, 200_000: 0.4}))
+    # No pause costs 9 ms, so 8.6 ms are missing; but 0.1 ms were measured to do.
+    assert found.pause.value == 100_000
+
+
+def test_random_writes_that_need_no_pause() -> None:
+    found = characteristics(BASELINES | {"RW": 0.45}, MTRON)
+    assert found.pause.verdict == "everywhere"
+
+
+def test_a_pause_that_helps_a_little_is_none() -> None:
+    found = row(pause=curve("RW", {100_000: 9.0, 25_600_000: 0.6}))
+    assert (found.pause.verdict, found.pause.factor) == ("none", pytest.approx(1.5))
+
+
+def test_an_area_may_be_expensive_where_random_writes_are_more_so() -> None:
+    slow = {"SR": 1.3, "RR": 1.5, "SW": 1.8, "RW": 270.0}
+    locality = curve("RW", {8 * MIB: 24.0, 16 * MIB: 26.0, 32 * MIB: 130.0})
+    found = characteristics(slow, {"locality": locality})
+    assert found.locality == Finding("found", 16 * MIB, pytest.approx(26.0 / 1.8))
+
+
+def test_no_area_at_all() -> None:
+    found = row(locality=curve("RW", {32768: 0.1, MIB: 8.0, 2 * MIB: 9.0}))
+    assert found.locality == Finding("none", None, pytest.approx(20.0)), "one place is no area"
+    assert key_row.cells(found.as_dict())[5] == "no"
+
+
+def test_an_area_ends_where_it_first_degrades() -> None:
+    found = row(locality=curve("RW", {MIB: 0.4, 2 * MIB: 3.0, 4 * MIB: 0.4}))
+    assert found.locality.value == MIB
+
+
+def test_a_page_mapped_device_degrades_nowhere() -> None:
+    means = {"SR": 0.1, "RR": 0.1, "SW": 0.2, "RW": 0.3}
+    found = characteristics(
+        means,
+        {
+            "locality": curve("RW", {MIB: 0.2, 2 << 30: 0.3}),
+            "partitioning": curve("SW", {1: 0.2, 256: 0.21}),
+        },
+    )
+    assert found.locality == Finding("everywhere", 2 << 30, pytest.approx(1.5))
+    assert found.partitions.verdict == "everywhere"
+
+
+def test_one_partition_is_none() -> None:
+    found = row(partitioning=curve("SW", {1: 0.4, 2: 5.0, 4: 9.0}))
+    assert found.partitions.verdict == "none"
+
+
+@pytest.mark.parametrize("missing", ["pause", "locality", "partitioning", "order"])
+def test_a_result_that_lacks_an_experiment_abstains(missing: str) -> None:
+    kept = {name: runs for name, runs in MTRON.items() if name != missing}
+    found, whole = characteristics(BASELINES, kept).as_dict(), row().as_dict()
+    columns = {
+        "pause": {"pause"},
+        "locality": {"locality"},
+        "partitioning": {"partitions"},
+        "order": {"reverse", "in_place", "large_increments"},
+    }
+    for name, value in found.items():
+        if name in columns[missing]:
+            assert value["verdict"] == "not_measured"
+        else:
+            assert value == whole[name]
+
+
+def test_without_baselines_there_is_nothing_to_compare_with() -> None:
+    found = characteristics(dict.fromkeys(BASELINES), MTRON).as_dict()
+    assert {value["verdict"] for value in found.values() if value} == {"not_measured"}
+    assert not key_row.anything_to_say(found)
+
+
+def test_a_run_that_is_all_start_up_does_not_count() -> None:
+    found = row(locality=curve("RW", {MIB: 0.4, 2 * MIB: 0.5, 4 * MIB: None}))
+    assert found.locality == Finding("everywhere", 2 * MIB, pytest.approx(1.25))
+
+
+def test_every_verdict_has_words() -> None:
+    assert set(key_row.WORDS) | {"found"} == set(VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "steps"),
+    [(1.0, 1.5, 1), (1.0, 2.0, 2), (1.5, 3.0, 2), (0.6, 1.0, 4), (9.0, 10.0, 1), (10, 20, 2)],
+)
+def test_steps_of_the_scale(one: float, other: float, steps: int) -> None:
+    assert key_row.steps_between(one, other) == key_row.steps_between(other, one) == steps
+
+
+def test_show_prints_the_row(tmp_path: Any) -> None:
+    out = tmp_path / "r"
+    stored.results(out, [*stored.FOUR, _order(5, -1), _order(6, 0), _order(7, 1)])
+    shown = uflip("show", out)
+    assert "Key characteristics" in shown.out
+    found = json.loads(uflip("show", out, "--json").out)["key_characteristics"]
+    assert found["reverse"]["factor"] > 0
+    assert found["large_increments"]["verdict"] == "not_measured"
+
+
+def _order(ordinal: int, incr: int) -> Any:
+    spec = stored.baseline_run(ordinal, "SW").spec | {"location": "ordered", "incr": incr}
+    return stored.planned(ordinal, "order", "SW", parameter="incr", value=incr, unit="", spec=spec)
