@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The native module is rebuilt when any of these changes.
 NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+# Policies, which their lists declare (`policies!`, `allocators!`): no formatter follows a macro.
+LISTED := --edition 2024 $(wildcard crates/sim/src/gc/*.rs crates/sim/src/alloc/*.rs)
 
 .PHONY: help demo setup test check format test-rust test-python bench docs clean
 
@@ -22,6 +24,7 @@ test: check test-rust test-python  ## everything that must hold, in a fresh clon
 
 check: .venv/dev.stamp  ## formatters, linters, types
 	cargo fmt --all --check
+	rustfmt --check $(LISTED)
 	cargo clippy --workspace --all-targets --locked -q -- -D warnings
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/ruff format --check python tests benches tools
@@ -29,6 +32,7 @@ check: .venv/dev.stamp  ## formatters, linters, types
 
 format: .venv/dev.stamp  ## let the formatters have their way
 	cargo fmt --all
+	rustfmt $(LISTED)
 	$(BIN)/ruff check --fix -q python tests benches tools
 	$(BIN)/ruff format -q python tests benches tools
 

@@ -1,10 +1,6 @@
 //! *Where* the next page goes: write page allocators, one file each. Names and conformance tests
 //! follow from the list at the end.
 
-mod channel_first;
-mod die_first;
-mod most_free;
-
 use uflip_core::{Error, Result};
 
 use crate::blocks::{Blocks, Stream};
@@ -21,6 +17,8 @@ pub(crate) trait WriteAllocator: Sized {
 /// Makes one enum of all allocators, so that a call costs a jump and no more.
 macro_rules! allocators {
     ($($name:literal => $module:ident :: $allocator:ident),+ $(,)?) => {
+        $(mod $module;)+
+
         /// The names of all allocators.
         pub const ALLOCATORS: &[&str] = &[$($name),+];
 

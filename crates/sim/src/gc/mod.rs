@@ -2,15 +2,10 @@
 //! device's question.
 //!
 //! To add a policy: write a file with a type that implements [`VictimPolicy`], and add one line to
-//! the list at the end. Names, help, documentation checks and conformance tests follow from the list.
+//! the list at the end. The module, names, help, documentation checks and conformance tests follow
+//! from the list.
 
-mod cost_benefit;
-mod cyclic;
-mod d_choices;
-mod greedy;
-mod greedy_window;
 mod min_tree;
-mod random;
 
 use uflip_core::{Error, Result};
 
@@ -86,6 +81,8 @@ fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
 /// Makes one enum of all policies, so that a call costs a jump and no more.
 macro_rules! policies {
     ($($name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
+        $(mod $module;)+
+
         /// The names of all victim policies.
         pub const VICTIM_POLICIES: &[&str] = &[$($name),+];
 
