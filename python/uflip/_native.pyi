@@ -100,9 +100,9 @@ def inspect_sim(name: str, profile_toml: str, source: str, overrides_json: str) 
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""
 
-def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int) -> str:
+def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind: str) -> str:
     """Validate a pattern, fill in defaults; adds "total_ios", "bytes_read", "bytes_written",
-    "pause_ns" (the sum of its pauses) under the key "totals"."""
+    "pause_ns" (the sum of its pauses) under the key "totals". `kind` as the info has it."""
 
 def read_trace(path: str) -> Trace: ...
 def clock_ns() -> float:

@@ -272,7 +272,7 @@ def resolve(spec: Spec, info: DeviceInfo) -> Spec:
     """
     with native_errors():
         text = _native.resolve_pattern(
-            json.dumps(spec), info["capacity_bytes"], info["sector_bytes"]
+            json.dumps(spec), info["capacity_bytes"], info["sector_bytes"], info["kind"]
         )
     resolved: Spec = json.loads(text)
     return resolved

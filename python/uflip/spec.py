@@ -30,12 +30,21 @@ BASELINES: dict[str, tuple[str, str]] = {
 
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause",)
-COUNTS = ("partitions", "incr", "burst", "parallel_degree", "io_count", "io_ignore", "seed")
+COUNTS = (
+    "partitions",
+    "incr",
+    "burst",
+    "parallel_degree",
+    "queue_depth",
+    "io_count",
+    "io_ignore",
+    "seed",
+)
 WORDS = ("time",)
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, *WORDS)
 """What `basic` takes beside mode and location."""
 
-MIX_PARAMETERS = ("io_count", "io_ignore", "seed")
+MIX_PARAMETERS = ("queue_depth", "io_count", "io_ignore", "seed")
 """What belongs to a mix as a whole, and never to its components."""
 
 
@@ -115,7 +124,7 @@ def mix(first: Spec, second: Spec, ratio: int, **parameters: str | int | None) -
                     f"{name} belongs to the mix, not to one of its components",
                     where=f"{place} pattern of the mix",
                     got=f"{name}={component[name]}",
-                    action=f"give {name} to the mix; it counts I/Os of the second pattern",
+                    action=f"give {name} to the mix",
                 )
     head = {"kind": "mix", "first": _part(first), "second": _part(second), "ratio": ratio}
     return head | _read(parameters, MIX_PARAMETERS)

@@ -167,3 +167,19 @@ def test_a_mistake_changes_nothing(here: Path, arguments: str, kind: str, texts:
     assert done.out == ""
     for text in texts:
         assert text in done.err
+
+
+def test_a_queue_depth_is_refused_on_a_file_before_it_is_made(here: Path) -> None:
+    done = uflip("pattern", "file:f.bin", "--size", "1MiB", "--pattern", "RR", "--queue-depth", "8")
+    assert done.code == EXIT_CODES["usage"][0]
+    assert "parallel_degree 8" in done.err
+    assert not (here / "f.bin").exists()
+
+
+def test_a_queue_keeps_its_device_busy() -> None:
+    one, many = (
+        run(SMALL_SIM, "--pattern", "RR", "--io-size", "4k", "--queue-depth", depth)
+        for depth in (1, 16)
+    )
+    assert (one["spec"]["queue_depth"], many["spec"]["queue_depth"]) == (1, 16)
+    assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read side by side"

@@ -191,10 +191,18 @@ def test_pattern_parameters_are_documented() -> None:
 
 def test_pattern_defaults_are_those_of_the_engine() -> None:
     page = section("reference/patterns.md", "Basic patterns")
-    shown = dict(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]+) \|", page, re.M))
+    shown = dict(re.findall(r"^\| `(\w+)` \|[^|\n]*\|[^|\n]*\| ([^|\n]+) \|", page, re.M))
     info = inspect_device("null")
     plain = resolve(basic("read", "random"), info)
-    for name in ("time", "io_size", "io_shift", "target_offset", "parallel_degree", "io_count"):
+    for name in (
+        "time",
+        "io_size",
+        "io_shift",
+        "target_offset",
+        "parallel_degree",
+        "queue_depth",
+        "io_count",
+    ):
         assert shown[name] == f"`{plain[name]}`"
     assert (shown["io_ignore"], shown["seed"]) == (f"`{plain['io_ignore']}`", f"`{plain['seed']}`")
     assert plain["target_size"] == info["capacity_bytes"], "the rest of the device"

@@ -461,9 +461,10 @@ def test_achieved_pauses_by_hand() -> None:
 
 
 @pytest.mark.parametrize("change", [{"time": "pause"}, {"time": "burst", "burst": 7}])
-@pytest.mark.parametrize("degree", [1, 3])
-def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int) -> None:
-    spec = baseline("RR", io_size=4096, io_count=50, pause="1ms", parallel_degree=degree, **change)
+@pytest.mark.parametrize(("degree", "depth"), [(1, 1), (3, 1), (2, 4)])
+def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int, depth: int) -> None:
+    more = {"parallel_degree": degree, "queue_depth": depth} | change
+    spec = baseline("RR", io_size=4096, io_count=50, pause="1ms", **more)
     with open_device("sim:demo") as device:
         trace = device.run(spec)
     run = examined(

@@ -174,6 +174,21 @@ def test_a_simulated_device_is_deterministic(tmp_path: Path) -> None:
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+def test_with_a_queue_ios_are_kept_in_the_order_of_submission_and_fully_explained() -> None:
+    device = open_device("sim:demo?blocks_per_die=64")
+    pattern = mix(baseline("SR", io_size="64KiB"), baseline("RW", io_size="4k"), 2, queue_depth=12)
+    trace = device.run(pattern)
+    submitted, response = column(trace, "submit_ns"), column(trace, "response_time_ns")
+    assert (np.diff(submitted.astype(np.int64)) >= 0).all()
+    completed = submitted + response
+    assert (np.diff(completed.astype(np.int64)) < 0).any(), "some overtake others"
+    for i in range(12, len(trace)):
+        assert (completed[:i] > submitted[i]).sum() <= 11, "room for the one that is submitted"
+        assert (completed[:i] >= submitted[i]).sum() >= 12, "not before another one ends"
+    causes = sum(column(trace, cause).astype(np.int64) for cause in trace.causes)
+    assert (causes == response).all()
+
+
 def test_idle_takes_real_time_on_a_real_device_and_virtual_time_on_a_simulated_one() -> None:
     began = time.monotonic()
     open_device("null").idle(150_000_000)
@@ -343,6 +358,8 @@ BAD_SPECS: list[dict[str, Any]] = [
     {"io_count": 5, "io_ignore": 5},
     {"parallel_degree": 0},
     {"parallel_degree": 100_000},
+    {"queue_depth": 0},
+    {"queue_depth": 100_000},
     {"time": "burst", "burst": 0},
     {"time": "sometimes"},
     {"burst": 5},

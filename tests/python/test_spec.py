@@ -24,6 +24,7 @@ from uflip.spec import (
 )
 
 NULL = inspect_device("null")
+SIM = inspect_device("sim:demo")
 ALL_24 = list(itertools.product(MODES, LOCATIONS, TIMES))
 
 
@@ -49,12 +50,12 @@ def test_every_parameter_keeps_its_name_and_value() -> None:
     values: dict[str, Any] = {
         "io_size": 4096, "io_shift": 512, "target_offset": 8192, "target_size": 1 << 20,
         "partitions": 4, "incr": -3, "pause": 5000, "burst": 7, "parallel_degree": 2,
-        "io_count": 11, "io_ignore": 3, "seed": 9, "time": "burst",
+        "queue_depth": 5, "io_count": 11, "io_ignore": 3, "seed": 9, "time": "burst",
     }  # fmt: skip
     assert set(values) == set(PARAMETERS)
     for location, foreign in (("ordered", "partitions"), ("partitioned", "incr")):
         given = {name: value for name, value in values.items() if name != foreign}
-        resolved = resolve(basic("write", location, **given), NULL)
+        resolved = resolve(basic("write", location, **given), SIM)
         assert {name: resolved[name] for name in given} == given
 
 

@@ -43,7 +43,7 @@ pub struct Completion<B, S = ()> {
 }
 
 /// What kind of thing a device is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
     /// Does nothing: it measures the harness.

@@ -1,9 +1,10 @@
 //! The one loop that drives a device, real or simulated.
 //!
-//! Every submitter has at most one I/O outstanding (synchronous I/O, uFLIP §4.3). The loop either
-//! submits the I/O that is due earliest or takes the next completion, whichever comes first on the
-//! device's clock. On a real device every submitter is a thread with a loop of its own, and the
-//! choice is trivial; in virtual time one loop interleaves all of them.
+//! Every submitter has at most `queue_depth` I/Os outstanding: one, unless its pattern says otherwise
+//! (synchronous I/O, uFLIP §4.3). The loop either submits the I/O that is due earliest or takes the
+//! next completion, whichever comes first on the device's clock. On a real device every submitter is a
+//! thread with a loop of its own, and the choice is trivial; in virtual time one loop interleaves all
+//! of them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -77,35 +78,53 @@ pub(crate) struct Submitter<P: Requests, T> {
     process: usize,
     requests: P,
     left: u64,
-    done: usize,
+    issued: usize,
+    done: u64,
     due: Nanos,
-    /// Whether `due` lies after a pause, so that time must be let pass.
-    paused: bool,
-    outstanding: Option<(Ticket, P::Request)>,
-    next: P::Request,
+    queue_depth: usize,
+    outstanding: Vec<Outstanding<P::Request>>,
+    /// What comes next. A pause stands before it: nothing may be outstanding when the pause begins.
+    next: Next<P::Request>,
     pub(crate) trace: T,
 }
 
+/// A request under way, and its number in the trace.
+struct Outstanding<R> {
+    ticket: Ticket,
+    request: R,
+    index: usize,
+}
+
 impl<P: Requests, T> Submitter<P, T> {
-    /// Process number `process`, which will make `total` of its `requests`.
+    /// Process number `process`, which will make `total` of its `requests`, one at a time.
     pub(crate) fn new(process: usize, mut requests: P, total: u64, trace: T) -> Submitter<P, T> {
-        let next = requests.next_request().io;
+        let next = requests.next_request();
         Submitter {
             process,
             requests,
             left: total,
+            issued: 0,
             done: 0,
             due: Nanos(0),
-            paused: false,
-            outstanding: None,
+            queue_depth: 1,
+            outstanding: Vec::with_capacity(1),
             next,
             trace,
         }
     }
 
+    /// The same with up to `depth` requests under way.
+    pub(crate) fn with_queue(mut self, depth: usize) -> Submitter<P, T> {
+        self.queue_depth = depth;
+        self.outstanding.reserve_exact(depth);
+        self
+    }
+
+    /// Whether there is an I/O to submit, and room for it.
     #[inline]
-    fn is_idle(&self) -> bool {
-        self.outstanding.is_none() && self.left > 0
+    fn is_ready(&self) -> bool {
+        let room = if self.next.pause > Nanos(0) { 1 } else { self.queue_depth };
+        self.outstanding.len() < room && self.left > 0
     }
 }
 
@@ -123,7 +142,7 @@ pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
         let next_completion = device.next_completion();
         let earliest = submitters
             .iter_mut()
-            .filter(|submitter| submitter.is_idle())
+            .filter(|submitter| submitter.is_ready())
             .min_by_key(|submitter| submitter.due);
         match earliest {
             Some(submitter) if next_completion.is_none_or(|t| submitter.due <= t) => {
@@ -143,13 +162,17 @@ fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
 ) -> Result<()> {
-    if submitter.paused {
+    let Next { io: request, pause } = submitter.next;
+    if pause > Nanos(0) {
         device.wait_until(submitter.due);
     }
-    let request = submitter.next;
     let ticket = device.submit(&request)?;
-    submitter.outstanding = Some((ticket, request));
+    let index = submitter.issued;
+    submitter.outstanding.push(Outstanding { ticket, request, index });
+    submitter.issued = index + 1;
     submitter.left -= 1;
+    submitter.next = submitter.requests.next_request();
+    device.prefetch(&submitter.next.io);
     Ok(())
 }
 
@@ -161,22 +184,21 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     control: &Control,
 ) -> Result<()> {
     let completion = device.complete()?;
-    let submitter = submitters
+    let (submitter, place) = submitters
         .iter_mut()
-        .find(|submitter| submitter.outstanding.is_some_and(|(t, _)| t == completion.ticket))
+        .find_map(|submitter| {
+            let mut outstanding = submitter.outstanding.iter();
+            let place = outstanding.position(|io| io.ticket == completion.ticket)?;
+            Some((submitter, place))
+        })
         .expect("a completion belongs to a submitter");
-    let (_, request) = submitter.outstanding.take().expect("just found by it");
+    let Outstanding { request, index, .. } = submitter.outstanding.swap_remove(place);
     let (submitted, completed) = (completion.submitted, completion.completed);
-    let index = submitter.done;
     submitter.trace.record(index, &request, start, &completion);
-    submitter.done = index + 1;
-    let next = submitter.requests.next_request();
-    device.prefetch(&next.io);
-    submitter.next = next.io;
-    submitter.paused = next.pause > Nanos(0);
-    submitter.due = completed + next.pause;
+    submitter.done += 1;
+    submitter.due = completed + submitter.next.pause;
     let progress = &control.processes[submitter.process];
-    progress.done.store(submitter.done as u64, Ordering::Relaxed);
+    progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
     Ok(())
 }

@@ -10,8 +10,9 @@ use crate::trace::Trace;
 /// Drive `device` with `pattern` and return every I/O.
 ///
 /// # Errors
-/// The first error of the device, of any process (the others are then stopped too), or
-/// [`uflip_core::ErrorKind::Interrupted`] after [`Control::cancel`].
+/// A pattern that the kind of device cannot do; the first error of the device, of any process (the
+/// others are then stopped too), or [`uflip_core::ErrorKind::Interrupted`] after
+/// [`Control::cancel`].
 ///
 /// # Panics
 /// Where a submitting thread panics.
@@ -19,12 +20,14 @@ pub fn run<D>(device: &mut D, pattern: Resolved, control: &Control) -> Result<Tr
 where
     D: Device<Request = Io> + Send,
 {
+    pattern.check_on(device.info().kind)?;
     let names = <D::Breakdown as Breakdown>::CAUSES;
     let streams = pattern.streams.iter().enumerate();
     let mut submitters: Vec<_> = streams
         .map(|(process, spec)| {
             let trace = Trace::with_capacity(spec.total_ios as usize, names.len());
             Submitter::new(process, Pattern::new(spec), spec.total_ios, trace)
+                .with_queue(spec.queue_depth as usize)
         })
         .collect();
     drive_all(device, &mut submitters, control)?;

@@ -7,6 +7,8 @@
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
 //! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
+//! (4) The paper's I/O is synchronous; `queue_depth` is ours. A pause begins when all I/Os before it
+//! have completed, which is the paper's pause where one I/O is outstanding.
 //!
 //! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not have
 //! (`incr` of a random pattern) is an error: nothing is ignored silently.
@@ -14,7 +16,7 @@
 mod resolve;
 
 use serde::Deserialize;
-use uflip_core::{Bytes, Error, Mode, Nanos, Result};
+use uflip_core::{Bytes, DeviceKind, Error, Mode, Nanos, Result};
 
 /// What a user writes, before validation.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,6 +47,7 @@ pub struct BasicSpec {
     pub pause: Option<u64>,
     pub burst: Option<u64>,
     pub parallel_degree: Option<u64>,
+    pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
     pub seed: Option<u64>,
@@ -58,6 +61,7 @@ pub struct MixSpec {
     pub first: BasicSpec,
     pub second: BasicSpec,
     pub ratio: u64,
+    pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
     pub seed: Option<u64>,
@@ -136,6 +140,8 @@ pub struct StreamSpec {
     pub total_ios: u64,
     /// The first so many are left out of the statistics.
     pub ignored_ios: u64,
+    /// I/Os outstanding at most.
+    pub queue_depth: u64,
     pub seed: u64,
     /// How often the generator is jumped: the number of the process.
     pub jumps: u64,
@@ -164,6 +170,22 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// Refuse what a kind of device cannot do: to take an I/O while another is under way.
+    ///
+    /// # Errors
+    /// A queue depth above 1 on a device whose I/O is synchronous.
+    pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
+        let deepest = self.streams.iter().map(|stream| stream.queue_depth).max().unwrap_or(1);
+        if deepest == 1 || kind == DeviceKind::Sim {
+            return Ok(());
+        }
+        Err(Error::usage("Only a simulated device takes several I/Os of one process at a time")
+            .at("queue_depth")
+            .got(deepest.to_string())
+            .allowed("1: I/O on a real device is synchronous, one system call after another")
+            .action(format!("use parallel_degree {deepest}: processes with one I/O each")))
+    }
+
     /// Every I/O that the pattern issues, process after process.
     pub fn issued(&self) -> impl Iterator<Item = uflip_core::Io> + '_ {
         self.streams.iter().flat_map(|spec| {

@@ -21,22 +21,26 @@ struct OneServer {
     fail_after: u64,
 }
 
+fn info(url: &str) -> DeviceInfo {
+    DeviceInfo {
+        url: url.into(),
+        kind: DeviceKind::Sim,
+        simulated: true,
+        model: String::new(),
+        serial: String::new(),
+        firmware: String::new(),
+        capacity_bytes: Bytes(1 << 30),
+        sector_bytes: Bytes(512),
+        clock: "virtual",
+        io: "virtual".into(),
+        data: "none",
+        details: serde_json::Map::new(),
+    }
+}
+
 impl OneServer {
     fn new() -> OneServer {
-        let info = DeviceInfo {
-            url: "one-server".into(),
-            kind: DeviceKind::Sim,
-            simulated: true,
-            model: String::new(),
-            serial: String::new(),
-            firmware: String::new(),
-            capacity_bytes: Bytes(1 << 30),
-            sector_bytes: Bytes(512),
-            clock: "virtual",
-            io: "virtual".into(),
-            data: "none",
-            details: serde_json::Map::new(),
-        };
+        let info = info("one-server");
         let queue = std::collections::VecDeque::new();
         OneServer { info, now: 17, free_at: 0, queue, submitted: 0, fail_after: u64::MAX }
     }
@@ -92,10 +96,14 @@ impl Device for OneServer {
 }
 
 fn trace_of(spec: Value) -> Trace {
+    trace_on(&mut OneServer::new(), spec)
+}
+
+fn trace_on(device: &mut (impl Device<Request = Io> + Send), spec: Value) -> Trace {
     let pattern = PatternSpec::parse(&spec.to_string()).unwrap();
     let pattern = pattern.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let control = Control::new(pattern.streams.len());
-    run(&mut OneServer::new(), pattern, &control).unwrap()
+    run(device, pattern, &control).unwrap()
 }
 
 #[test]
@@ -133,6 +141,17 @@ fn the_columns_that_follow_from_the_pattern_are_right() {
 }
 
 #[test]
+fn a_real_device_refuses_a_queue_before_any_io() {
+    let pattern = r#"{"kind": "basic", "mode": "read", "location": "random", "queue_depth": 4}"#;
+    let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
+    let mut device = OneServer { fail_after: 0, ..OneServer::new() };
+    device.info.kind = DeviceKind::File;
+    let error = run(&mut device, pattern, &Control::new(1)).unwrap_err();
+    assert_eq!(error.kind(), uflip_core::ErrorKind::Usage);
+    assert!(error.to_string().contains("parallel_degree 4"), "{error}");
+}
+
+#[test]
 fn a_failing_device_ends_the_run_with_its_error() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
     let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
@@ -152,7 +171,104 @@ fn a_cancelled_run_says_so() {
     assert_eq!(control.progress().0, 0);
 }
 
+/// A server for every I/O, so that a later one may well overtake: I/O number i takes `services[i]`.
+struct ManyServers {
+    info: DeviceInfo,
+    now: u64,
+    services: Vec<u64>,
+    /// Under way, the earliest end first.
+    queue: std::collections::BTreeSet<(u64, Ticket, u64)>,
+    submitted: usize,
+}
+
+impl Device for ManyServers {
+    type Request = Io;
+    type Breakdown = ();
+    type Status = ();
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+    fn wait_until(&mut self, t: Nanos) {
+        self.now = self.now.max(t.0);
+    }
+    fn submit(&mut self, _: &Io) -> Result<Ticket> {
+        let ticket = Ticket(self.submitted as u64);
+        self.queue.insert((self.now + self.services[self.submitted], ticket, self.now));
+        self.submitted += 1;
+        Ok(ticket)
+    }
+    fn next_completion(&self) -> Option<Nanos> {
+        self.queue.first().map(|(end, _, _)| Nanos(*end))
+    }
+    fn complete(&mut self) -> Result<Completion<()>> {
+        let (end, ticket, submitted) = self.queue.pop_first().expect("something is outstanding");
+        self.now = self.now.max(end);
+        let (submitted, completed) = (Nanos(submitted), Nanos(end));
+        Ok(Completion { ticket, submitted, completed, breakdown: (), status: () })
+    }
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+    fn split(&self, _: usize) -> Result<Option<Vec<ManyServers>>> {
+        Ok(None)
+    }
+}
+
+/// When each I/O is submitted, in the plainest words: at the first instant at which fewer than
+/// `depth` of those before it are under way, and never before the I/O that precedes it; after a
+/// pause that begins when all before it have ended, where it stands behind one.
+fn submits(services: &[u64], depth: usize, burst: usize, pause: u64) -> Vec<u64> {
+    let (mut submits, mut ends) = (Vec::<u64>::new(), Vec::<u64>::new());
+    for (i, service) in services.iter().enumerate() {
+        let mut at = submits.last().copied().unwrap_or(0);
+        if i > 0 && i % burst == 0 {
+            at = ends.iter().max().unwrap() + pause;
+        }
+        let under_way = |at: u64| ends.iter().filter(|end| **end > at).count();
+        while under_way(at) >= depth {
+            at = *ends.iter().filter(|end| **end > at).min().unwrap();
+        }
+        submits.push(at);
+        ends.push(at + service);
+    }
+    submits
+}
+
 proptest! {
+    #[test]
+    fn a_queue_is_kept_full(
+        services in proptest::collection::vec(1u64..500, 2..120), depth in 1usize..20,
+        burst in 1usize..40, pause in 1u64..2_000,
+    ) {
+        let mut device = ManyServers { info: info("many-servers"), now: 23,
+            services: services.clone(), queue: Default::default(), submitted: 0 };
+        let trace = trace_on(&mut device, json!({"kind": "basic", "mode": "write", "location": "sequential",
+            "time": "burst", "burst": burst, "pause": pause, "queue_depth": depth,
+            "io_size": 512, "io_count": services.len()}));
+        prop_assert_eq!(&trace.submit_ns, &submits(&services, depth, burst, pause));
+        prop_assert_eq!(&trace.response_time_ns, &services, "in the order of submission");
+        let offsets: Vec<u64> = trace.ios().map(|io| io.offset.0).collect();
+        let expected: Vec<u64> = (0..services.len() as u64).map(|i| i * 512).collect();
+        prop_assert_eq!(offsets, expected);
+    }
+
+    /// On one server, a queue of n is as good as n submitters.
+    #[test]
+    fn a_queue_meets_itself_at_the_device(depth in 1u64..12, count in 1u64..60) {
+        let trace = trace_of(json!({"kind": "mix", "ratio": 1, "io_count": count, "queue_depth": depth,
+            "first": {"mode": "read", "location": "random"},
+            "second": {"mode": "read", "location": "sequential"}}));
+        prop_assert_eq!(trace.elapsed_ns(), 2 * count * READ_NS);
+        for i in 0..2 * count {
+            let expected = (i + 1).min(depth) * READ_NS;
+            prop_assert_eq!(trace.response_time_ns[i as usize], expected, "I/O {}", i);
+        }
+    }
+
     /// N closed-loop submitters on one first-come-first-served server: the server is never idle, so
     /// the run takes the sum of all service times, and after the first round everybody waits for
     /// everybody else.

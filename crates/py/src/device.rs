@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use serde_json::Value;
-use uflip_core::{Bytes, Device as _, DeviceInfo, Error, Nanos, Result};
+use uflip_core::{Bytes, Device as _, DeviceInfo, DeviceKind, Error, Nanos, Result};
 use uflip_engine::PatternSpec;
 use uflip_host::{Data, FileOptions, NullDevice};
 
@@ -208,9 +208,12 @@ pub fn resolve_pattern(
     spec_json: &str,
     capacity_bytes: u64,
     sector_bytes: u64,
+    kind: &str,
 ) -> PyResult<String> {
+    let kind: DeviceKind = serde_json::from_value(kind.into()).expect("a kind as an info has it");
     let resolved = PatternSpec::parse(spec_json)
         .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
+        .and_then(|resolved| resolved.check_on(kind).map(|()| resolved))
         .map_err(|error| raise(&error))?;
     let mut canonical = resolved.canonical;
     canonical["totals"] = serde_json::to_value(resolved.totals).unwrap_or(Value::Null);

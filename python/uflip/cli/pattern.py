@@ -86,6 +86,7 @@ _pattern_options = together(
         ),
         _count("--burst", "I/Os between two pauses; burst only."),
         _count("--parallel-degree", "Processes, each in its part of the target."),
+        _count("--queue-depth", "I/Os of each process under way at a time; simulated devices."),
         _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
         _count("--io-ignore", "Of these, at the start, left out of the statistics."),
         _count("--seed", "Seed of random addresses."),

@@ -172,11 +172,14 @@ def achieved_pauses(run: Examined) -> NDArray[np.float64]:
     n = len(run.submit_ns)
     if run.spec.get("kind") != "basic" or time not in ("pause", "burst") or n < 2:
         return np.empty(0)
-    completed = run.submit_ns.astype(np.int64) + run.response_time_ns.astype(np.int64)
-    gaps = (run.submit_ns[1:].astype(np.int64) - completed[:-1]).astype(np.float64)
-    group = int(run.spec["burst"]) if time == "burst" else 1
     starts = np.flatnonzero(np.diff(run.stream, prepend=run.stream[0] - 1.0) != 0)
     lengths = np.diff(starts, append=n)
+    completed = run.submit_ns.astype(np.int64) + run.response_time_ns.astype(np.int64)
+    for stream in np.split(completed, starts[1:]):
+        # With a queue the I/O before is not always the last one to end.
+        np.maximum.accumulate(stream, out=stream)
+    gaps = (run.submit_ns[1:].astype(np.int64) - completed[:-1]).astype(np.float64)
+    group = int(run.spec["burst"]) if time == "burst" else 1
     place = np.arange(n) - np.repeat(starts, lengths)  # 0, 1, 2, … within each stream
     pauses: NDArray[np.float64] = gaps[(place[1:] > 0) & (place[1:] % group == 0)]
     return pauses

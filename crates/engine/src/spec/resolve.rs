@@ -24,6 +24,8 @@ const IO_SIZE_MAX: u64 = 128 << 20;
 const TOTAL_IOS_MAX: u64 = 1 << 32;
 /// More processes than this say nothing more about a device.
 const PARALLEL_DEGREE_MAX: u64 = 1024;
+/// More I/Os outstanding only wait in a longer queue.
+const QUEUE_DEPTH_MAX: u64 = 1024;
 
 /// The part of a device that a pattern is checked against.
 #[derive(Clone, Copy)]
@@ -71,6 +73,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
             &format!("1 to {PARALLEL_DEGREE_MAX}"),
         ));
     }
+    let queue_depth = queue_depth(spec.queue_depth)?;
     let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let (_, mut canonical) = resolve_one(spec, space, 1, 0)?;
@@ -81,6 +84,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
             source: Source::Basic(basic),
             total_ios: io_count,
             ignored_ios: io_ignore,
+            queue_depth,
             seed,
             jumps: process,
         });
@@ -89,6 +93,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
     map.insert("kind".into(), "basic".into());
     for (key, value) in [
         ("parallel_degree", degree),
+        ("queue_depth", queue_depth),
         ("io_count", io_count),
         ("io_ignore", io_ignore),
         ("seed", seed),
@@ -108,6 +113,7 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
             ("io_ignore", component.io_ignore.is_some()),
             ("seed", component.seed.is_some()),
             ("parallel_degree", component.parallel_degree.is_some()),
+            ("queue_depth", component.queue_depth.is_some()),
         ];
         if let Some((key, _)) = foreign.into_iter().find(|(_, given)| *given) {
             return Err(Error::usage(format!("'{key}' does not belong into one part of a mix"))
@@ -115,6 +121,7 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
                 .action(format!("give '{key}' to the mix itself")));
         }
     }
+    let queue_depth = queue_depth(spec.queue_depth)?;
     let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
@@ -128,12 +135,13 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         source: Source::Mix { first, second, ratio: spec.ratio },
         total_ios: scale(io_count)?,
         ignored_ios: scale(io_ignore)?,
+        queue_depth,
         seed,
         jumps: 0,
     };
     let canonical = json!({
         "kind": "mix", "first": first_json, "second": second_json, "ratio": spec.ratio,
-        "io_count": io_count, "io_ignore": io_ignore, "seed": seed,
+        "queue_depth": queue_depth, "io_count": io_count, "io_ignore": io_ignore, "seed": seed,
     });
     Ok(finish(canonical, vec![stream]))
 }
@@ -273,6 +281,14 @@ fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
             (name, spec.pause.unwrap_or(BURST_PAUSE_NS), Some(burst))
         }
     })
+}
+
+fn queue_depth(given: Option<u64>) -> Result<u64> {
+    let depth = given.unwrap_or(1);
+    if depth == 0 || depth > QUEUE_DEPTH_MAX {
+        return Err(out_of_range("queue_depth", depth, &format!("1 to {QUEUE_DEPTH_MAX}")));
+    }
+    Ok(depth)
 }
 
 fn counts(io_count: Option<u64>, io_ignore: Option<u64>) -> Result<(u64, u64)> {
