@@ -110,6 +110,14 @@ pub struct Counters {
     pub blocks_erased: u64,
     /// Blocks collected while the host was idle.
     pub blocks_collected_idle: u64,
+    /// Merges of a hybrid FTL in which a log block became the data block as it was.
+    pub switch_merges: u64,
+    /// Merges in which the rest was copied to the log block, which then became the data block.
+    pub partial_merges: u64,
+    /// Merges in which all newest pages of a data block or merge unit were copied to a new one.
+    pub full_merges: u64,
+    /// Merges done while the host was idle, or beside its reads.
+    pub merges_idle: u64,
 }
 
 impl Counters {
@@ -129,6 +137,10 @@ impl Counters {
             blocks_collected: self.blocks_collected - before.blocks_collected,
             blocks_erased: self.blocks_erased - before.blocks_erased,
             blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,
+            switch_merges: self.switch_merges - before.switch_merges,
+            partial_merges: self.partial_merges - before.partial_merges,
+            full_merges: self.full_merges - before.full_merges,
+            merges_idle: self.merges_idle - before.merges_idle,
         }
     }
 }

@@ -259,13 +259,7 @@ impl Blocks {
     pub(crate) fn clear(&mut self, block: BlockIdx) {
         let first = self.geometry.first_page(block).0 as usize;
         let end = first + self.geometry.shape().pages_per_block as usize;
-        let mut from = first;
-        while from < end {
-            let to = end.min((from / 64 + 1) * 64);
-            let mask = u64::MAX >> (64 - (to - from)) << (from % 64);
-            self.valid[from / 64] &= !mask;
-            from = to;
-        }
+        crate::bits::clear(&mut self.valid, first, end);
         self.blocks[block.0 as usize].valid_count = 0;
     }
 

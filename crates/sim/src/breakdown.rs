@@ -39,10 +39,12 @@ pub(crate) enum Cause {
     FreePage,
     /// The write cache is full: the write waits for a page of it to be flushed.
     CacheWait,
+    /// Pages are copied by merges of a block-mapped or hybrid FTL.
+    Merge,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 14;
+    const COUNT: usize = 15;
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).
@@ -78,6 +80,7 @@ impl Breakdown for SimBreakdown {
         "metadata_ns",
         "free_page_wait_ns",
         "cache_wait_ns",
+        "merge_ns",
     ];
 
     #[inline]

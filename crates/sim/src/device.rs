@@ -12,12 +12,13 @@ use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Mode, Nanos, Result, Ticket,
 };
 
+use crate::backend::{Backend, Extent, Hardware};
 use crate::breakdown::{Account, Cause, SimBreakdown};
 use crate::cache::{Sectors, WriteCache};
-use crate::collector::{Collector, Parts};
-use crate::ftl::PageMap;
-use crate::geometry::{DieIdx, Lpn};
+use crate::geometry::Lpn;
 use crate::media::{Flash, Media, Timed};
+use crate::merging::Merged;
+use crate::paged::Paged;
 use crate::profile::Profile;
 use crate::timeline::Timeline;
 
@@ -26,7 +27,7 @@ use crate::timeline::Timeline;
 pub struct SimDevice {
     info: DeviceInfo,
     flash: Flash,
-    ftl: PageMap,
+    backend: AnyBackend,
     timeline: Timeline,
     now: u64,
     tickets: u64,
@@ -34,9 +35,27 @@ pub struct SimDevice {
     first: Option<Pending>,
     /// The others, by time of completion, then by ticket.
     later: BinaryHeap<Reverse<Pending>>,
-    collector: Collector,
     cache: Option<WriteCache>,
     sector_bytes: u64,
+}
+
+/// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
+// In place: a device has one of them, and goes through it with every page.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Debug)]
+pub(crate) enum AnyBackend {
+    Paged(Paged),
+    Merged(Merged),
+}
+
+/// Say `$what` of the backend, whichever it is.
+macro_rules! either {
+    ($backend:expr, $name:ident => $what:expr) => {
+        match $backend {
+            AnyBackend::Paged($name) => $what,
+            AnyBackend::Merged($name) => $what,
+        }
+    };
 }
 
 /// So many I/Os are looked at ahead in the untimed gear, to have their map entries at hand.
@@ -67,14 +86,13 @@ impl SimDevice {
         let geometry = profile.geometry();
         let mut device = SimDevice {
             info: describe(name, &profile),
-            flash: Flash::new(geometry),
-            ftl: PageMap::new(profile.ftl_options()?),
+            flash: Flash::new(geometry, profile.page_order()),
+            backend: profile.backend()?,
             timeline: Timeline::new(geometry, profile.timing()),
             now: 0,
             tickets: 0,
             first: None,
             later: BinaryHeap::new(),
-            collector: Collector::new(geometry.shape().dies, profile.gc.idle_free_blocks as usize),
             cache: profile.write_cache(),
             sector_bytes: u64::from(profile.geometry.sector_bytes),
         };
@@ -94,40 +112,8 @@ impl SimDevice {
     /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
     /// a device into a state, and for studies of write amplification.
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) {
-        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        self.collector.end_untimed(&mut self.ftl, &mut self.flash);
-        if let Some(cache) = &mut self.cache {
-            let (ftl, flash) = (&mut self.ftl, &mut self.flash);
-            cache.flush_all(self.now, |page, whole, at| {
-                ftl.write(page, whole, flash);
-                at
-            });
-        }
-        let mut batch = Vec::with_capacity(BATCH);
-        let mut ios = ios.peekable();
-        while ios.peek().is_some() {
-            batch.clear();
-            for io in ios.by_ref().take(BATCH) {
-                let pages = pages_of(&io, page_bytes);
-                batch.extend(pages.map(|(page, bytes)| (io.mode, page, bytes == page_bytes)));
-            }
-            for (_, page, _) in &batch {
-                self.ftl.prefetch(*page);
-            }
-            for (_, page, _) in &batch {
-                self.ftl.prefetch_old(*page);
-            }
-            for (mode, page, whole) in &batch {
-                match mode {
-                    Mode::Write => self.ftl.write(*page, *whole, &mut self.flash),
-                    Mode::Read => {
-                        if let Some(at) = self.ftl.lookup(*page) {
-                            self.flash.read(at);
-                        }
-                    }
-                }
-            }
-        }
+        let SimDevice { backend, flash, cache, now, .. } = self;
+        either!(backend, backend => apply(backend, flash, cache, *now, ios));
     }
 
     /// Tell the device that `size` bytes at `offset` are not needed any more (TRIM). Pages that are
@@ -137,7 +123,7 @@ impl SimDevice {
         let io = Io { offset, size, mode: Mode::Write };
         for (page, bytes) in pages_of(&io, page_bytes) {
             if bytes == page_bytes {
-                self.ftl.trim(page);
+                either!(&mut self.backend, backend => backend.trim(page));
                 if let Some(cache) = &mut self.cache {
                     cache.trim(page);
                 }
@@ -148,49 +134,98 @@ impl SimDevice {
     /// Serve `io`, submitted now: when it ends and how it came to that.
     #[inline]
     fn serve(&mut self, io: &Io) -> (u64, SimBreakdown) {
-        let SimDevice { ftl, flash, timeline, collector, cache, sector_bytes, now, .. } = self;
-        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
-        let mut parts = Parts { ftl, flash, timeline };
-        collector.advance(*now, &mut parts);
-        let mut path = SimBreakdown::default();
-        let mut ready = parts.timeline.command(io.mode == Mode::Write, *now, &mut path);
-        let (mut end, mut slowest) = (0, path);
-        for (page, bytes) in pages_of(io, page_bytes) {
-            if io.mode == Mode::Write {
-                // Data comes over the link page after page; what it took is on each page's path.
-                ready = parts.timeline.link(ready, bytes, &mut path);
-            }
-            let mut of_page = path;
-            let ended = match (io.mode, cache.as_mut()) {
-                (Mode::Write, None) => write_page(
-                    collector,
-                    &mut parts,
-                    page,
-                    bytes == page_bytes,
-                    ready,
-                    &mut of_page,
-                ),
-                (Mode::Write, Some(cache)) => {
-                    let sectors = sectors_of(io, page, page_bytes, *sector_bytes);
-                    let taken = cache.write(page, sectors, ready, |page, whole, at| {
-                        write_page(collector, &mut parts, page, whole, at, &mut ())
-                    });
-                    of_page.add(Cause::CacheWait, taken - ready);
-                    taken
+        let SimDevice { backend, flash, timeline, cache, sector_bytes, now, .. } = self;
+        let hardware = &mut Hardware { flash, timeline };
+        either!(backend, backend => serve(backend, hardware, cache, io, *now, *sector_bytes))
+    }
+}
+
+/// Do what `ios` ask for in the untimed gear.
+fn apply<B: Backend>(
+    backend: &mut B,
+    flash: &mut Flash,
+    cache: &mut Option<WriteCache>,
+    now: u64,
+    ios: impl Iterator<Item = Io>,
+) {
+    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+    backend.end_untimed(flash);
+    if let Some(cache) = cache {
+        cache.flush_all(now, |page, whole, at| {
+            backend.write_untimed(page, &Extent::single(page, whole), flash);
+            at
+        });
+    }
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut ios = ios.peekable();
+    while ios.peek().is_some() {
+        batch.clear();
+        for io in ios.by_ref().take(BATCH) {
+            let extent = Extent::of(&io, page_bytes);
+            batch.extend(pages_of(&io, page_bytes).map(|(page, _)| (io.mode, page, extent)));
+        }
+        batch.iter().for_each(|(_, page, _)| backend.prefetch(*page));
+        batch.iter().for_each(|(_, page, _)| backend.prefetch_old(*page));
+        for (mode, page, extent) in &batch {
+            match mode {
+                Mode::Write => backend.write_untimed(*page, extent, flash),
+                Mode::Read => {
+                    if let Some(at) = backend.lookup(*page) {
+                        flash.read(at);
+                    }
                 }
-                (Mode::Read, Some(cache))
-                    if cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes)) =>
-                {
-                    parts.timeline.link(ready, bytes, &mut of_page)
-                }
-                (Mode::Read, _) => read_page(&mut parts, page, bytes, ready, &mut of_page),
-            };
-            if ended > end {
-                (end, slowest) = (ended, of_page);
             }
         }
-        (end, slowest)
     }
+}
+
+/// Serve `io`, submitted at `now`: when it ends and how it came to that.
+#[inline]
+fn serve<B: Backend>(
+    backend: &mut B,
+    hardware: &mut Hardware<'_>,
+    cache: &mut Option<WriteCache>,
+    io: &Io,
+    now: u64,
+    sector_bytes: u64,
+) -> (u64, SimBreakdown) {
+    let page_bytes = u64::from(hardware.flash.geometry.shape().page_bytes);
+    let extent = Extent::of(io, page_bytes);
+    backend.advance(now, hardware);
+    let mut path = SimBreakdown::default();
+    let mut ready = hardware.timeline.command(io.mode == Mode::Write, now, &mut path);
+    let (mut end, mut slowest) = (0, path);
+    for (page, bytes) in pages_of(io, page_bytes) {
+        if io.mode == Mode::Write {
+            // Data comes over the link page after page; what it took is on each page's path.
+            ready = hardware.timeline.link(ready, bytes, &mut path);
+        }
+        let mut of_page = path;
+        let ended = match (io.mode, cache.as_mut()) {
+            (Mode::Write, None) => backend.write(page, &extent, ready, hardware, &mut of_page),
+            (Mode::Write, Some(cache)) => {
+                let sectors = sectors_of(io, page, page_bytes, sector_bytes);
+                let taken = cache.write(page, sectors, ready, |page, whole, at| {
+                    backend.write(page, &Extent::single(page, whole), at, hardware, &mut ())
+                });
+                of_page.add(Cause::CacheWait, taken - ready);
+                taken
+            }
+            (Mode::Read, Some(cache))
+                if cache.holds(page, sectors_of(io, page, page_bytes, sector_bytes)) =>
+            {
+                hardware.timeline.link(ready, bytes, &mut of_page)
+            }
+            (Mode::Read, _) => read_page(backend, hardware, page, bytes, ready, &mut of_page),
+        };
+        if ended > end {
+            (end, slowest) = (ended, of_page);
+        }
+    }
+    if io.mode == Mode::Read {
+        backend.after_read(end, hardware);
+    }
+    (end, slowest)
 }
 
 /// The flash pages that an I/O touches, and how many bytes of each.
@@ -224,62 +259,38 @@ fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors
 /// Read `bytes` of `page` from `ready` on; returns the end.
 #[inline]
 fn read_page(
-    parts: &mut Parts<'_>,
+    backend: &impl Backend,
+    hardware: &mut Hardware<'_>,
     page: Lpn,
     bytes: u64,
     ready: u64,
     path: &mut SimBreakdown,
 ) -> u64 {
-    let Some(at) = parts.ftl.lookup(page) else {
+    let Some(at) = backend.lookup(page) else {
         // Nothing was ever written there: the controller answers alone.
-        return parts.timeline.link(ready, bytes, path);
+        return hardware.timeline.link(ready, bytes, path);
     };
-    let mut media = Timed::new(parts.flash, parts.timeline, ready, path).sending(bytes);
+    let Hardware { flash, timeline } = hardware;
+    let mut media = Timed::new(flash, timeline, ready, path).sending(bytes);
     media.read(at);
     media.end
 }
 
-/// Write `page`, whose data has arrived at `ready`; returns the end.
-#[inline]
-fn write_page<A: Account>(
-    collector: &mut Collector,
-    parts: &mut Parts<'_>,
-    page: Lpn,
-    whole: bool,
-    ready: u64,
-    path: &mut A,
-) -> u64 {
-    let turn = parts.ftl.turn();
-    let (die, at) = if parts.ftl.has_room(turn) {
-        (turn, ready)
-    } else {
-        die_with_room(collector, parts, turn, ready)
-    };
-    path.add(Cause::FreePage, at - ready);
-    let mut media = Timed::new(parts.flash, parts.timeline, at, path);
-    parts.ftl.write_to(die, page, whole, &mut media);
-    let end = media.end;
-    if parts.ftl.wants_collection(die) {
-        collector.begin(die, at, parts);
+/// The host leaves the device alone from `now` to `until`; `cache` is flushed where nothing is under
+/// way.
+fn idle<B: Backend>(
+    backend: &mut B,
+    hardware: &mut Hardware<'_>,
+    cache: Option<&mut WriteCache>,
+    now: u64,
+    until: u64,
+) {
+    if let Some(cache) = cache {
+        cache.flush_all(now, |page, whole, at| {
+            backend.write(page, &Extent::single(page, whole), at, hardware, &mut ())
+        });
     }
-    end
-}
-
-/// A die with room for a page, and from when on: `turn` itself after it has collected, or the first
-/// other one where it has nothing to gain.
-#[cold]
-fn die_with_room(
-    collector: &mut Collector,
-    parts: &mut Parts<'_>,
-    turn: DieIdx,
-    ready: u64,
-) -> (DieIdx, u64) {
-    for die in parts.ftl.dies_from(turn) {
-        if let Some(at) = collector.make_room(die, ready, parts) {
-            return (die, at);
-        }
-    }
-    parts.ftl.full()
+    backend.idle(now, until, hardware);
 }
 
 impl Device for SimDevice {
@@ -299,15 +310,11 @@ impl Device for SimDevice {
         if t.0 <= self.now {
             return;
         }
-        let SimDevice { ftl, flash, timeline, collector, cache, now, .. } = self;
-        let mut parts = Parts { ftl, flash, timeline };
+        let SimDevice { backend, flash, timeline, cache, now, first, .. } = self;
+        let hardware = &mut Hardware { flash, timeline };
         // Idle is a device without an I/O under way; between two others the host only looks away.
-        if let (Some(cache), None) = (cache, self.first) {
-            cache.flush_all(*now, |page, whole, at| {
-                write_page(collector, &mut parts, page, whole, at, &mut ())
-            });
-        }
-        collector.idle(*now, t.0, &mut parts);
+        let cache = cache.as_mut().filter(|_| first.is_none());
+        either!(backend, backend => idle(backend, hardware, cache, *now, t.0));
         self.now = t.0;
         self.timeline.advance(self.now);
     }
@@ -315,7 +322,9 @@ impl Device for SimDevice {
     #[inline]
     fn prefetch(&self, request: &Io) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        pages_of(request, page_bytes).for_each(|(page, _)| self.ftl.prefetch(page));
+        either!(&self.backend, backend => {
+            pages_of(request, page_bytes).for_each(|(page, _)| backend.prefetch(page));
+        });
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
@@ -356,11 +365,10 @@ impl Device for SimDevice {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(Counters {
-            blocks_collected_idle: self.collector.begun_idle,
-            pages_absorbed: self.cache.as_ref().map_or(0, |cache| cache.absorbed),
-            ..self.flash.counters
-        })
+        let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
+        let mut counters = Counters { pages_absorbed: absorbed, ..self.flash.counters };
+        either!(&self.backend, backend => backend.count(&mut counters));
+        Some(counters)
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {

@@ -11,17 +11,22 @@
 //! So the same FTL runs in two gears: timed, and untimed for filling a device at memory speed.
 
 mod alloc;
+mod backend;
+mod bits;
 mod blocks;
 mod breakdown;
 mod cache;
 mod collector;
+mod data_blocks;
 mod device;
 mod ftl;
 mod gc;
 mod geometry;
 mod huge;
 mod media;
+mod merging;
 mod nand;
+mod paged;
 mod precondition;
 mod profile;
 mod reliability;

@@ -5,7 +5,7 @@ use uflip_core::Counters;
 
 use crate::breakdown::{Account, Cause};
 use crate::geometry::{BlockIdx, Geometry, Place};
-use crate::nand::Nand;
+use crate::nand::{Nand, PageOrder};
 use crate::timeline::{Purpose, Timeline};
 
 /// Where flash operations go. An FTL calls these in the order in which they must take effect; which
@@ -27,6 +27,37 @@ pub(crate) trait Media {
     fn erase(&mut self, block: BlockIdx);
 }
 
+/// What FTLs that merge ask for besides. Operations of one merge begin together; their dies decide
+/// what runs at the same time and what after another. [`MergeMedia::await_merges`] lets everything
+/// that follows begin when all of them have ended.
+#[allow(dead_code)]
+pub(crate) trait MergeMedia: Media {
+    /// Move the page `from` to `to` in a merge.
+    fn copy(&mut self, from: Place, to: Place);
+    /// Erase `block` in a merge.
+    fn erase_merged(&mut self, block: BlockIdx);
+    /// The firmware stores its map on `to`.
+    fn program_map(&mut self, to: Place);
+    /// A log block was chosen to be reclaimed.
+    fn begin_reclaim(&mut self);
+    /// A merge of this kind was done.
+    fn count_merge(&mut self, merge: Merge);
+    /// What follows begins when all that was asked for so far has ended.
+    fn await_merges(&mut self);
+}
+
+/// How a merge came by its block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(dead_code)]
+pub(crate) enum Merge {
+    /// The log block holds every page, each in its place: it becomes the data block.
+    Switch,
+    /// The log block holds the first pages in their places; the others are copied to it.
+    Partial,
+    /// The newest version of every page is copied to a new block.
+    Full,
+}
+
 /// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
 #[derive(Clone, Debug)]
 pub(crate) struct Flash {
@@ -37,8 +68,8 @@ pub(crate) struct Flash {
 
 impl Flash {
     /// A device as it comes from the factory.
-    pub(crate) fn new(geometry: Geometry) -> Flash {
-        Flash { geometry, nand: Nand::new(geometry), counters: Counters::default() }
+    pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Flash {
+        Flash { geometry, nand: Nand::new(geometry, order), counters: Counters::default() }
     }
 }
 
@@ -100,6 +131,40 @@ impl Media for Flash {
     }
 }
 
+impl MergeMedia for Flash {
+    #[inline]
+    fn copy(&mut self, from: Place, to: Place) {
+        self.relocate(from, to);
+    }
+
+    #[inline]
+    fn erase_merged(&mut self, block: BlockIdx) {
+        self.erase(block);
+    }
+
+    #[inline]
+    fn program_map(&mut self, to: Place) {
+        self.program_metadata(to);
+    }
+
+    #[inline]
+    fn begin_reclaim(&mut self) {
+        self.counters.blocks_collected += 1;
+    }
+
+    #[inline]
+    fn count_merge(&mut self, merge: Merge) {
+        match merge {
+            Merge::Switch => self.counters.switch_merges += 1,
+            Merge::Partial => self.counters.partial_merges += 1,
+            Merge::Full => self.counters.full_merges += 1,
+        }
+    }
+
+    #[inline]
+    fn await_merges(&mut self) {}
+}
+
 /// The timed gear: operations begin at `at` at the earliest, and are charged to `path` where they are
 /// the host's.
 pub(crate) struct Timed<'a, A> {
@@ -113,6 +178,7 @@ pub(crate) struct Timed<'a, A> {
     pub(crate) end: u64,
     /// Bytes that a read sends over the host link.
     read_bytes: u64,
+    merged_until: u64,
 }
 
 impl<'a, A: Account> Timed<'a, A> {
@@ -122,7 +188,22 @@ impl<'a, A: Account> Timed<'a, A> {
         at: u64,
         path: &'a mut A,
     ) -> Timed<'a, A> {
-        Timed { flash, timeline, at, path, end: at, read_bytes: 0 }
+        Timed { flash, timeline, at, path, end: at, read_bytes: 0, merged_until: 0 }
+    }
+
+    /// Until when merges of this operation went on, or 0 where there were none.
+    pub(crate) fn merged_until(&self) -> u64 {
+        self.merged_until
+    }
+
+    /// An operation of a merge ends at `end`: what it adds to the host's time is spent on `cause`.
+    #[inline]
+    fn extend(&mut self, end: u64, cause: Cause) {
+        if end > self.end {
+            self.path.add(cause, end - self.end);
+            self.end = end;
+        }
+        self.merged_until = self.end;
     }
 
     /// The same, for a read that sends so many bytes to the host.
@@ -148,10 +229,12 @@ impl<A: Account> Media for Timed<'_, A> {
     #[inline]
     fn program(&mut self, to: Place, merge_from: Option<Place>) {
         self.flash.program(to, merge_from);
-        let mut ready = self.at;
+        // What was merged for it comes first.
+        let mut ready = self.at.max(self.merged_until);
+        let begin = ready;
         if let Some(from) = merge_from {
             ready = self.timeline.read(from.die, ready, Purpose::Host, &mut ());
-            self.path.add(Cause::ReadToModify, ready - self.at);
+            self.path.add(Cause::ReadToModify, ready - begin);
         }
         let high = self.is_high(to);
         self.end = self.timeline.program(to.die, high, ready, Purpose::Host, self.path);
@@ -187,5 +270,46 @@ impl<A: Account> Media for Timed<'_, A> {
     #[inline]
     fn erase(&mut self, block: BlockIdx) {
         self.flash.erase(block);
+    }
+}
+
+impl<A: Account> MergeMedia for Timed<'_, A> {
+    #[inline]
+    fn copy(&mut self, from: Place, to: Place) {
+        self.flash.copy(from, to);
+        let high = self.is_high(to);
+        let end = self.timeline.copy(from.die, to.die, high, self.at);
+        self.extend(end, Cause::Merge);
+    }
+
+    #[inline]
+    fn erase_merged(&mut self, block: BlockIdx) {
+        self.flash.erase_merged(block);
+        let die = self.flash.geometry.die_of(block);
+        let end = self.timeline.erase(die, self.at);
+        self.extend(end, Cause::Erase);
+    }
+
+    #[inline]
+    fn program_map(&mut self, to: Place) {
+        self.flash.program_map(to);
+        let high = self.is_high(to);
+        let end = self.timeline.program(to.die, high, self.at, Purpose::Metadata, &mut ());
+        self.extend(end, Cause::Metadata);
+    }
+
+    #[inline]
+    fn begin_reclaim(&mut self) {
+        self.flash.begin_reclaim();
+    }
+
+    #[inline]
+    fn count_merge(&mut self, merge: Merge) {
+        self.flash.count_merge(merge);
+    }
+
+    #[inline]
+    fn await_merges(&mut self) {
+        self.at = self.at.max(self.end);
     }
 }

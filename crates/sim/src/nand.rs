@@ -4,25 +4,59 @@
 
 use crate::geometry::{BlockIdx, Geometry, Place};
 
+/// In which order the pages of a block may be programmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PageOrder {
+    /// One after the other, as MLC NAND and large SLC blocks demand.
+    Ascending,
+    /// Any, each once, as the SLC NAND allowed for which block-mapped FTLs were made.
+    Any,
+}
+
 /// The state of all blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Nand {
     geometry: Geometry,
     /// Per block: the page that may be programmed next; `pages_per_block` where full.
     next_page: Vec<u16>,
+    /// Where pages may be programmed in any order: which ones are, one bit each. Else empty.
+    programmed: Vec<u64>,
     /// Per block: how often it was erased.
     erase_count: Vec<u32>,
 }
 
 impl Nand {
     /// A device as it comes from the factory: every block erased.
-    pub(crate) fn new(geometry: Geometry) -> Nand {
+    pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Nand {
         let blocks = geometry.blocks() as usize;
-        Nand { geometry, next_page: vec![0; blocks], erase_count: vec![0; blocks] }
+        let words = match order {
+            PageOrder::Ascending => 0,
+            PageOrder::Any => geometry.pages().div_ceil(64) as usize,
+        };
+        Nand {
+            geometry,
+            next_page: vec![0; blocks],
+            programmed: vec![0; words],
+            erase_count: vec![0; blocks],
+        }
+    }
+
+    /// The word and the bit of `place`, where pages are programmed in any order.
+    #[inline]
+    fn bit(place: Place) -> (usize, u64) {
+        (place.page.0 as usize / 64, 1 << (place.page.0 % 64))
     }
 
     #[inline]
     pub(crate) fn program(&mut self, to: Place) {
+        if !self.programmed.is_empty() {
+            let (word, bit) = Nand::bit(to);
+            if self.programmed[word] & bit != 0 {
+                broken_program(to, self.geometry.page_in_block(to), 0);
+            }
+            self.programmed[word] |= bit;
+            return;
+        }
         let in_block = self.geometry.page_in_block(to);
         let next = &mut self.next_page[to.block.0 as usize];
         if in_block != u32::from(*next) {
@@ -33,6 +67,13 @@ impl Nand {
 
     #[inline]
     pub(crate) fn read(&self, from: Place) {
+        if !self.programmed.is_empty() {
+            let (word, bit) = Nand::bit(from);
+            if self.programmed[word] & bit == 0 {
+                broken_read(from, self.geometry.page_in_block(from), 0);
+            }
+            return;
+        }
         let in_block = self.geometry.page_in_block(from);
         let next = self.next_page[from.block.0 as usize];
         if in_block >= u32::from(next) {
@@ -43,6 +84,11 @@ impl Nand {
     #[inline]
     pub(crate) fn erase(&mut self, block: BlockIdx) {
         self.next_page[block.0 as usize] = 0;
+        if !self.programmed.is_empty() {
+            let first = self.geometry.first_page(block).0 as usize;
+            let end = first + self.geometry.shape().pages_per_block as usize;
+            crate::bits::clear(&mut self.programmed, first, end);
+        }
         self.erase_count[block.0 as usize] += 1;
     }
 
@@ -88,7 +134,11 @@ mod tests {
     }
 
     fn small() -> Nand {
-        Nand::new(Geometry::from(Shape {
+        ordered(PageOrder::Ascending)
+    }
+
+    fn ordered(order: PageOrder) -> Nand {
+        let geometry = Geometry::from(Shape {
             channels: 1,
             dies: 1,
             blocks_per_die: 2,
@@ -96,7 +146,34 @@ mod tests {
             metadata_pages: 0,
             page_bytes: 4096,
             logical_pages: 2,
-        }))
+        });
+        Nand::new(geometry, order)
+    }
+
+    #[test]
+    fn pages_go_anywhere_where_the_order_is_free() {
+        let mut nand = ordered(PageOrder::Any);
+        program(&mut nand, 3);
+        nand.read(at(&nand, 3));
+        program(&mut nand, 2);
+        nand.erase(BlockIdx(1));
+        program(&mut nand, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "on an unerased page")]
+    fn but_only_once() {
+        let mut nand = ordered(PageOrder::Any);
+        program(&mut nand, 1);
+        program(&mut nand, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "read of an unwritten page")]
+    fn and_only_what_was_programmed_is_read() {
+        let mut nand = ordered(PageOrder::Any);
+        program(&mut nand, 1);
+        nand.read(at(&nand, 0));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! A simulated device as plain data: TOML with every number named, checked before any work.
 
+mod merging;
+
+pub use merging::{LinearPart, LogPart, StreamsPart};
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
@@ -7,9 +11,13 @@ use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::cache::{Flush, WriteCache};
-use crate::ftl::PageMapOptions;
+use crate::device::AnyBackend;
+use crate::ftl::{MERGING_FTLS, Merging, PageMap, PageMapOptions};
 use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
+use crate::merging::Merged;
+use crate::nand::PageOrder;
+use crate::paged::Paged;
 use crate::timeline::Timing;
 
 /// Everything that a simulated device is made of.
@@ -21,7 +29,15 @@ pub struct Profile {
     pub geometry: GeometryPart,
     pub timing: TimingPart,
     pub ftl: FtlPart,
-    pub gc: GcPart,
+    /// Page-mapped FTLs have it, merging ones do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gc: Option<GcPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamsPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<LinearPart>,
     pub wear: WearPart,
     pub cache: CachePart,
     pub state: StatePart,
@@ -75,7 +91,9 @@ pub struct FtlPart {
     pub ftl: String,
     /// (S_P − S_L) / S_P (OFC §V.C): the share of the flash that the host cannot address.
     pub spare_factor: f64,
-    pub allocator: String,
+    /// Page-mapped FTLs have one, merging ones do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<String>,
 }
 
 /// Garbage collection.
@@ -238,26 +256,64 @@ impl Profile {
         (pages > 0).then(|| WriteCache::new(pages as usize, sectors, self.cache.flush))
     }
 
-    /// The FTL that the profile asks for.
+    /// In which order its flash may be programmed: merging FTLs fill data blocks by place.
+    pub(crate) fn page_order(&self) -> PageOrder {
+        if self.merges() { PageOrder::Any } else { PageOrder::Ascending }
+    }
+
+    /// Whether its FTL merges in the host's path.
+    fn merges(&self) -> bool {
+        MERGING_FTLS.contains(&self.ftl.ftl.as_str())
+    }
+
+    /// The FTL that the profile asks for, with the times of its work.
     ///
     /// # Errors
     /// Names and parameters of policies that do not exist.
-    pub(crate) fn ftl_options(&self) -> Result<PageMapOptions> {
+    pub(crate) fn backend(&self) -> Result<AnyBackend> {
+        if self.merges() {
+            let steps = self.streams.as_ref().map_or(0, |part| part.reclaim_after_read);
+            let ftl = Merging::by_name(&self.merging_options())?;
+            return Ok(AnyBackend::Merged(Merged::new(ftl, steps)));
+        }
+        let goal = self.gc()?.idle_free_blocks as usize;
+        let dies = self.geometry().shape().dies;
+        Ok(AnyBackend::Paged(Paged::new(PageMap::new(self.ftl_options()?), dies, goal)))
+    }
+
+    /// How a page-mapped FTL collects.
+    fn gc(&self) -> Result<&GcPart> {
+        self.gc.as_ref().ok_or_else(|| {
+            Error::usage("A page-mapped FTL needs to know how to collect")
+                .got(format!("ftl = \"{}\" without a table [gc]", self.ftl.ftl))
+                .action("add [gc] as in demo.toml")
+        })
+    }
+
+    /// The page map that the profile asks for.
+    fn ftl_options(&self) -> Result<PageMapOptions> {
         let geometry = self.geometry();
+        let gc = self.gc()?;
+        let allocator = self.ftl.allocator.as_deref().ok_or_else(|| {
+            Error::usage("A page-mapped FTL needs an allocator")
+                .got("a table [ftl] without 'allocator'")
+                .allowed(crate::ALLOCATORS.join(", "))
+                .action("name one of them")
+        })?;
         Ok(PageMapOptions {
             geometry,
-            allocator: Allocator::by_name(&self.ftl.allocator, &geometry)?,
-            victims: Victims::by_name(&self.gc.gc, geometry, self.state.seed)?,
-            reserved_blocks: self.gc.reserved_blocks as usize,
-            same_die: self.gc.relocation == Relocation::SameDie,
-            separate: self.gc.separate_streams,
+            allocator: Allocator::by_name(allocator, &geometry)?,
+            victims: Victims::by_name(&gc.gc, geometry, self.state.seed)?,
+            reserved_blocks: gc.reserved_blocks as usize,
+            same_die: gc.relocation == Relocation::SameDie,
+            separate: gc.separate_streams,
             free_order: if self.wear.dynamic_wear_levelling {
                 FreeOrder::LeastWorn
             } else {
                 FreeOrder::Oldest
             },
             static_gap: self.wear.static_wear_gap,
-            relocate_at_least: self.gc.relocate_at_least,
+            relocate_at_least: gc.relocate_at_least,
         })
     }
 
@@ -278,7 +334,7 @@ impl Profile {
             relocate_ns: part.relocate_ns,
             collect_ns: part.collect_ns,
             link_bytes_per_s: part.link_bytes_per_s,
-            copy_back: self.gc.copy_back,
+            copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
         }
     }
 
@@ -336,16 +392,48 @@ impl Profile {
         if pages > PAGES_MAX {
             return bad("geometry", format!("{pages} pages"), format!("at most {PAGES_MAX}"));
         }
-        self.check_spare(source, pages)?;
+        if !crate::FTLS.contains(&self.ftl.ftl.as_str()) {
+            return Err(Error::unknown("FTL", &self.ftl.ftl, crate::FTLS).at(source));
+        }
+        self.check_tables(source)?;
+        if !(0.0..=100.0).contains(&self.state.random_overwrites) {
+            return Err(Error::usage("Profile key 'random_overwrites' is out of range")
+                .at(source)
+                .got(self.state.random_overwrites.to_string())
+                .allowed("0 to 100 device sizes"));
+        }
+        self.check_room(source, pages)?;
         self.check_memory(source)?;
-        self.check_names(source)
+        if self.merges() {
+            return self.check_merging(source);
+        }
+        let gc = self.gc().map_err(|error| error.at(source))?;
+        self.check_spare(source, pages, gc)?;
+        self.check_names(source, gc)
     }
 
-    fn check_names(&self, source: &str) -> Result<()> {
-        if !crate::FTLS.contains(&self.ftl.ftl.as_str()) {
-            return Err(Error::unknown("FTL", &self.ftl.ftl, &crate::FTLS).at(source));
+    /// What no FTL would look at is refused.
+    fn check_tables(&self, source: &str) -> Result<()> {
+        let name = self.ftl.ftl.as_str();
+        let of_page_maps = !self.merges();
+        let unused = [
+            ("[gc]", self.gc.is_some() && !of_page_maps),
+            ("allocator", self.ftl.allocator.is_some() && !of_page_maps),
+            ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
+            ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
+            ("[linear]", self.linear.is_some() && name != "linear"),
+        ];
+        match unused.into_iter().find(|(_, unused)| *unused) {
+            None => Ok(()),
+            Some((what, _)) => Err(Error::usage(format!("{what} means nothing to this FTL"))
+                .at(source)
+                .got(format!("{what} with ftl = \"{name}\""))
+                .action(format!("take {what} out, or choose another FTL"))),
         }
-        if self.gc.copy_back && self.gc.relocation != Relocation::SameDie {
+    }
+
+    fn check_names(&self, source: &str, gc: &GcPart) -> Result<()> {
+        if gc.copy_back && gc.relocation != Relocation::SameDie {
             return Err(Error::usage("Copy-back moves pages within a die only")
                 .at(source)
                 .got("relocation = \"allocator\"")
@@ -372,12 +460,31 @@ impl Profile {
         }
     }
 
+    /// The host must have something to address.
+    fn check_room(&self, source: &str, pages: u64) -> Result<()> {
+        let spare = self.ftl.spare_factor;
+        if !(0.0..1.0).contains(&spare) {
+            return Err(Error::usage("The spare factor is no share")
+                .at(source)
+                .got(format!("spare_factor = {spare}"))
+                .allowed("0 up to, not including, 1"));
+        }
+        let logical = self.geometry().shape().logical_pages;
+        if logical == 0 {
+            return Err(Error::usage("The device has no room for the host")
+                .at(source)
+                .got(format_bytes(pages * u64::from(self.geometry.page_bytes)))
+                .action("lower spare_factor, or make the device larger"));
+        }
+        Ok(())
+    }
+
     /// The host must be able to fill the device while every die keeps its reserve and an open block.
-    fn check_spare(&self, source: &str, pages: u64) -> Result<()> {
+    fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
         let spare = self.ftl.spare_factor;
         let part = &self.geometry;
         let dies = u64::from(part.channels * part.dies_per_channel);
-        if self.gc.reserved_blocks == 0 {
+        if gc.reserved_blocks == 0 {
             return Err(Error::usage("Collection needs a block to move pages to")
                 .at(source)
                 .got("reserved_blocks = 0")
@@ -386,8 +493,8 @@ impl Profile {
         }
         // The reserve, the open blocks, and one more so that collection gains something; of each
         // block, the metadata page holds no data.
-        let open = if self.gc.separate_streams { 2 } else { 1 };
-        let held = u64::from(self.gc.reserved_blocks) + open + 1;
+        let open = if gc.separate_streams { 2 } else { 1 };
+        let held = u64::from(gc.reserved_blocks) + open + 1;
         let blocks = u64::from(part.blocks_per_die) - held.min(u64::from(part.blocks_per_die));
         let room = dies * blocks * u64::from(part.pages_per_block - part.metadata_pages);
         let needed = pages - room;
@@ -399,27 +506,14 @@ impl Profile {
                 .allowed(format!("{least:.4} up to, not including, 1"))
                 .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"));
         }
-        let logical = self.geometry().shape().logical_pages;
-        if logical == 0 {
-            return Err(Error::usage("The device has no room for the host")
-                .at(source)
-                .got(format_bytes(pages * u64::from(part.page_bytes)))
-                .action("lower spare_factor, or make the device larger"));
-        }
-        let idle = self.gc.idle_free_blocks;
+        let idle = gc.idle_free_blocks;
         // Without idle time a die collects until it has one block more than its reserve.
-        if idle > 0 && idle <= self.gc.reserved_blocks + 1 {
+        if idle > 0 && idle <= gc.reserved_blocks + 1 {
             return Err(Error::usage("Idle collection would never begin")
                 .at(source)
                 .got(format!("idle_free_blocks = {idle}"))
-                .allowed(format!("0, or more than {}", self.gc.reserved_blocks + 1))
+                .allowed(format!("0, or more than {}", gc.reserved_blocks + 1))
                 .action("change one of the two"));
-        }
-        if !(0.0..=100.0).contains(&self.state.random_overwrites) {
-            return Err(Error::usage("Profile key 'random_overwrites' is out of range")
-                .at(source)
-                .got(self.state.random_overwrites.to_string())
-                .allowed("0 to 100 device sizes"));
         }
         Ok(())
     }

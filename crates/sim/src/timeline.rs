@@ -56,6 +56,7 @@ pub(crate) enum Purpose {
     Relocation,
     Erase,
     Metadata,
+    Merge,
 }
 
 /// All clocks of a device.
@@ -234,6 +235,23 @@ impl Timeline {
         self.program(target, high, ready, Purpose::Relocation, &mut ());
     }
 
+    /// Copy a page of a merge, planned from `ready` on: read it, program it when its data is there;
+    /// returns the end.
+    #[inline]
+    pub(crate) fn copy(&mut self, source: DieIdx, target: DieIdx, high: bool, ready: u64) -> u64 {
+        let Timing { read_ns, program_ns, program_high_ns, relocate_ns, .. } = self.timing;
+        let planned = self.processor.take(self.now, ready, relocate_ns) + relocate_ns;
+        if self.timing.copy_back && source == target {
+            let die = &mut self.dies[target.0 as usize];
+            let start = die.last.end.max(planned);
+            let end = start + read_ns + if high { program_high_ns } else { program_ns };
+            die.occupy(self.now, start, end, Purpose::Merge);
+            return end;
+        }
+        let data = self.read(source, planned, Purpose::Merge, &mut ());
+        self.program(target, high, data, Purpose::Merge, &mut ())
+    }
+
     /// Erase a block of `die` from `ready` on; returns the end.
     #[inline]
     pub(crate) fn erase(&mut self, die: DieIdx, ready: u64) -> u64 {
@@ -293,6 +311,7 @@ impl Die {
                     Purpose::Relocation => Cause::Relocation,
                     Purpose::Erase => Cause::Erase,
                     Purpose::Metadata => Cause::Metadata,
+                    Purpose::Merge => Cause::Merge,
                 },
                 length,
             );

@@ -184,6 +184,9 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(with("sector_bytes = 512", "sector_bytes = 500").contains("'sector_bytes'"));
     assert!(with("spare_factor = 0.2", "spare_factor = 0.001").contains("spare factor"));
     assert!(with("spare_factor = 0.2", "spare_factor = 1.0").contains("spare factor"));
+    assert!(with("\"page_map\"", "\"block_map\"").contains("[gc] means nothing"));
+    assert!(with("gc = { gc", "#").contains("without a table [gc]"));
+    assert!(with(", allocator = \"round_robin\"", "").contains("needs an allocator"));
     assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
     assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
     assert!(message(&good, r#"{"channels": "many"}"#).contains("does not fit"));
@@ -197,7 +200,7 @@ fn a_bad_profile_is_refused_with_the_reason() {
 fn a_device_name_can_override_a_key() {
     let overrides = r#"{"spare_factor": "0.4", "gc": "cyclic", "idle_free_blocks": "0"}"#;
     let profile = Profile::parse(&profile(2, 2, "empty"), "test", overrides).unwrap();
-    assert_eq!((profile.ftl.spare_factor, profile.gc.idle_free_blocks), (0.4, 0));
+    assert_eq!((profile.ftl.spare_factor, profile.gc.unwrap().idle_free_blocks), (0.4, 0));
 }
 
 #[test]

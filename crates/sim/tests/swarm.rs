@@ -49,13 +49,57 @@ proptest! {
         // A shape may leave no page at all; the profile then says so, which is tested elsewhere.
         if let Ok(profile) = Profile::parse(BASE, "demo.toml", &overrides.to_string()) {
             let mut device = SimDevice::new("swarm", profile).expect("known names");
-            drive(&mut device, seed);
+            let counters = drive(&mut device, seed);
+            assert!(counters.blocks_erased <= counters.blocks_collected);
+        }
+    }
+
+    #[test]
+    fn nothing_breaks_where_blocks_are_merged(
+        (base, overrides) in merging_devices(), seed in any::<u64>(),
+    ) {
+        if let Ok(profile) = Profile::parse(&base, "swarm", &overrides.to_string()) {
+            let device = SimDevice::new("swarm", profile).expect("known names");
+            let (mut one, mut other) = (device.clone(), device);
+            assert_eq!(drive(&mut one, seed), drive(&mut other, seed), "the same seed, the same bytes");
+            assert_eq!(one.now(), other.now());
         }
     }
 }
 
+/// The base without what page maps need.
+fn without_collection() -> String {
+    let (before, gc) = BASE.split_once("[gc]").expect("the demo collects");
+    let (_, after) = gc.split_once("[wear]").expect("a table follows");
+    let lines = before.lines().filter(|line| !line.starts_with("allocator"));
+    lines.collect::<Vec<_>>().join("\n") + "\n[wear]" + after
+}
+
+prop_compose! {
+    /// A device of any shape with a merging FTL.
+    fn merging_devices()(
+        shape in (1u32..5, 1u32..4, 6u32..20, 1u32..80), ftl in 0..MERGING.len(),
+        state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.05f64..0.9,
+        seed in any::<u32>(), cache in (0u32..12, any::<bool>()),
+    ) -> (String, Value) {
+        let (channels, dies, blocks, pages) = shape;
+        let (name, tables) = MERGING[ftl];
+        let base = without_collection().replace("\"page_map\"", &format!("\"{name}\"")) + tables;
+        let overrides = json!({
+            "channels": channels, "dies_per_channel": dies, "blocks_per_die": blocks,
+            "pages_per_block": pages, "page_bytes": 4096, "spare_factor": spare,
+            "state": state, "seed": seed, "relocate_ns": 1_000,
+            "write_cache_bytes": cache.0 * 4096, "flush": if cache.1 { "eager" } else { "when_needed" },
+        });
+        (base, overrides)
+    }
+}
+
+/// The merging FTLs, and the tables that their profiles need.
+const MERGING: &[(&str, &str)] = &[("block_map", "")];
+
 /// A host with up to eight I/Os outstanding that writes, reads, trims, waits and changes gear.
-fn drive(device: &mut SimDevice, seed: u64) {
+fn drive(device: &mut SimDevice, seed: u64) -> Counters {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sectors = device.info().capacity_bytes.0 / 512;
     let mut outstanding = 0;
@@ -95,7 +139,9 @@ fn drive(device: &mut SimDevice, seed: u64) {
             _ => {}
         }
     }
-    check(&device.counters().expect("a simulated device counts"));
+    let counters = device.counters().expect("a simulated device counts");
+    check(&counters);
+    counters
 }
 
 fn random_io(rng: &mut Xoshiro256PlusPlus, sectors: u64) -> Io {
@@ -111,5 +157,4 @@ fn check(counters: &Counters) {
         counters.host_pages_written + counters.pages_relocated + counters.metadata_pages_programmed,
         "every program has a reason"
     );
-    assert!(counters.blocks_erased <= counters.blocks_collected);
 }

@@ -1,10 +1,136 @@
 //! Flash translation layers: they decide where every page lives and own the map.
+//!
+//! The page map collects beside the host (`collector.rs`); the others merge in the path of the write
+//! that needs room. One file each; names, checks and conformance tests follow from the list below.
 
+mod block_map;
 mod page_map;
 #[cfg(test)]
 mod tests;
 
+use uflip_core::{Error, Result};
+
+use crate::backend::Extent;
+use crate::geometry::{Geometry, Lpn, Place};
+use crate::media::MergeMedia;
+use crate::profile::{LinearPart, LogPart, StreamsPart};
+
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions};
 
-/// The names of all FTLs.
-pub const FTLS: [&str; 1] = ["page_map"];
+/// What a merging FTL is made of: the device, and the tables of its profile.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code)]
+pub(crate) struct MergingOptions<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) geometry: Geometry,
+    pub(crate) log: Option<&'a LogPart>,
+    pub(crate) streams: Option<&'a StreamsPart>,
+    pub(crate) linear: Option<&'a LinearPart>,
+}
+
+/// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
+/// cell: everything goes through [`MergeMedia`].
+pub(crate) trait MergingFtl: Sized {
+    /// Whether `options` make a device.
+    ///
+    /// # Errors
+    /// A table that is missing, or numbers that leave no room.
+    fn check(options: &MergingOptions<'_>) -> Result<()>;
+
+    /// Make it for `options` that were checked.
+    fn new(options: &MergingOptions<'_>) -> Self;
+
+    /// Where `page` is; `None` where it was never written.
+    fn lookup(&self, page: Lpn) -> Option<Place>;
+
+    /// Write `page`, which belongs to the host write `extent`, after whatever must be merged first.
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M);
+
+    /// `page` holds nothing any more (TRIM).
+    fn trim(&mut self, page: Lpn);
+
+    /// One step of what can be done without the host; false where there is nothing to do.
+    fn reclaim<M: MergeMedia>(&mut self, _media: &mut M) -> bool {
+        false
+    }
+
+    /// `page` will be looked up soon.
+    #[inline]
+    fn prefetch(&self, _page: Lpn) {}
+
+    /// Check that its books agree; for tests.
+    ///
+    /// # Panics
+    /// Where they do not.
+    #[cfg(test)]
+    fn audit(&self);
+}
+
+/// Makes one enum of all merging FTLs, so that a call costs a jump and no more.
+macro_rules! ftls {
+    (paged: $($paged:literal),+; merging: $($name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
+        /// The names of all FTLs.
+        pub const FTLS: &[&str] = &[$($paged,)+ $($name),+];
+
+        /// Those that merge in the host's path.
+        pub(crate) const MERGING_FTLS: &[&str] = &[$($name),+];
+
+        /// Any of the merging FTLs.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Merging {
+            $(#[allow(missing_docs)] $ftl($module::$ftl)),+
+        }
+
+        impl Merging {
+            /// Whether the options make a device.
+            pub(crate) fn check(options: &MergingOptions<'_>) -> Result<()> {
+                match options.name {
+                    $($name => $module::$ftl::check(options),)+
+                    name => Err(Error::unknown("FTL", name, FTLS)),
+                }
+            }
+
+            /// Make the FTL that is named.
+            pub(crate) fn by_name(options: &MergingOptions<'_>) -> Result<Merging> {
+                match options.name {
+                    $($name => Ok(Merging::$ftl($module::$ftl::new(options))),)+
+                    name => Err(Error::unknown("FTL", name, FTLS)),
+                }
+            }
+
+            #[inline]
+            pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+                match self { $(Merging::$ftl(ftl) => ftl.lookup(page)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn write(&mut self, page: Lpn, extent: &Extent, media: &mut impl MergeMedia) {
+                match self { $(Merging::$ftl(ftl) => ftl.write(page, extent, media)),+ }
+            }
+
+            pub(crate) fn trim(&mut self, page: Lpn) {
+                match self { $(Merging::$ftl(ftl) => ftl.trim(page)),+ }
+            }
+
+            pub(crate) fn reclaim(&mut self, media: &mut impl MergeMedia) -> bool {
+                match self { $(Merging::$ftl(ftl) => ftl.reclaim(media)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn prefetch(&self, page: Lpn) {
+                match self { $(Merging::$ftl(ftl) => ftl.prefetch(page)),+ }
+            }
+
+            #[cfg(test)]
+            pub(crate) fn audit(&self) {
+                match self { $(Merging::$ftl(ftl) => ftl.audit()),+ }
+            }
+        }
+    };
+}
+
+ftls! {
+    paged: "page_map";
+    merging:
+    "block_map" => block_map::BlockMap,
+}

@@ -1,5 +1,7 @@
 //! The FTL against a flat array: whatever is written must be what is read, whatever was moved
-//! around in between; and the books must balance.
+//! around in between; and the books must balance. What merging FTLs owe besides is in `merging.rs`.
+
+mod merging;
 
 use proptest::prelude::*;
 use uflip_core::Counters;
@@ -10,7 +12,8 @@ use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::gc::Victims;
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Shape};
-use crate::media::{Flash, Media};
+use crate::media::{Flash, Media, Merge, MergeMedia};
+use crate::nand::PageOrder;
 
 /// Flash with contents: every page holds the number of the write that programmed it.
 struct Shadow {
@@ -21,9 +24,9 @@ struct Shadow {
 }
 
 impl Shadow {
-    fn new(geometry: Geometry) -> Shadow {
+    fn new(geometry: Geometry, order: PageOrder) -> Shadow {
         Shadow {
-            flash: Flash::new(geometry),
+            flash: Flash::new(geometry, order),
             content: vec![None; geometry.pages() as usize],
             writing: 0,
             merged: None,
@@ -59,6 +62,25 @@ impl Media for Shadow {
         let pages = self.flash.geometry.shape().pages_per_block as usize;
         self.content[first..first + pages].fill(None);
     }
+}
+
+impl MergeMedia for Shadow {
+    fn copy(&mut self, from: Place, to: Place) {
+        self.relocate(from, to);
+    }
+    fn erase_merged(&mut self, block: BlockIdx) {
+        self.erase(block);
+    }
+    fn program_map(&mut self, to: Place) {
+        self.flash.program_map(to);
+    }
+    fn begin_reclaim(&mut self) {
+        self.flash.begin_reclaim();
+    }
+    fn count_merge(&mut self, merge: Merge) {
+        self.flash.count_merge(merge);
+    }
+    fn await_merges(&mut self) {}
 }
 
 /// The plainest FTL over `geometry`; tests change what they are about.
@@ -132,7 +154,7 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
         static_gap: variant.static_gap,
         ..plain(geometry, victims, allocator)
     });
-    let mut media = Shadow::new(geometry);
+    let mut media = Shadow::new(geometry, PageOrder::Ascending);
     let pages = u64::from(geometry.shape().logical_pages);
     let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -204,7 +226,7 @@ fn steady_for(
     geometry: Geometry,
     mut draw: impl FnMut(&mut Xoshiro256PlusPlus) -> u64,
 ) -> Counters {
-    let mut flash = Flash::new(geometry);
+    let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(42);
     let pages = geometry.shape().logical_pages;
     for page in 0..pages {

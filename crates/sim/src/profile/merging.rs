@@ -1,0 +1,124 @@
+//! The tables of merging FTLs, one for each family, and what must hold for all of them.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use super::Profile;
+use crate::ftl::{Merging, MergingOptions};
+
+/// Block-mapped FTLs with log blocks: bast, fast, superblock.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct LogPart {
+    /// Blocks that take what finds no free page in its data block.
+    pub log_blocks: u32,
+    /// Neighbouring logical blocks that share a superblock; 1 where the FTL has none.
+    pub superblock_blocks: u32,
+    pub compat: Compat,
+}
+
+/// Whose faults are repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Compat {
+    /// Nobody's.
+    None,
+    /// FAST of the FlashSim of 2010: merges lose the pages whose newest version is in a log block.
+    Flashsim2010,
+}
+
+/// The stream hybrid.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StreamsPart {
+    /// What is mapped, filled and merged as a whole.
+    pub unit_bytes: u32,
+    /// What the log maps as a whole.
+    pub cluster_bytes: u32,
+    /// Groups of dies; a unit is spread over the dies of one.
+    pub banks: u32,
+    /// Units that may be filled in order at a time.
+    pub streams: u32,
+    /// A stream may also run downwards, from the end of a unit.
+    pub reverse_streams: bool,
+    /// A stream that ends with at most so many clusters goes to the log; others are merged.
+    pub fold_clusters: u32,
+    /// Clusters that the log holds.
+    pub log_clusters: u32,
+    /// Units of flash that it has for them.
+    pub log_units: u32,
+    /// Clusters of the log that are kept free in idle time; 0: none.
+    pub free_clusters: u32,
+    /// Units that are merged at once, each in a bank of its own.
+    pub merges_at_once: u32,
+    /// Clusters that are reclaimed after every host read; 0: reads are left alone.
+    pub reclaim_after_read: u32,
+    /// Writes of a part of a cluster merge its unit at once.
+    pub bypass_partial_clusters: bool,
+    /// Map pages that are programmed when another stream continues, and when a unit gets a new place.
+    pub switch_map_pages: u32,
+    pub merge_map_pages: u32,
+}
+
+/// The linear FTL of low-end sticks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct LinearPart {
+    /// What is mapped, filled and merged as a whole.
+    pub unit_bytes: u32,
+    /// In what a unit is filled.
+    pub cluster_bytes: u32,
+    /// Groups of dies; a unit is spread over the dies of one.
+    pub banks: u32,
+    /// Units that may be open at a time.
+    pub open_units: u32,
+    /// How far below its first cluster an open unit may still be filled.
+    pub backward_clusters: u32,
+    /// So many rewrites in a row merge the unit; 1: the first one does.
+    pub rewrites: u32,
+    /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
+    /// continues, and when a unit gets a new place.
+    pub open_map_pages: u32,
+    pub switch_map_pages: u32,
+    pub merge_map_pages: u32,
+}
+
+impl Profile {
+    /// What a merging FTL is made of.
+    pub(crate) fn merging_options(&self) -> MergingOptions<'_> {
+        MergingOptions {
+            name: &self.ftl.ftl,
+            geometry: self.geometry(),
+            log: self.log.as_ref(),
+            streams: self.streams.as_ref(),
+            linear: self.linear.as_ref(),
+        }
+    }
+
+    /// Check what a merging FTL needs, before anything is made.
+    pub(super) fn check_merging(&self, source: &str) -> Result<()> {
+        let part = &self.geometry;
+        if part.metadata_pages > 0 {
+            return Err(Error::usage("Merging FTLs keep no metadata pages in their blocks")
+                .at(source)
+                .got(format!(
+                    "ftl = \"{}\", metadata_pages = {}",
+                    self.ftl.ftl, part.metadata_pages
+                ))
+                .allowed("metadata_pages = 0")
+                .action("change one of the two"));
+        }
+        if self.wear.static_wear_gap > 0 {
+            return Err(Error::usage("Merging FTLs have no static wear levelling")
+                .at(source)
+                .got(format!("static_wear_gap = {}", self.wear.static_wear_gap))
+                .allowed("0")
+                .action("set static_wear_gap = 0, or use ftl = \"page_map\""));
+        }
+        Merging::check(&self.merging_options()).map_err(|error| error.at(source))
+    }
+}
