@@ -44,8 +44,11 @@ WORDS = ("time",)
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, *WORDS)
 """What `basic` takes beside mode and location."""
 
-MIX_PARAMETERS = ("queue_depth", "io_count", "io_ignore", "seed")
+MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
 """What belongs to a mix as a whole, and never to its components."""
+
+MIX_ORDERS = ("ratio", "first_percent")
+"""How a mix takes I/Os of its two patterns; exactly one of these."""
 
 
 def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
@@ -95,17 +98,21 @@ def baseline(label: str, **parameters: str | int | None) -> Spec:
     return basic(mode, location, **parameters)
 
 
-def mix(first: Spec, second: Spec, ratio: int, **parameters: str | int | None) -> Spec:
-    """Describe a mixed pattern: `ratio` I/Os of the first pattern, then one of the second.
+def mix(
+    first: Spec, second: Spec, ratio: int | None = None, **parameters: str | int | None
+) -> Spec:
+    """Describe a mixed pattern: in turn, or each I/O drawn at random.
 
     Parameters
     ----------
     first, second : Spec
         Two basic patterns without any of `MIX_PARAMETERS`.
-    ratio : int
-        I/Os of the first pattern for each one of the second.
+    ratio : int, optional
+        `ratio` I/Os of the first pattern, then one of the second, and so on.
     **parameters : str, int or None
-        `io_count` and `io_ignore`, which count I/Os of the second, rarer pattern; and `seed`.
+        Any of `MIX_PARAMETERS`. `first_percent` instead of a ratio: the chance of the first
+        pattern, drawn for each I/O [%]. `io_count` and `io_ignore` count I/Os of the second, rarer
+        pattern, and of both where they are drawn.
 
     Raises
     ------
@@ -116,6 +123,8 @@ def mix(first: Spec, second: Spec, ratio: int, **parameters: str | int | None) -
     --------
     >>> mix(baseline("SR"), baseline("RR"), 2, io_count=10)["ratio"]
     2
+    >>> mix(baseline("RR"), baseline("RW"), first_percent=70)["first_percent"]
+    70
     """
     for place, component in (("first", first), ("second", second)):
         for name in MIX_PARAMETERS:
@@ -126,8 +135,8 @@ def mix(first: Spec, second: Spec, ratio: int, **parameters: str | int | None) -
                     got=f"{name}={component[name]}",
                     action=f"give {name} to the mix",
                 )
-    head = {"kind": "mix", "first": _part(first), "second": _part(second), "ratio": ratio}
-    return head | _read(parameters, MIX_PARAMETERS)
+    head = {"kind": "mix", "first": _part(first), "second": _part(second)}
+    return head | _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS))
 
 
 def _part(basic: Spec) -> Spec:
@@ -191,7 +200,7 @@ def _read(parameters: Mapping[str, str | int | None], allowed: tuple[str, ...]) 
             spec[name] = parse_size(value, where=name)
         elif name in DURATIONS:
             spec[name] = parse_duration(value, where=name)
-        elif name in COUNTS:
+        elif name in COUNTS or name in MIX_ORDERS:
             spec[name] = _whole(name, value)
         else:
             spec[name] = value

@@ -183,3 +183,22 @@ def test_a_queue_keeps_its_device_busy() -> None:
     )
     assert (one["spec"]["queue_depth"], many["spec"]["queue_depth"]) == (1, 16)
     assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read side by side"
+
+
+def test_a_drawn_mix_prints_its_share_and_both_patterns(here: Path) -> None:
+    arguments = ["--pattern", "RR", "--mix", "RW", "--first-percent", "70", "--io-count", "5000"]
+    arguments += ["--io-size", "4k", "--queue-depth", "8"]
+    document = run(SMALL_SIM, *arguments, "--trace", "ios.csv")
+    with (here / "ios.csv").open(encoding="utf-8") as file:
+        modes = [row["mode"] for row in csv.DictReader(file)]
+    assert modes.count("read") == document["components"]["first"]["count"]
+    # Binomial with n = 5000, p = 0.7: five standard deviations are 162.
+    assert abs(modes.count("read") - 3500) < 162
+    done = uflip("pattern", SMALL_SIM, *arguments)
+    assert done.out.startswith("70 % random read of 4 KiB / 30 % random write of 4 KiB")
+
+
+def test_a_pattern_that_is_never_drawn_is_left_out() -> None:
+    document = run("null", "--pattern", "SR", "--mix", "RR", "--first-percent", "99",
+                   "--io-count", "1")  # fmt: skip
+    assert list(document["components"]) == ["first"]

@@ -10,6 +10,7 @@ mod pattern;
 mod run;
 pub mod spec;
 mod trace;
+mod turns;
 
 pub use drive::{Control, Record, Requests};
 pub use pattern::{Next, Pattern};

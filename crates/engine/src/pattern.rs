@@ -8,12 +8,13 @@
 //! every I/O but each Burst-th, growing with i; the text says that the pause stands *between groups
 //! of Burst I/Os*, and so it is here. A part of a mix counts its own I/Os for its pauses.
 
-use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
+use uflip_core::random::Xoshiro256PlusPlus;
 use uflip_core::{Bytes, Io, Mode, Nanos};
 
 use crate::address::Location;
 use crate::drive::Requests;
 use crate::spec::{Basic, LocationKind, Source, StreamSpec};
+use crate::turns::{Turns, generator};
 
 /// One I/O and the pause that stands before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +29,9 @@ pub struct Next<R = Io> {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     first: Cursor,
-    /// The second pattern of a mix, the ratio, and how many of the first are left in this round.
-    second: Option<(Cursor, u64)>,
-    left: u64,
+    /// The second pattern of a mix.
+    second: Option<Cursor>,
+    turns: Turns,
 }
 
 #[derive(Clone, Debug)]
@@ -48,22 +49,14 @@ impl Pattern {
     /// The sequence that `stream` specifies, from its beginning.
     #[must_use]
     pub fn new(stream: &StreamSpec) -> Pattern {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream.seed);
-        for _ in 0..stream.jumps {
-            rng.jump();
-        }
+        let (rng, turns) = (generator(stream), Turns::new(stream));
         match &stream.source {
-            Source::Basic(basic) => {
-                Pattern { first: Cursor::new(basic, rng), second: None, left: u64::MAX }
-            }
-            Source::Mix { first, second, ratio } => {
+            Source::Basic(basic) => Pattern { first: Cursor::new(basic, rng), second: None, turns },
+            Source::Mix { first, second, .. } => {
                 let mut second_rng = rng.clone();
                 second_rng.long_jump();
-                Pattern {
-                    first: Cursor::new(first, rng),
-                    second: Some((Cursor::new(second, second_rng), *ratio)),
-                    left: *ratio,
-                }
+                let second = Some(Cursor::new(second, second_rng));
+                Pattern { first: Cursor::new(first, rng), second, turns }
             }
         }
     }
@@ -71,15 +64,10 @@ impl Pattern {
     /// The next I/O.
     #[inline]
     pub fn next_io(&mut self) -> Next {
-        let Some((second, ratio)) = &mut self.second else {
-            return self.first.next_io();
-        };
-        if self.left == 0 {
-            self.left = *ratio;
-            return second.next_io();
+        match &mut self.second {
+            Some(second) if self.turns.next_part() == 1 => second.next_io(),
+            _ => self.first.next_io(),
         }
-        self.left -= 1;
-        self.first.next_io()
     }
 }
 

@@ -7,7 +7,7 @@
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
 //! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
-//! (4) The paper's I/O is synchronous; `queue_depth` is ours. A pause begins when all I/Os before it
+//! Of a mix whose I/Os are drawn neither pattern has a fixed share: they count I/Os of both. (4) The paper's I/O is synchronous; `queue_depth` is ours. A pause begins when all I/Os before it
 //! have completed, which is the paper's pause where one I/O is outstanding.
 //!
 //! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not have
@@ -24,7 +24,7 @@ use uflip_core::{Bytes, DeviceKind, Error, Mode, Nanos, Result};
 pub enum PatternSpec {
     /// One function for each of time, size, location and mode; possibly replicated.
     Basic(BasicSpec),
-    /// `ratio` I/Os of the first pattern, then one of the second, and so on.
+    /// `ratio` I/Os of the first pattern, then one of the second, and so on; or drawn at random.
     Mix(Box<MixSpec>),
     /// Different patterns side by side.
     Parallel(ParallelSpec),
@@ -60,7 +60,9 @@ pub struct BasicSpec {
 pub struct MixSpec {
     pub first: BasicSpec,
     pub second: BasicSpec,
-    pub ratio: u64,
+    pub ratio: Option<u64>,
+    /// Instead of `ratio`: the chance of the first pattern, drawn for each I/O.
+    pub first_percent: Option<u64>,
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
@@ -128,7 +130,17 @@ pub enum LocationKind {
 #[allow(missing_docs)]
 pub enum Source {
     Basic(Basic),
-    Mix { first: Basic, second: Basic, ratio: u64 },
+    Mix { first: Basic, second: Basic, order: Order },
+}
+
+/// In which order a mix takes I/Os of its two patterns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Order {
+    /// So many of the first, then one of the second.
+    Ratio(u64),
+    /// Each I/O drawn at random.
+    Drawn { first_percent: u64 },
 }
 
 /// One process: its source of I/Os, how many of them, and its random stream.

@@ -9,10 +9,11 @@
 //! All memory is allocated *and touched* before the run, so that no page fault falls into a
 //! measured response time. A trace of several processes holds them one after another.
 
+use crate::turns::Turns;
 use uflip_core::{Breakdown, Bytes, Completion, Device, Io, Mode, Nanos, SECTOR_BYTES_MIN};
 
 use crate::drive::Record;
-use crate::spec::{Resolved, Source};
+use crate::spec::Resolved;
 
 const SIZE_BITS: u32 = 19;
 const SIZE_MASK: u64 = (1 << SIZE_BITS) - 1;
@@ -112,12 +113,8 @@ impl Trace {
     /// Which pattern of a mix each I/O belongs to: 0 the first, 1 the second.
     pub fn component_of_each(&self) -> impl Iterator<Item = u8> + '_ {
         self.pattern.streams.iter().flat_map(|spec| {
-            let ratio = match spec.source {
-                Source::Basic(_) => u64::MAX,
-                Source::Mix { ratio, .. } => ratio,
-            };
-            let round = ratio.saturating_add(1);
-            (0..spec.total_ios).map(move |i| u8::from(i % round == ratio))
+            let mut turns = Turns::new(spec);
+            (0..spec.total_ios).map(move |_| turns.next_part())
         })
     }
 

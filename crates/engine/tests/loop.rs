@@ -136,6 +136,11 @@ fn the_columns_that_follow_from_the_pattern_are_right() {
     assert_eq!(trace.component_of_each().collect::<Vec<_>>(), [0, 0, 1, 0, 0, 1, 0, 0, 0]);
     let ignored: Vec<u8> = trace.ignored_of_each().map(u8::from).collect();
     assert_eq!(ignored, [1, 1, 1, 0, 0, 0, 1, 1, 0]);
+    let drawn = trace_of(json!({"kind": "mix", "first_percent": 30, "io_count": 500,
+        "first": {"mode": "read", "location": "sequential"},
+        "second": {"mode": "write", "location": "sequential"}}));
+    let modes = drawn.ios().map(|io| u8::from(io.mode == Mode::Write));
+    assert!(modes.eq(drawn.component_of_each()), "which pattern an I/O belongs to");
     let writes: Vec<bool> = trace.ios().map(|io| io.mode == Mode::Write).collect();
     assert_eq!(writes, [false, false, true, false, false, true, true, true, true]);
 }

@@ -103,6 +103,40 @@ proptest! {
         }
     }
 
+    /// Each part of a drawn mix is the sequence that its pattern makes alone, and how often each is
+    /// drawn, and drawn twice in a row, is what independent draws give (five standard deviations).
+    #[test]
+    fn a_drawn_mix_interleaves_its_patterns_at_random(percent in 1u64..100, seed in any::<u64>()) {
+        const IOS: usize = 10_000;
+        let reads = json!({"mode": "read", "location": "random", "io_size": 4096});
+        let writes = json!({"mode": "write", "location": "ordered", "incr": 3, "io_size": 8192});
+        let resolved = resolve(&json!({"kind": "mix", "first_percent": percent, "seed": seed,
+            "first": reads, "second": writes, "io_count": IOS, "io_ignore": 7}));
+        prop_assert_eq!((resolved.streams[0].total_ios, resolved.streams[0].ignored_ios), (10_000, 7));
+        let mixed = first(&resolved, 0, IOS);
+        for (mode, mut alone) in [(Mode::Read, reads), (Mode::Write, writes)] {
+            alone["kind"] = "basic".into();
+            alone["seed"] = seed.into();
+            let of_mix: Vec<Next> =
+                mixed.iter().filter(|next| next.io.mode == mode).copied().collect();
+            prop_assert_eq!(&of_mix, &first(&resolve(&alone), 0, of_mix.len()));
+            let bytes: u64 = of_mix.iter().map(|next| next.io.size.0).sum();
+            let totals = resolved.totals;
+            let expected = if mode == Mode::Read { totals.bytes_read } else { totals.bytes_written };
+            prop_assert_eq!(bytes, expected, "what was announced");
+        }
+        let is_first: Vec<bool> = mixed.iter().map(|next| next.io.mode == Mode::Read).collect();
+        let share = percent as f64 / 100.0;
+        let close = |count: usize, chance: f64| {
+            let (mean, n) = (IOS as f64 * chance, IOS as f64);
+            // Pairs overlap: their variance is at most three times that of independent ones.
+            (count as f64 - mean).abs() <= 5.0 * (3.0 * n * chance * (1.0 - chance)).sqrt() + 5.0
+        };
+        prop_assert!(close(is_first.iter().filter(|first| **first).count(), share));
+        let pairs = is_first.windows(2).filter(|pair| pair[0] && pair[1]).count();
+        prop_assert!(close(pairs, share * share), "{} pairs at {} %", pairs, percent);
+    }
+
     #[test]
     fn a_mix_is_exact_and_in_order(ratio in 1usize..70) {
         let spec = json!({"kind": "mix", "ratio": ratio, "io_count": 10, "io_ignore": 3,
@@ -238,6 +272,16 @@ fn what_is_wrong_is_said_before_anything_runs() {
     let one = json!({"mode": "read", "location": "random"});
     let mix = |ratio: u64| json!({"kind": "mix", "first": one, "second": one, "ratio": ratio});
     assert!(message(mix(0)).contains("'ratio' is out of range"));
+    let drawn = |percent: u64| json!({"kind": "mix", "first": one, "second": one, "first_percent": percent});
+    assert!(message(drawn(0)).contains("'first_percent' is out of range"));
+    assert!(message(drawn(100)).contains("'first_percent' is out of range"));
+    let mut both = drawn(50);
+    both["ratio"] = 1.into();
+    assert!(message(both).contains("got: both"));
+    assert!(message(json!({"kind": "mix", "first": one, "second": one})).contains("got: neither"));
+    let mut many = drawn(50);
+    many["io_count"] = u64::MAX.into();
+    assert!(message(many).contains("'io_count' is out of range"), "at once");
     let burst = json!({"kind": "basic", "mode": "read", "location": "random", "time": "burst",
         "burst": 0});
     assert!(message(burst).contains("'burst' is out of range"));

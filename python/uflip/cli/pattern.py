@@ -42,6 +42,7 @@ Examples:
   uflip pattern sim:demo --pattern SW --time burst --burst 10 --pause 100ms
   uflip pattern file:scratch.bin --size 1GiB --pattern RR --io-size 4k --trace ios.csv
   uflip pattern sim:demo --pattern SR --mix RW --ratio 4
+  uflip pattern sim:demo --pattern RR --mix RW --first-percent 70 --queue-depth 8
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
@@ -94,6 +95,7 @@ _pattern_options = together(
             "--mix", "mixed_in", metavar="|".join(BASELINES), help="Mix in a second baseline."
         ),
         _count("--ratio", "I/Os of the first pattern for each one of the second."),
+        _count("--first-percent", "Instead: the chance of the first pattern, for each I/O."),
     ]
 )
 
@@ -155,13 +157,14 @@ def command(
 def _build(given: dict[str, Any]) -> Spec:
     """Make a specification of the options that were given."""
     second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
-    if (second is None) != (ratio is None):
-        missing = "--ratio" if ratio is None else "--mix"
+    drawn = "first_percent" in given
+    if (second is None) != (ratio is None and not drawn):
+        missing = "--mix" if second is None else "--ratio"
         raise UsageError(
-            "A mix needs a second pattern and a ratio",
+            "A mix needs a second pattern, and a ratio or a share",
             where=missing,
             got="nothing",
-            allowed="--mix SR|RR|SW|RW --ratio N",
+            allowed="--mix SR|RR|SW|RW with --ratio N or --first-percent N",
             action=f"give {missing} as well",
         )
     if second is None:

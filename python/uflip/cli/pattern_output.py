@@ -59,6 +59,7 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
         document["components"] = {
             name: summarise(response_ns[component == index]).as_dict()
             for index, name in enumerate(("first", "second"))
+            if (component == index).any()  # a pattern may never be drawn
         }
     return document
 
@@ -79,6 +80,8 @@ def print_run(document: dict[str, Any]) -> None:
 def _title(spec: dict[str, Any]) -> str:
     if spec["kind"] == "mix":
         first, second = _title_of(spec["first"]), _title_of(spec["second"])
+        if share := spec.get("first_percent"):
+            return f"{share} % {first} / {100 - share} % {second}"
         return f"{spec['ratio']} × {first} / 1 × {second}"
     if spec["kind"] == "parallel":
         return " ∥ ".join(_title(pattern) for pattern in spec["patterns"])

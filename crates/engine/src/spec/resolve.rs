@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
 use super::{
-    Basic, BasicSpec, LocationKind, LocationName, MixSpec, ParallelSpec, PatternSpec, Resolved,
-    Source, StreamSpec, TimeName, Totals,
+    Basic, BasicSpec, LocationKind, LocationName, MixSpec, Order, ParallelSpec, PatternSpec,
+    Resolved, Source, StreamSpec, TimeName, Totals,
 };
+
+use crate::turns::Turns;
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
 const IO_SIZE: u64 = 32 << 10;
@@ -104,9 +106,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
 }
 
 fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
-    if spec.ratio == 0 {
-        return Err(out_of_range("ratio", 0, "1 or more (n of the first, then 1 of the second)"));
-    }
+    let order = order_of(spec)?;
     for (name, component) in [("first", &spec.first), ("second", &spec.second)] {
         let foreign = [
             ("io_count", component.io_count.is_some()),
@@ -126,24 +126,51 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
     let (second, second_json) = resolve_one(&spec.second, space, 1, 0)?;
-    let scale = |count: u64| {
-        count.checked_mul(spec.ratio.saturating_add(1)).ok_or_else(|| {
-            out_of_range("ratio", spec.ratio, "io_count × (ratio + 1) must fit a counter")
-        })
+    let scale = |count: u64| match order {
+        Order::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
+            out_of_range("ratio", ratio, "io_count × (ratio + 1) must fit a counter")
+        }),
+        // They are counted one by one below; too many are refused before.
+        Order::Drawn { .. } if count > TOTAL_IOS_MAX => {
+            Err(out_of_range("io_count", count, &format!("at most {TOTAL_IOS_MAX} in all")))
+        }
+        Order::Drawn { .. } => Ok(count),
     };
     let stream = StreamSpec {
-        source: Source::Mix { first, second, ratio: spec.ratio },
+        source: Source::Mix { first, second, order },
         total_ios: scale(io_count)?,
         ignored_ios: scale(io_ignore)?,
         queue_depth,
         seed,
         jumps: 0,
     };
+    let (key, value) = match order {
+        Order::Ratio(ratio) => ("ratio", ratio),
+        Order::Drawn { first_percent } => ("first_percent", first_percent),
+    };
     let canonical = json!({
-        "kind": "mix", "first": first_json, "second": second_json, "ratio": spec.ratio,
+        "kind": "mix", "first": first_json, "second": second_json, key: value,
         "queue_depth": queue_depth, "io_count": io_count, "io_ignore": io_ignore, "seed": seed,
     });
     Ok(finish(canonical, vec![stream]))
+}
+
+/// In which order a mix takes its I/Os: exactly one of two ways must be given.
+fn order_of(spec: &MixSpec) -> Result<Order> {
+    match (spec.ratio, spec.first_percent) {
+        (Some(0), None) => {
+            Err(out_of_range("ratio", 0, "1 or more (n of the first, then 1 of the second)"))
+        }
+        (Some(ratio), None) => Ok(Order::Ratio(ratio)),
+        (None, Some(first_percent @ 1..=99)) => Ok(Order::Drawn { first_percent }),
+        (None, Some(other)) => Err(out_of_range("first_percent", other, "1 to 99")),
+        (given, _) => {
+            let got = if given.is_some() { "both" } else { "neither" };
+            Err(Error::usage("A mix needs a ratio or a share of its first pattern").got(got).allowed(
+                "ratio: n of the first, then 1 of the second; or first_percent: drawn at random",
+            ))
+        }
+    }
 }
 
 fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
@@ -351,9 +378,15 @@ fn finish(canonical: Value, streams: Vec<StreamSpec>) -> Resolved {
 fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
     match &stream.source {
         Source::Basic(basic) => vec![(basic, stream.total_ios)],
-        Source::Mix { first, second, ratio } => {
-            let rounds = stream.total_ios / (ratio + 1);
-            vec![(first, rounds * ratio), (second, rounds)]
+        Source::Mix { first, second, order } => {
+            let of_second = match order {
+                Order::Ratio(ratio) => stream.total_ios / (ratio + 1),
+                Order::Drawn { .. } => {
+                    let mut turns = Turns::new(stream);
+                    (0..stream.total_ios).map(|_| u64::from(turns.next_part())).sum()
+                }
+            };
+            vec![(first, stream.total_ios - of_second), (second, of_second)]
         }
     }
 }
