@@ -2,6 +2,9 @@
 
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 __version__: str
 
 class NativeError(Exception):
@@ -107,3 +110,28 @@ def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind
 def read_trace(path: str) -> Trace: ...
 def clock_ns() -> float:
     """Cost of one reading of the clock [ns]."""
+
+def analyse(
+    times_ns: NDArray[np.float64], *, confidence: float | None, half_width: float | None
+) -> str:
+    """Phases, period, interval and doubts of response times [ns], as JSON; see
+    `uflip.analysis.Analysis`. None is the native default."""
+
+def run_length(
+    times_ns: NDArray[np.float64],
+    *,
+    confidence: float | None,
+    half_width: float | None,
+    min_ios: int,
+) -> str:
+    """Where the stop rule of the engine would have ended a run with these response times [ns]:
+    the last verdict as JSON, with "stop" false if it never would have."""
+
+def autocorrelation(series: NDArray[np.float64], max_lag: int) -> list[float]:
+    """Pearson's coefficients of the series with itself at lags 0 to max_lag."""
+
+def pelt(means: NDArray[np.float64], penalty: float) -> list[int]:
+    """First indices of the segments after the first: the exact optimum for a squared-error cost."""
+
+def student_quantile(p: float, freedom: float) -> float:
+    """What the amount of a Student variable exceeds with probability p."""

@@ -16,6 +16,7 @@ LONGEST_FILE = 800
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"_native"},
     "stats": set(),
+    "analysis": {"_native", "errors"},
     "units": {"errors"},
     "models": {"errors"},
     "profiles": {"errors"},
@@ -26,15 +27,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "experiment": {"errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
-        "_native", "errors", "experiment", "microbench", "run", "spec", "stats", "units",
+        "_native", "analysis", "errors", "experiment", "microbench", "run", "spec", "stats",
+        "units",
     },
-    "results": {"_native", "errors", "stats", "units"},
-    "report": {"errors", "results", "stats", "units"},
+    "results": {"_native", "analysis", "errors", "stats", "units"},
+    "report": {"analysis", "errors", "results", "stats", "units"},
     "reproduce": {
         "_native", "device_url", "errors", "models", "profiles", "report", "results", "run", "spec",
         "stats", "units",
     },
-    "selftest": {"device_url", "errors", "models", "reproduce", "run", "spec", "units"},
+    "selftest": {"analysis", "device_url", "errors", "models", "reproduce", "run", "spec", "units"},
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.
@@ -182,6 +184,18 @@ def labelled() -> list[Path]:
         "crates/engine/src/address.rs",
         "crates/engine/src/pattern.rs",
         "crates/engine/src/spec.rs",
+        "crates/method/src/analysis.rs",
+        "crates/method/src/autocorrelation.rs",
+        "crates/method/src/batches.rs",
+        "crates/method/src/changes.rs",
+        "crates/method/src/episodes.rs",
+        "crates/method/src/levels.rs",
+        "crates/method/src/percentiles.rs",
+        "crates/method/src/period.rs",
+        "crates/method/src/quantile.rs",
+        "crates/method/src/startup.rs",
+        "crates/method/src/stationarity.rs",
+        "crates/method/src/stop.rs",
         "crates/sim/src/cache.rs",
         "crates/sim/src/collector.rs",
         "crates/sim/src/precondition.rs",

@@ -3,6 +3,7 @@
 //! One call per run goes down (a pattern as JSON), one trace comes up (columns that numpy sees
 //! without a copy). `python/uflip/_native.pyi` says what each function means.
 
+mod analysis;
 mod any_device;
 mod column;
 mod device;
@@ -12,6 +13,8 @@ mod trace;
 
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::analysis::{analyse, autocorrelation, pelt, run_length, student_quantile};
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]

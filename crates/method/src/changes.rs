@@ -1,0 +1,71 @@
+//! Change points: where the level of a series changes, to name what is seen.
+//!
+//! **Source**: R. Killick, P. Fearnhead, I. Eckley, *Optimal detection of changepoints with a
+//! linear computational cost*, JASA 107 (2012), PELT with a squared-error cost.
+//! **Faithful**: the exact optimum of the penalised cost; ruptures is its oracle in the tests.
+//! **Simplified**: on at most [`MOST_BATCHES`] batch means.
+//! **Ambiguous**: the penalty: 3 ln m, of batch means in units of the scatter between neighbours,
+//! made larger by the correlation that is left between them.
+
+use crate::batches::mean;
+
+/// More batches than this are not looked at: a change is then placed to a thousandth of the run.
+pub const MOST_BATCHES: usize = 1024;
+
+/// First indices of the segments after the first, for `means` with noise of standard deviation 1.
+#[must_use]
+pub fn pelt(means: &[f64], penalty: f64) -> Vec<usize> {
+    let n = means.len();
+    let (mut sums, mut squares) = (vec![0.0; n + 1], vec![0.0; n + 1]);
+    for (i, x) in means.iter().enumerate() {
+        sums[i + 1] = sums[i] + x;
+        squares[i + 1] = squares[i] + x * x;
+    }
+    let cost = |from: usize, to: usize| {
+        let sum: f64 = sums[to] - sums[from];
+        squares[to] - squares[from] - sum * sum / (to - from) as f64
+    };
+    let mut best = vec![-penalty; n + 1];
+    let mut previous = vec![0; n + 1];
+    let mut candidates = vec![0];
+    for to in 1..=n {
+        let value = |from: usize| best[from] + cost(from, to) + penalty;
+        let from = candidates.iter().copied().min_by(|a, b| value(*a).total_cmp(&value(*b)));
+        let from = from.expect("at least the last one");
+        let lowest = value(from);
+        candidates.retain(|from| value(*from) - penalty <= lowest);
+        (best[to], previous[to]) = (lowest, from);
+        candidates.push(to);
+    }
+    let mut changes = Vec::new();
+    let mut at = previous[n];
+    while at > 0 {
+        changes.push(at);
+        at = previous[at];
+    }
+    changes.reverse();
+    changes
+}
+
+/// Change points of `logs` in I/Os, found on batches of whole periods.
+#[must_use]
+pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
+    let periods = logs.len() / period;
+    let batch = periods.div_ceil(MOST_BATCHES).max(1) * period;
+    let means: Vec<f64> = logs.chunks_exact(batch).map(mean).collect();
+    if means.len() < 4 {
+        return Vec::new();
+    }
+    let scatter = scatter(&means).max(0.01 / (batch as f64).sqrt());
+    let scaled: Vec<f64> = means.iter().map(|x| x / scatter).collect();
+    let penalty = 3.0 * (means.len() as f64).ln();
+    pelt(&scaled, penalty).into_iter().map(|index| index * batch).collect()
+}
+
+/// Standard deviation of the noise from the differences of neighbours, which know no level.
+fn scatter(means: &[f64]) -> f64 {
+    let mut steps: Vec<f64> = means.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    steps.sort_unstable_by(f64::total_cmp);
+    // 0.6745 is the third quartile of the normal distribution; a difference has twice the variance.
+    steps[steps.len() / 2] / 0.6745 / std::f64::consts::SQRT_2
+}

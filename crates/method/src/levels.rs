@@ -1,0 +1,107 @@
+//! The levels that response times keep to: peaks of their distribution, and the valleys between.
+//!
+//! **Source**: uFLIP (2009) §4.2: "oscillating between two or more values". Peaks by persistence
+//! (Edelsbrunner, Letscher, Zomorodian 2002): a peak counts by how deep the valley beside it is.
+//! **Faithful**: any number of levels, each with its share; also one that only one I/O in hundreds
+//! reaches.
+//! **Simplified**: bins of a sixteenth of an octave (4 %): levels nearer than that are one.
+//! **Ambiguous**: when a hump is a level: if the valley beside it is less than half as high, and
+//! deeper than chance makes it.
+
+/// Bins for a factor of two.
+const BINS: f64 = 16.0;
+
+/// A valley is lower than the smaller peak by at least this many standard errors of its count.
+const STANDARD_ERRORS: f64 = 3.0;
+
+/// A level that response times keep to.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Level {
+    /// Mean response time at this level [ns].
+    pub mean_ns: f64,
+    /// Share of the I/Os.
+    pub share: f64,
+}
+
+/// The levels of response times [ns], lowest first, and the bounds between them.
+#[must_use]
+pub fn levels(times: &[f64]) -> (Vec<Level>, Vec<f64>) {
+    let bounds = bounds(times);
+    let (mut sums, mut counts) = (vec![0.0; bounds.len() + 1], vec![0.0; bounds.len() + 1]);
+    for x in times {
+        let level = bounds.iter().take_while(|bound| *x >= **bound).count();
+        sums[level] += x;
+        counts[level] += 1.0;
+    }
+    let level = |(sum, count): (f64, f64)| Level {
+        mean_ns: sum / count,
+        share: count / times.len() as f64,
+    };
+    (sums.into_iter().zip(counts).map(level).collect(), bounds)
+}
+
+/// Response times that separate the levels.
+fn bounds(times: &[f64]) -> Vec<f64> {
+    let position = |x: f64| x.max(1.0).log2() * BINS;
+    let lowest = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let first = position(lowest).floor() - 2.0;
+    let mut counts: Vec<f64> = Vec::new();
+    for x in times {
+        let bin = (position(*x).floor() - first) as usize;
+        if bin + 3 > counts.len() {
+            counts.resize(bin + 3, 0.0);
+        }
+        counts[bin] += 1.0;
+    }
+    let smooth: Vec<f64> = (0..counts.len())
+        .map(|i| {
+            let at = |j: usize| counts.get(j).copied().unwrap_or(0.0);
+            let before = if i > 0 { counts[i - 1] } else { 0.0 };
+            before + at(i) + at(i + 1)
+        })
+        .collect();
+    let valleys = deep_valleys(&smooth);
+    valleys.into_iter().map(|bin| ((bin as f64 + 0.5 + first) / BINS).exp2()).collect()
+}
+
+/// The lowest places between peaks that are peaks, in order.
+fn deep_valleys(heights: &[f64]) -> Vec<usize> {
+    // Peaks and the valleys between them, from left to right; then the shallowest valley goes, with
+    // the lower of its peaks, until all that are left are deep.
+    let mut peaks: Vec<f64> = Vec::new();
+    let mut valleys: Vec<(f64, usize)> = Vec::new();
+    let mut lowest = (f64::INFINITY, 0, 0);
+    let mut rising = true;
+    for (index, height) in heights.iter().copied().enumerate() {
+        match (rising, peaks.last().copied()) {
+            (true, Some(peak)) if height >= peak => *peaks.last_mut().expect("just seen") = height,
+            (true, None) => peaks.push(height),
+            (true, Some(_)) => {
+                rising = false;
+                lowest = (height, index, index);
+            }
+            (false, _) if height < lowest.0 => lowest = (height, index, index),
+            (false, _) if height == lowest.0 => lowest.2 = index,
+            (false, _) => {
+                valleys.push((lowest.0, usize::midpoint(lowest.1, lowest.2)));
+                peaks.push(height);
+                rising = true;
+            }
+        }
+    }
+    loop {
+        let shallow = |i: &usize| {
+            let peak = peaks[*i].min(peaks[i + 1]);
+            let valley = valleys[*i].0;
+            peak - valley < STANDARD_ERRORS * peak.sqrt() || valley > peak / 2.0
+        };
+        let depth = |i: usize| peaks[i].min(peaks[i + 1]) - valleys[i].0;
+        let found =
+            (0..valleys.len()).filter(shallow).min_by(|a, b| depth(*a).total_cmp(&depth(*b)));
+        let Some(i) = found else { break };
+        peaks[i] = peaks[i].max(peaks[i + 1]);
+        peaks.remove(i + 1);
+        valleys.remove(i);
+    }
+    valleys.into_iter().map(|(_, bin)| bin).collect()
+}

@@ -1,0 +1,94 @@
+//! Does the running phase stay where it is? Geweke's comparison, and a line through the batches.
+//!
+//! **Source**: J. Geweke (1992): the mean of the first tenth against that of the last half; least
+//! squares for the line.
+//! **Faithful**: the shares.
+//! **Simplified**: the variances come from the batch means, not from a spectral estimate, and the
+//! bound from Student's distribution, since the batches are few.
+//! **Ambiguous**: nothing.
+
+use crate::batches::{lag_one, mean};
+use crate::quantile::student_quantile;
+
+/// Chance that a steady series is taken for one that moves.
+const FALSE_ALARM: f64 = 0.01;
+
+/// How the batches of a running phase lie in time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Stationarity {
+    /// Geweke's z, in units of the bound beyond which it is no chance: below 1 is steady.
+    pub geweke: f64,
+    /// Change from the beginning to the end of the line, relative to the mean.
+    pub change: f64,
+    /// Whether the line rises or falls beyond chance.
+    pub slopes: bool,
+    /// Whether the line explains the batches better than one step does.
+    pub gradual: bool,
+}
+
+/// Judge batch means in time order.
+#[must_use]
+pub fn stationarity(means: &[f64]) -> Stationarity {
+    let n = means.len();
+    let line = Line::through(means);
+    let critical = student_quantile(FALSE_ALARM, (n - 2) as f64);
+    Stationarity {
+        geweke: geweke(means),
+        change: line.slope * (n - 1) as f64 / mean(means).abs().max(f64::MIN_POSITIVE),
+        slopes: line.error > 0.0 && line.slope.abs() > critical * line.error,
+        gradual: line.squares < best_step(means),
+    }
+}
+
+fn geweke(means: &[f64]) -> f64 {
+    let n = means.len();
+    let (first, last) = (&means[..n.div_ceil(10)], &means[n / 2..]);
+    let centre = mean(last);
+    let freedom = (last.len() - 1) as f64;
+    let variance = last.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / freedom;
+    let error = (variance * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
+    let apart = (mean(first) - centre).abs();
+    if apart <= 1e-9 * centre.abs() {
+        return 0.0;
+    }
+    apart / (error * student_quantile(FALSE_ALARM, freedom)).max(f64::MIN_POSITIVE)
+}
+
+struct Line {
+    slope: f64,
+    /// Standard error of the slope, with what correlation the residuals have.
+    error: f64,
+    /// What the line leaves unexplained.
+    squares: f64,
+}
+
+impl Line {
+    fn through(means: &[f64]) -> Line {
+        let n = means.len() as f64;
+        let (middle, centre) = ((n - 1.0) / 2.0, mean(means));
+        let spread = n * (n * n - 1.0) / 12.0;
+        let pairs = means.iter().enumerate();
+        let slope = pairs.map(|(i, x)| (i as f64 - middle) * (x - centre)).sum::<f64>() / spread;
+        let rest = |(i, x): (usize, &f64)| x - centre - slope * (i as f64 - middle);
+        let rests: Vec<f64> = means.iter().enumerate().map(rest).collect();
+        let squares: f64 = rests.iter().map(|x| x * x).sum();
+        let correlation = lag_one(&rests).clamp(0.0, 0.8);
+        let left = (1.0 + correlation) / (1.0 - correlation);
+        Line { slope, error: (left * squares / (n - 2.0) / spread).sqrt(), squares }
+    }
+}
+
+/// What the best single step leaves unexplained.
+fn best_step(means: &[f64]) -> f64 {
+    let centre = mean(means);
+    let total: f64 = means.iter().map(|x| (x - centre).powi(2)).sum();
+    let n = means.len() as f64;
+    let mut sum = 0.0;
+    let mut best = total;
+    for (index, x) in means.iter().enumerate().take(means.len() - 1) {
+        sum += x - centre;
+        let k = (index + 1) as f64;
+        best = best.min(total - sum * sum / k - sum * sum / (n - k));
+    }
+    best
+}

@@ -1,0 +1,91 @@
+//! What a series of response times says, for a Python array of float64.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use uflip_core::Error;
+use uflip_method::{Options, StopRule};
+
+use crate::error::raise;
+
+/// A copy of a contiguous float64 array, so that the interpreter lock can be released.
+fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<Vec<f64>> {
+    if array.dimensions() == 1 {
+        return array.to_vec(py);
+    }
+    let error = Error::usage("Response times are a one-dimensional array")
+        .got(format!("{} dimensions", array.dimensions()))
+        .action("give one series at a time");
+    Err(raise(&error))
+}
+
+#[pyfunction]
+#[pyo3(signature = (times_ns, *, confidence, half_width))]
+pub fn analyse(
+    py: Python<'_>,
+    times_ns: PyBuffer<f64>,
+    confidence: Option<f64>,
+    half_width: Option<f64>,
+) -> PyResult<String> {
+    let times = copied(py, &times_ns)?;
+    let options = options(confidence, half_width);
+    let analysis = py.detach(|| uflip_method::analyse(&times, options));
+    let analysis = analysis.map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&analysis).expect("plain data"))
+}
+
+#[pyfunction]
+#[pyo3(signature = (times_ns, *, confidence, half_width, min_ios))]
+pub fn run_length(
+    py: Python<'_>,
+    times_ns: PyBuffer<f64>,
+    confidence: Option<f64>,
+    half_width: Option<f64>,
+    min_ios: usize,
+) -> PyResult<String> {
+    let times = copied(py, &times_ns)?;
+    let options = options(confidence, half_width);
+    options.check().map_err(|error| raise(&error))?;
+    let verdict = py.detach(|| {
+        let mut rule = StopRule::new(options, 1, min_ios);
+        let mut from = 0;
+        loop {
+            let to = rule.next_look().min(times.len());
+            times[from..to].iter().for_each(|time| rule.push(0, *time));
+            from = to;
+            let verdict = rule.look();
+            if verdict.stop || to == times.len() {
+                return verdict;
+            }
+        }
+    });
+    Ok(serde_json::to_string(&verdict).expect("plain data"))
+}
+
+fn options(confidence: Option<f64>, half_width: Option<f64>) -> Options {
+    let default = Options::default();
+    Options {
+        confidence: confidence.unwrap_or(default.confidence),
+        half_width: half_width.unwrap_or(default.half_width),
+    }
+}
+
+#[pyfunction]
+pub fn autocorrelation(
+    py: Python<'_>,
+    series: PyBuffer<f64>,
+    max_lag: usize,
+) -> PyResult<Vec<f64>> {
+    let series = copied(py, &series)?;
+    Ok(py.detach(|| uflip_method::autocorrelation(&series, max_lag)))
+}
+
+#[pyfunction]
+pub fn pelt(py: Python<'_>, means: PyBuffer<f64>, penalty: f64) -> PyResult<Vec<usize>> {
+    let means = copied(py, &means)?;
+    Ok(py.detach(|| uflip_method::pelt(&means, penalty)))
+}
+
+#[pyfunction]
+pub fn student_quantile(p: f64, freedom: f64) -> f64 {
+    uflip_method::student_quantile(p, freedom)
+}

@@ -1,0 +1,14 @@
+"""What a series of response times says: phases, period, mean with its interval, and doubts.
+
+The work is done by the native part (`crates/method`), with the same functions that decide in the
+middle of a run when it is long enough. Here are its results as frozen values.
+
+============  ============================================================
+`analyse`     response times in, `Analysis` out
+`run_length`  where the engine's stop rule would have ended a run
+============  ============================================================
+"""
+
+from uflip.analysis.series import Analysis, Level, Percentile, RunLength, analyse, run_length
+
+__all__ = ["Analysis", "Level", "Percentile", "RunLength", "analyse", "run_length"]

@@ -1,0 +1,229 @@
+"""Phases, period, interval and doubts of a series of response times, as frozen values.
+
+**Source**: uFLIP (CIDR 2009) §4.2 for the two phases; the methods are named in `crates/method`.
+**Faithful**: as said there.
+**Simplified**: nothing here; this file carries names and numbers.
+**Ambiguous**: nothing.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from uflip import _native
+from uflip.errors import native_errors
+
+PHASES = {
+    "flat": "one level from the first I/O on",
+    "start-up": "a start-up, then a running phase",
+    "oscillating": "from the first I/O on between two or more levels",
+    "drifting": "the level moves slowly in one direction, to the end",
+    "never-steady": "the level changes, and not in a way that comes again",
+    "too-short": "too little was seen to tell",
+}
+"""Name of what a series looks like -> what it means."""
+
+REASONS = {
+    "start_up_not_over": "the start-up is not over where the series ends",
+    "too_few_periods": "fewer than five periods were seen",
+    "too_few_slow_episodes": "slow I/Os came in fewer than ten independent episodes",
+    "interval_too_wide": "the interval of the mean is wider than asked for",
+    "batches_correlated": "neighbouring batches resemble each other: the run is too short for them",
+    "drift": "the running phase drifts",
+    "not_stationary": "the beginning of the running phase differs from its end",
+}
+"""Name of a reason why a mean has not converged -> what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level that response times keep to: its mean [ns] and its share of the I/Os."""
+
+    mean_ns: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """The smallest response time that a share of the I/Os does not exceed, with its interval."""
+
+    share: float
+    value_ns: float
+    low_ns: float
+    high_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What a series of response times says.
+
+    Attributes
+    ----------
+    ios : int
+        I/Os in all.
+    startup_ios : int
+        I/Os before the running phase. 0: no start-up, or none that can be told from what comes
+        later, or one that is not over (then `reasons` says so).
+    period_ios : int
+        I/Os of one oscillation of the running phase; 1 if none is significant.
+    phase : str
+        One of `PHASES`.
+    levels : tuple of Level
+        Levels of the running phase, lowest first.
+    mean_ns, half_width_ns : float
+        Mean of the running phase and half the width of its interval [ns]; the half width is None
+        where there are fewer than five periods.
+    confidence : float
+        Of all intervals.
+    converged : bool
+        Whether the interval is narrow enough and nothing speaks against believing it.
+    reasons : tuple of str
+        Why not; names of `REASONS`.
+    slow_bound_ns : float or None
+        Response times from here on count as slow [ns]; None if nothing varies.
+    slow_episodes : int
+        Independent episodes of slow I/Os in the running phase; a burst is one.
+    percentiles : tuple of Percentile
+        Those of 5, 50, 90, 95, 99, 99.9, 99.99 % that the sample supports.
+    change_points : tuple of int
+        I/Os at which the level changes, for naming what is seen.
+    """
+
+    ios: int
+    startup_ios: int
+    period_ios: int
+    phase: str
+    levels: tuple[Level, ...]
+    mean_ns: float
+    half_width_ns: float | None
+    confidence: float
+    converged: bool
+    reasons: tuple[str, ...]
+    slow_bound_ns: float | None
+    slow_episodes: int
+    percentiles: tuple[Percentile, ...]
+    change_points: tuple[int, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists for JSON, in the order of the fields."""
+        return asdict(self)
+
+
+def analyse(
+    response_time_ns: ArrayLike,
+    *,
+    confidence: float | None = None,
+    half_width: float | None = None,
+) -> Analysis:
+    """Analyse the response times of one run, start-up included.
+
+    Parameters
+    ----------
+    response_time_ns
+        Response times (n,) [ns] in the order of submission, n ≥ 32, all above 0.
+    confidence : float, optional
+        Of the intervals; without it 0.95.
+    half_width : float, optional
+        Half the width of the interval of the mean that is narrow enough, relative to the mean;
+        without it 0.05.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    UsageError
+        Too few response times, one that is not a positive number, an option out of range.
+
+    Examples
+    --------
+    >>> found = analyse(([1000] * 120 + [1000, 9000] * 400))
+    >>> found.phase, found.startup_ios, found.period_ios, found.mean_ns
+    ('start-up', 120, 2, 5000.0)
+    """
+    with native_errors():
+        text = _native.analyse(
+            _series(response_time_ns), confidence=confidence, half_width=half_width
+        )
+    found = json.loads(text)
+    return Analysis(
+        **found
+        | {
+            "levels": tuple(Level(**level) for level in found["levels"]),
+            "percentiles": tuple(Percentile(**each) for each in found["percentiles"]),
+            "reasons": tuple(found["reasons"]),
+            "change_points": tuple(found["change_points"]),
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunLength:
+    """Where the stop rule ends a run.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether it did; else the series ended first.
+    ios : int
+        I/Os that were looked at last.
+    startup_ios, period_ios, slow_episodes : int
+        As in `Analysis`.
+    mean_ns, half_width_ns : float
+        Of the running phase [ns]; the half width is None with too few periods.
+    reasons : tuple of str
+        Doubts of the last look.
+    """
+
+    stopped: bool
+    ios: int
+    startup_ios: int
+    period_ios: int
+    slow_episodes: int
+    mean_ns: float
+    half_width_ns: float | None
+    reasons: tuple[str, ...]
+
+
+def run_length(
+    response_time_ns: ArrayLike,
+    *,
+    confidence: float | None = None,
+    half_width: float | None = None,
+    min_ios: int = 32,
+) -> RunLength:
+    """Say where the engine's stop rule would have ended a run with these response times.
+
+    Parameters
+    ----------
+    response_time_ns
+        Response times (n,) [ns] of a run that is long enough, n ≥ 32, all above 0.
+    confidence, half_width
+        As for `analyse`.
+    min_ios : int
+        The rule does not look before so many I/Os.
+
+    Examples
+    --------
+    >>> run_length([1000] * 5000, min_ios=64).ios
+    72
+    """
+    with native_errors():
+        text = _native.run_length(
+            _series(response_time_ns),
+            confidence=confidence,
+            half_width=half_width,
+            min_ios=min_ios,
+        )
+    found = json.loads(text)
+    (series,) = found["series"]
+    series["reasons"] = tuple(series["reasons"])
+    return RunLength(stopped=found["stop"], ios=found["ios"], **series)
+
+
+def _series(response_time_ns: ArrayLike) -> NDArray[np.float64]:
+    return np.ascontiguousarray(response_time_ns, dtype=np.float64)
