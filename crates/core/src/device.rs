@@ -3,7 +3,9 @@
 use crate::{Bytes, Nanos, Result};
 
 /// Names one submitted request until its completion is handed out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct Ticket(pub u64);
 
 /// What the time of a completed request was spent on.
@@ -28,7 +30,7 @@ impl Breakdown for () {
 }
 
 /// The end of one request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Completion<B, S = ()> {
     /// Which request it was.
     pub ticket: Ticket,
@@ -86,7 +88,7 @@ pub struct DeviceInfo {
 }
 
 /// What a device counted since it was made. A simulated device knows all of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
     /// Flash pages that host reads touched.
     pub host_pages_read: u64,

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
 
 /// Into which open block of a die a page goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Stream {
     /// Pages that the host writes.
     Host = 0,
@@ -18,7 +18,7 @@ pub(crate) enum Stream {
 }
 
 /// Which block is filled next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum FreeOrder {
     /// The one erased longest ago.
     Oldest,
@@ -27,7 +27,7 @@ pub(crate) enum FreeOrder {
 }
 
 /// The state of every block, as the FTL keeps it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Blocks {
     geometry: Geometry,
     /// Per page: one bit, set while it holds the newest version of a logical page.
@@ -46,7 +46,7 @@ pub(crate) struct Blocks {
     open_pages: [u32; 2],
 }
 
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
 struct Block {
     /// How many of its pages are valid.
     valid_count: u16,
@@ -60,14 +60,14 @@ struct Block {
 
 /// The next page of a block being filled and the first that takes no data; equal where there is
 /// none.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
 struct Open {
     next: u32,
     end: u32,
     block: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum FreeList {
     Oldest(VecDeque<BlockIdx>),
     LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),

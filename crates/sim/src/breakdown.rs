@@ -3,7 +3,7 @@
 use uflip_core::Breakdown;
 
 /// One part per cause [ns]; they sum to the response time.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SimBreakdown {
     parts: [u64; SimBreakdown::COUNT],
 }

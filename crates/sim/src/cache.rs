@@ -29,7 +29,7 @@ pub enum Flush {
 pub(crate) type Sectors = u64;
 
 /// The cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteCache {
     pages: usize,
     flush: Flush,

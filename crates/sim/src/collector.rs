@@ -28,7 +28,7 @@ use crate::media::{Flash, Timed};
 use crate::timeline::Timeline;
 
 /// Collections under way, one a die at most.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collector {
     jobs: Vec<Option<Job>>,
     /// `(time, die)` of the next step of every job; of several at a time, the first die's first.
@@ -39,14 +39,14 @@ pub(crate) struct Collector {
     pub(crate) begun_idle: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Job {
     collection: Collection,
     step: Step,
 }
 
 /// What the job waits for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 enum Step {
     /// The processor, and the metadata page.
     Beginning,

@@ -12,7 +12,7 @@ use uflip_core::{Error, Result};
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 
 /// The map of blocks, and the pages that were programmed in them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DataBlocks {
     geometry: Geometry,
     /// Per logical block: its data block, or [`NO_BLOCK`].

@@ -42,7 +42,7 @@ pub struct SimDevice {
 /// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
 // In place: a device has one of them, and goes through it with every page.
 #[allow(clippy::large_enum_variant)]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AnyBackend {
     Paged(Paged),
     Merged(Merged),
@@ -62,7 +62,7 @@ macro_rules! either {
 const BATCH: usize = 64;
 
 /// A completion that waits for its time. Ordered by time, then by ticket, which is unique.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 struct Pending(Completion<SimBreakdown>);
 
 impl Ord for Pending {

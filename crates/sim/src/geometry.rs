@@ -9,23 +9,31 @@
 //! ```
 
 /// Logical page number: what the host addresses, in flash pages.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct Lpn(pub u32);
 
 /// Physical page number, flat over the device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct Ppn(pub u32);
 
 /// An erase block, flat over the device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct BlockIdx(pub u32);
 
 /// A die (LUN), flat over the device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct DieIdx(pub u32);
 
 /// A physical page together with where it lies, so that nobody divides to find out again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place {
     pub(crate) page: Ppn,
     pub(crate) block: BlockIdx,
@@ -33,7 +41,7 @@ pub(crate) struct Place {
 }
 
 /// How many of what.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub struct Shape {
     pub channels: u32,
@@ -48,7 +56,7 @@ pub struct Shape {
 }
 
 /// A shape that can be calculated with: no division takes longer than a multiplication.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Geometry {
     shape: Shape,
     per_block: Divisor,
@@ -152,7 +160,7 @@ impl Geometry {
 }
 
 /// Division of 32-bit numbers by one known divisor, by multiplication (Lemire, Kaser & Kurz 2019).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 struct Divisor {
     divisor: u32,
     /// ⌈2⁶⁴ / divisor⌉; 0 stands for 2⁶⁴, that is, for a divisor of 1.

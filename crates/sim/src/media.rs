@@ -59,7 +59,7 @@ pub(crate) enum Merge {
 }
 
 /// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Flash {
     pub(crate) geometry: Geometry,
     pub(crate) nand: Nand,

@@ -18,7 +18,7 @@ use crate::geometry::{Lpn, Place};
 use crate::media::{Flash, Timed};
 
 /// The FTL, and until when its merges go on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
     ftl: Merging,
     /// When the last merge in a write's path ended.

@@ -5,7 +5,7 @@
 use crate::geometry::{BlockIdx, Geometry, Place};
 
 /// In which order the pages of a block may be programmed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum PageOrder {
     /// One after the other, as MLC NAND and large SLC blocks demand.
     Ascending,
@@ -14,7 +14,7 @@ pub(crate) enum PageOrder {
 }
 
 /// The state of all blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Nand {
     geometry: Geometry,
     /// Per block: the page that may be programmed next; `pages_per_block` where full.

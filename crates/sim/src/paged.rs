@@ -11,7 +11,7 @@ use crate::geometry::{DieIdx, Lpn, Place};
 use crate::media::{Flash, Timed};
 
 /// The page map, and the collections under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Paged {
     ftl: PageMap,
     collector: Collector,

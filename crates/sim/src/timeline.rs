@@ -27,7 +27,7 @@ use crate::breakdown::{Account, Cause};
 use crate::geometry::{DieIdx, Geometry};
 
 /// How long things take [ns].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timing {
     pub(crate) read_ns: u64,
     pub(crate) program_ns: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Timing {
 }
 
 /// For whom a die works; waiting for it is charged accordingly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     Host,
     Relocation,
@@ -60,7 +60,7 @@ pub(crate) enum Purpose {
 }
 
 /// All clocks of a device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timeline {
     geometry: Geometry,
     timing: Timing,
@@ -77,14 +77,14 @@ pub(crate) struct Timeline {
 }
 
 /// A piece of work of a die.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Work {
     start: u64,
     end: u64,
     purpose: Purpose,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Die {
     /// What it does last; it is free at its end.
     last: Work,
@@ -94,7 +94,7 @@ struct Die {
 }
 
 /// Something that carries one thing at a time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Lane {
     /// The last interval that is taken.
     last: (u64, u64),

@@ -10,7 +10,7 @@ use crate::blocks::Blocks;
 use crate::geometry::{DieIdx, Geometry};
 
 /// Whose turn it is; dies are numbered channels first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ChannelFirst {
     dies: u32,
     next: u32,

@@ -10,7 +10,7 @@ use crate::blocks::Blocks;
 use crate::geometry::{DieIdx, Geometry};
 
 /// Whose turn it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DieFirst {
     channels: u32,
     dies: u32,

@@ -23,7 +23,7 @@ macro_rules! allocators {
         pub const ALLOCATORS: &[&str] = &[$($name),+];
 
         /// Any of the registered allocators.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Allocator {
             $(#[allow(missing_docs)] $allocator($module::$allocator)),+
         }

@@ -11,7 +11,7 @@ use crate::blocks::{Blocks, Stream};
 use crate::geometry::{DieIdx, Geometry};
 
 /// Whose turn it is among equals.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MostFree {
     dies: u32,
     next: u32,

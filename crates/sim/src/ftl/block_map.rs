@@ -19,7 +19,7 @@ use crate::geometry::{Lpn, Place};
 use crate::media::{Merge, MergeMedia};
 
 /// The map of blocks; nothing else is needed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct BlockMap {
     data: DataBlocks,
 }

@@ -76,7 +76,7 @@ macro_rules! ftls {
         pub(crate) const MERGING_FTLS: &[&str] = &[$($name),+];
 
         /// Any of the merging FTLs.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Merging {
             $(#[allow(missing_docs)] $ftl($module::$ftl)),+
         }

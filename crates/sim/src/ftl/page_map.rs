@@ -18,7 +18,7 @@ use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::media::Media;
 
 /// What a page map is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMapOptions {
     pub(crate) geometry: Geometry,
     pub(crate) allocator: Allocator,
@@ -38,7 +38,7 @@ pub(crate) struct PageMapOptions {
 }
 
 /// Map, reverse map, and the books of blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMap {
     /// Per logical page: where it is; `NOWHERE` where it was never written.
     map: Vec<u32>,
@@ -55,7 +55,7 @@ pub(crate) struct PageMap {
 }
 
 /// A block being collected. Whoever holds it decides when its next page moves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collection {
     pub(crate) die: DieIdx,
     pub(crate) victim: BlockIdx,
@@ -66,7 +66,7 @@ pub(crate) struct Collection {
 }
 
 /// A page to move: a valid one, or one that is moved for nothing (figure 5(a)).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Item {
     pub(crate) from: Place,
     valid: bool,

@@ -13,7 +13,7 @@ use crate::blocks::Blocks;
 use crate::geometry::{BlockIdx, DieIdx};
 
 /// The closed blocks of each die in the order of being filled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct CostBenefit {
     pages: u64,
     pools: Vec<Vec<BlockIdx>>,

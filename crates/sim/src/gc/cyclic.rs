@@ -15,7 +15,7 @@ use crate::blocks::Blocks;
 use crate::geometry::{BlockIdx, DieIdx};
 
 /// One ring a die.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Cyclic {
     rings: Vec<VecDeque<BlockIdx>>,
 }

@@ -16,7 +16,7 @@ use crate::geometry::{BlockIdx, DieIdx};
 const CHOICES: u32 = 10;
 
 /// The closed blocks of each die in no particular order, and the dice.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DChoices {
     choices: u32,
     pools: Vec<Vec<BlockIdx>>,

@@ -13,7 +13,7 @@ use crate::blocks::Blocks;
 use crate::geometry::{BlockIdx, DieIdx, Geometry};
 
 /// One tree of valid counts a die; blocks that are not closed are absent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Greedy {
     geometry: Geometry,
     pools: Vec<MinTree>,

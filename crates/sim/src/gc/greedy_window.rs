@@ -17,7 +17,7 @@ use crate::geometry::{BlockIdx, DieIdx};
 const WINDOW: u32 = 16;
 
 /// Blocks of each die in the order of being filled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct GreedyWindow {
     window: usize,
     rings: Vec<VecDeque<BlockIdx>>,

@@ -16,7 +16,7 @@ const GROUP: usize = 64;
 const ABSENT: u16 = u16::MAX;
 
 /// Keys with their minimum.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct MinTree {
     levels: Vec<Vec<u16>>,
 }

@@ -87,7 +87,7 @@ macro_rules! policies {
         pub const VICTIM_POLICIES: &[&str] = &[$($name),+];
 
         /// Any of the registered policies.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Victims {
             $(#[allow(missing_docs)] $policy($module::$policy)),+
         }

@@ -13,7 +13,7 @@ use crate::blocks::Blocks;
 use crate::geometry::{BlockIdx, DieIdx};
 
 /// d choices with one choice.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Random(DChoices);
 
 impl VictimPolicy for Random {
