@@ -62,6 +62,17 @@ class RunHandle:
         """The trace; raises the run's error, or kind "interrupted" after `cancel`."""
 
 @final
+class StateHandle:
+    """A state that is being enforced; as `RunHandle`, but nothing comes out at the end."""
+
+    def wait(self, timeout_s: float) -> bool: ...
+    def progress(self) -> tuple[int, int, int]:
+        """(writes made, writes in all, last response time [ns]; 0 in the untimed gear)."""
+    def cancel(self) -> None: ...
+    def result(self) -> None:
+        """Raises the error of the device, or kind "interrupted" after `cancel`."""
+
+@final
 class Device:
     @staticmethod
     def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Device: ...
@@ -90,6 +101,8 @@ class Device:
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Whole flash pages of the range hold nothing any more. Simulated only."""
     def start(self, spec_json: str) -> RunHandle: ...
+    def enforce(self, state_json: str, skip_ios: int) -> StateHandle:
+        """Make the writes of a state after the first `skip_ios`; untimed on a simulated device."""
 
 def registry_json() -> str:
     """Registered names by kind: ftl, gc (victim policies), allocator, data."""
@@ -106,6 +119,9 @@ def inspect_block(path: str) -> str:
 def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind: str) -> str:
     """Validate a pattern, fill in defaults; adds "total_ios", "bytes_read", "bytes_written",
     "pause_ns" (the sum of its pauses) under the key "totals". `kind` as the info has it."""
+
+def resolve_state(state_json: str, capacity_bytes: int, sector_bytes: int) -> str:
+    """Validate a state, fill in defaults; adds "totals": total_ios, bytes_written."""
 
 def read_trace(path: str) -> Trace: ...
 def clock_ns() -> float:

@@ -96,6 +96,17 @@ class Device:
         """
         with native_errors():
             handle = self._opened().start(json.dumps(spec))
+        self._await(handle, on_progress)
+        with native_errors():
+            trace = handle.result()
+        if on_progress is not None:
+            on_progress(*handle.progress())
+        return trace
+
+    def _await(
+        self, handle: _native.RunHandle | _native.StateHandle, on_progress: OnProgress | None
+    ) -> None:
+        """Wait for the end of what the device does; raise `InterruptedRun` after Ctrl-C."""
         try:
             while not handle.wait(SLICE_S):
                 if on_progress is not None:
@@ -103,6 +114,8 @@ class Device:
         except KeyboardInterrupt:
             handle.cancel()
             handle.wait(CANCEL_PATIENCE_S)
+            if on_progress is not None:
+                on_progress(*handle.progress())
             raise InterruptedRun(
                 "The run was interrupted",
                 where=self.url,
@@ -111,11 +124,39 @@ class Device:
         except BaseException:
             handle.cancel()  # a failing display must not leave I/Os running behind it
             raise
+
+    def enforce(
+        self, state: Spec, skip_ios: int = 0, on_progress: OnProgress | None = None
+    ) -> None:
+        """Make the writes that bring the device into a state (uFLIP §4.1).
+
+        On a simulated device in the untimed gear: no time passes.
+
+        Parameters
+        ----------
+        state : Spec
+            As `resolve_state` takes it.
+        skip_ios : int
+            Leave out so many writes, which were made before.
+        on_progress : callable, optional
+            Called about ten times a second, and at the end, whatever ends it.
+
+        Raises
+        ------
+        UsageError
+            If the state does not make sense, or does not fit the device.
+        DeviceError
+            If a write fails.
+        InterruptedRun
+            After Ctrl-C.
+        """
         with native_errors():
-            trace = handle.result()
+            handle = self._opened().enforce(json.dumps(state), skip_ios)
+        self._await(handle, on_progress)
         if on_progress is not None:
             on_progress(*handle.progress())
-        return trace
+        with native_errors():
+            handle.result()
 
     def clone(self) -> "Device":
         """Return a simulated device of its own in the same state.
@@ -273,6 +314,41 @@ def resolve(spec: Spec, info: DeviceInfo) -> Spec:
     with native_errors():
         text = _native.resolve_pattern(
             json.dumps(spec), info["capacity_bytes"], info["sector_bytes"], info["kind"]
+        )
+    resolved: Spec = json.loads(text)
+    return resolved
+
+
+def resolve_state(state: Spec, info: DeviceInfo) -> Spec:
+    """Check a state against a device and fill in the defaults; nothing is touched.
+
+    Parameters
+    ----------
+    state : Spec
+        state ("random" or "sequential"); optional target_offset, target_size, io_size_max,
+        random_bytes [bytes], seed.
+    info : DeviceInfo
+        The device.
+
+    Returns
+    -------
+    Spec
+        Complete, and with "totals": total_ios, bytes_written.
+
+    Raises
+    ------
+    UsageError
+        If it does not make sense, or does not fit the device.
+
+    Examples
+    --------
+    >>> info = open_device("null", size="1MiB").info
+    >>> resolve_state({"state": "sequential"}, info)["totals"]
+    {'total_ios': 8, 'bytes_written': 1048576}
+    """
+    with native_errors():
+        text = _native.resolve_state(
+            json.dumps(state), info["capacity_bytes"], info["sector_bytes"]
         )
     resolved: Spec = json.loads(text)
     return resolved

@@ -215,7 +215,7 @@ def limit_files(size: int) -> Any:
 def test_a_device_that_fails_in_the_middle_keeps_the_finished_runs(scratch: Path) -> None:
     process = start(
         "run", "file:scratch.bin", "--only", "baseline", "--scale", "quick", "--out", "out",
-        preexec_fn=limit_files(16 * MIB),
+        "--state", "as-is", preexec_fn=limit_files(16 * MIB),
     )  # fmt: skip
     out, err = process.communicate(timeout=120)
     assert process.returncode == EXIT_CODES["device"][0]
@@ -387,7 +387,7 @@ def test_every_verb_has_help(verb: str) -> None:
 def test_an_unknown_command_lists_the_known_ones() -> None:
     done = uflip("rum")
     assert done.code == EXIT_CODES["usage"][0]
-    assert "run, plan, pattern" in done.err
+    assert "run, plan, prepare, pattern" in done.err
     assert "did you mean run?" in done.err
 
 

@@ -24,7 +24,7 @@ from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS
 from uflip.results import Results, ResultsWriter, host_provenance, summary
 from uflip.results.checks import CHECKS
-from uflip.results.manifest import REQUIRED
+from uflip.results.manifest import REQUIRED, SINCE
 from uflip.run import open_device, resolve
 from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
 from uflip.stats import PERCENTILES
@@ -306,7 +306,10 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 
 def test_manifest_keys_are_documented() -> None:
-    assert missing(REQUIRED, rows(section("reference/results-format.md", "The manifest"))) == []
+    assert (
+        missing([*REQUIRED, *SINCE], rows(section("reference/results-format.md", "The manifest")))
+        == []
+    )
 
 
 def test_summary_keys_are_documented(document: dict[str, object]) -> None:

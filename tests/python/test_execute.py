@@ -11,6 +11,7 @@ import pytest
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (
     Event,
+    History,
     Plan,
     RunFinished,
     RunProgress,
@@ -33,7 +34,8 @@ class Writer:
         self.fail_at = fail_at
         self.finish_fails = finish_fails
 
-    def commit(self, run: Any, trace: Any) -> None:
+    def commit(self, run: Any, trace: Any, extra: Any) -> None:
+        assert "state_id" in extra
         if len(self.committed) == self.fail_at:
             raise ResultsError("The disk is full", action="free some space")
         self.committed.append(run.id)
@@ -67,7 +69,7 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
         stored = event.index + isinstance(event, RunFinished)
         assert len(writer.committed) == stored
 
-    execute(plan, device, writer, watch)
+    execute(plan, device, writer, History(None), watch)
     assert writer.status == "complete"
     assert writer.committed == [run.id for run in plan.runs]
     assert writer.lengths == [run.spec["io_count"] for run in plan.runs]
@@ -86,6 +88,7 @@ def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
         plan,
         device,
         Writer(),
+        History(None),
         lambda event: taken.append(event.taken_ns) if isinstance(event, RunFinished) else None,
     )
     assert min(taken) >= 20_000_000
@@ -96,7 +99,7 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
 ) -> None:
     writer = Writer(fail_at=2)
     with pytest.raises(ResultsError, match="disk is full") as caught:
-        execute(plan, device, writer)
+        execute(plan, device, writer, History(None))
     assert writer.status == "failed"
     assert caught.value.action.splitlines() == [
         "free some space",
@@ -106,14 +109,14 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
 
 def test_a_disk_that_stays_full_does_not_hide_the_first_error(plan: Plan, device: Device) -> None:
     with pytest.raises(ResultsError, match="The disk is full"):
-        execute(plan, device, Writer(fail_at=0, finish_fails=True))
+        execute(plan, device, Writer(fail_at=0, finish_fails=True), History(None))
 
 
 def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
     small = open_device("null", size="1MiB")
     writer = Writer()
     with pytest.raises(UflipError) as caught:
-        execute(plan, small, writer)
+        execute(plan, small, writer, History(None))
     assert writer.status == "failed"
     assert "no run was finished" in caught.value.action
 
@@ -123,7 +126,7 @@ def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> N
     writer = Writer()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
-        execute(plan, device, writer)
+        execute(plan, device, writer, History(None))
     assert writer.status == "interrupted"
     assert 0 < len(writer.committed) < len(plan.runs)
     assert "uflip show results/here" in caught.value.action

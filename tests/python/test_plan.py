@@ -125,11 +125,18 @@ def test_the_pause_suits_the_device(changes: Any, scale: str, pause_ns: int) -> 
     assert make_plan(device(**changes), scale, 1, pause_ns=7).pause_ns == 7
 
 
-def test_real_devices_are_warned_about_their_state() -> None:
-    codes = {w["code"] for w in make_plan(device(), "quick", 1).warnings}
-    assert "state_not_enforced" in codes
-    simulated = make_plan(device(kind="sim", simulated=True), "quick", 1)
-    assert "state_not_enforced" not in {w["code"] for w in simulated.warnings}
+def test_only_the_target_is_used() -> None:
+    plan = make_plan(device(GIB), "quick", 1, target_size=64 * MIB)
+    assert plan.target_size == 64 * MIB
+    for run in plan.runs:
+        for part in components(run.spec):
+            assert part.get("target_offset", 0) + part["target_size"] <= 64 * MIB
+
+
+@pytest.mark.parametrize("target_size", [0, 1000, 2 * GIB])
+def test_a_target_that_the_device_has_not_is_an_error(target_size: int) -> None:
+    with pytest.raises(UsageError, match="no target of this size"):
+        make_plan(device(GIB), "quick", 1, target_size=target_size)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_the_manifest_is_complete(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "r" / "manifest.json").read_text())
     assert kept == results.manifest
     assert (kept["format"], kept["format_version"], kept["status"]) == (
-        "uflip-results", 1, "complete",
+        "uflip-results", 2, "complete",
     )  # fmt: skip
     assert kept["device"]["url"] == "sim:demo"
     assert [entry["id"] for entry in kept["plan"]] == [run.id for run in stored.FOUR]
@@ -306,10 +306,10 @@ def rewrite(folder: Path, **changes: Any) -> None:
 
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
-    rewrite(folder, format_version=2, uflip_version="9.9")
+    rewrite(folder, format_version=3, uflip_version="9.9")
     message = load_error(folder)
     assert "newer uflip" in message
-    assert "format_version 2" in message
+    assert "format_version 3" in message
     assert "9.9" in message
 
 
@@ -495,13 +495,16 @@ def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
 def test_conditions_of_real_devices() -> None:
     device = {"kind": "file", "io": "buffered", "data": "zeros"}
     host = {"load_average_1min": 3.0, "cpus_usable": 2}
-    assert [doubt.code for doubt in about_conditions(device, host)] == [
+    state = {"state_id": None}
+    assert [doubt.code for doubt in about_conditions(device, host, state)] == [
+        "state_not_enforced",
         "buffered_io",
         "compressible_data",
         "busy_host",
     ]
-    assert about_conditions({"kind": "file", "io": "O_DIRECT", "data": "random"}, {}) == []
-    assert about_conditions({"kind": "sim", "data": "zeros"}, host) == []
+    known, opened = {"state_id": "a"}, {"kind": "file", "io": "O_DIRECT", "data": "random"}
+    assert about_conditions(opened, {}, known) == []
+    assert about_conditions({"kind": "sim", "data": "zeros"}, host, state) == []
 
 
 def test_a_real_file_through_the_page_cache_is_marked(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ mod device;
 mod error;
 mod io;
 pub mod random;
+mod state;
 mod units;
 
 pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
 pub use error::{Error, ErrorKind, Result};
 pub use io::{Io, Mode};
+pub use state::{StateOptions, StateWrites};
 pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};

@@ -61,6 +61,18 @@ impl Control {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Whether somebody asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Count one more I/O of the first process, which took so long.
+    pub fn one_more(&self, response_ns: u64) {
+        self.processes[0].done.fetch_add(1, Ordering::Relaxed);
+        self.processes[0].last_response_ns.store(response_ns, Ordering::Relaxed);
+    }
+
     /// I/Os done so far, and the last response time of the first process [ns].
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
@@ -146,7 +158,7 @@ pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
             .min_by_key(|submitter| submitter.due);
         match earliest {
             Some(submitter) if next_completion.is_none_or(|t| submitter.due <= t) => {
-                if control.cancelled.load(Ordering::Relaxed) {
+                if control.is_cancelled() {
                     return Err(cancelled());
                 }
                 submit(device, submitter)?;
@@ -203,6 +215,6 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     Ok(())
 }
 
-fn cancelled() -> Error {
+pub(crate) fn cancelled() -> Error {
     Error::new(ErrorKind::Interrupted, "The run was interrupted")
 }

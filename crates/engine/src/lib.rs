@@ -9,6 +9,7 @@ mod drive;
 mod pattern;
 mod run;
 pub mod spec;
+mod state;
 mod trace;
 mod turns;
 
@@ -16,4 +17,5 @@ pub use drive::{Control, Record, Requests};
 pub use pattern::{Next, Pattern};
 pub use run::run;
 pub use spec::{PatternSpec, Resolved};
+pub use state::{ResolvedState, StateName, StateSpec, StateTotals, enforce};
 pub use trace::Trace;

@@ -1,6 +1,6 @@
 //! The devices of all crates under one roof; every run is still compiled for its own device.
 
-use uflip_core::{Counters, Device, DeviceInfo, Error, Nanos, Result};
+use uflip_core::{Counters, Device, DeviceInfo, Error, ErrorKind, Io, Nanos, Result};
 use uflip_engine::{Control, Resolved, Trace};
 use uflip_host::{DirectDevice, NullDevice};
 use uflip_sim::SimDevice;
@@ -49,6 +49,26 @@ impl AnyDevice {
         Err(Error::usage(format!("Only a simulated device can be {verb}"))
             .at(url)
             .allowed("sim:NAME"))
+    }
+
+    /// Make the `writes` that enforce a state: a simulated device in its untimed gear, in which it
+    /// is brought into the state of its profile as well; any other one after another.
+    pub(crate) fn enforce(
+        &mut self,
+        writes: impl Iterator<Item = Io>,
+        control: &Control,
+    ) -> Result<()> {
+        match self {
+            AnyDevice::Sim(device) => {
+                let wanted = writes.take_while(|_| !control.is_cancelled());
+                device.apply(wanted.inspect(|_| control.one_more(0)));
+                let stopped = control.is_cancelled();
+                let error = Error::new(ErrorKind::Interrupted, "The run was interrupted");
+                if stopped { Err(error) } else { Ok(()) }
+            }
+            AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
+            AnyDevice::Direct(device) => uflip_engine::enforce(device, writes, control),
+        }
     }
 
     pub(crate) fn run(&mut self, pattern: Resolved, control: &Control) -> Result<Trace> {

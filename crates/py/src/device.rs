@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, Device as _, DeviceInfo, DeviceKind, Error, Nanos, Result};
-use uflip_engine::PatternSpec;
+use uflip_engine::{PatternSpec, StateSpec};
 use uflip_host::{Data, FileOptions, NullDevice};
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
-use crate::run_handle::RunHandle;
+use crate::run_handle::{RunHandle, StateHandle};
 
 /// The device, or nothing while a run has it.
 pub(crate) type Slot = Arc<Mutex<Option<AnyDevice>>>;
@@ -32,6 +32,12 @@ impl Device {
     fn with<T>(&self, use_it: impl FnOnce(&mut AnyDevice) -> T) -> Result<T> {
         let mut slot = self.slot.lock().expect("no panic while held");
         slot.as_mut().map(use_it).ok_or_else(|| self.busy())
+    }
+
+    /// The device itself, for work on a thread of its own.
+    fn taken(&self) -> PyResult<AnyDevice> {
+        let device = self.slot.lock().expect("no panic while held").take();
+        device.ok_or_else(|| raise(&self.busy()))
     }
 
     fn busy(&self) -> Error {
@@ -158,9 +164,14 @@ impl Device {
         let pattern = PatternSpec::parse(spec_json)
             .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
             .map_err(|error| raise(&error))?;
-        let device = self.slot.lock().expect("no panic while held").take();
-        let device = device.ok_or_else(|| raise(&self.busy()))?;
-        Ok(RunHandle::start(device, Arc::clone(&self.slot), pattern))
+        Ok(RunHandle::start(self.taken()?, Arc::clone(&self.slot), pattern))
+    }
+
+    fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<StateHandle> {
+        let state = StateSpec::parse(state_json)
+            .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
+            .map_err(|error| raise(&error))?;
+        Ok(StateHandle::start(self.taken()?, Arc::clone(&self.slot), state, skip_ios))
     }
 }
 
@@ -217,6 +228,22 @@ pub fn resolve_pattern(
         .map_err(|error| raise(&error))?;
     let mut canonical = resolved.canonical;
     canonical["totals"] = serde_json::to_value(resolved.totals).unwrap_or(Value::Null);
+    Ok(canonical.to_string())
+}
+
+#[pyfunction]
+pub fn resolve_state(
+    py: Python<'_>,
+    state_json: &str,
+    capacity_bytes: u64,
+    sector_bytes: u64,
+) -> PyResult<String> {
+    let resolved = StateSpec::parse(state_json)
+        .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
+        .map_err(|error| raise(&error))?;
+    let mut canonical = serde_json::to_value(resolved).expect("plain data");
+    let totals = py.detach(|| resolved.totals());
+    canonical["totals"] = serde_json::to_value(totals).expect("plain numbers");
     Ok(canonical.to_string())
 }
 

@@ -8,6 +8,7 @@ mod any_device;
 mod column;
 mod device;
 mod error;
+mod job;
 mod run_handle;
 mod trace;
 
@@ -20,11 +21,12 @@ mod _native {
     #[pymodule_export]
     use crate::device::{
         Device, clock_ns, inspect_block, inspect_file, inspect_sim, registry_json, resolve_pattern,
+        resolve_state,
     };
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
-    use crate::run_handle::RunHandle;
+    use crate::run_handle::{RunHandle, StateHandle};
     #[pymodule_export]
     use crate::trace::{Trace, read_trace};
 

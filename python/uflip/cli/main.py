@@ -19,6 +19,7 @@ from uflip.errors import EXIT_CODES, InterruptedRun, UflipError, UsageError, unk
 VERBS = {
     "run": "Run the micro-benchmarks on a device and keep the results.",
     "plan": "Show what `run` would do; touches nothing.",
+    "prepare": "Bring a device into a well-defined state.",
     "pattern": "Execute one I/O pattern, as one would use fio.",
     "show": "Print the results of a run.",
     "report": "Turn results into one self-contained HTML page.",

@@ -6,13 +6,24 @@ rich installed it is a bar, without it one line that is written over.
 
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from uflip.experiment import PlannedRun
-from uflip.methodology import Estimate, Event, Plan, RunFinished, RunProgress, RunStarted, TimeLeft
+from uflip.methodology import (
+    Enforcement,
+    Estimate,
+    Event,
+    OnState,
+    Plan,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    TimeLeft,
+)
 from uflip.run import OnProgress
 from uflip.units import format_count, format_duration_ns, format_size
 
@@ -110,6 +121,35 @@ def run_display(*, quiet: bool) -> Iterator[OnProgress]:
         def show(done: int, total: int, last_response_ns: int) -> None:
             response = format_duration_ns(last_response_ns)
             sink.draw(done / total, f"{format_count(done)} of {format_count(total)}  {response}")
+
+        yield show
+
+
+@contextmanager
+def state_display(wanted: Enforcement, done_ios: int, *, quiet: bool) -> Iterator[OnState]:
+    """Show how far a state is, and how long the rest will take.
+
+    Parameters
+    ----------
+    wanted : Enforcement
+        The state.
+    done_ios : int
+        Writes that were made before.
+    quiet : bool
+        Show nothing.
+    """
+    began = time.monotonic_ns()
+    with display(1, quiet=quiet) as sink:
+
+        def show(made: int, total: int) -> None:
+            taken_ns = time.monotonic_ns() - began
+            now = made - done_ios
+            left_ns = (
+                taken_ns * (total - made) / now if now else wanted.time_ns * (1 - made / total)
+            )
+            name = f"{wanted.request['state']} state"
+            text = f"{format_duration_ns(left_ns)} left  {name}  {made / total:.0%}"
+            sink.draw(made / total, text)
 
         yield show
 

@@ -21,10 +21,20 @@ from uflip.cli.common import (
     split_names,
 )
 from uflip.cli.progress import PlanProgress, display
+from uflip.cli.state import InState, default_state, ensure_state, state_option, target_options
 from uflip.device_url import parse_url
 from uflip.errors import ResultsError
 from uflip.experiment import BASELINE_IO_SIZE
-from uflip.methodology import Estimate, Plan, estimate, execute, make_plan, measure_harness
+from uflip.methodology import (
+    Estimate,
+    History,
+    Plan,
+    estimate,
+    execute,
+    make_plan,
+    measure_harness,
+    plan_state,
+)
 from uflip.run import Device, DeviceInfo, check_options, open_device
 from uflip.units import format_count, format_duration_ns, format_size
 
@@ -48,6 +58,8 @@ Ctrl-C ends the run at hand; all runs finished before are kept.
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
 @plan_options
+@state_option
+@target_options
 @open_options
 @quiet_option
 @json_option
@@ -60,6 +72,9 @@ def command(
     seed: int,
     io_size: int | None,
     pause: int | None,
+    state: str | None,
+    target_size: int | None,
+    record: Path | None,
     size: int | None,
     buffered: bool,
     data: str,
@@ -69,8 +84,9 @@ def command(
 ) -> None:
     """Run the micro-benchmarks on DEVICE and keep the results.
 
-    Without --only, all nine micro-benchmarks of uFLIP and the long baseline runs. Everything that
-    is stored on a block device, and in a file, is overwritten.
+    Without --only, all nine micro-benchmarks of uFLIP and the long baseline runs. A device that is
+    not known to be in a well-defined state is brought into one first (see `uflip prepare`).
+    Everything that is stored on a block device, and in a file, is overwritten.
     """
 
     def plan_for(info: DeviceInfo) -> Plan:
@@ -81,6 +97,7 @@ def command(
             split_names(only),
             io_size=BASELINE_IO_SIZE if io_size is None else io_size,
             pause_ns=pause,
+            target_size=target_size,
         )
 
     # All that can be wrong is looked for before anything is created, written or opened for writing.
@@ -90,17 +107,20 @@ def command(
     quiet = quiet or as_json
     info = inspect_device(device, size=size, buffered=buffered)
     estimate(plan_for(info))
+    plan_state(info, default_state(info) if state is None else state, target_size)
     if not quiet and info["details"].get("to_be_created"):
         click.echo(f"creating {device} ({format_size(info['capacity_bytes'])}) ...", err=True)
     with open_device(device, size=size, buffered=buffered, data=data, destroy=destroy) as opened:
         plan = plan_for(opened.info)
-        _execute(plan, estimate(plan), opened, out, quiet)
+        begun = ensure_state(opened, device, state, target_size, record, quiet=quiet)
+        _execute(plan, opened, begun, out, quiet=quiet)
     _conclude(out, quiet, as_json)
 
 
-def _execute(plan: Plan, estimated: Estimate, device: Device, out: Path, quiet: bool) -> None:
+def _execute(plan: Plan, device: Device, begun: InState, out: Path, *, quiet: bool) -> None:
     from uflip.results import ResultsWriter, host_provenance
 
+    estimated = estimate(plan)
     if not quiet:
         click.echo(_announce(plan, estimated), err=True)
     writer = ResultsWriter.create(
@@ -111,12 +131,15 @@ def _execute(plan: Plan, estimated: Estimate, device: Device, out: Path, quiet: 
         scale=plan.scale,
         seed=plan.seed,
         pause_ns=plan.pause_ns,
+        target_size_bytes=plan.target_size,
+        state=begun.document,
         plan=[run.as_dict() for run in plan.runs],
         skipped=[skip.as_dict() for skip in plan.skipped],
         warnings=plan.warnings,
     )
+    history = History(begun.document["state_id"], begun.record)
     with display(len(plan.runs), quiet=quiet) as sink:
-        execute(plan, device, writer, PlanProgress(plan, estimated, sink))
+        execute(plan, device, writer, history, PlanProgress(plan, estimated, sink))
 
 
 def _announce(plan: Plan, estimated: Estimate) -> str:

@@ -7,38 +7,9 @@ until the first runs are over, and the guess says on what it rests.
 from dataclasses import dataclass
 
 from uflip.experiment import PlannedRun
+from uflip.methodology.cost import Cost, cost_of
 from uflip.methodology.plan import Plan
 from uflip.run import resolve
-from uflip.units import format_duration_ns
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What an I/O is assumed to take, on the wall clock."""
-
-    read_ns: float
-    write_ns: float
-    ns_per_byte: float
-    pauses: bool = True
-    """Whether pauses take time: in virtual time they do not."""
-
-    def describe(self) -> str:
-        """Say it in words."""
-        per_mib = format_duration_ns(self.ns_per_byte * 2**20)
-        return (
-            f"a read takes {format_duration_ns(self.read_ns)}, "
-            f"a write {format_duration_ns(self.write_ns)}, and each MiB {per_mib} more"
-        )
-
-
-# A solid-state disk of today behind direct, synchronous I/O, seen through a file system.
-_REAL = Cost(read_ns=100_000, write_ns=600_000, ns_per_byte=1.5)
-_COSTS = {
-    "file": _REAL,
-    "block": _REAL,
-    "sim": Cost(read_ns=1_000, write_ns=1_500, ns_per_byte=0.06, pauses=False),
-    "null": Cost(read_ns=100, write_ns=100, ns_per_byte=0.0),
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +51,7 @@ def estimate(plan: Plan) -> Estimate:
     UsageError
         If the native part refuses one of the specifications.
     """
-    cost = _COSTS[plan.device["kind"]]
+    cost = cost_of(plan.device["kind"])
     each = tuple(_estimate_run(plan, run, cost) for run in plan.runs)
     return Estimate(
         runs=len(each),
@@ -97,14 +68,9 @@ def _estimate_run(plan: Plan, run: PlannedRun, cost: Cost) -> RunEstimate:
     totals = resolve(run.spec, plan.device)["totals"]
     ios, read, written = totals["total_ios"], totals["bytes_read"], totals["bytes_written"]
     written_ios = ios * written / (read + written)
-    time_ns = (
-        (ios - written_ios) * cost.read_ns
-        + written_ios * cost.write_ns
-        + (read + written) * cost.ns_per_byte
-    )
-    if cost.pauses:
-        time_ns += totals["pause_ns"] + plan.pause_ns
-    return RunEstimate(ios, read, written, round(time_ns))
+    pauses_ns = totals["pause_ns"] + plan.pause_ns
+    time_ns = cost.run_time_ns(ios - written_ios, written_ios, read + written, pauses_ns)
+    return RunEstimate(ios, read, written, time_ns)
 
 
 class TimeLeft:

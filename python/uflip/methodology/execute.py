@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from uflip._native import Trace
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.experiment import PlannedRun
+from uflip.methodology.history import History
 from uflip.methodology.plan import Plan
 from uflip.run import Device
 
@@ -24,7 +25,7 @@ class Writer(Protocol):
 
     path: Path
 
-    def commit(self, run: PlannedRun, trace: Trace) -> Any:
+    def commit(self, run: PlannedRun, trace: Trace, extra: dict[str, Any]) -> Any:
         """Store a finished run durably."""
 
     def finish(self, status: str) -> None:
@@ -67,7 +68,11 @@ def _ignore(_event: Event) -> None:
 
 
 def execute(
-    plan: Plan, device: Device, writer: Writer, on_event: Callable[[Event], None] = _ignore
+    plan: Plan,
+    device: Device,
+    writer: Writer,
+    history: History,
+    on_event: Callable[[Event], None] = _ignore,
 ) -> None:
     """Make all runs of a plan and store them one by one.
 
@@ -79,6 +84,8 @@ def execute(
         The device, open for writing.
     writer : Writer
         Stores runs; `finish` is called on it in every case.
+    history : History
+        The state of the device, which runs change.
     on_event : callable
         Told about the start, the progress and the end of each run.
 
@@ -96,7 +103,8 @@ def execute(
             on_event(RunStarted(index, run))
             device.idle(plan.pause_ns)
             trace = device.run(run.spec, partial(_report, on_event, index, run))
-            writer.commit(run, trace)
+            writer.commit(run, trace, {"state_id": history.state_id})
+            history.after(trace)
             finished += 1
             on_event(RunFinished(index, run, time.monotonic_ns() - began))
     except (KeyboardInterrupt, InterruptedRun):

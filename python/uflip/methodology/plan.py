@@ -4,8 +4,7 @@
 grouped so that their target spaces do not overlap; consecutive runs are kept apart by a pause.
 **Faithful**: runs without sequential writes come first; the others get places of their own
 (`places`); 1 s between runs, the paper's conservative choice.
-**Simplified**: the state of the device is neither enforced before the plan nor reset in it, and a
-warning is kept with the results; on a real device the quick scale pauses 0.1 s only.
+**Simplified**: on a real device the quick scale pauses 0.1 s only.
 **Ambiguous**: what a sequential write is. Here ordered, partitioned and parallel sequential writes
 count, and so do mixes with them; random writes do not.
 """
@@ -50,6 +49,8 @@ class Plan:
         What the device cannot do, with reasons.
     pause_ns : int
         Time the device is left alone before each run, on its own clock [ns].
+    target_size : int
+        The part of the device that is used, from its beginning [bytes].
     warnings : tuple of dict
         Doubts about the plan: code, message, numbers, advice.
     """
@@ -60,6 +61,7 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     skipped: tuple[Skipped, ...]
     pause_ns: int
+    target_size: int
     warnings: tuple[dict[str, Any], ...]
 
 
@@ -71,6 +73,7 @@ def make_plan(
     *,
     io_size: int = BASELINE_IO_SIZE,
     pause_ns: int | None = None,
+    target_size: int | None = None,
 ) -> Plan:
     """Plan the micro-benchmarks for a device. Nothing is touched.
 
@@ -88,6 +91,8 @@ def make_plan(
         I/O size of the baseline patterns [bytes].
     pause_ns : int, optional
         Pause before each run [ns]; without it what suits the device and the scale.
+    target_size : int, optional
+        Use only so much of the device, from its beginning [bytes].
 
     Returns
     -------
@@ -101,7 +106,8 @@ def make_plan(
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(list(MICRO_BENCHMARKS if only is None else only))
-    context = Context(info, scale, seed, io_size)
+    used = _check_target(info, target_size)
+    context = Context(info | {"capacity_bytes": used}, scale, seed, io_size)
     _check_io_size(context)
     experiments = [experiment for name in names for experiment in MICRO_BENCHMARKS[name](context)]
     places = Places(context.capacity)
@@ -112,7 +118,25 @@ def make_plan(
         runs=tuple(_in_order(experiments, places)),
         skipped=tuple(skip for experiment in experiments for skip in experiment.skipped),
         pause_ns=_default_pause_ns(context) if pause_ns is None else pause_ns,
+        target_size=used,
         warnings=tuple(_warnings(context, places)),
+    )
+
+
+def _check_target(info: Info, target_size: int | None) -> int:
+    """Return how much of the device is used [bytes]."""
+    capacity, sector = int(info["capacity_bytes"]), int(info["sector_bytes"])
+    if target_size is None:
+        return capacity
+    if 0 < target_size <= capacity and target_size % sector == 0:
+        return target_size
+    raise UsageError(
+        "The device has no target of this size",
+        where="--target-size",
+        got=f"{target_size} bytes ({format_size(target_size)})",
+        allowed=f"multiples of {sector} bytes, from {sector} to {capacity} "
+        f"({format_size(capacity)})",
+        action="choose another --target-size, or leave it out",
     )
 
 
@@ -155,18 +179,6 @@ def _default_pause_ns(context: Context) -> int:
 
 def _warnings(context: Context, places: Places) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    if context.info["kind"] in ("file", "block"):
-        found.append(
-            {
-                "code": "state_not_enforced",
-                "message": (
-                    "The device was measured in the state in which it was found: what had been "
-                    "written to it before changes what it does now"
-                ),
-                "numbers": {},
-                "advice": "compare only with runs on a device that was filled in the same way",
-            }
-        )
     if places.rounds:
         found.append(
             {

@@ -9,6 +9,7 @@
 `warnings`         doubts about the data, as stored values with a next step
 `summarise`        the whole folder as one document: `uflip show --json`
 `export`           tidy tables for other programs
+`state_record`     in which state a device was left, beside the results
 `lock`             is a writer at work, or was it killed
 `atomic`           write, fsync, rename: either the old or the new, never half of it
 =================  ===========================================================================

@@ -4,6 +4,8 @@ Version history
 ---------------
 1   first version. Keys: see `REQUIRED`. `finished_utc` and `elapsed_s` are null until the end;
     `status` is "running" while the benchmark runs, then complete, interrupted or failed.
+2   `state`: in which state the device was before the first run, with its `state_id` (null where it
+    is not known); `target_size_bytes`: the part of the device that was used.
 
 A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
 does not know would present wrong numbers as right ones.
@@ -18,7 +20,7 @@ from uflip.errors import ResultsError
 from uflip.results import atomic
 
 FORMAT = "uflip-results"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
 STATUSES = ("running", "complete", "interrupted", "failed")
@@ -41,6 +43,18 @@ REQUIRED: dict[str, type | tuple[type, ...]] = {
     "skipped": list,
     "warnings": list,
     "elapsed_s": (int, float, type(None)),
+}
+# The state of a device of which nothing is known.
+UNKNOWN_STATE: dict[str, Any] = {
+    "state": "unknown",
+    "state_id": None,
+    "known_from": None,
+    "request": None,
+}
+# Keys that came with a later version: (version, what it must be, what it is in older folders).
+SINCE: dict[str, tuple[int, type | tuple[type, ...], Any]] = {
+    "state": (2, dict, UNKNOWN_STATE),
+    "target_size_bytes": (2, (int, type(None)), None),
 }
 PLANNED_RUN = ("id", "micro_benchmark", "pattern", "parameter", "value", "unit", "spec")
 
@@ -78,6 +92,10 @@ def read(folder: Path) -> dict[str, Any]:
     manifest = _parse(path, _text(folder, path))
     _check_format(path, manifest)
     for key, kind in REQUIRED.items():
+        _check_key(path, manifest, key, kind)
+    for key, (since, kind, missing) in SINCE.items():
+        if manifest["format_version"] < since:
+            manifest[key] = missing
         _check_key(path, manifest, key, kind)
     for entry in manifest["plan"]:
         _check_planned_run(path, entry)

@@ -116,7 +116,9 @@ class Results:
         for run in self.runs:
             trace = run.trace()
             examiner.look(run.id, run.micro_benchmark, json.loads(trace.spec_json), trace)
-        found = about_conditions(self.manifest["device"], self.manifest["host"])
+        found = about_conditions(
+            self.manifest["device"], self.manifest["host"], self.manifest["state"]
+        )
         found += examiner.warnings()
         if self.status != "running":
             found.append(_unfinished(len(self.runs), len(self.manifest["plan"])))

@@ -67,6 +67,8 @@ def summary(results: Results) -> Document:
         "scale": kept["scale"],
         "seed": kept["seed"],
         "pause_ns": kept["pause_ns"],
+        "target_size_bytes": kept["target_size_bytes"],
+        "state": kept["state"],
         **means,
         "key_characteristics": characteristics(means["baselines_ms"], benchmarks).as_dict(),
         "baselines": baselines,

@@ -99,11 +99,30 @@ class Examiner:
         )
 
 
-def about_conditions(device: Mapping[str, Any], host: Mapping[str, Any]) -> list[StoredWarning]:
-    """Doubts that concern every run alike: how the device was opened, how busy the host was."""
+def about_conditions(
+    device: Mapping[str, Any], host: Mapping[str, Any], state: Mapping[str, Any]
+) -> list[StoredWarning]:
+    """Doubts that concern every run alike: the device's state, how it was opened, how busy it was.
+
+    Parameters
+    ----------
+    device, host, state
+        As the manifest holds them.
+    """
     found: list[StoredWarning] = []
     if device.get("kind") not in ("file", "block"):
         return found
+    if state["state_id"] is None:
+        found.append(
+            StoredWarning(
+                "state_not_enforced",
+                "The device was measured in the state in which it was found: what had been written "
+                "to it before changes what it does now",
+                {},
+                "leave --state as-is away, or use `uflip prepare`; until then compare only with "
+                "runs on a device that was filled in the same way",
+            )
+        )
     if "buffered" in str(device.get("io", "")):
         found.append(
             StoredWarning(

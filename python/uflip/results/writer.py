@@ -74,6 +74,8 @@ class ResultsWriter:
         scale: str,
         seed: int,
         pause_ns: int,
+        state: Mapping[str, Any] = manifest.UNKNOWN_STATE,
+        target_size_bytes: int | None = None,
         plan: Sequence[Mapping[str, Any]],
         skipped: Sequence[Mapping[str, Any]] = (),
         warnings: Sequence[Mapping[str, Any]] = (),
@@ -88,6 +90,10 @@ class ResultsWriter:
             The device's info, the host's provenance, what the harness costs per I/O.
         scale, seed, pause_ns
             Of the plan.
+        state
+            In which state the device is: state, state_id, known_from, request.
+        target_size_bytes
+            The part of the device that is used, from its beginning.
         plan, skipped, warnings
             Planned runs, what was left out and why, doubts of the plan; plain dictionaries.
 
@@ -110,6 +116,8 @@ class ResultsWriter:
             "scale": scale,
             "seed": seed,
             "pause_ns": pause_ns,
+            "target_size_bytes": target_size_bytes,
+            "state": dict(state),
             "plan": [dict(entry) for entry in plan],
             "skipped": [dict(entry) for entry in skipped],
             "warnings": [dict(entry) for entry in warnings],
@@ -188,7 +196,9 @@ class ResultsWriter:
             If the manifest cannot be written; the runs are readable all the same.
         """
         seen: list[StoredWarning] = [
-            *about_conditions(self._manifest["device"], self._manifest["host"]),
+            *about_conditions(
+                self._manifest["device"], self._manifest["host"], self._manifest["state"]
+            ),
             *self._examiner.warnings(),
         ]
         content = self._manifest | {

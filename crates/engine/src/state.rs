@@ -1,0 +1,175 @@
+//! Bringing a device into a well-defined state: a request as plain data, its defaults, and the loop.
+//!
+//! The writes are [`uflip_core::StateWrites`]. No trace is kept: filling a device of a terabyte takes
+//! some fifteen million writes, and nobody asks how long each of them took.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Bytes, Device, Error, Io, Result, StateOptions, format_bytes};
+
+use crate::drive::{Control, cancelled};
+
+/// uFLIP §4.1: "the flash block size, 128 KB".
+const IO_SIZE_MAX: u64 = 128 << 10;
+const SEED: u64 = 1;
+
+/// The two states of uFLIP §4.1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum StateName {
+    Random,
+    Sequential,
+}
+
+/// What a user writes. Everything but `state` has a default.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained in docs/how-to/prepare-a-device.md
+pub struct StateSpec {
+    pub state: StateName,
+    pub target_offset: Option<u64>,
+    pub target_size: Option<u64>,
+    pub io_size_max: Option<u64>,
+    /// How much is written at random after the sequential pass; the target size by default.
+    pub random_bytes: Option<u64>,
+    pub seed: Option<u64>,
+}
+
+/// A validated request with all defaults filled in, and what it amounts to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct ResolvedState {
+    pub state: StateName,
+    pub target_offset: u64,
+    pub target_size: u64,
+    pub io_size_max: u64,
+    pub random_bytes: u64,
+    pub seed: u64,
+    #[serde(skip)]
+    sector: u64,
+}
+
+/// What a state takes to enforce.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct StateTotals {
+    pub total_ios: u64,
+    pub bytes_written: u64,
+}
+
+impl StateSpec {
+    /// Read a request.
+    ///
+    /// # Errors
+    /// Not JSON, an unknown key or name, a number out of range.
+    pub fn parse(json: &str) -> Result<StateSpec> {
+        serde_json::from_str(json).map_err(|error| {
+            Error::usage("The state that is asked for is not valid")
+                .got(error.to_string())
+                .action("see `uflip prepare --help`")
+        })
+    }
+
+    /// Check against a device of `capacity` and `sector` bytes, and fill in every default.
+    ///
+    /// # Errors
+    /// Sizes that are not whole sectors, a target space outside of the device or smaller than the
+    /// largest write.
+    pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<ResolvedState> {
+        let (capacity, sector) = (capacity.0, sector.0);
+        let target_offset = self.target_offset.unwrap_or(0);
+        let rest = capacity.saturating_sub(target_offset) / sector * sector;
+        let target_size = self.target_size.unwrap_or(rest);
+        let io_size_max = self.io_size_max.unwrap_or(IO_SIZE_MAX);
+        for (name, value) in [
+            ("target_offset", target_offset),
+            ("target_size", target_size),
+            ("io_size_max", io_size_max),
+        ] {
+            if !value.is_multiple_of(sector) || (value == 0 && name != "target_offset") {
+                return Err(Error::usage(format!("'{name}' is not a whole number of sectors"))
+                    .got(value.to_string())
+                    .allowed(format!("multiples of {sector} bytes"))
+                    .action(format!("change '{name}'")));
+            }
+        }
+        if target_size > rest {
+            return Err(Error::usage("The target space lies outside the device")
+                .at(format!("target_offset {target_offset}, target_size {target_size}"))
+                .got(format!("{} beyond the offset", format_bytes(target_size)))
+                .allowed(format!("up to {} ({rest} bytes)", format_bytes(rest)))
+                .action("choose a smaller target_size or target_offset"));
+        }
+        if target_size < io_size_max {
+            return Err(Error::usage(
+                "The target space is smaller than the largest write of the state",
+            )
+            .at(format!("target_size {target_size}"))
+            .got(format!("writes of up to {}", format_bytes(io_size_max)))
+            .allowed(format!("targets of {} or more", format_bytes(io_size_max)))
+            .action("enlarge the target, or give a smaller io_size_max"));
+        }
+        let random_bytes = match self.state {
+            StateName::Random => self.random_bytes.unwrap_or(target_size),
+            StateName::Sequential => 0,
+        };
+        let seed = self.seed.unwrap_or(SEED);
+        let state = self.state;
+        Ok(ResolvedState {
+            state,
+            target_offset,
+            target_size,
+            io_size_max,
+            random_bytes,
+            seed,
+            sector,
+        })
+    }
+}
+
+impl ResolvedState {
+    /// The writes that enforce it, from the first.
+    pub fn writes(&self) -> impl Iterator<Item = Io> + use<> {
+        let options = StateOptions {
+            target_offset: Bytes(self.target_offset),
+            target_size: Bytes(self.target_size),
+            sector: Bytes(self.sector),
+            io_size_max: Bytes(self.io_size_max),
+            fill: true,
+            random_bytes: Bytes(self.random_bytes),
+            seed: self.seed,
+        };
+        options.writes()
+    }
+
+    /// How many writes that is, and of how many bytes; counted, not estimated.
+    #[must_use]
+    pub fn totals(&self) -> StateTotals {
+        let none = StateTotals { total_ios: 0, bytes_written: 0 };
+        self.writes().fold(none, |sum, io| StateTotals {
+            total_ios: sum.total_ios + 1,
+            bytes_written: sum.bytes_written + io.size.0,
+        })
+    }
+}
+
+/// Make `writes` on `device`, one after another.
+///
+/// # Errors
+/// The first error of the device, or [`uflip_core::ErrorKind::Interrupted`] after
+/// [`Control::cancel`]; [`Control::progress`] says how many were made.
+pub fn enforce<D: Device<Request = Io>>(
+    device: &mut D,
+    writes: impl Iterator<Item = Io>,
+    control: &Control,
+) -> Result<()> {
+    for io in writes {
+        if control.is_cancelled() {
+            return Err(cancelled());
+        }
+        device.submit(&io)?;
+        let completion = device.complete()?;
+        control.one_more((completion.completed - completion.submitted).0);
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Work on a device on a thread of its own, so that Python stays free to show progress and to be
+//! interrupted. The device is back in its slot before anybody hears that the work is over.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use uflip_core::{Error, ErrorKind, Result};
+use uflip_engine::Control;
+
+use crate::any_device::AnyDevice;
+use crate::device::Slot;
+use crate::error::raise;
+
+struct Shared<T> {
+    control: Control,
+    total: u64,
+    outcome: Mutex<Option<Result<T>>>,
+    over: Condvar,
+}
+
+/// Work in progress that ends in a `T`.
+pub(crate) struct Job<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Send + 'static> Job<T> {
+    /// Do `work`, of `total` I/Os, on `device` and put the device back into `slot` when it is over.
+    pub(crate) fn start(
+        mut device: AnyDevice,
+        slot: Slot,
+        control: Control,
+        total: u64,
+        work: impl FnOnce(&mut AnyDevice, &Control) -> Result<T> + Send + 'static,
+    ) -> Job<T> {
+        let (outcome, over) = (Mutex::new(None), Condvar::new());
+        let shared = Arc::new(Shared { control, total, outcome, over });
+        let theirs = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            let work = AssertUnwindSafe(|| work(&mut device, &theirs.control));
+            let outcome = match catch_unwind(work) {
+                Ok(outcome) => {
+                    *slot.lock().expect("no panic while held") = Some(device);
+                    outcome
+                }
+                // A broken rule of the device model: the device is in no state to go on with.
+                Err(panic) => Err(broken(&panic)),
+            };
+            *theirs.outcome.lock().expect("no panic while held") = Some(outcome);
+            theirs.over.notify_all();
+        });
+        Job { shared }
+    }
+
+    /// Block at most `timeout_s` without the interpreter lock; true once the work is over.
+    pub(crate) fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
+        py.detach(|| {
+            let outcome = self.shared.outcome.lock().expect("no panic while held");
+            let (outcome, _) = self
+                .shared
+                .over
+                .wait_timeout_while(outcome, timeout, |outcome| outcome.is_none())
+                .expect("no panic while held");
+            outcome.is_some()
+        })
+    }
+
+    /// I/Os done, I/Os in all, last response time [ns].
+    pub(crate) fn progress(&self) -> (u64, u64, u64) {
+        let (done, last_response_ns) = self.shared.control.progress();
+        (done, self.shared.total, last_response_ns)
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.shared.control.cancel();
+    }
+
+    /// Wait for the end and take what came out; an error may be asked for again, a result not.
+    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<T> {
+        while !self.wait(py, 3600.0) {}
+        let outcome = self.shared.outcome.lock().expect("no panic while held").take();
+        match outcome {
+            Some(Ok(result)) => Ok(result),
+            Some(Err(error)) => {
+                let again = Some(Err(error.clone()));
+                *self.shared.outcome.lock().expect("no panic while held") = again;
+                Err(raise(&error))
+            }
+            None => Err(raise(&Error::usage("The result of this run was taken already"))),
+        }
+    }
+}
+
+fn broken(panic: &Box<dyn std::any::Any + Send>) -> Error {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    Error::new(ErrorKind::Internal, "The run broke a rule inside uflip")
+        .got(text.unwrap_or_default())
+        .action("this is a fault of uflip: please report it with the command and the seed")
+}

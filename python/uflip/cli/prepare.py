@@ -1,0 +1,119 @@
+"""`uflip prepare`: bring a device into a well-defined state, and know how far that got."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip.catalogue import inspect_device
+from uflip.cli.common import (
+    device_argument,
+    echo_json,
+    json_option,
+    open_options,
+    quiet_option,
+)
+from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
+from uflip.device_url import parse_url
+from uflip.errors import unknown_name
+from uflip.methodology import STATES, Enforcement, plan_state
+from uflip.results.state_record import StateRecord
+from uflip.run import check_options, open_device
+
+EPILOG = """\b
+Examples:
+  uflip prepare file:scratch.bin --size 1GiB
+  uflip prepare /dev/nvme1n1 --destroy "MODEL:SERIAL:SIZE" --dry-run
+  uflip prepare file:scratch.bin --state sequential --target-size 256MiB
+
+\b
+Ctrl-C stops it; the same command goes on from there.
+"""
+
+
+@click.command("prepare", epilog=EPILOG)
+@device_argument
+@click.option(
+    "--state",
+    metavar="random|sequential",
+    default="random",
+    show_default=True,
+    help="random: writes of random size all over; sequential: one rewrite, faster, less stable.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Seed of sizes and positions.",
+)
+@target_options
+@open_options
+@click.option("--again", is_flag=True, help="Even if the device is known to be in this state.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written; touch nothing.")
+@quiet_option
+@json_option
+def command(
+    *,
+    device: str,
+    state: str,
+    seed: int,
+    target_size: int | None,
+    record: Path | None,
+    size: int | None,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    again: bool,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Bring DEVICE into a well-defined state, so that measurements of it can be repeated.
+
+    The whole target is written once sequentially, and, for the random state, once more by writes
+    of random size (up to 128 KiB) at random places. What was stored there is lost.
+    """
+    check_options(parse_url(device), size, data, destroy)
+    info = inspect_device(device, size=size, buffered=buffered)
+    wanted = plan_state(info, state, target_size, seed)
+    if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into
+        raise unknown_name("state", state, STATES[:-1], where="--state")
+    if dry_run:
+        _tell(_document(device, wanted, None, "dry-run"), announce_state(wanted), as_json, quiet)
+        return
+    quiet = quiet or as_json
+    with open_device(device, size=size, buffered=buffered, data=data, destroy=destroy) as opened:
+        kept = record_of(opened.info, device, record)
+        known = kept.state if kept else None
+        there = known and known.request == wanted.request and known.state_id == wanted.state_id
+        if there and not again:
+            text = f"{device} is in this state already; --again writes it once more"
+            _tell(_document(device, wanted, kept, "was"), text, as_json, quiet)
+            return
+        bring_into_state(opened, wanted, kept, quiet=quiet)
+    noted = f"; noted in {kept.path}" if kept else "; it ends with this command"
+    text = f"{device} is in state {wanted.state_id}{noted}"
+    _tell(_document(device, wanted, kept, "enforced"), text, as_json, quiet)
+
+
+def _tell(document: dict[str, Any], text: str, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        echo_json(document)
+    elif not quiet:
+        click.echo(text)
+
+
+def _document(
+    device: str, wanted: Enforcement, record: StateRecord | None, done: str
+) -> dict[str, Any]:
+    return {
+        "device": device,
+        "done": done,
+        "state": wanted.request,
+        "state_id": wanted.state_id,
+        "total_ios": wanted.total_ios,
+        "bytes_written": wanted.bytes_written,
+        "time_ns": wanted.time_ns,
+        "record": str(record.path) if record else None,
+    }

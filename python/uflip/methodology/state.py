@@ -1,0 +1,181 @@
+"""The state of a device: how it is enforced, how far that got, and what it is called.
+
+A flash device does what its history makes it do. So it is written over in a defined way before it
+is measured, and what is written to it afterwards is kept count of: a *state id* names the enforced
+state together with every write since, and two runs with the same id began on equal devices.
+
+**Source**: uFLIP (CIDR 2009) §4.1: random writes of random size (0.5 KB to the flash block size,
+128 KB) over the whole device; the alternative is a sequential rewrite.
+**Faithful**: both states; the whole target is written.
+**Simplified**: a sequential pass comes first, so that every sector is written for certain; then as
+much again is written at random. A simulated device is written to in its untimed gear.
+**Ambiguous**: how much is written at random; once the size of the target is our reading.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from uflip.errors import InterruptedRun, unknown_name
+from uflip.methodology.cost import cost_of
+from uflip.run import Device, DeviceInfo, resolve_state
+
+STATES = ("random", "sequential", "as-is")
+"""`as-is` enforces nothing: the device is measured as it was found."""
+
+# A killed enforcement loses at most what was written in this time; its record costs a rename.
+SAVE_EVERY_S = 5.0
+
+OnState = Callable[[int, int], None]
+"""Called with (writes made, writes in all), both counted from the first write of the state."""
+
+
+@dataclass(frozen=True)
+class Enforcement:
+    """A state to be enforced, and what that takes.
+
+    Attributes
+    ----------
+    request : dict
+        Complete: state, target_offset, target_size, io_size_max, random_bytes [bytes], seed.
+    total_ios, bytes_written : int
+        What it amounts to; counted, not estimated.
+    time_ns : int
+        An estimate [ns] on the wall clock.
+    """
+
+    request: dict[str, Any]
+    total_ios: int
+    bytes_written: int
+    time_ns: int
+
+    @property
+    def state_id(self) -> str:
+        """The name of the state that it ends in."""
+        return _digest(self.request)
+
+
+class Keeper(Protocol):
+    """Where it is noted how far an enforcement got; `uflip.results.StateRecord` is one."""
+
+    def reached(self, done_ios: int) -> None:
+        """Note durably that so many writes were made."""
+
+
+def plan_state(
+    info: DeviceInfo, state: str, target_size: int | None = None, seed: int = 1
+) -> Enforcement | None:
+    """Say what enforcing a state takes. Nothing is touched.
+
+    Parameters
+    ----------
+    info : dict
+        The device.
+    state : str
+        One of `STATES`.
+    target_size : int, optional
+        The part of the device, from its beginning, that is written [bytes]; all without it.
+    seed : int
+        Seed of the random writes.
+
+    Returns
+    -------
+    Enforcement or None
+        None for "as-is".
+
+    Raises
+    ------
+    UsageError
+        For an unknown state, or a target that does not fit the device or the writes.
+    """
+    if state not in STATES:
+        raise unknown_name("state", state, STATES, where="--state")
+    if state == "as-is":
+        return None
+    asked: dict[str, Any] = {"state": state, "seed": seed}
+    if target_size is not None:
+        asked["target_size"] = target_size
+    request = resolve_state(asked, info)
+    totals = request.pop("totals")
+    ios, written = totals["total_ios"], totals["bytes_written"]
+    return Enforcement(request, ios, written, cost_of(info["kind"]).state_ns(ios, written))
+
+
+def enforce_state(
+    device: Device,
+    wanted: Enforcement,
+    keeper: Keeper,
+    done_ios: int = 0,
+    on_state: OnState | None = None,
+) -> None:
+    """Bring a device into a state; how far it got is kept, whatever ends it.
+
+    Parameters
+    ----------
+    device : Device
+        Open for writing.
+    wanted : Enforcement
+        From `plan_state`.
+    keeper : Keeper
+        Told now and then, and at the end.
+    done_ios : int
+        Writes that an earlier attempt made: they are not made again.
+    on_state : callable, optional
+        Called about ten times a second.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C; what was written so far is kept, and counts.
+    DeviceError
+        If a write fails.
+    """
+    made, saved_at = done_ios, time.monotonic()
+
+    def progress(done: int, _total: int, _response_ns: int) -> None:
+        nonlocal made, saved_at
+        made = done_ios + done
+        if time.monotonic() - saved_at > SAVE_EVERY_S:
+            keeper.reached(made)
+            saved_at = time.monotonic()
+        if on_state is not None:
+            on_state(made, wanted.total_ios)
+
+    try:
+        device.enforce(wanted.request, done_ios, progress)
+    except InterruptedRun as error:
+        raise InterruptedRun(
+            f"Interrupted after {made} of {wanted.total_ios} writes of the state",
+            where=error.where,
+            action="give the same command again: it goes on from there",
+        ) from None
+    finally:
+        keeper.reached(made)
+
+
+def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int) -> str | None:
+    """Name the state after a run of a device that was in a named state.
+
+    Parameters
+    ----------
+    state_id : str or None
+        The state before; None stands for an unknown one, and stays.
+    spec : mapping
+        The resolved specification of the run.
+    ios : int
+        How many I/Os it made.
+    """
+    return None if state_id is None else _digest({"after": state_id, "spec": spec, "ios": ios})
+
+
+def state_of_profile(profile: Mapping[str, Any]) -> str:
+    """Name the state in which a simulated device is made: its profile says all of it."""
+    return _digest({"profile": profile})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,217 @@
+"""Is a device brought into the state that was asked for, once, and is it known afterwards?"""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from command_line import start, uflip, unchanged
+
+from uflip.errors import DeviceError, ResultsError, UsageError
+from uflip.methodology import History, enforce_state, next_state_id, plan_state
+from uflip.results.state_record import open_record
+from uflip.run import open_device
+from uflip.spec import baseline
+
+MIB = 1 << 20
+SMALL_SIM = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of 8 MiB on a file system with direct I/O."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "scratch.bin"
+    try:
+        open_device(f"file:{path}", size=8 * MIB, data="zeros")
+    except DeviceError as error:
+        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
+    return path
+
+
+class Keeper:
+    """Remembers how far it got."""
+
+    def __init__(self) -> None:
+        self.made: list[int] = []
+
+    def reached(self, done_ios: int) -> None:
+        self.made.append(done_ios)
+
+
+# What is written
+
+
+def test_the_whole_target_is_written_and_nothing_beside_it(scratch: Path) -> None:
+    with open_device("file:scratch.bin") as device:
+        wanted = plan_state(device.info, "random", 6 * MIB)
+        assert wanted is not None
+        enforce_state(device, wanted, Keeper())
+    content = scratch.read_bytes()
+    sectors = [content[at : at + 512] for at in range(0, 8 * MIB, 512)]
+    written = [any(sector) for sector in sectors]
+    assert written == [True] * (6 * MIB // 512) + [False] * (2 * MIB // 512)
+
+
+def test_what_a_state_takes_is_counted_exactly() -> None:
+    device = open_device(SMALL_SIM)
+    wanted = plan_state(device.info, "sequential", 6 * MIB)
+    assert wanted is not None
+    assert (wanted.total_ios, wanted.bytes_written) == (48, 6 * MIB)
+    keeper = Keeper()
+    enforce_state(device, wanted, keeper)
+    assert keeper.made[-1] == 48
+    assert (device.counters() or {})["host_pages_written"] == 6 * MIB // 4096
+
+
+def test_writes_that_were_made_are_not_made_again() -> None:
+    device = open_device(SMALL_SIM)
+    wanted = plan_state(device.info, "sequential", 6 * MIB)
+    assert wanted is not None
+    keeper = Keeper()
+    enforce_state(device, wanted, keeper, done_ios=40)
+    assert keeper.made[-1] == 48
+    assert (device.counters() or {})["host_pages_written"] == 8 * 128 * 1024 // 4096
+
+
+@pytest.mark.parametrize(
+    ("state", "target_size", "message"),
+    [
+        ("randon", None, "Unknown state"),
+        ("random", 64 * 1024, "smaller than the largest write"),
+        ("random", 1 << 40, "outside the device"),
+        ("sequential", 1000, "whole number of sectors"),
+        ("sequential", 0, "whole number of sectors"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_an_error(
+    state: str, target_size: int | None, message: str
+) -> None:
+    info = open_device(SMALL_SIM).info
+    with pytest.raises(UsageError, match=message):
+        plan_state(info, state, target_size)
+
+
+# What it is called
+
+
+def test_a_state_id_follows_what_is_written_and_nothing_else() -> None:
+    ids = []
+    for location in ("random", "sequential"):
+        with open_device(SMALL_SIM) as device:
+            history = History("state")
+            history.after(device.run(baseline("SR", io_count=10)))
+            assert history.state_id == "state"
+            spec = {"kind": "basic", "mode": "write", "location": location, "io_count": 10}
+            history.after(device.run(spec))
+            ids.append(history.state_id)
+    assert len({"state", *ids}) == 3
+    assert next_state_id(None, {}, 3) is None
+    assert next_state_id("a", {"x": 1}, 3) != next_state_id("a", {"x": 1}, 4)
+
+
+# What is kept
+
+
+def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:
+    info = open_device("file:scratch.bin").info
+    record = open_record(scratch.parent / "record.json", info)
+    assert record.state is None
+    assert record.begin({"state": "random"}, 100) == 0
+    record.reached(60)
+    again = open_record(record.path, info)
+    assert again.begin({"state": "random"}, 100) == 60
+    assert again.begin({"state": "sequential"}, 10) == 0
+    again.enforced("abc")
+    again.after_run("abd", 4096, 8192)
+    known = open_record(record.path, info).state
+    assert known is not None
+    assert (known.state_id, known.runs_since, known.bytes_written_since) == ("abd", 1, 4096)
+    assert open_record(record.path, info | {"details": {"inode": 1}}).state is None
+    with scratch.open("r+b") as file:
+        file.write(b"somebody else")
+    assert open_record(record.path, info).state is None
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": "uflip-results"}',
+                                     '{"format": "uflip-state", "format_version": 9}',
+                                     '{"format": "uflip-state", "format_version": 1}'])  # fmt: skip
+def test_a_file_that_is_no_record_is_an_error_and_stays(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(content)
+    with unchanged(tmp_path), pytest.raises(ResultsError, match="cannot be read"):
+        open_record(path, open_device("null").info)
+
+
+# The command
+
+
+def test_prepare_and_run_know_of_each_other(scratch: Path) -> None:
+    del scratch
+    done = uflip("prepare", "file:scratch.bin", "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert (document["done"], document["bytes_written"] >= 16 * MIB) == ("enforced", True)
+    assert json.loads(uflip("prepare", "file:scratch.bin", "--json").out)["done"] == "was"
+    arguments = ("--scale", "quick", "--only", "baseline", "--pause", "0ms", "--json")
+    first = json.loads(uflip("run", "file:scratch.bin", "--out", "one", *arguments).out)
+    assert first["state"]["known_from"] == "record"
+    assert first["state"]["state_id"] == document["state_id"]
+    assert "state_not_enforced" not in {warning["code"] for warning in first["warnings"]}
+    second = json.loads(uflip("run", "file:scratch.bin", "--out", "two", *arguments).out)
+    assert second["state"]["state_id"] != document["state_id"]
+    assert second["state"]["since_runs"] == 2  # SW and RW; reads leave no trace
+    asis = ("--state", "as-is", *arguments)
+    third = json.loads(uflip("run", "file:scratch.bin", "--out", "three", *asis).out)
+    assert "state_not_enforced" in {warning["code"] for warning in third["warnings"]}
+
+
+def test_prepare_goes_on_after_it_was_killed(scratch: Path) -> None:
+    with start("prepare", "file:scratch.bin", "--size", "256MiB", "--quiet") as process:
+        record = scratch.parent / "results" / "states" / "file-scratch.bin.json"
+        deadline = time.monotonic() + 60
+        while not record.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    cut = json.loads(record.read_text())
+    assert cut["state_id"] is None
+    assert 0 < cut["done_ios"] < cut["total_ios"]
+    done = uflip("prepare", "file:scratch.bin")
+    assert done.code == 0, done.err
+    assert "going on after" in done.err
+    assert json.loads(record.read_text())["done_ios"] == cut["total_ios"]
+
+
+def test_a_dry_run_touches_nothing(scratch: Path) -> None:
+    with unchanged(scratch.parent):
+        done = uflip("prepare", "file:scratch.bin", "--dry-run", "--target-size", "4MiB")
+    assert "random state over 4 MiB: " in done.out
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--state", "as-is"), "Unknown state"),
+        (("--target-size", "64KiB"), "smaller than the largest write"),
+        (("--target-size", "1GiB"), "outside the device"),
+    ],
+)
+def test_prepare_refuses_what_makes_no_sense(
+    scratch: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    with unchanged(scratch.parent):
+        done = uflip("prepare", "file:scratch.bin", *arguments)
+    assert (done.code, message in done.err) == (2, True), done.err
+
+
+def test_a_simulated_device_is_prepared_without_time_passing() -> None:
+    with open_device(SMALL_SIM) as device:
+        wanted = plan_state(device.info, "random")
+        assert wanted is not None
+        device.enforce(wanted.request)
+        first = device.run(baseline("SR", io_count=1))
+        assert first.elapsed_ns() < 10_000_000
