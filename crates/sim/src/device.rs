@@ -20,11 +20,14 @@ use crate::media::{Flash, Media, Timed};
 use crate::merging::Merged;
 use crate::paged::Paged;
 use crate::profile::Profile;
+use crate::snapshot::Header;
 use crate::timeline::Timeline;
 
 /// A flash device in virtual time. A copy is a device of its own in the same state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SimDevice {
+    /// Follows from the profile; [`SimDevice::described`] puts it back.
+    #[serde(skip, default = "not_described")]
     info: DeviceInfo,
     flash: Flash,
     backend: AnyBackend,
@@ -101,6 +104,24 @@ impl SimDevice {
         // What brought the device into its state is not part of any measurement.
         device.flash.counters = Counters::default();
         Ok(device)
+    }
+
+    /// What a file with this device says about it.
+    pub(crate) fn header(&self) -> Header {
+        let detail = |key: &str| self.info.details.get(key).cloned().unwrap_or_default();
+        Header {
+            version: crate::snapshot::VERSION.into(),
+            name: self.info.model.clone(),
+            profile: detail("profile"),
+            history: detail("history"),
+        }
+    }
+
+    /// The same device, described as `name` made from `profile`.
+    pub(crate) fn described(mut self, name: &str, profile: &Profile, history: Value) -> SimDevice {
+        self.info = describe(name, profile);
+        self.info.details.insert("history".into(), history);
+        self
     }
 
     /// What is known of the device that `profile` describes, without making it: no state, no history.
@@ -388,6 +409,24 @@ fn history(flash: &Flash) -> Value {
     })
 }
 
+/// The description of a device whose state was read and nothing else.
+fn not_described() -> DeviceInfo {
+    DeviceInfo {
+        url: String::new(),
+        kind: DeviceKind::Sim,
+        simulated: true,
+        model: String::new(),
+        serial: String::new(),
+        firmware: String::new(),
+        capacity_bytes: Bytes(0),
+        sector_bytes: Bytes(0),
+        clock: "virtual",
+        io: "virtual".into(),
+        data: "none",
+        details: Map::new(),
+    }
+}
+
 fn describe(name: &str, profile: &Profile) -> DeviceInfo {
     let geometry = profile.geometry();
     let mut details = Map::new();
@@ -398,18 +437,12 @@ fn describe(name: &str, profile: &Profile) -> DeviceInfo {
     );
     DeviceInfo {
         url: format!("sim:{name}"),
-        kind: DeviceKind::Sim,
-        simulated: true,
         model: name.into(),
-        serial: String::new(),
-        firmware: String::new(),
         capacity_bytes: Bytes(
             u64::from(geometry.shape().logical_pages) * u64::from(geometry.shape().page_bytes),
         ),
         sector_bytes: Bytes(u64::from(profile.geometry.sector_bytes)),
-        clock: "virtual",
-        io: "virtual".into(),
-        data: "none",
         details,
+        ..not_described()
     }
 }

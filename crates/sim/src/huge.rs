@@ -5,10 +5,53 @@
 
 /// An array of `length` times `value`, advised to live in large pages.
 pub(crate) fn filled(length: usize, value: u32) -> Vec<u32> {
-    let mut array: Vec<u32> = Vec::with_capacity(length);
-    advise(array.as_mut_ptr().cast(), length * size_of::<u32>());
+    let mut array = reserved(length);
     array.resize(length, value);
     array
+}
+
+/// Room for `length` values, advised to live in large pages.
+pub(crate) fn reserved<T>(length: usize) -> Vec<T> {
+    let mut array: Vec<T> = Vec::with_capacity(length);
+    advise(array.as_mut_ptr().cast(), length * size_of::<T>());
+    array
+}
+
+/// Large arrays on disk: bytes as they lie in the memory of a little-endian machine. For serde's
+/// `with`; value by value they would take a hundred times as long.
+pub(crate) mod flat {
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    pub(crate) fn serialize<S: Serializer>(array: &[u32], to: S) -> Result<S::Ok, S::Error> {
+        const { assert!(cfg!(target_endian = "little"), "the form on disk is little-endian") };
+        // SAFETY: any initialised memory is bytes; the length is that of the array in bytes.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(array.as_ptr().cast::<u8>(), size_of_val(array)) };
+        to.serialize_bytes(bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
+        struct Flat;
+        impl Visitor<'_> for Flat {
+            type Value = Vec<u32>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an array of 32-bit numbers as bytes")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u32>, E> {
+                let (values, rest) = bytes.as_chunks::<4>();
+                if !rest.is_empty() {
+                    return Err(E::invalid_length(bytes.len(), &self));
+                }
+                let mut array = super::reserved(values.len());
+                array.extend(values.iter().map(|value| u32::from_le_bytes(*value)));
+                Ok(array)
+            }
+        }
+        from.deserialize_bytes(Flat)
+    }
 }
 
 /// Memory that the machine can still give [bytes]; `None` where it does not say.

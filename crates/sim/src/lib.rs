@@ -30,6 +30,7 @@ mod paged;
 mod precondition;
 mod profile;
 mod reliability;
+pub mod snapshot;
 mod timeline;
 
 pub use alloc::ALLOCATORS;

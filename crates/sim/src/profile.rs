@@ -445,7 +445,7 @@ impl Profile {
     }
 
     /// A device that does not fit is refused before anything is allocated.
-    fn check_memory(&self, source: &str) -> Result<()> {
+    pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
         let needed = self.geometry().memory_bytes();
         match crate::huge::available_bytes() {
             Some(available) if needed > available => {

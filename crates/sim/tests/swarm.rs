@@ -1,4 +1,7 @@
-//! Random devices under random hosts, in both gears: nothing may break, and the accounts must add up.
+//! Random devices under random hosts, in both gears: nothing may break, the accounts must add up, and
+//! a device that was saved and restored goes on as if nothing had happened.
+
+use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -55,6 +58,20 @@ proptest! {
     }
 
     #[test]
+    fn a_restored_device_goes_on_as_the_saved_one_would(
+        overrides in devices(), merging in merging_devices(), seed in any::<u64>(),
+    ) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (base, others) = merging;
+        for (base, overrides) in [(BASE, overrides), (base.as_str(), others)] {
+            if let Ok(profile) = Profile::parse(base, "swarm", &overrides.to_string()) {
+                let device = SimDevice::new("swarm", profile).expect("known names");
+                save_and_restore(device, folder.path(), seed);
+            }
+        }
+    }
+
+    #[test]
     fn nothing_breaks_where_blocks_are_merged(
         (base, overrides) in merging_devices(), seed in any::<u64>(),
     ) {
@@ -97,6 +114,29 @@ prop_compose! {
 
 /// The merging FTLs, and the tables that their profiles need.
 const MERGING: &[(&str, &str)] = &[("block_map", "")];
+
+/// Let `device` live for a while, save and restore it in the middle of its life, and compare.
+fn save_and_restore(mut device: SimDevice, folder: &Path, seed: u64) {
+    drive(&mut device, seed);
+    // With I/Os under way, pages in the cache and blocks half collected.
+    let path = folder.join("device.snapshot");
+    device.save(&path).expect("a new file");
+    let mut restored = SimDevice::restore(&path).expect("a whole file");
+    std::fs::remove_file(&path).expect("just made");
+    assert_eq!(restored.info(), device.info());
+    assert_eq!(life(&mut restored), life(&mut device), "what was under way");
+    assert_eq!(drive(&mut restored, seed ^ 1), drive(&mut device, seed ^ 1));
+    assert_eq!(life(&mut restored), life(&mut device));
+}
+
+/// Everything that can be seen of a device: what is under way, its clock, what it counted.
+fn life(device: &mut SimDevice) -> String {
+    let mut done = Vec::new();
+    while device.next_completion().is_some() {
+        done.push(device.complete().expect("a completion"));
+    }
+    format!("{done:?} {} {:?}", device.now(), device.counters())
+}
 
 /// A host with up to eight I/Os outstanding that writes, reads, trims, waits and changes gear.
 fn drive(device: &mut SimDevice, seed: u64) -> Counters {

@@ -41,8 +41,10 @@ pub(crate) struct PageMapOptions {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMap {
     /// Per logical page: where it is; `NOWHERE` where it was never written.
+    #[serde(with = "crate::huge::flat")]
     map: Vec<u32>,
     /// Per physical page: which logical page was programmed there last.
+    #[serde(with = "crate::huge::flat")]
     reverse: Vec<u32>,
     blocks: Blocks,
     options: PageMapOptions,

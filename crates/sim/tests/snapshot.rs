@@ -1,0 +1,86 @@
+//! What a snapshot that cannot be used says, before anything is built from it.
+
+use std::path::{Path, PathBuf};
+
+use uflip_core::{Bytes, Device, ErrorKind, Io, Mode};
+use uflip_sim::{Profile, SimDevice, snapshot};
+
+const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
+
+fn saved(folder: &Path) -> PathBuf {
+    let profile = Profile::parse(DEMO, "demo.toml", r#"{"blocks_per_die": 24}"#).unwrap();
+    let mut device = SimDevice::new("demo", profile).unwrap();
+    device.submit(&Io { offset: Bytes(8192), size: Bytes(4096), mode: Mode::Write }).unwrap();
+    let path = folder.join("demo.snapshot");
+    device.save(&path).unwrap();
+    path
+}
+
+/// The kind and text of the error that `bytes` give instead of a device.
+fn refused(folder: &Path, bytes: &[u8]) -> String {
+    let path = folder.join("changed.snapshot");
+    std::fs::write(&path, bytes).unwrap();
+    let error = SimDevice::restore(&path).expect_err("nothing to rely on");
+    assert_eq!(error.kind(), ErrorKind::Results, "{error}");
+    assert!(error.to_string().contains("changed.snapshot"), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn every_cut_and_every_changed_byte_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(saved(folder.path())).unwrap();
+    for length in (0..whole.len()).step_by(997) {
+        let message = refused(folder.path(), &whole[..length]);
+        assert!(message.contains("not a snapshot") || message.contains("damaged"), "{message}");
+    }
+    assert!(refused(folder.path(), &[&whole[..], b"x"].concat()).contains("damaged"));
+    for place in (0..whole.len()).step_by(499) {
+        let mut changed = whole.clone();
+        changed[place] ^= 0x10;
+        refused(folder.path(), &changed);
+    }
+}
+
+#[test]
+fn a_file_of_another_kind_or_version_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = refused(folder.path(), DEMO.as_bytes());
+    assert!(other.contains("not a snapshot"), "{other}");
+
+    // A whole file of another version: its header is changed together with its checksum.
+    let mut file = std::fs::read(saved(folder.path())).unwrap();
+    let header_bytes = u64::from_le_bytes(file[8..16].try_into().unwrap()) as usize;
+    let header = &mut file[40..40 + header_bytes];
+    let text = String::from_utf8(header.to_vec()).unwrap().replacen("0.1.0", "9.8.7", 1);
+    header.copy_from_slice(text.as_bytes());
+    let sum = twox_hash::XxHash3_64::oneshot(header);
+    file[16..24].copy_from_slice(&sum.to_le_bytes());
+    let version = refused(folder.path(), &file);
+    assert!(version.contains("another version"), "{version}");
+    assert!(version.contains("got: 9.8.7+") && version.contains(snapshot::VERSION), "{version}");
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = saved(folder.path());
+    let before = std::fs::read(&path).unwrap();
+    let device = SimDevice::restore(&path).unwrap();
+    let error = device.save(&path).unwrap_err();
+    assert!(error.to_string().contains("exists already"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert!(device.save(&folder.path().join("missing/demo.snapshot")).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let missing = SimDevice::restore(&folder.path().join("none.snapshot")).unwrap_err();
+    assert!(missing.to_string().contains("cannot be read"), "{missing}");
+}
+
+#[test]
+fn a_file_says_what_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = snapshot::inspect(&saved(folder.path())).unwrap();
+    assert_eq!(header.name, "demo");
+    assert_eq!(header.profile["geometry"]["blocks_per_die"], 24);
+    assert!(header.history["pages_written"].as_u64().unwrap() > 0);
+}
