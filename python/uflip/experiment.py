@@ -39,6 +39,10 @@ class PlannedRun:
         "bytes", "ns", "ios", or "" for a bare number.
     spec : Spec
         What the engine is to do.
+    repetition : int
+        Which of several equal runs, from 1; they differ in their seeds.
+    reset_before : bool
+        Whether the state of the device is enforced again before it.
     """
 
     id: str
@@ -48,6 +52,8 @@ class PlannedRun:
     value: int
     unit: str
     spec: Spec
+    repetition: int = 1
+    reset_before: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the run as plain data, as the manifest holds it."""
@@ -155,7 +161,7 @@ class Context:
         return Counts(io_count, io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0)
 
 
-def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int) -> int:
+def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int, repetition: int = 1) -> int:
     """Derive the seed of a run from what it is, so that it does not depend on the order of runs.
 
     Returns
@@ -163,5 +169,7 @@ def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int) -> int:
     int
         53 bits: JSON numbers hold no more exactly.
     """
-    text = f"{seed}/{micro_benchmark}/{pattern}/{value}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 11
+    text = f"{seed}/{micro_benchmark}/{pattern}/{value}"
+    if repetition > 1:
+        text += f"/{repetition}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 11

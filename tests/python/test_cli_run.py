@@ -18,7 +18,7 @@ from uflip.catalogue import inspect_device, known_devices
 from uflip.cli.main import VERBS
 from uflip.cli.progress import PlanProgress
 from uflip.errors import EXIT_CODES, DeviceError
-from uflip.methodology import RunFinished, RunProgress, RunStarted, estimate, make_plan
+from uflip.methodology import Choices, RunFinished, RunProgress, RunStarted, estimate, make_plan
 from uflip.results import Results
 from uflip.run import open_device
 
@@ -259,7 +259,7 @@ def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> 
     assert {path.suffix for path in runs.iterdir()} == {".parquet"}, "no half-written run"
     shown = uflip("show", "out")
     assert shown.code == 0
-    assert f"{len(results.runs)} of 36 runs" in shown.out
+    assert f"{len(results.runs)} of 108 runs" in shown.out
 
 
 def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
@@ -323,7 +323,7 @@ def test_progress_is_drawn_on_a_terminal_only(here: Path, with_rich: bool) -> No
 
 
 def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() -> None:
-    plan = make_plan(inspect_device("null"), "quick", 1, only=["granularity"])
+    plan = make_plan(inspect_device("null"), "quick", 1, Choices(only=("granularity",)))
     drawn: list[tuple[float, str]] = []
 
     class Sink:
@@ -416,7 +416,7 @@ def test_plan_says_what_would_run_and_touches_nothing(here: Path) -> None:
     total = next(row for row in rows if row[:1] == ["total"])
     assert int(total[1]) > 100
     assert "skipped: locality" in done.out
-    assert "warning:" in done.out
+    assert "before the first run: random state over 1 GiB" in done.out
 
 
 def test_plan_as_json_is_what_run_does(here: Path) -> None:

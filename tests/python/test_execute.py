@@ -10,6 +10,7 @@ import pytest
 
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (
+    Choices,
     Event,
     History,
     Plan,
@@ -41,11 +42,12 @@ class Writer:
         self.committed.append(run.id)
         self.lengths.append(len(trace))
 
-    def finish(self, status: str) -> None:
+    def finish(self, status: str, warnings: Any = ()) -> None:
         if self.finish_fails:
             raise ResultsError("The disk is still full")
         assert not self.status, "a plan ends once"
         self.status = status
+        self.warnings = list(warnings)
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def device() -> Device:
 
 @pytest.fixture
 def plan(device: Device) -> Plan:
-    return make_plan(device.info, "quick", 1, only=["order"])
+    return make_plan(device.info, "quick", 1, Choices(only=("order",)))
 
 
 def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
@@ -82,7 +84,7 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
 
 
 def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
-    plan = make_plan(device.info, "quick", 1, only=["order"], pause_ns=20_000_000)
+    plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=20_000_000))
     taken: list[int] = []
     execute(
         plan,
@@ -92,6 +94,15 @@ def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
         lambda event: taken.append(event.taken_ns) if isinstance(event, RunFinished) else None,
     )
     assert min(taken) >= 20_000_000
+
+
+def test_no_run_begins_when_the_time_is_over(device: Device) -> None:
+    plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=50_000_000))
+    writer = Writer()
+    execute(plan, device, writer, History(None), max_time_ns=120_000_000)
+    assert writer.status == "interrupted"
+    assert 1 <= len(writer.committed) <= 3
+    assert [warning["code"] for warning in writer.warnings] == ["out_of_time"]
 
 
 def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
@@ -122,7 +133,7 @@ def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
 
 
 def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> None:
-    plan = make_plan(device.info, "quick", 1, only=["order"], pause_ns=50_000_000)
+    plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=50_000_000))
     writer = Writer()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:

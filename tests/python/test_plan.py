@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from uflip.catalogue import inspect_device
 from uflip.errors import UsageError
-from uflip.methodology import TimeLeft, estimate, make_plan
-from uflip.methodology.places import ALIGNMENT, Places
+from uflip.methodology import Choices, TimeLeft, estimate, make_plan
+from uflip.methodology.places import ALIGNMENT, Places, sequential_writes
 from uflip.run import resolve
 from uflip.spec import baseline, components, mix, writes_sequentially
 
@@ -24,7 +24,7 @@ def device(capacity: int = 64 * GIB, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def plan() -> Any:
-    return make_plan(device(), "standard", 1)
+    return make_plan(device(), "standard", 1, Choices(repetitions=1))
 
 
 def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
@@ -58,20 +58,62 @@ def sequential_write_targets(plan: Any) -> list[tuple[int, int]]:
 
 def test_sequential_writes_never_meet_on_a_large_device() -> None:
     plan = make_plan(device(2000 * GIB), "standard", 1)
+    assert plan.resets == 0
     targets = sorted(sequential_write_targets(plan))
     for (offset, size), (following, _) in itertools.pairwise(targets):
         assert offset + size <= following
-    assert "sequential_targets_reused" not in {warning["code"] for warning in plan.warnings}
 
 
-def test_a_small_device_is_used_again_and_the_plan_says_so() -> None:
-    plan = make_plan(device(GIB), "standard", 1)
+@pytest.mark.parametrize("scale", ["quick", "standard"])
+@pytest.mark.parametrize("capacity", [64 * MIB, GIB, 4 * GIB])
+def test_between_two_resets_no_place_is_written_twice(scale: str, capacity: int) -> None:
+    plan = make_plan(device(capacity), scale, 1)
+    wanted = sum(size for _, size in sequential_write_targets(plan))
+    assert (plan.resets > 0) == (wanted > capacity)
+    taken: list[tuple[int, int]] = []
+    for run in plan.runs:
+        if run.reset_before:
+            # Not before the space is used up: the run would not have found a place.
+            assert taken
+            taken.clear()
+        for begin, end in sequential_writes(run.spec):
+            assert all(end <= other or begin >= other_end for other, other_end in taken)
+            taken.append((begin, end))
+
+
+def test_without_a_state_places_are_used_again_and_the_plan_says_so() -> None:
+    plan = make_plan(device(GIB), "standard", 1, Choices(state="as-is"))
+    assert (plan.state, plan.resets) == (None, 0)
     (warning,) = [w for w in plan.warnings if w["code"] == "sequential_targets_reused"]
     wanted = sum(size for _, size in sequential_write_targets(plan))
     assert warning["numbers"]["wanted_bytes"] == wanted
     assert warning["numbers"]["capacity_bytes"] == GIB
     assert warning["numbers"]["rounds"] >= wanted // GIB - 1
     assert set(warning) == {"code", "message", "numbers", "advice"}
+
+
+def test_what_an_earlier_plan_wrote_is_not_written_again() -> None:
+    plan = make_plan(device(), "quick", 1, Choices(used_bytes=5 * GIB))
+    assert min(offset for offset, _ in sequential_write_targets(plan)) == 5 * GIB
+
+
+def test_repetitions_differ_in_seed_and_place_only() -> None:
+    plan = make_plan(device(2000 * GIB), "standard", 1)
+    assert plan.repetitions == 3
+    first = {run.id[5:]: run for run in plan.runs if run.repetition == 1}
+    assert len(plan.runs) == 3 * len(first)
+    for run in plan.runs:
+        if run.repetition > 1:
+            name = run.id[5:].removesuffix(f"-r{run.repetition}")
+            assert run.spec["seed"] != first[name].spec["seed"]
+            assert spaceless(run.spec) == spaceless(first[name].spec)
+
+
+def spaceless(spec: Any) -> Any:
+    """A specification without its places and its seed."""
+    if not isinstance(spec, dict):
+        return spec
+    return {k: spaceless(v) for k, v in spec.items() if k not in ("seed", "target_offset")}
 
 
 @pytest.mark.parametrize("capacity", [64 * GIB, GIB, 64 * MIB, 65 * MIB + 512, 5 * MIB])
@@ -105,7 +147,7 @@ def test_a_plan_is_a_function_of_device_scale_and_seed() -> None:
 
 def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
     whole = {run.id[5:]: run.spec["seed"] for run in make_plan(device(), "quick", 5).runs}
-    part = make_plan(device(), "quick", 5, only=["pause", "order"])
+    part = make_plan(device(), "quick", 5, Choices(only=("pause", "order")))
     assert {run.micro_benchmark for run in part.runs} == {"order", "pause"}
     for run in part.runs:
         assert run.spec["seed"] == whole[run.id[5:]]
@@ -116,17 +158,17 @@ def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
     [
         ({}, "standard", 1_000_000_000),
         ({}, "quick", 100_000_000),
-        ({"kind": "sim", "simulated": True}, "quick", 1_000_000_000),
+        ({"kind": "null", "simulated": True}, "quick", 0),
         ({"kind": "null"}, "standard", 0),
     ],
 )
 def test_the_pause_suits_the_device(changes: Any, scale: str, pause_ns: int) -> None:
     assert make_plan(device(**changes), scale, 1).pause_ns == pause_ns
-    assert make_plan(device(**changes), scale, 1, pause_ns=7).pause_ns == 7
+    assert make_plan(device(**changes), scale, 1, Choices(pause_ns=7)).pause_ns == 7
 
 
 def test_only_the_target_is_used() -> None:
-    plan = make_plan(device(GIB), "quick", 1, target_size=64 * MIB)
+    plan = make_plan(device(GIB), "quick", 1, Choices(target_size=64 * MIB))
     assert plan.target_size == 64 * MIB
     for run in plan.runs:
         for part in components(run.spec):
@@ -136,22 +178,26 @@ def test_only_the_target_is_used() -> None:
 @pytest.mark.parametrize("target_size", [0, 1000, 2 * GIB])
 def test_a_target_that_the_device_has_not_is_an_error(target_size: int) -> None:
     with pytest.raises(UsageError, match="no target of this size"):
-        make_plan(device(GIB), "quick", 1, target_size=target_size)
+        make_plan(device(GIB), "quick", 1, Choices(target_size=target_size))
 
 
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
         ({"scale": "fast"}, "--scale"),
-        ({"only": ["mixx"]}, "--only"),
+        ({"only": ("mixx",)}, "--only"),
         ({"io_size": 0}, "--io-size"),
         ({"io_size": 1000}, "--io-size"),
         ({"io_size": 128 * GIB}, "--io-size"),
+        ({"repetitions": 0}, "--repetitions"),
+        ({"state": "randon"}, "--state"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], where: str) -> None:
+    arguments = dict(arguments)
+    scale = arguments.pop("scale", "quick")
     with pytest.raises(UsageError) as caught:
-        make_plan(device(), **({"scale": "quick", "seed": 1} | arguments))
+        make_plan(device(), scale, 1, Choices(**arguments))
     assert caught.value.where == where
     assert caught.value.allowed
 
@@ -214,18 +260,18 @@ def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> No
 
 
 def test_pauses_cost_nothing_in_virtual_time(plan: Any) -> None:
-    simulated = replace(plan, device=plan.device | {"kind": "sim", "simulated": True})
+    simulated = replace(plan, device=plan.device | {"kind": "sim", "simulated": True}, state=None)
     assert estimate(simulated).time_ns < 60e9
     assert estimate(plan).time_ns > 10 * estimate(simulated).time_ns
 
 
 def test_a_quick_plan_on_a_file_takes_about_a_minute() -> None:
-    estimated = estimate(make_plan(device(GIB), "quick", 1))
+    estimated = estimate(make_plan(device(), "quick", 1))
     assert 30e9 < estimated.time_ns < 120e9
 
 
 def test_the_time_left_follows_the_pace_of_each_pattern() -> None:
-    plan = make_plan(device(GIB), "quick", 1, only=["granularity"])
+    plan = make_plan(device(GIB), "quick", 1, Choices(only=("granularity",)))
     estimated = estimate(plan)
     left = TimeLeft(plan, estimated)
     assert left.after(0) == pytest.approx(estimated.time_ns)

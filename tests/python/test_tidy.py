@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": set(),
     "analysis": {"_native", "errors"},
     "units": {"errors"},
+    "identity": set(),
     "models": {"errors"},
     "profiles": {"errors"},
     "spec": {"errors", "units"},
@@ -27,10 +28,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "experiment": {"errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
-        "_native", "analysis", "errors", "experiment", "microbench", "run", "spec", "stats",
-        "units",
+        "_native", "analysis", "errors", "experiment", "identity", "microbench", "run", "spec",
+        "stats", "units",
     },
-    "results": {"_native", "analysis", "errors", "stats", "units"},
+    "results": {"_native", "analysis", "errors", "identity", "stats", "units"},
     "report": {"analysis", "errors", "results", "stats", "units"},
     "reproduce": {
         "_native", "device_url", "errors", "models", "profiles", "report", "results", "run", "spec",

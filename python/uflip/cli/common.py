@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import click
 
 from uflip.errors import UsageError
-from uflip.experiment import SCALES
 from uflip.run import DATA
 from uflip.units import parse_duration, parse_size
 
@@ -74,44 +73,6 @@ open_options = together(
             "--destroy",
             metavar="MODEL:SERIAL:SIZE",
             help="Block devices only: lose everything on exactly this device.",
-        ),
-    ]
-)
-
-# What a plan is made from.
-plan_options = together(
-    [
-        click.option(
-            "--scale",
-            metavar="|".join(SCALES),
-            default="standard",
-            show_default=True,
-            help="standard: the ranges and counts of the paper; quick: about a minute.",
-        ),
-        click.option(
-            "--only",
-            metavar="NAMES",
-            multiple=True,
-            help="Only these micro-benchmarks, separated by commas.",
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0),
-            default=1,
-            show_default=True,
-            help="Seed of all random patterns.",
-        ),
-        click.option(
-            "--io-size",
-            metavar="SIZE",
-            callback=read_size,
-            help="I/O size of the baseline patterns.  [default: 32KiB]",
-        ),
-        click.option(
-            "--pause",
-            metavar="DURATION",
-            callback=read_duration,
-            help="Pause before each run.  [default: 1s; 100ms for quick on real devices]",
         ),
     ]
 )

@@ -1,5 +1,7 @@
 """`uflip plan`: what `uflip run` would do, how much, and for how long; touches nothing."""
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,13 +13,13 @@ from uflip.cli.common import (
     echo_json,
     echo_table,
     json_option,
-    plan_options,
     size_option,
-    split_names,
 )
+from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import format_value
-from uflip.experiment import BASELINE_IO_SIZE
-from uflip.methodology import Estimate, Plan, estimate, make_plan
+from uflip.cli.state import announce_state, known_state, record_of, state_option, target_options
+from uflip.errors import UsageError
+from uflip.methodology import Estimate, Plan, estimate, write_plan
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -25,6 +27,7 @@ Examples:
   uflip plan sim:demo
   uflip plan file:scratch.bin --size 1GiB --scale quick
   uflip plan file:scratch.bin --only order --runs
+  uflip plan sim:demo --out plan.toml
 """
 
 HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about")
@@ -33,39 +36,54 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 @click.command("plan", epilog=EPILOG)
 @device_argument
 @plan_options
+@state_option
+@target_options
 @size_option
 @buffered_option
+@click.option(
+    "--plan",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show the plan in this file, as `uflip run --plan` would execute it.",
+)
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the plan to a new file (TOML), to be edited and given to `uflip run --plan`.",
+)
 @click.option("--runs", "each", is_flag=True, help="List every run, in order.")
 @json_option
 def command(
     *,
     device: str,
-    scale: str,
-    only: tuple[str, ...],
-    seed: int,
-    io_size: int | None,
-    pause: int | None,
+    state: str | None,
+    target_size: int | None,
+    record: Path | None,
     size: int | None,
     buffered: bool,
+    file: Path | None,
+    out: Path | None,
     each: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
+    request = Request(device, state, target_size, record, options, file)
     info = inspect_device(device, size=size, buffered=buffered)
-    plan = make_plan(
-        info,
-        scale,
-        seed,
-        split_names(only),
-        io_size=BASELINE_IO_SIZE if io_size is None else io_size,
-        pause_ns=pause,
-    )
+    plan = request.plan(info)
     estimated = estimate(plan)
+    known = known_state(info, plan.state, record_of(info, device, record)) is not None
+    if out is not None:
+        _write(out, plan)
     if as_json:
-        echo_json(_document(plan, estimated))
+        echo_json(_document(plan, estimated, known=known))
         return
     echo_table(HEAD, _rows(plan, estimated))
     click.echo(f"\nassumed: {estimated.assumptions}")
+    for line in _notes(plan, known=known):
+        click.echo(line)
     if each:
         click.echo()
         echo_table(("run", "target at", "I/Os", "about"), _run_rows(plan, estimated))
@@ -73,6 +91,36 @@ def command(
         click.echo(f"skipped: {', '.join(names)}: {reason}")
     for warning in plan.warnings:
         click.echo(f"warning: {warning['message']}\n         {warning['advice']}")
+
+
+def _write(out: Path, plan: Plan) -> None:
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(write_plan(plan))
+    except OSError as error:
+        raise UsageError(
+            "The plan cannot be written here",
+            where=f"--out {out}",
+            got=error.strerror or str(error),
+            allowed="a new name in a folder that can be written",
+            action="choose another --out",
+        ) from error
+
+
+def _notes(plan: Plan, *, known: bool) -> list[str]:
+    """Say what comes beside the runs: the state before, resets, repetitions, wear."""
+    notes = [f"repetitions: {plan.repetitions} of each run"]
+    if plan.state is None:
+        notes.append("state: the device is measured as it is")
+    elif known:
+        notes.append(f"state: {plan.state.request['state']}, in which the device is known to be")
+    else:
+        notes.append(f"before the first run: {announce_state(plan.state)}")
+    if plan.state is not None and plan.resets:
+        noun = "reset" if plan.resets == 1 else "resets"
+        size = format_size(plan.resets * plan.state.bytes_written)
+        notes.append(f"{plan.resets} {noun} of the state, {size}: counted with the run behind it")
+    return notes
 
 
 def _rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
@@ -130,12 +178,16 @@ def _skipped(plan: Plan) -> dict[str, list[str]]:
     return reasons
 
 
-def _document(plan: Plan, estimated: Estimate) -> dict[str, Any]:
+def _document(plan: Plan, estimated: Estimate, *, known: bool) -> dict[str, Any]:
     return {
         "device": plan.device,
         "scale": plan.scale,
         "seed": plan.seed,
         "pause_ns": plan.pause_ns,
+        "target_size_bytes": plan.target_size,
+        "repetitions": plan.repetitions,
+        "resets": plan.resets,
+        "state": None if plan.state is None else asdict(plan.state) | {"known": known},
         "estimate": {
             "runs": estimated.runs,
             "ios": estimated.ios,

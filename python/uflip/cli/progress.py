@@ -19,6 +19,7 @@ from uflip.methodology import (
     Event,
     OnState,
     Plan,
+    ResetProgress,
     RunFinished,
     RunProgress,
     RunStarted,
@@ -54,7 +55,10 @@ class PlanProgress:
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
-        if isinstance(event, RunStarted):
+        if isinstance(event, ResetProgress):
+            share = event.done / event.total
+            self._draw(event.index, 0.0, f"resetting the state  {share:.0%}")
+        elif isinstance(event, RunStarted):
             self._draw(event.index, 0.0, describe_run(event.run))
         elif isinstance(event, RunProgress):
             share = event.done / event.total

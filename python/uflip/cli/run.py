@@ -11,31 +11,15 @@ from typing import Any
 import click
 
 from uflip.catalogue import inspect_device
-from uflip.cli.common import (
-    device_argument,
-    echo_json,
-    json_option,
-    open_options,
-    plan_options,
-    quiet_option,
-    split_names,
-)
+from uflip.cli.common import device_argument, echo_json, json_option, open_options, quiet_option
+from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import PlanProgress, display
-from uflip.cli.state import InState, default_state, ensure_state, state_option, target_options
+from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
 from uflip.device_url import parse_url
 from uflip.errors import ResultsError
-from uflip.experiment import BASELINE_IO_SIZE
-from uflip.methodology import (
-    Estimate,
-    History,
-    Plan,
-    estimate,
-    execute,
-    make_plan,
-    measure_harness,
-    plan_state,
-)
-from uflip.run import Device, DeviceInfo, check_options, open_device
+from uflip.methodology import Estimate, History, Plan, estimate, execute, measure_harness
+from uflip.results.state_record import StateRecord
+from uflip.run import Device, check_options, open_device
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -58,6 +42,13 @@ Ctrl-C ends the run at hand; all runs finished before are kept.
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
 @plan_options
+@click.option(
+    "--plan",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Execute the plan in this file, see `uflip plan --out`.",
+)
 @state_option
 @target_options
 @open_options
@@ -67,11 +58,7 @@ def command(
     *,
     device: str,
     out: Path | None,
-    scale: str,
-    only: tuple[str, ...],
-    seed: int,
-    io_size: int | None,
-    pause: int | None,
+    file: Path | None,
     state: str | None,
     target_size: int | None,
     record: Path | None,
@@ -81,6 +68,7 @@ def command(
     destroy: str | None,
     quiet: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the micro-benchmarks on DEVICE and keep the results.
 
@@ -88,36 +76,45 @@ def command(
     not known to be in a well-defined state is brought into one first (see `uflip prepare`).
     Everything that is stored on a block device, and in a file, is overwritten.
     """
-
-    def plan_for(info: DeviceInfo) -> Plan:
-        return make_plan(
-            info,
-            scale,
-            seed,
-            split_names(only),
-            io_size=BASELINE_IO_SIZE if io_size is None else io_size,
-            pause_ns=pause,
-            target_size=target_size,
-        )
-
     # All that can be wrong is looked for before anything is created, written or opened for writing.
     check_options(parse_url(device), size, data, destroy)
+    request = Request(device, state, target_size, record, options, file)
     out = Path("results") / _folder_name(device) if out is None else out
     _check_out(out)
     quiet = quiet or as_json
     info = inspect_device(device, size=size, buffered=buffered)
-    estimate(plan_for(info))
-    plan_state(info, default_state(info) if state is None else state, target_size)
+    estimate(request.plan(info))
     if not quiet and info["details"].get("to_be_created"):
         click.echo(f"creating {device} ({format_size(info['capacity_bytes'])}) ...", err=True)
     with open_device(device, size=size, buffered=buffered, data=data, destroy=destroy) as opened:
-        plan = plan_for(opened.info)
-        begun = ensure_state(opened, device, state, target_size, record, quiet=quiet)
-        _execute(plan, opened, begun, out, quiet=quiet)
+        plan = request.plan(opened.info)
+        kept = record_of(opened.info, device, record)
+        begun = known_state(opened.info, plan.state, kept)
+        if begun is None and plan.state is not None:
+            begun = bring_into_state(opened, plan.state, kept, quiet=quiet)
+        assert begun is not None
+        _execute(
+            plan,
+            opened,
+            begun,
+            out,
+            record=kept,
+            max_time_ns=options["max_time"],
+            quiet=quiet,
+        )
     _conclude(out, quiet, as_json)
 
 
-def _execute(plan: Plan, device: Device, begun: InState, out: Path, *, quiet: bool) -> None:
+def _execute(
+    plan: Plan,
+    device: Device,
+    begun: dict[str, Any],
+    out: Path,
+    *,
+    record: StateRecord | None,
+    max_time_ns: int | None,
+    quiet: bool,
+) -> None:
     from uflip.results import ResultsWriter, host_provenance
 
     estimated = estimate(plan)
@@ -132,14 +129,16 @@ def _execute(plan: Plan, device: Device, begun: InState, out: Path, *, quiet: bo
         seed=plan.seed,
         pause_ns=plan.pause_ns,
         target_size_bytes=plan.target_size,
-        state=begun.document,
+        repetitions=plan.repetitions,
+        state=begun,
         plan=[run.as_dict() for run in plan.runs],
         skipped=[skip.as_dict() for skip in plan.skipped],
         warnings=plan.warnings,
     )
-    history = History(begun.document["state_id"], begun.record)
+    history = History(begun["state_id"], record)
     with display(len(plan.runs), quiet=quiet) as sink:
-        execute(plan, device, writer, history, PlanProgress(plan, estimated, sink))
+        progress = PlanProgress(plan, estimated, sink)
+        execute(plan, device, writer, history, progress, max_time_ns=max_time_ns)
 
 
 def _announce(plan: Plan, estimated: Estimate) -> str:

@@ -1,6 +1,5 @@
-"""What `prepare` and `run` share: the options of a state, its announcement, its enforcement."""
+"""What `prepare`, `plan` and `run` share about states: options, what is known, enforcement."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from uflip.cli.progress import state_display
 from uflip.methodology import (
     STATES,
     Enforcement,
-    enforce_state,
-    plan_state,
+    History,
     state_of_profile,
 )
 from uflip.results.state_record import StateRecord, default_path, open_record
@@ -40,32 +38,8 @@ state_option = click.option(
     "--state",
     metavar="|".join(STATES),
     help="State to be enforced where the device is not known to be in it.  "
-    "[default: random; a simulated device is in the state of its profile]",
+    "[default: random; for a simulated device that of its profile]",
 )
-
-
-@dataclass(frozen=True)
-class InState:
-    """What is known about the state of a device before the first run.
-
-    Attributes
-    ----------
-    document : dict
-        As the manifest holds it.
-    record : StateRecord or None
-        Where it is noted; None for devices that end with the process.
-    wanted : Enforcement or None
-        What is enforced again in a reset; None for "as-is".
-    """
-
-    document: dict[str, Any]
-    record: StateRecord | None
-    wanted: Enforcement | None
-
-
-def default_state(info: DeviceInfo) -> str:
-    """Return the state that is enforced if nobody says which."""
-    return "random" if info["kind"] in ("file", "block") else "as-is"
 
 
 def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
@@ -73,6 +47,40 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
     if info["kind"] not in ("file", "block"):
         return None
     return open_record(default_path(url) if given is None else given, info)
+
+
+def known_state(
+    info: DeviceInfo, wanted: Enforcement | None, record: StateRecord | None
+) -> dict[str, Any] | None:
+    """Describe the state that a device is in already, as the manifest holds it.
+
+    Returns
+    -------
+    dict or None
+        None where the wanted state has to be enforced.
+    """
+    if wanted is None:
+        return {"state": "as-is", "state_id": None, "known_from": None, "request": None}
+    if info["kind"] == "sim":
+        profile = info["details"]["profile"]
+        request = wanted.request
+        whole = request["target_offset"] == 0 and request["target_size"] == info["capacity_bytes"]
+        if profile["state"]["state"] != request["state"] or not whole:
+            return None
+        return _document(wanted, state_of_profile(profile), "profile")
+    known = record.state if record else None
+    if known is None or known.request != wanted.request or known.state_id is None:
+        return None
+    since = {"since_runs": known.runs_since, "since_bytes_written": known.bytes_written_since}
+    return _document(wanted, known.state_id, "record") | since
+
+
+def used_bytes(wanted: Enforcement | None, record: StateRecord | None) -> int:
+    """Return up to where earlier plans have written sequentially in the state that is wanted."""
+    known = record.state if record else None
+    if wanted is None or known is None or known.request != wanted.request:
+        return 0
+    return known.used_bytes if known.state_id is not None else 0
 
 
 def announce_state(wanted: Enforcement, done_ios: int = 0) -> str:
@@ -89,39 +97,16 @@ def announce_state(wanted: Enforcement, done_ios: int = 0) -> str:
 
 def bring_into_state(
     device: Device, wanted: Enforcement, record: StateRecord | None, *, quiet: bool
-) -> None:
-    """Enforce a state, from where an earlier attempt was cut short, with progress."""
-    keeper = _Forgets() if record is None else record
-    done_ios = keeper.begin(wanted.request, wanted.total_ios)
+) -> dict[str, Any]:
+    """Enforce a state, with progress; returns its description for the manifest."""
+    known = record.state if record else None
+    goes_on = known is not None and known.state_id is None and known.request == wanted.request
+    done_ios = known.done_ios if known and goes_on else 0
     if not quiet:
         click.echo(announce_state(wanted, done_ios), err=True)
     with state_display(wanted, done_ios, quiet=quiet) as show:
-        enforce_state(device, wanted, keeper, done_ios, show)
-    keeper.enforced(wanted.state_id)
-
-
-def ensure_state(
-    device: Device,
-    url: str,
-    state: str | None,
-    target_size: int | None,
-    record_path: Path | None,
-    *,
-    quiet: bool,
-) -> InState:
-    """Bring a device into the state that a benchmark begins in, unless it is known to be in it."""
-    info = device.info
-    name = default_state(info) if state is None else state
-    wanted = plan_state(info, name, target_size)
-    record = record_of(info, url, record_path)
-    if wanted is None:
-        return InState(_found(info), record, None)
-    known = record.state if record else None
-    if known and known.request == wanted.request and known.state_id is not None:
-        how = {"since_runs": known.runs_since, "since_bytes_written": known.bytes_written_since}
-        return InState(_document(wanted, known.state_id, "record") | how, record, wanted)
-    bring_into_state(device, wanted, record, quiet=quiet)
-    return InState(_document(wanted, wanted.state_id, "enforced"), record, wanted)
+        History(None, record).enforce(device, wanted, show)
+    return _document(wanted, wanted.state_id, "enforced")
 
 
 def _document(wanted: Enforcement, state_id: str, known_from: str) -> dict[str, Any]:
@@ -131,30 +116,3 @@ def _document(wanted: Enforcement, state_id: str, known_from: str) -> dict[str, 
         "known_from": known_from,
         "request": wanted.request,
     }
-
-
-def _found(info: DeviceInfo) -> dict[str, Any]:
-    """Describe a device that is measured as it is."""
-    if not info["simulated"]:
-        return {"state": "as-is", "state_id": None, "known_from": None, "request": None}
-    profile = info["details"]["profile"]
-    return {
-        "state": profile["state"]["state"],
-        "state_id": state_of_profile(profile),
-        "known_from": "profile",
-        "request": None,
-    }
-
-
-class _Forgets:
-    """In place of a record, for devices that end with the process."""
-
-    def begin(self, _request: dict[str, Any], _total_ios: int) -> int:
-        """Begin at the first write."""
-        return 0
-
-    def reached(self, done_ios: int) -> None:
-        """Forget it."""
-
-    def enforced(self, state_id: str) -> None:
-        """Forget it."""

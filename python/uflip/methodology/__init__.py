@@ -3,6 +3,8 @@
 =============  ============================================================================
 `state`        how a well-defined state is enforced, and what it is called (uFLIP §4.1)
 `plan`         which runs, in which order, where on the device (uFLIP §4.2)
+`plan_file`    the plan as a file that people can edit
+`limits`       how much a plan may write, how long it may take
 `places`       targets of their own for sequential writes
 `estimate`     how many I/Os, bytes and minutes a plan will take, and how many are left
 `cost`         what an I/O is assumed to take before the first one is made
@@ -13,14 +15,24 @@
 """
 
 from uflip.methodology.estimate import Estimate, TimeLeft, estimate
-from uflip.methodology.execute import Event, RunFinished, RunProgress, RunStarted, execute
+from uflip.methodology.execute import (
+    Event,
+    ResetProgress,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    execute,
+)
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
-from uflip.methodology.plan import Plan, make_plan
+from uflip.methodology.limits import within
+from uflip.methodology.plan import Choices, Plan, make_plan
+from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.state import (
     STATES,
     Enforcement,
     OnState,
+    default_state,
     enforce_state,
     next_state_id,
     plan_state,
@@ -29,16 +41,19 @@ from uflip.methodology.state import (
 
 __all__ = [
     "STATES",
+    "Choices",
     "Enforcement",
     "Estimate",
     "Event",
     "History",
     "OnState",
     "Plan",
+    "ResetProgress",
     "RunFinished",
     "RunProgress",
     "RunStarted",
     "TimeLeft",
+    "default_state",
     "enforce_state",
     "estimate",
     "execute",
@@ -46,5 +61,8 @@ __all__ = [
     "measure_harness",
     "next_state_id",
     "plan_state",
+    "read_plan",
     "state_of_profile",
+    "within",
+    "write_plan",
 ]

@@ -14,7 +14,10 @@ from uflip.run import resolve
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What one run does, and its time on the wall clock [ns], the pause before it included."""
+    """What one run does, and its time on the wall clock [ns].
+
+    The pause before it is included, and so is a reset of the state.
+    """
 
     ios: int
     bytes_read: int
@@ -70,6 +73,9 @@ def _estimate_run(plan: Plan, run: PlannedRun, cost: Cost) -> RunEstimate:
     written_ios = ios * written / (read + written)
     pauses_ns = totals["pause_ns"] + plan.pause_ns
     time_ns = cost.run_time_ns(ios - written_ios, written_ios, read + written, pauses_ns)
+    if run.reset_before and plan.state is not None:
+        written += plan.state.bytes_written
+        time_ns += plan.state.time_ns
     return RunEstimate(ios, read, written, time_ns)
 
 

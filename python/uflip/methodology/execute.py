@@ -5,7 +5,7 @@ are kept, the manifest says how it ended, and the error says how to see what is 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from uflip._native import Trace
-from uflip.errors import InterruptedRun, ResultsError, UflipError
+from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.methodology.history import History
 from uflip.methodology.plan import Plan
+from uflip.methodology.state import OnState
 from uflip.run import Device
 
 
@@ -28,8 +29,18 @@ class Writer(Protocol):
     def commit(self, run: PlannedRun, trace: Trace, extra: dict[str, Any]) -> Any:
         """Store a finished run durably."""
 
-    def finish(self, status: str) -> None:
+    def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:
         """Note how the plan ended: complete, interrupted or failed."""
+
+
+@dataclass(frozen=True)
+class ResetProgress:
+    """The state is being enforced again before a run."""
+
+    index: int
+    run: PlannedRun
+    done: int
+    total: int
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class RunFinished:
     taken_ns: int
 
 
-Event = RunStarted | RunProgress | RunFinished
+Event = ResetProgress | RunStarted | RunProgress | RunFinished
 
 
 def _ignore(_event: Event) -> None:
@@ -73,6 +84,8 @@ def execute(
     writer: Writer,
     history: History,
     on_event: Callable[[Event], None] = _ignore,
+    *,
+    max_time_ns: int | None = None,
 ) -> None:
     """Make all runs of a plan and store them one by one.
 
@@ -88,6 +101,9 @@ def execute(
         The state of the device, which runs change.
     on_event : callable
         Told about the start, the progress and the end of each run.
+    max_time_ns : int, optional
+        No run begins after so much time on the wall clock [ns]: the plan ends as interrupted, with
+        a warning.
 
     Raises
     ------
@@ -96,10 +112,15 @@ def execute(
     UflipError
         What the device or the writer says. Finished runs are stored.
     """
-    finished = 0
+    finished, started_ns = 0, time.monotonic_ns()
     try:
         for index, run in enumerate(plan.runs):
             began = time.monotonic_ns()
+            if max_time_ns is not None and began - started_ns > max_time_ns:
+                writer.finish("interrupted", [_out_of_time(max_time_ns, finished, plan)])
+                return
+            if run.reset_before:
+                _reset(plan, device, history, partial(_report_reset, on_event, index, run))
             on_event(RunStarted(index, run))
             device.idle(plan.pause_ns)
             trace = device.run(run.spec, partial(_report, on_event, index, run))
@@ -123,6 +144,39 @@ def execute(
             error.action = "\n".join(part for part in parts if part)
         raise
     writer.finish("complete")
+
+
+def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:
+    if plan.state is None:
+        raise UsageError(
+            "The plan resets a state that it does not have",
+            where="[state]",
+            got="as-is",
+            allowed="random, sequential",
+            action="give the plan a state, or take reset_before out of its runs",
+        )
+    history.enforce(device, plan.state, on_state)
+
+
+def _report_reset(
+    on_event: Callable[[Event], None], index: int, run: PlannedRun, done: int, total: int
+) -> None:
+    on_event(ResetProgress(index, run, done, total))
+
+
+def _out_of_time(max_time_ns: int, finished: int, plan: Plan) -> dict[str, Any]:
+    return {
+        "code": "out_of_time",
+        "message": (
+            f"The time that the plan was given was over after {finished} of {len(plan.runs)} runs"
+        ),
+        "numbers": {
+            "max_time_ns": max_time_ns,
+            "runs_finished": finished,
+            "runs_planned": len(plan.runs),
+        },
+        "advice": "go on with `uflip run --resume`, or give it more time (--max-time)",
+    }
 
 
 def _report(

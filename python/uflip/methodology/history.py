@@ -1,37 +1,79 @@
 """What has been written to a device since its state was enforced, run by run."""
 
 import json
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
 from uflip._native import Trace
-from uflip.methodology.state import next_state_id
+from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id
+from uflip.run import Device
 from uflip.spec import components, writes
 
 
 class Noted(Protocol):
-    """Where it is noted what a run left behind; `uflip.results.StateRecord` is one."""
+    """Where the state of a device is noted; `uflip.results.StateRecord` is one."""
+
+    def begin(self, request: Mapping[str, Any], total_ios: int) -> int:
+        """Note that a state is to be enforced; returns how many writes were made already."""
+
+    def reached(self, done_ios: int) -> None:
+        """Note that so many of its writes were made."""
+
+    def enforced(self, state_id: str) -> None:
+        """Note that it is enforced."""
 
     def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
-        """Note it durably."""
+        """Note what a run left behind."""
+
+
+class Nowhere:
+    """In place of a record, for devices that end with the process."""
+
+    def begin(self, request: Mapping[str, Any], total_ios: int) -> int:  # noqa: ARG002
+        """Begin at the first write."""
+        return 0
+
+    def reached(self, done_ios: int) -> None:
+        """Forget it."""
+
+    def enforced(self, state_id: str) -> None:
+        """Forget it."""
+
+    def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
+        """Forget it."""
 
 
 class History:
-    """Follows the state of a device through its runs.
+    """Follows the state of a device through enforcements and runs.
 
     Parameters
     ----------
     state_id : str or None
-        The state before the first run; None where it is not known.
+        The state at the beginning; None where it is not known.
     noted : Noted, optional
-        Told after each run that wrote.
+        Told after each change.
     """
 
     def __init__(self, state_id: str | None, noted: Noted | None = None) -> None:
         self.state_id = state_id
         """The state that the device is in now."""
-        self._noted = noted
+        self._noted = Nowhere() if noted is None else noted
+
+    def enforce(self, device: Device, wanted: Enforcement, on_state: OnState | None = None) -> None:
+        """Bring the device into a state, from where an earlier attempt was cut short.
+
+        Raises
+        ------
+        UflipError
+            As `enforce_state`; what was written is noted.
+        """
+        done_ios = self._noted.begin(wanted.request, wanted.total_ios)
+        self.state_id = None
+        enforce_state(device, wanted, self._noted, done_ios, on_state)
+        self._noted.enforced(wanted.state_id)
+        self.state_id = wanted.state_id
 
     def after(self, trace: Trace) -> None:
         """Take note of a run that is over; reads leave a device in the state that it was in."""
@@ -39,8 +81,6 @@ class History:
         if not writes(spec):
             return
         self.state_id = next_state_id(self.state_id, spec, len(trace))
-        if self._noted is None:
-            return
         sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
         written = int(sizes[modes == 1].sum(dtype=np.uint64))
         ends = [

@@ -2,13 +2,12 @@
 
     0          cursor                                     capacity
     |  run 81  |  run 82  |                                   |
-               +--> next place; at the end of the device it starts again at 0
+               +--> next place; at the end of the device a reset of its state, and again from 0
 
 **Source**: uFLIP (CIDR 2009) §4.1 and §4.2: sequential writes disturb the state of a device most,
 so they are directed to distinct target spaces, and the state is reset when the device is used up.
-**Faithful**: distinct target spaces, in the order of the runs.
-**Simplified**: at the end of the device the places start again without a reset of its state; the
-plan keeps a warning about it.
+**Faithful**: distinct target spaces, in the order of the runs; a reset only when they are used up.
+**Simplified**: what is left at the end of the device when a place does not fit is not used.
 **Ambiguous**: where exactly a place begins. At multiples of `ALIGNMENT`, so that no run begins in
 a flash block that another has half filled, on most devices.
 """
@@ -20,15 +19,15 @@ ALIGNMENT = 1 << 20
 
 
 class Places:
-    """Hands out target spaces on a device of a given capacity [bytes]."""
+    """Hands out target spaces on a device of a given capacity, from an offset on [bytes]."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, cursor: int = 0) -> None:
         self.capacity = capacity
         self.rounds = 0
         """How often the end of the device was passed."""
         self.handed_out = 0
         """Sum of all places [bytes]."""
-        self._cursor = 0
+        self._cursor = cursor
 
     def move(self, spec: Spec) -> Spec:
         """Return the specification with its target in a place of its own."""
@@ -76,3 +75,15 @@ class Places:
                 return offset
         self.rounds += 1
         return 0
+
+
+def sequential_writes(spec: Spec) -> list[tuple[int, int]]:
+    """Return where a specification writes sequentially: (begin, end) of each target [bytes]."""
+    parts = (
+        [spec["first"], spec["second"]] if spec["kind"] == "mix" else spec.get("patterns", [spec])
+    )
+    return [
+        (part.get("target_offset", 0), part.get("target_offset", 0) + part["target_size"])
+        for part in parts
+        if part["mode"] == "write" and part["location"] != "random"
+    ]

@@ -1,12 +1,15 @@
 """The plan: which runs, in which order, at which place on the device, with which pauses.
 
 **Source**: uFLIP (CIDR 2009) §4.2 and §4.3: experiments with sequential writes are delayed and
-grouped so that their target spaces do not overlap; consecutive runs are kept apart by a pause.
+grouped so that their target spaces do not overlap; the state is reset when these are used up;
+consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
 **Faithful**: runs without sequential writes come first; the others get places of their own
-(`places`); 1 s between runs, the paper's conservative choice.
-**Simplified**: on a real device the quick scale pauses 0.1 s only.
+(`places`); a reset before the first run that finds no place; three repetitions; 1 s between runs,
+the paper's conservative choice.
+**Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
 **Ambiguous**: what a sequential write is. Here ordered, partitioned and parallel sequential writes
-count, and so do mixes with them; random writes do not.
+count, and so do mixes with them; random writes do not. How repetitions are ordered: all runs of a
+group, then all of them again, so that what changes slowly shows as disagreement.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +21,13 @@ from uflip.experiment import (
     BASELINE_IO_SIZE,
     SCALES,
     Context,
-    Experiment,
     Info,
     PlannedRun,
     Skipped,
+    run_seed,
 )
 from uflip.methodology.places import Places
+from uflip.methodology.state import Enforcement, default_state, plan_state
 from uflip.microbench import MICRO_BENCHMARKS, check_names
 from uflip.spec import writes_sequentially
 from uflip.units import format_size
@@ -31,6 +35,41 @@ from uflip.units import format_size
 PAUSE_NS = 1_000_000_000
 # In quick a second between a hundred runs of half a second would be most of the time.
 QUICK_PAUSE_NS = 100_000_000
+# uFLIP §5.1: "each experiment was run three times".
+REPETITIONS = 3
+QUICK_REPETITIONS = 1
+MOST_REPETITIONS = 100
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a user may choose about a plan; what is None suits the device and the scale.
+
+    Attributes
+    ----------
+    only : tuple of str or None
+        Names of micro-benchmarks; all without it.
+    io_size : int
+        I/O size of the baseline patterns [bytes].
+    pause_ns : int or None
+        Pause before each run [ns].
+    target_size : int or None
+        Use only so much of the device, from its beginning [bytes].
+    state : str or None
+        One of `STATES`.
+    repetitions : int or None
+        How often each run is made.
+    used_bytes : int
+        Up to here earlier plans have written sequentially since the state was enforced [bytes].
+    """
+
+    only: tuple[str, ...] | None = None
+    io_size: int = BASELINE_IO_SIZE
+    pause_ns: int | None = None
+    target_size: int | None = None
+    state: str | None = None
+    repetitions: int | None = None
+    used_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,6 +90,10 @@ class Plan:
         Time the device is left alone before each run, on its own clock [ns].
     target_size : int
         The part of the device that is used, from its beginning [bytes].
+    state : Enforcement or None
+        The state that the plan begins in, and that resets enforce again; None for "as-is".
+    repetitions : int
+        How often each run is made.
     warnings : tuple of dict
         Doubts about the plan: code, message, numbers, advice.
     """
@@ -62,19 +105,17 @@ class Plan:
     skipped: tuple[Skipped, ...]
     pause_ns: int
     target_size: int
+    state: Enforcement | None
+    repetitions: int
     warnings: tuple[dict[str, Any], ...]
 
+    @property
+    def resets(self) -> int:
+        """How often the state is enforced again."""
+        return sum(run.reset_before for run in self.runs)
 
-def make_plan(
-    info: Info,
-    scale: str,
-    seed: int,
-    only: Sequence[str] | None = None,
-    *,
-    io_size: int = BASELINE_IO_SIZE,
-    pause_ns: int | None = None,
-    target_size: int | None = None,
-) -> Plan:
+
+def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None) -> Plan:
     """Plan the micro-benchmarks for a device. Nothing is touched.
 
     Parameters
@@ -85,14 +126,8 @@ def make_plan(
         "quick" or "standard".
     seed : int
         Seed of all random patterns; each run gets its own from it.
-    only : sequence of str, optional
-        Names of micro-benchmarks; all without it.
-    io_size : int
-        I/O size of the baseline patterns [bytes].
-    pause_ns : int, optional
-        Pause before each run [ns]; without it what suits the device and the scale.
-    target_size : int, optional
-        Use only so much of the device, from its beginning [bytes].
+    choices : Choices, optional
+        What else the user chose.
 
     Returns
     -------
@@ -101,25 +136,32 @@ def make_plan(
     Raises
     ------
     UsageError
-        For an unknown scale or micro-benchmark, or an I/O size that the device cannot do.
+        For an unknown scale, micro-benchmark or state, sizes that the device cannot do.
     """
+    chosen = Choices() if choices is None else choices
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
-    names = check_names(list(MICRO_BENCHMARKS if only is None else only))
-    used = _check_target(info, target_size)
-    context = Context(info | {"capacity_bytes": used}, scale, seed, io_size)
+    names = check_names(list(MICRO_BENCHMARKS if chosen.only is None else chosen.only))
+    used = _check_target(info, chosen.target_size)
+    context = Context(info | {"capacity_bytes": used}, scale, seed, chosen.io_size)
     _check_io_size(context)
+    repetitions = _repetitions(context, chosen.repetitions)
+    state_name = default_state(info) if chosen.state is None else chosen.state
+    state = plan_state(info, state_name, chosen.target_size)
     experiments = [experiment for name in names for experiment in MICRO_BENCHMARKS[name](context)]
-    places = Places(context.capacity)
+    places = Places(context.capacity, chosen.used_bytes)
+    runs = [run for experiment in experiments for run in experiment.runs]
     return Plan(
         device=info,
         scale=scale,
         seed=seed,
-        runs=tuple(_in_order(experiments, places)),
+        runs=tuple(_in_order(runs, repetitions, seed, places, resets=state is not None)),
         skipped=tuple(skip for experiment in experiments for skip in experiment.skipped),
-        pause_ns=_default_pause_ns(context) if pause_ns is None else pause_ns,
+        pause_ns=_default_pause_ns(context) if chosen.pause_ns is None else chosen.pause_ns,
         target_size=used,
-        warnings=tuple(_warnings(context, places)),
+        state=state,
+        repetitions=repetitions,
+        warnings=tuple(_warnings(context, places, resets=state is not None)),
     )
 
 
@@ -156,17 +198,49 @@ def _check_io_size(context: Context) -> None:
     )
 
 
-def _in_order(experiments: Iterable[Experiment], places: Places) -> list[PlannedRun]:
+def _repetitions(context: Context, chosen: int | None) -> int:
+    if chosen is None:
+        return QUICK_REPETITIONS if context.quick else REPETITIONS
+    if 1 <= chosen <= MOST_REPETITIONS:
+        return chosen
+    raise UsageError(
+        "A plan cannot be repeated so often",
+        where="--repetitions",
+        got=str(chosen),
+        allowed=f"1 to {MOST_REPETITIONS}",
+        action="choose another number",
+    )
+
+
+def _in_order(
+    runs: Sequence[PlannedRun], repetitions: int, seed: int, places: Places, *, resets: bool
+) -> list[PlannedRun]:
     """Put runs with sequential writes last, on places of their own, and number all of them."""
-    runs = [run for experiment in experiments for run in experiment.runs]
     gentle = [run for run in runs if not writes_sequentially(run.spec)]
-    disturbing = [
-        replace(run, spec=places.move(run.spec)) for run in runs if writes_sequentially(run.spec)
-    ]
+    disturbing = [run for run in runs if writes_sequentially(run.spec)]
+    placed = []
+    for run in _repeated(disturbing, repetitions, seed):
+        rounds = places.rounds
+        spec = places.move(run.spec)
+        placed.append(replace(run, spec=spec, reset_before=resets and places.rounds > rounds))
+    ordered = [*_repeated(gentle, repetitions, seed), *placed]
     return [
-        replace(run, id=f"{number:04d}-{run.id}")
-        for number, run in enumerate(gentle + disturbing, start=1)
+        replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
     ]
+
+
+def _repeated(runs: Iterable[PlannedRun], repetitions: int, seed: int) -> list[PlannedRun]:
+    """All runs, then all of them again with other seeds, and so on."""
+    first = list(runs)
+    return first + [
+        _repeat(run, number, seed) for number in range(2, repetitions + 1) for run in first
+    ]
+
+
+def _repeat(run: PlannedRun, number: int, seed: int) -> PlannedRun:
+    own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
+    spec = run.spec | {"seed": own}
+    return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)
 
 
 def _default_pause_ns(context: Context) -> int:
@@ -177,23 +251,23 @@ def _default_pause_ns(context: Context) -> int:
     return QUICK_PAUSE_NS
 
 
-def _warnings(context: Context, places: Places) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    if places.rounds:
-        found.append(
-            {
-                "code": "sequential_targets_reused",
-                "message": (
-                    f"The sequential writes of this plan take "
-                    f"{format_size(places.handed_out)}, the device has "
-                    f"{format_size(context.capacity)}: later runs wrote where earlier ones had"
-                ),
-                "numbers": {
-                    "wanted_bytes": places.handed_out,
-                    "capacity_bytes": context.capacity,
-                    "rounds": places.rounds,
-                },
-                "advice": "use a larger device, or fewer micro-benchmarks at a time (--only)",
-            }
-        )
-    return found
+def _warnings(context: Context, places: Places, *, resets: bool) -> list[dict[str, Any]]:
+    if not places.rounds or resets or context.info["kind"] == "null":
+        return []
+    return [
+        {
+            "code": "sequential_targets_reused",
+            "message": (
+                f"The sequential writes of this plan take {format_size(places.handed_out)}, the "
+                f"device has {format_size(context.capacity)}, and its state is not reset: later "
+                "runs wrote where earlier ones had"
+            ),
+            "numbers": {
+                "wanted_bytes": places.handed_out,
+                "capacity_bytes": context.capacity,
+                "rounds": places.rounds,
+            },
+            "advice": "leave --state as-is away, use a larger device, or fewer micro-benchmarks "
+            "at a time (--only)",
+        }
+    ]

@@ -98,7 +98,18 @@ def plan_state(
     asked: dict[str, Any] = {"state": state, "seed": seed}
     if target_size is not None:
         asked["target_size"] = target_size
-    request = resolve_state(asked, info)
+    return plan_request(info, asked)
+
+
+def plan_request(info: DeviceInfo, asked: Mapping[str, Any]) -> Enforcement:
+    """As `plan_state`, for a request in which sizes and seed may be given as well.
+
+    Raises
+    ------
+    UsageError
+        If it does not make sense, or does not fit the device.
+    """
+    request = resolve_state(dict(asked), info)
     totals = request.pop("totals")
     ios, written = totals["total_ios"], totals["bytes_written"]
     return Enforcement(request, ios, written, cost_of(info["kind"]).state_ns(ios, written))
@@ -154,6 +165,19 @@ def enforce_state(
         ) from None
     finally:
         keeper.reached(made)
+
+
+def default_state(info: DeviceInfo) -> str:
+    """Return the state that a plan begins in if nobody says which.
+
+    A simulated device is made in the state of its profile; the null device has none.
+    """
+    if info["kind"] in ("file", "block"):
+        return "random"
+    if info["kind"] == "sim":
+        profile: str = info["details"]["profile"]["state"]["state"]
+        return profile if profile in STATES else "as-is"
+    return "as-is"
 
 
 def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int) -> str | None:

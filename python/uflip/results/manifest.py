@@ -5,7 +5,8 @@ Version history
 1   first version. Keys: see `REQUIRED`. `finished_utc` and `elapsed_s` are null until the end;
     `status` is "running" while the benchmark runs, then complete, interrupted or failed.
 2   `state`: in which state the device was before the first run, with its `state_id` (null where it
-    is not known); `target_size_bytes`: the part of the device that was used.
+    is not known); `target_size_bytes`: the part of the device that was used; `repetitions`; and
+    with a planned run `repetition` and `reset_before`.
 
 A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
 does not know would present wrong numbers as right ones.
@@ -55,6 +56,7 @@ UNKNOWN_STATE: dict[str, Any] = {
 SINCE: dict[str, tuple[int, type | tuple[type, ...], Any]] = {
     "state": (2, dict, UNKNOWN_STATE),
     "target_size_bytes": (2, (int, type(None)), None),
+    "repetitions": (2, int, 1),
 }
 PLANNED_RUN = ("id", "micro_benchmark", "pattern", "parameter", "value", "unit", "spec")
 
@@ -99,6 +101,8 @@ def read(folder: Path) -> dict[str, Any]:
         _check_key(path, manifest, key, kind)
     for entry in manifest["plan"]:
         _check_planned_run(path, entry)
+        entry.setdefault("repetition", 1)
+        entry.setdefault("reset_before", False)
     _check_status(path, manifest["status"])
     return manifest
 

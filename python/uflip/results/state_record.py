@@ -15,15 +15,12 @@ from typing import Any
 
 from uflip import _native
 from uflip.errors import ResultsError
+from uflip.identity import identity
 from uflip.results import atomic
 
 FORMAT = "uflip-state"
 FORMAT_VERSION = 1
 FOLDER = Path("results") / "states"
-
-# What makes two descriptions of a device descriptions of one device.
-IDENTITY = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")
-FILE_IDENTITY = ("inode", "file_system_device")
 
 
 @dataclass(frozen=True)
@@ -169,17 +166,6 @@ def open_record(path: Path, info: Mapping[str, Any]) -> StateRecord:
         raise _unreadable(path, f"no key {error}") from error
     trusted = state.device == identity(info) and _undisturbed(state.written, last_write(info))
     return StateRecord(path, info, state if trusted else None)
-
-
-def identity(info: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies a device: its model, serial number and size; of a file also which file."""
-    details = info.get("details", {})
-    found = {name: info.get(name) for name in IDENTITY}
-    if info.get("kind") == "file":
-        found |= {name: details.get(name) for name in FILE_IDENTITY}
-    if info.get("kind") == "sim":
-        found |= {"profile": details.get("profile")}
-    return found
 
 
 def last_write(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class StoredRun:
     unit: str | None
     spec: Mapping[str, Any]
     path: Path
+    repetition: int = 1
 
     def trace(self) -> _native.Trace:
         """Read every I/O of the run.
@@ -157,7 +158,11 @@ def _check_whole(path: Path) -> None:
 
 
 def _stored_run(entry: Mapping[str, Any], path: Path) -> StoredRun:
-    return StoredRun(**{key: entry[key] for key in manifest.PLANNED_RUN}, path=path)
+    return StoredRun(
+        **{key: entry[key] for key in manifest.PLANNED_RUN},
+        path=path,
+        repetition=entry["repetition"],
+    )
 
 
 def _unfinished(finished: int, planned: int) -> StoredWarning:

@@ -5,6 +5,7 @@ micro-benchmarks comes to a few hundred kilobytes of JSON.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from uflip import _native
 from uflip.results.characteristics import characteristics
-from uflip.results.columns import as_array, measured
+from uflip.results.columns import measured
 from uflip.results.store import Results, StoredRun, metadata_of
 from uflip.stats import summarise
 from uflip.units import format_size
@@ -38,7 +39,8 @@ def summary(results: Results) -> Document:
         ``baseline_io_size_bytes``; ``key_characteristics`` (`uflip.results.characteristics`);
         ``baselines`` and ``micro_benchmarks`` (name → list of runs),
         a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
-        [ns], ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
+        [ns] of all repetitions, ``repetitions``, ``disagreement``,
+        ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
         devices), ``counters``, ``write_amplification``, resolved ``spec`` and ``run`` (its
         id); ``missing`` runs, ``skipped``, ``warnings``, and the provenance.
 
@@ -47,7 +49,7 @@ def summary(results: Results) -> Document:
     ResultsError
         If a run file is damaged.
     """
-    runs = [(run.micro_benchmark, run_document(run)) for run in results.runs]
+    runs = [(group[0].micro_benchmark, merged(group)) for group in repeated(results.runs)]
     baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
     benchmarks: dict[str, list[Document]] = {}
     for name, document in runs:
@@ -68,6 +70,7 @@ def summary(results: Results) -> Document:
         "seed": kept["seed"],
         "pause_ns": kept["pause_ns"],
         "target_size_bytes": kept["target_size_bytes"],
+        "repetitions": kept["repetitions"],
         "state": kept["state"],
         **means,
         "key_characteristics": characteristics(means["baselines_ms"], benchmarks).as_dict(),
@@ -83,35 +86,83 @@ def summary(results: Results) -> Document:
     }
 
 
+def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
+    """Gather the repetitions of each run, in the order of their first."""
+    groups: dict[tuple[Any, ...], list[StoredRun]] = {}
+    for run in runs:
+        key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
+        groups.setdefault(key, []).append(run)
+    return list(groups.values())
+
+
 def run_document(run: StoredRun) -> Document:
     """Summarise one run; `statistics` is null if start-up is all there is."""
-    trace = run.trace()
-    spec = json.loads(trace.spec_json)
-    response_time_ns = measured(trace)
-    meta = metadata_of(trace)
+    return merged([run])
+
+
+def merged(runs: Sequence[StoredRun]) -> Document:
+    """Summarise the repetitions of a run: the statistics are those of all their I/Os.
+
+    Returns
+    -------
+    dict
+        As of one run, the first; with `repetitions` (run, io_count, mean_ns of each) and
+        `disagreement`, the range of their means relative to its middle, null for a single run.
+    """
+    run, traces = runs[0], [run.trace() for run in runs]
+    first = traces[0]
+    spec = json.loads(first.spec_json)
+    every = [measured(trace) for trace in traces]
+    response_time_ns = np.concatenate(every)
     document: Document = {
         "run": run.id,
         "pattern": run.pattern,
         "parameter": run.parameter,
         "value": run.value,
         "unit": run.unit,
-        "io_count": len(trace),
-        "io_ignore": len(trace) - len(response_time_ns),
-        "elapsed_ns": trace.elapsed_ns(),
+        "io_count": len(first),
+        "io_ignore": len(first) - len(every[0]),
+        "elapsed_ns": first.elapsed_ns(),
         "statistics": _statistics(response_time_ns),
+        "repetitions": [
+            {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)}
+            for each, trace, times in zip(runs, traces, every, strict=True)
+        ],
+        "disagreement": disagreement([_mean(times) for times in every]),
     }
     if spec.get("kind") == "mix":
-        document["components"] = _components(trace, run.pattern)
-    if trace.causes:
+        document["components"] = _components(traces, run.pattern)
+    if first.causes:
         document["time_spent_ns"] = {
-            cause: float(measured(trace, cause).mean()) if len(response_time_ns) else 0.0
-            for cause in trace.causes
+            cause: _mean(np.concatenate([measured(trace, cause) for trace in traces])) or 0.0
+            for cause in first.causes
         }
-    if meta.get("counters") is not None:
-        document["counters"] = meta["counters"]
-        document["write_amplification"] = write_amplification(meta["counters"])
+    counted = [metadata_of(trace).get("counters") for trace in traces]
+    known = [counters for counters in counted if counters is not None]
+    if known:
+        document["counters"] = {name: sum(each[name] for each in known) for name in known[0]}
+        document["write_amplification"] = write_amplification(document["counters"])
     document["spec"] = spec
     return document
+
+
+def disagreement(means: Sequence[float | None]) -> float | None:
+    """The range of several means relative to its middle; None for fewer than two.
+
+    Examples
+    --------
+    >>> disagreement([0.95, 1.0, 1.05])
+    0.1
+    """
+    known = [mean for mean in means if mean is not None]
+    if len(known) < 2:
+        return None
+    low, high = min(known), max(known)
+    return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def baseline_of(document: Document, pattern: str) -> Document | None:
@@ -151,10 +202,10 @@ def _statistics(response_time_ns: np.ndarray) -> Document | None:
     return summarise(response_time_ns).as_dict() if len(response_time_ns) else None
 
 
-def _components(trace: _native.Trace, pattern: str) -> Document:
+def _components(traces: Sequence[_native.Trace], pattern: str) -> Document:
     """The two patterns of a mix apart: {"first": {pattern, statistics}, "second": …}."""
-    response_time_ns = measured(trace)
-    component = as_array(trace, "component")[as_array(trace, "ignored") == 0]
+    response_time_ns = np.concatenate([measured(trace) for trace in traces])
+    component = np.concatenate([measured(trace, "component") for trace in traces])
     labels = pattern.split("/") if pattern.count("/") == 1 else [None, None]
     return {
         name: {

@@ -76,6 +76,7 @@ class ResultsWriter:
         pause_ns: int,
         state: Mapping[str, Any] = manifest.UNKNOWN_STATE,
         target_size_bytes: int | None = None,
+        repetitions: int = 1,
         plan: Sequence[Mapping[str, Any]],
         skipped: Sequence[Mapping[str, Any]] = (),
         warnings: Sequence[Mapping[str, Any]] = (),
@@ -94,6 +95,8 @@ class ResultsWriter:
             In which state the device is: state, state_id, known_from, request.
         target_size_bytes
             The part of the device that is used, from its beginning.
+        repetitions
+            How often each run is made.
         plan, skipped, warnings
             Planned runs, what was left out and why, doubts of the plan; plain dictionaries.
 
@@ -117,6 +120,7 @@ class ResultsWriter:
             "seed": seed,
             "pause_ns": pause_ns,
             "target_size_bytes": target_size_bytes,
+            "repetitions": repetitions,
             "state": dict(state),
             "plan": [dict(entry) for entry in plan],
             "skipped": [dict(entry) for entry in skipped],

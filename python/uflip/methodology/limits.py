@@ -1,0 +1,54 @@
+"""Limits of a plan: how much it may write, how long it may take."""
+
+from dataclasses import replace
+
+from uflip.experiment import PlannedRun, Skipped
+from uflip.methodology.estimate import estimate
+from uflip.methodology.plan import Plan
+from uflip.spec import writes_sequentially
+from uflip.units import format_duration_ns, format_size
+
+
+def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
+    """Leave out what does not fit.
+
+    Runs are taken in their order as long as they fit; one that does not is skipped with the reason,
+    and a smaller one after it may still be made. A reset that is left out with its run is done
+    before the next one that writes sequentially.
+
+    Parameters
+    ----------
+    plan : Plan
+        The whole plan.
+    max_bytes_written : int or None
+        Of all runs and resets [bytes]; the state before the first run not included.
+    max_time_ns : int or None
+        By the estimate [ns]. While the plan is executed the clock decides, see `execute`.
+
+    Returns
+    -------
+    Plan
+    """
+    if max_bytes_written is None and max_time_ns is None:
+        return plan
+    kept: list[PlannedRun] = []
+    skipped = list(plan.skipped)
+    written, time_ns, reset_due = 0, 0, False
+    for run, cost in zip(plan.runs, estimate(plan).each, strict=True):
+        reset_due = reset_due or run.reset_before
+        reason = None
+        if max_bytes_written is not None and written + cost.bytes_written > max_bytes_written:
+            reason = f"the plan may write {format_size(max_bytes_written)} at most"
+        elif max_time_ns is not None and time_ns + cost.time_ns > max_time_ns:
+            reason = f"the plan may take {format_duration_ns(max_time_ns)} at most"
+        if reason is not None:
+            skipped.append(
+                Skipped(run.micro_benchmark, run.pattern, run.parameter, run.value, reason)
+            )
+            continue
+        resets = reset_due and writes_sequentially(run.spec)
+        kept.append(replace(run, reset_before=resets))
+        reset_due = reset_due and not resets
+        written += cost.bytes_written
+        time_ns += cost.time_ns
+    return replace(plan, runs=tuple(kept), skipped=tuple(skipped))

@@ -1,0 +1,244 @@
+"""A plan as a file that people can read and edit: TOML, checked in full before it is used.
+
+`uflip plan DEVICE --out plan.toml` writes one, `uflip run DEVICE --plan plan.toml` executes it.
+Runs may be taken out, added, changed and put into another order.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from uflip.errors import UflipError, UsageError
+from uflip.experiment import Info, PlannedRun
+from uflip.identity import model_identity
+from uflip.methodology.places import sequential_writes
+from uflip.methodology.plan import Plan
+from uflip.methodology.state import plan_request
+from uflip.run import resolve
+
+FORMAT = "uflip-plan"
+FORMAT_VERSION = 1
+
+HEAD = {
+    "format": str,
+    "format_version": int,
+    "scale": str,
+    "seed": int,
+    "repetitions": int,
+    "pause_ns": int,
+    "target_size_bytes": int,
+    "device": dict,
+    "runs": list,
+}
+OPTIONAL = {"state": dict}
+RUN = {
+    "id": str,
+    "micro_benchmark": str,
+    "pattern": str,
+    "parameter": str,
+    "value": int,
+    "unit": str,
+    "spec": dict,
+}
+RUN_OPTIONAL = {"repetition": int, "reset_before": bool}
+
+PREAMBLE = """\
+# What `uflip run DEVICE --plan FILE` executes, in this order. Runs may be taken out, added, changed
+# and moved. Sizes are bytes and times nanoseconds; docs/reference/plan-file.md has every key.
+"""
+
+
+def write_plan(plan: Plan) -> str:
+    """Write a plan as TOML; what it skips and its doubts are not part of it."""
+    head: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "scale": plan.scale,
+        "seed": plan.seed,
+        "repetitions": plan.repetitions,
+        "pause_ns": plan.pause_ns,
+        "target_size_bytes": plan.target_size,
+    }
+    parts = [PREAMBLE + _lines(head), "[device]\n" + _lines(model_identity(plan.device))]
+    if plan.state is not None:
+        parts.append("[state]\n" + _lines(plan.state.request))
+    for run in plan.runs:
+        content = run.as_dict()
+        if run.repetition == 1:
+            del content["repetition"]
+        if not run.reset_before:
+            del content["reset_before"]
+        parts.append("[[runs]]\n" + _lines(content))
+    return "\n".join(parts)
+
+
+def read_plan(path: Path, info: Info) -> Plan:
+    """Read a plan and check it against the device.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `write_plan` made, edited or not.
+    info : dict
+        The device.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    UsageError
+        If it is not a plan, has an unknown key or a value of a wrong type, is for another device,
+        has a run that the device cannot do, or sequential writes on each other without a reset.
+    """
+    content = _parse(path)
+    _check_keys(content, HEAD, OPTIONAL, str(path))
+    if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
+        raise _wrong(
+            str(path),
+            f"format {content['format']!r}, version {content['format_version']}",
+            f"{FORMAT!r}, version {FORMAT_VERSION}",
+        )
+    _check_device(content["device"], info, path)
+    runs = [_read_run(entry, number, path) for number, entry in enumerate(content["runs"], 1)]
+    _check_ids(runs, path)
+    for run in runs:
+        _check_fits(run, info, path)
+    state = content.get("state")
+    if state is not None:
+        _check_places(runs, path)
+    return Plan(
+        device=info,
+        scale=content["scale"],
+        seed=content["seed"],
+        runs=tuple(runs),
+        skipped=(),
+        pause_ns=content["pause_ns"],
+        target_size=content["target_size_bytes"],
+        state=None if state is None else plan_request(info, state),
+        repetitions=content["repetitions"],
+        warnings=(),
+    )
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _wrong(str(path), reason, "a file that `uflip plan --out` wrote") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(str(path), f"not TOML: {error}", "TOML, as `uflip plan --out` wrote it") from (
+            error
+        )
+
+
+def _check_keys(
+    content: Mapping[str, Any],
+    required: Mapping[str, type],
+    optional: Mapping[str, type],
+    where: str,
+) -> None:
+    known = {**required, **optional}
+    for key, value in content.items():
+        if key not in known:
+            raise _wrong(where, f"unknown key {key!r}", ", ".join(known))
+        if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
+            raise _wrong(where, f"{key} = {value!r}", f"a {_type_name(known[key])}")
+        if isinstance(value, int) and key != "value" and value < 0:
+            raise _wrong(where, f"{key} = {value}", "0 or more")
+    missing = [key for key in required if key not in content]
+    if missing:
+        raise _wrong(where, f"no key {missing[0]!r}", ", ".join(required))
+
+
+def _type_name(kind: type) -> str:
+    names = {str: "text", int: "whole number", bool: "true or false", dict: "table", list: "list"}
+    return names[kind]
+
+
+def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
+    here = model_identity(info)
+    for key in {**here, **device}:
+        if device.get(key) != here.get(key):
+            raise UsageError(
+                "This plan is for another device",
+                where=f"{path}, [device]",
+                got=f"{key} {device.get(key, 'not given')}",
+                allowed=f"{key} {here.get(key, 'none')}, as {info['url']} has",
+                action="make a plan for this device with `uflip plan`",
+            )
+
+
+def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
+    where = f"{path}, run number {number}"
+    if not isinstance(entry, dict):
+        raise _wrong(where, repr(entry), "a table [[runs]]")
+    _check_keys(entry, RUN, RUN_OPTIONAL, where)
+    return PlannedRun(**entry)
+
+
+def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
+    seen: set[str] = set()
+    for run in runs:
+        if not run.id or Path(run.id).name != run.id or run.id.startswith("."):
+            raise _wrong(str(path), f"id {run.id!r}", "a name that a file can have")
+        if run.id in seen:
+            raise _wrong(str(path), f"two runs with the id {run.id!r}", "a name of its own a run")
+        seen.add(run.id)
+    if not seen:
+        raise _wrong(str(path), "no run", "one [[runs]] or more")
+
+
+def _check_fits(run: PlannedRun, info: Info, path: Path) -> None:
+    try:
+        resolve(run.spec, info)
+    except UflipError as error:
+        error.where = f"{path}, run {run.id}" + (f": {error.where}" if error.where else "")
+        raise
+
+
+def _check_places(runs: Iterable[PlannedRun], path: Path) -> None:
+    """Two runs may write sequentially to one place only with a reset between them."""
+    taken: list[tuple[int, int, str]] = []
+    for run in runs:
+        if run.reset_before:
+            taken.clear()
+        for begin, end in sequential_writes(run.spec):
+            for other_begin, other_end, other in taken:
+                if begin < other_end and other_begin < end and other != run.id:
+                    raise UsageError(
+                        "Two runs write sequentially to one place",
+                        where=f"{path}, runs {other} and {run.id}",
+                        got=f"bytes {other_begin} to {other_end}, and {begin} to {end}",
+                        allowed="target spaces that do not overlap (uFLIP §4.2)",
+                        action="move one of them, or give the second reset_before = true",
+                    )
+            taken.append((begin, end, run.id))
+
+
+def _wrong(where: str, got: str, allowed: str) -> UsageError:
+    return UsageError(
+        "This plan cannot be used",
+        where=where,
+        got=got,
+        allowed=allowed,
+        action="correct it, or write a new one with `uflip plan DEVICE --out FILE`",
+    )
+
+
+def _lines(content: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in content.items())
+
+
+def _toml(value: Any) -> str:
+    """Write a value of JSON's types as TOML."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each) for each in value) + "]"
+    # Text, whole numbers and booleans look the same in both.
+    return json.dumps(value, ensure_ascii=False)

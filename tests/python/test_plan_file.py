@@ -1,0 +1,185 @@
+"""Is a plan the same after it was written, read and edited, and is every mistake in it named?"""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import uflip, unchanged
+
+from uflip.catalogue import inspect_device
+from uflip.errors import UsageError
+from uflip.methodology import Choices, Plan, make_plan, read_plan, within, write_plan
+from uflip.methodology.estimate import estimate
+from uflip.methodology.plan_file import HEAD, OPTIONAL, RUN, RUN_OPTIONAL
+from uflip.results import Results
+
+MIB, GIB = 1 << 20, 1 << 30
+SMALL_SIM = "sim:demo?blocks_per_die=64"
+
+
+def a_plan(**changes: Any) -> Plan:
+    return make_plan(inspect_device(SMALL_SIM), "quick", 7, Choices(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"only": ("mix", "parallelism")}, {"state": "as-is"}, {"repetitions": 2}]
+)
+def test_a_plan_survives_its_file(tmp_path: Path, changes: dict[str, Any]) -> None:
+    plan = a_plan(**changes)
+    path = tmp_path / "plan.toml"
+    path.write_text(write_plan(plan))
+    again = read_plan(path, plan.device)
+    assert again.runs == plan.runs
+    for name in ("scale", "seed", "pause_ns", "target_size", "state", "repetitions"):
+        assert getattr(again, name) == getattr(plan, name)
+
+
+def edited(tmp_path: Path, edit: Callable[[str], str], **changes: Any) -> Path:
+    before = write_plan(a_plan(only=("order",), **changes))
+    after = edit(before)
+    assert after != before, "the edit changes something"
+    path = tmp_path / "plan.toml"
+    path.write_text(after)
+    return path
+
+
+def without_first_run(text: str) -> str:
+    parts = text.split("[[runs]]")
+    return "[[runs]]".join([parts[0], *parts[2:]])
+
+
+def test_a_run_may_be_taken_out(tmp_path: Path) -> None:
+    path = edited(tmp_path, without_first_run)
+    info = inspect_device(SMALL_SIM)
+    assert len(read_plan(path, info).runs) == len(a_plan(only=("order",)).runs) - 1
+
+
+BAD: list[tuple[Callable[[str], str], list[str]]] = [
+    (lambda text: "x = [", ["cannot be used", "not TOML"]),
+    (lambda text: text.replace("seed = 7", "seeds = 7", 1), ["unknown key 'seeds'", "scale, seed"]),
+    (lambda text: text.replace("seed = 7\n", "", 1), ["no key 'seed'"]),
+    (lambda text: text.replace("seed = 7", "seed = true", 1), ["seed = True", "whole number"]),
+    (lambda text: text.replace("seed = 7", "seed = -7", 1), ["seed = -7", "0 or more"]),
+    (lambda text: text.replace("version = 1", "version = 9", 1), ["version 9"]),
+    (lambda text: text.replace('unit = ""', 'units = ""', 1), ["unknown key 'units'", "number 1"]),
+    (lambda text: text.replace('kind = "sim"', 'kind = "file"'), ["another device", "kind file"]),
+    (lambda text: text.replace("incr = -1", "inkr = -1", 1), ["run 0001-order-SR", "inkr"]),
+    (lambda text: text.replace("io_count = 256", "io_count = 0", 1), ["run 0001-order-SR"]),
+    (lambda text: text.replace('id = "0001', 'id = "../0001', 1), ["a name that a file can have"]),
+    (lambda text: "runs = []\n" + text.split("[[runs]]")[0], ["no run"]),
+    (lambda text: text.replace('state = "random"', 'state = "rnd"'), ["rnd"]),
+]
+
+
+@pytest.mark.parametrize(("edit", "named"), BAD)
+def test_a_mistake_in_the_file_is_named(
+    tmp_path: Path, edit: Callable[[str], str], named: list[str]
+) -> None:
+    path = edited(tmp_path, edit)
+    with pytest.raises(UsageError) as caught:
+        read_plan(path, inspect_device(SMALL_SIM))
+    for part in named:
+        assert part in str(caught.value)
+
+
+def test_two_runs_with_one_id_are_a_mistake(tmp_path: Path) -> None:
+    plan = a_plan(only=("order",))
+    text = write_plan(plan).replace(plan.runs[1].id, plan.runs[0].id, 1)
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(UsageError, match="cannot be used") as caught:
+        read_plan(tmp_path / "plan.toml", plan.device)
+    assert plan.runs[0].id in caught.value.got
+
+
+def test_sequential_writes_on_each_other_are_a_mistake_without_a_reset(tmp_path: Path) -> None:
+    plan = a_plan(only=("order",))
+    writes = [run for run in plan.runs if run.pattern == "SW"]
+    first, second = writes[1], writes[2]
+    assert not second.reset_before
+    place = f"target_offset = {second.spec['target_offset']}"
+    text = write_plan(plan)
+    head, tail = text.split(f'id = "{second.id}"')
+    moved = tail.replace(place, f"target_offset = {first.spec['target_offset']}", 1)
+    path = tmp_path / "plan.toml"
+    path.write_text(f'{head}id = "{second.id}"{moved}')
+    with pytest.raises(UsageError, match="write sequentially to one place") as caught:
+        read_plan(path, plan.device)
+    assert first.id in caught.value.where
+    assert second.id in caught.value.where
+    marked = f'{head}reset_before = true\nid = "{second.id}"{moved}'
+    path.write_text(marked)
+    assert read_plan(path, plan.device).resets == plan.resets + 1
+
+
+def test_a_plan_for_another_device_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(write_plan(a_plan(only=("order",))))
+    for url in ("sim:demo", f"{SMALL_SIM}&channels=2", "null"):
+        with pytest.raises(UsageError, match="another device"):
+            read_plan(path, inspect_device(url))
+
+
+# Limits
+
+
+def test_a_plan_keeps_within_its_limits() -> None:
+    plan = make_plan(inspect_device("null") | {"capacity_bytes": GIB, "kind": "file"}, "quick", 1)
+    whole = estimate(plan)
+    for bytes_written, time_ns in [(100 * MIB, None), (None, 20 * 10**9), (0, None), (GIB, 10**10)]:
+        cut = within(plan, bytes_written, time_ns)
+        estimated = estimate(cut)
+        if bytes_written is not None:
+            assert estimated.bytes_written <= bytes_written < whole.bytes_written
+        if time_ns is not None:
+            assert estimated.time_ns <= time_ns < whole.time_ns
+        assert len(cut.runs) + len(cut.skipped) == len(plan.runs) + len(plan.skipped)
+        assert cut.runs
+    assert within(plan, None, None) == plan
+
+
+def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> None:
+    plan = make_plan(inspect_device("null") | {"capacity_bytes": GIB, "kind": "file"}, "quick", 1)
+    cut = within(plan, GIB, None)
+    left_out = {run.id for run in plan.runs} - {run.id for run in cut.runs}
+    first_reset = next(run for run in plan.runs if run.reset_before)
+    assert first_reset.id in left_out
+    after = [run for run in cut.runs if run.id > first_reset.id]
+    assert all(run.reset_before is False for run in after) == (cut.resets == 0)
+    assert not after or cut.resets
+
+
+# The commands
+
+
+def test_a_plan_is_written_edited_and_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "plan.toml")
+    assert done.code == 0, done.err
+    with unchanged(tmp_path):
+        again = uflip("plan", SMALL_SIM, "--only", "order", "--out", "plan.toml")
+        assert (again.code, "cannot be written" in again.err) == (2, True)
+    path = tmp_path / "plan.toml"
+    path.write_text(without_first_run(path.read_text()))
+    planned = [run["id"] for run in tomllib.loads(path.read_text())["runs"]]
+    done = uflip("run", SMALL_SIM, "--plan", "plan.toml", "--out", "out", "--quiet")
+    assert done.code == 0, done.err
+    assert [run.id for run in Results.load("out").runs] == planned
+
+
+@pytest.mark.parametrize("option", [("--seed", "1"), ("--scale", "quick"), ("--state", "random")])
+def test_what_the_file_decides_is_not_an_option(tmp_path: Path, option: tuple[str, str]) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(write_plan(a_plan(only=("order",))))
+    with unchanged(tmp_path):
+        done = uflip("run", SMALL_SIM, "--plan", path, "--out", tmp_path / "out", *option)
+    assert (done.code, "The plan file decides this" in done.err) == (2, True)
+
+
+def test_every_key_is_documented() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/reference/plan-file.md").read_text()
+    for key in (*HEAD, *OPTIONAL, *RUN, *RUN_OPTIONAL):
+        assert f"`{key}`" in page, key
