@@ -42,6 +42,10 @@ class Trace:
     def column(self, name: str) -> Column: ...
     def counters_json(self) -> str | None:
         """Device counters of this run (after minus before); None where unknowable or loaded."""
+    @property
+    def ended_json(self) -> str | None:
+        """How a run with `stop` came to its length: converged, ended_by, stop, ios, startup_ios
+        and series; None for a run whose length was given."""
     def elapsed_ns(self) -> int:
         """From the first submission to the last completion, on the device's clock [ns]."""
     def write_parquet(self, path: str, metadata_json: str) -> None:

@@ -47,6 +47,10 @@ PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, *WORDS)
 MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
 """What belongs to a mix as a whole, and never to its components."""
 
+STOP_COUNTS = ("min_ios", "max_ios")
+STOP = ("confidence", "half_width", *STOP_COUNTS, "max_time_ns", "max_bytes_written")
+"""What `until_converged` takes: how well the mean must be known, and the budget."""
+
 MIX_ORDERS = ("ratio", "first_percent")
 """How a mix takes I/Os of its two patterns; exactly one of these."""
 
@@ -155,6 +159,45 @@ def parallel(*patterns: Spec, seed: int | None = None) -> Spec:
     return {"kind": "parallel", "patterns": list(patterns)} | _read({"seed": seed}, ("seed",))
 
 
+def until_converged(spec: Spec, **rule: float | int | str | None) -> Spec:
+    """Let a run find its own length: `io_count` and `io_ignore` follow from what the device does.
+
+    Parameters
+    ----------
+    spec : Spec
+        A basic pattern or a mix; its `io_count` and `io_ignore`, if any, are dropped.
+    **rule : float, int, str or None
+        Any of `STOP`; the time and the bytes may be strings with units. None means "not given".
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or a value that cannot be read.
+
+    Examples
+    --------
+    >>> until_converged(baseline("SR", io_count=5), max_ios=10_000, max_time_ns="2s")["stop"]
+    {'max_ios': 10000, 'max_time_ns': 2000000000}
+    """
+    stop: dict[str, float | int] = {}
+    for name, value in rule.items():
+        _known("parameter of stop", name, STOP)
+        if value is None:
+            continue
+        if name == "max_time_ns":
+            stop[name] = parse_duration(_text_or_whole(name, value), where=name)
+        elif name == "max_bytes_written":
+            stop[name] = parse_size(_text_or_whole(name, value), where=name)
+        else:
+            stop[name] = _whole(name, value) if name in STOP_COUNTS else float(value)
+    kept = {name: value for name, value in spec.items() if name not in ("io_count", "io_ignore")}
+    return kept | {"stop": stop}
+
+
+def _text_or_whole(name: str, value: float | int | str) -> str | int:
+    return value if isinstance(value, str) else _whole(name, value)
+
+
 def components(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the basic patterns that a specification is made of, in order."""
     if spec.get("kind") == "mix":
@@ -207,7 +250,7 @@ def _read(parameters: Mapping[str, str | int | None], allowed: tuple[str, ...]) 
     return spec
 
 
-def _whole(name: str, value: str | int) -> int:
+def _whole(name: str, value: str | float) -> int:
     try:
         return int(value)
     except ValueError:

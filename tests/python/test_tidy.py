@@ -185,6 +185,7 @@ def labelled() -> list[Path]:
         "crates/engine/src/address.rs",
         "crates/engine/src/pattern.rs",
         "crates/engine/src/spec.rs",
+        "crates/engine/src/spec/stop.rs",
         "crates/method/src/analysis.rs",
         "crates/method/src/autocorrelation.rs",
         "crates/method/src/batches.rs",

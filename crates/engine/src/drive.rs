@@ -37,6 +37,8 @@ pub trait Record<D: Device>: Send {
 #[derive(Debug)]
 pub struct Control {
     cancelled: AtomicBool,
+    /// No process submits more I/Os than this; it comes down when the run is long enough.
+    limit: AtomicU64,
     processes: Vec<Progress>,
 }
 
@@ -53,7 +55,23 @@ impl Control {
     #[must_use]
     pub fn new(processes: usize) -> Control {
         let processes = (0..processes).map(|_| Progress::default()).collect();
-        Control { cancelled: AtomicBool::new(false), processes }
+        let limit = AtomicU64::new(u64::MAX);
+        Control { cancelled: AtomicBool::new(false), limit, processes }
+    }
+
+    /// Let the run end once every process has done as many I/Os as the one that is ahead by now, and
+    /// `more`, in whole rounds of `round`. A run ends once: later calls change nothing.
+    pub(crate) fn end(&self, round: u64, more: u64) {
+        let done = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed));
+        let limit = (done.max().unwrap_or(0) + more).next_multiple_of(round);
+        let ordering = Ordering::Relaxed;
+        // Whoever came first has said where.
+        let _ = self.limit.compare_exchange(u64::MAX, limit, ordering, ordering);
+    }
+
+    /// Whether the run is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.limit.load(Ordering::Relaxed) != u64::MAX
     }
 
     /// Ask the run to stop after the I/Os that are under way.
@@ -132,11 +150,16 @@ impl<P: Requests, T> Submitter<P, T> {
         self
     }
 
-    /// Whether there is an I/O to submit, and room for it.
+    /// I/Os that came back.
+    pub(crate) fn done(&self) -> usize {
+        self.done as usize
+    }
+
+    /// Whether there is an I/O to submit, below `limit`, and room for it.
     #[inline]
-    fn is_ready(&self) -> bool {
+    fn is_ready(&self, limit: u64) -> bool {
         let room = if self.next.pause > Nanos(0) { 1 } else { self.queue_depth };
-        self.outstanding.len() < room && self.left > 0
+        self.outstanding.len() < room && self.left > 0 && (self.issued as u64) < limit
     }
 }
 
@@ -152,9 +175,10 @@ pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     }
     loop {
         let next_completion = device.next_completion();
+        let limit = control.limit.load(Ordering::Relaxed);
         let earliest = submitters
             .iter_mut()
-            .filter(|submitter| submitter.is_ready())
+            .filter(|submitter| submitter.is_ready(limit))
             .min_by_key(|submitter| submitter.due);
         match earliest {
             Some(submitter) if next_completion.is_none_or(|t| submitter.due <= t) => {
@@ -206,12 +230,12 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
         .expect("a completion belongs to a submitter");
     let Outstanding { request, index, .. } = submitter.outstanding.swap_remove(place);
     let (submitted, completed) = (completion.submitted, completion.completed);
-    submitter.trace.record(index, &request, start, &completion);
     submitter.done += 1;
     submitter.due = completed + submitter.next.pause;
     let progress = &control.processes[submitter.process];
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
+    submitter.trace.record(index, &request, start, &completion);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 
 pub mod address;
 mod drive;
+mod judge;
 mod pattern;
 mod run;
 pub mod spec;

@@ -1,10 +1,14 @@
 //! From a validated pattern to a trace.
 
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
 use uflip_core::{Breakdown, Device, Io, Result};
 
 use crate::drive::{Control, Record, Requests, Submitter, drive};
+use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
-use crate::spec::Resolved;
+use crate::spec::{Resolved, Stop};
 use crate::trace::Trace;
 
 /// Drive `device` with `pattern` and return every I/O.
@@ -22,21 +26,119 @@ where
 {
     pattern.check_on(device.info().kind)?;
     let names = <D::Breakdown as Breakdown>::CAUSES;
-    let streams = pattern.streams.iter().enumerate();
-    let mut submitters: Vec<_> = streams
-        .map(|(process, spec)| {
-            let trace = Trace::with_capacity(spec.total_ios as usize, names.len());
-            Submitter::new(process, Pattern::new(spec), spec.total_ios, trace)
-                .with_queue(spec.queue_depth as usize)
-        })
-        .collect();
-    drive_all(device, &mut submitters, control)?;
-    let mut traces = submitters.into_iter().map(|submitter| submitter.trace);
+    let (traces, ended) = match pattern.stop {
+        None => (fixed_length(device, &pattern, control)?, None),
+        Some(stop) => {
+            let (traces, ended) = found_length(device, &pattern, &stop, control)?;
+            (traces, Some(ended))
+        }
+    };
+    let mut traces = traces.into_iter();
     let mut whole = traces.next().expect("a pattern has at least one process");
     traces.for_each(|more| whole.append(more));
     whole.causes = names.iter().map(|name| (*name).to_owned()).collect();
-    whole.pattern = pattern;
+    whole.pattern = match &ended {
+        None => pattern,
+        Some(ended) => {
+            let counts = whole.len() / pattern.streams.len() / pattern.ios_a_count() as usize;
+            let ignored = ended.startup_ios.min(counts - 1);
+            pattern.of_length(counts as u64, ignored as u64)
+        }
+    };
+    whole.ended = ended.map(|ended| serde_json::to_value(ended).expect("plain data"));
     Ok(whole)
+}
+
+/// Every I/O of a pattern that says how long it is, a trace for each process.
+fn fixed_length<D>(device: &mut D, pattern: &Resolved, control: &Control) -> Result<Vec<Trace>>
+where
+    D: Device<Request = Io> + Send,
+{
+    let mut submitters = submitters::<D, _>(pattern, |_, trace| trace);
+    drive_all(device, &mut submitters, control)?;
+    Ok(submitters.into_iter().map(|submitter| submitter.trace).collect())
+}
+
+/// The same until the judge has seen enough: traces of equal length, and how it ended.
+fn found_length<D>(
+    device: &mut D,
+    pattern: &Resolved,
+    stop: &Stop,
+    control: &Control,
+) -> Result<(Vec<Trace>, Ended)>
+where
+    D: Device<Request = Io> + Send,
+{
+    let round = pattern.ios_a_count();
+    let (traces, judge) = if device.info().simulated {
+        let judge = Mutex::new(Judge::new(pattern, stop, control, 0));
+        let traces = drive_watched(device, pattern, control, |process, trace| {
+            Watched::new(process, trace, Desk::Here(&judge), control, stop, round)
+        })?;
+        (traces, judge.into_inner().expect("no panic while held"))
+    } else {
+        std::thread::scope(|scope| {
+            let (sender, pieces) = channel();
+            let judge = Judge::new(pattern, stop, control, SLACK);
+            let judge = scope.spawn(move || judge.listen(&pieces));
+            let traces = drive_watched(device, pattern, control, |process, trace| {
+                let desk = Desk::There(sender.clone());
+                Watched::new(process, trace, desk, control, stop, round)
+            });
+            drop(sender);
+            let judge = judge.join().expect("the judge panicked");
+            traces.map(|traces| (traces, judge))
+        })?
+    };
+    let ended = judge.ended(stop);
+    Ok((of_one_length(traces, round as usize), ended))
+}
+
+fn drive_watched<'a, 'c: 'a, D>(
+    device: &mut D,
+    pattern: &Resolved,
+    control: &Control,
+    watched: impl Fn(usize, Trace) -> Watched<'a, 'c>,
+) -> Result<Vec<Trace>>
+where
+    D: Device<Request = Io> + Send,
+{
+    let mut submitters = submitters::<D, _>(pattern, watched);
+    drive_all(device, &mut submitters, control)?;
+    Ok(submitters
+        .into_iter()
+        .map(|submitter| {
+            let ios = submitter.done();
+            let mut trace = submitter.trace.into_trace();
+            trace.truncate(ios);
+            trace
+        })
+        .collect())
+}
+
+/// A process that was told too late to end made a few I/Os more than the others.
+fn of_one_length(mut traces: Vec<Trace>, round: usize) -> Vec<Trace> {
+    let shortest = traces.iter().map(Trace::len).min().unwrap_or(0);
+    for trace in &mut traces {
+        trace.truncate((shortest / round * round).max(round.min(shortest)));
+    }
+    traces
+}
+
+/// A submitter for each process, with what `keep` makes of its trace.
+fn submitters<D: Device, T>(
+    pattern: &Resolved,
+    keep: impl Fn(usize, Trace) -> T,
+) -> Vec<Submitter<Pattern, T>> {
+    let causes = <D::Breakdown as Breakdown>::CAUSES.len();
+    let streams = pattern.streams.iter().enumerate();
+    streams
+        .map(|(process, spec)| {
+            let trace = keep(process, Trace::with_capacity(spec.total_ios as usize, causes));
+            Submitter::new(process, Pattern::new(spec), spec.total_ios, trace)
+                .with_queue(spec.queue_depth as usize)
+        })
+        .collect()
 }
 
 /// Drive `device` with all `submitters`: on threads of their own where the device has a handle for

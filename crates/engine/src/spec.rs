@@ -14,9 +14,12 @@
 //! (`incr` of a random pattern) is an error: nothing is ignored silently.
 
 mod resolve;
+mod stop;
 
 use serde::Deserialize;
-use uflip_core::{Bytes, DeviceKind, Error, Mode, Nanos, Result};
+use uflip_core::{Bytes, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
+
+pub use stop::{Stop, StopSpec};
 
 /// What a user writes, before validation.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,6 +53,7 @@ pub struct BasicSpec {
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
+    pub stop: Option<Box<StopSpec>>,
     pub seed: Option<u64>,
 }
 
@@ -66,6 +70,7 @@ pub struct MixSpec {
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
+    pub stop: Option<Box<StopSpec>>,
     pub seed: Option<u64>,
 }
 
@@ -177,11 +182,33 @@ pub struct Resolved {
     pub canonical: serde_json::Value,
     /// One per process, at least one.
     pub streams: Vec<StreamSpec>,
-    /// What it amounts to.
+    /// What it amounts to; with a rule to stop at most.
     pub totals: Totals,
+    /// When to stop, where the pattern does not say how long it is.
+    pub stop: Option<Stop>,
 }
 
 impl Resolved {
+    /// The same pattern with a fixed length, in what `io_count` counts.
+    pub(crate) fn of_length(&self, io_count: u64, io_ignore: u64) -> Resolved {
+        let mut canonical = self.canonical.clone();
+        canonical["io_count"] = io_count.into();
+        canonical["io_ignore"] = io_ignore.into();
+        canonical.as_object_mut().expect("a pattern is an object").remove("stop");
+        // It was checked against its device already, and a shorter run fits as well.
+        PatternSpec::parse(&canonical.to_string())
+            .and_then(|spec| spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN)))
+            .expect("a complete pattern is a valid one")
+    }
+
+    /// I/Os of one process that `io_count` counts as one.
+    pub(crate) fn ios_a_count(&self) -> u64 {
+        match self.streams[0].source {
+            Source::Mix { order: Order::Ratio(ratio), .. } => ratio + 1,
+            Source::Mix { .. } | Source::Basic(_) => 1,
+        }
+    }
+
     /// Refuse what a kind of device cannot do: to take an I/O while another is under way.
     ///
     /// # Errors

@@ -15,6 +15,9 @@ use uflip_core::{Breakdown, Bytes, Completion, Device, Io, Mode, Nanos, SECTOR_B
 use crate::drive::Record;
 use crate::spec::Resolved;
 
+/// No response time takes so long: it stands where none is known yet.
+const UNTOLD: u64 = u64::MAX;
+
 const SIZE_BITS: u32 = 19;
 const SIZE_MASK: u64 = (1 << SIZE_BITS) - 1;
 
@@ -33,6 +36,8 @@ pub struct Trace {
     pub causes: Vec<String>,
     /// One column per cause [ns].
     pub cause_ns: Vec<Vec<u64>>,
+    /// How the run came to its length, where that was not given.
+    pub ended: Option<serde_json::Value>,
 }
 
 impl Trace {
@@ -43,12 +48,14 @@ impl Trace {
                 canonical: serde_json::Value::Null,
                 streams: Vec::new(),
                 totals: crate::spec::Totals::default(),
+                stop: None,
             },
             submit_ns: touched(ios),
             response_time_ns: touched(ios),
             packed_io: touched(ios),
             causes: Vec::new(),
             cause_ns: (0..causes).map(|_| touched(ios)).collect(),
+            ended: None,
         }
     }
 
@@ -67,7 +74,8 @@ impl Trace {
         let packed_io = pattern.issued().map(pack).collect::<Vec<u64>>();
         assert_eq!(packed_io.len(), submit_ns.len(), "as many I/Os as the pattern issues");
         assert_eq!(packed_io.len(), response_time_ns.len(), "columns of one length");
-        Trace { pattern, submit_ns, response_time_ns, packed_io, causes, cause_ns }
+        let ended = None;
+        Trace { pattern, submit_ns, response_time_ns, packed_io, causes, cause_ns, ended }
     }
 
     /// How many I/Os there are.
@@ -126,6 +134,22 @@ impl Trace {
         ends.max().unwrap_or(0) - first
     }
 
+    /// The response times from I/O number `from` on that are known without a gap [ns].
+    pub(crate) fn known_from(&self, from: usize) -> &[u64] {
+        let rest = &self.response_time_ns[from..];
+        let known = rest.iter().position(|time| *time == UNTOLD).unwrap_or(rest.len());
+        &rest[..known]
+    }
+
+    /// Keep the first `ios` I/Os, and give the memory of the others back.
+    pub(crate) fn truncate(&mut self, ios: usize) {
+        let columns = [&mut self.submit_ns, &mut self.response_time_ns, &mut self.packed_io];
+        for column in columns.into_iter().chain(&mut self.cause_ns) {
+            column.truncate(ios);
+            column.shrink_to_fit();
+        }
+    }
+
     /// Append the I/Os of another process.
     pub(crate) fn append(&mut self, mut other: Trace) {
         self.submit_ns.append(&mut other.submit_ns);
@@ -163,7 +187,7 @@ fn repeat<T: Copy>(value: T, times: u64) -> impl Iterator<Item = T> {
 /// A column whose pages are really there: writing anything but zero keeps the allocator from
 /// handing out untouched zero pages.
 fn touched(length: usize) -> Vec<u64> {
-    vec![u64::MAX; length]
+    vec![UNTOLD; length]
 }
 
 #[inline]

@@ -75,6 +75,20 @@ impl StopRule {
         self.next
     }
 
+    /// The verdict on a run that ended before there was anything to look at.
+    fn too_few(&self, ios: usize) -> Verdict {
+        let seen = |series: &Series| SeriesVerdict {
+            mean_ns: crate::batches::mean(&series.times),
+            half_width_ns: None,
+            startup_ios: 0,
+            period_ios: 1,
+            slow_episodes: 0,
+            reasons: vec![Reason::TooFewPeriods],
+        };
+        let series = self.series.iter().map(seen).collect();
+        Verdict { stop: false, convincing: false, ios, startup_ios: 0, series }
+    }
+
     /// Append one value [ns] to series number `series`.
     pub fn push(&mut self, series: usize, time_ns: f64) {
         let time = time_ns.max(LEAST_NS);
@@ -83,11 +97,11 @@ impl StopRule {
     }
 
     /// Look at what there is, all series at their common length.
-    ///
-    /// # Panics
-    /// Where a series has no values.
     pub fn look(&mut self) -> Verdict {
         let ios = self.series.iter().map(|series| series.times.len()).min().unwrap_or(0);
+        if ios < FEWEST_IOS {
+            return self.too_few(ios);
+        }
         let cores: Vec<Core> = self
             .series
             .iter()

@@ -52,6 +52,11 @@ impl Trace {
         self.counters.as_ref().map(text)
     }
 
+    #[getter]
+    fn ended_json(&self) -> Option<String> {
+        self.trace.ended.as_ref().map(ToString::to_string)
+    }
+
     fn elapsed_ns(&self) -> u64 {
         self.trace.elapsed_ns()
     }

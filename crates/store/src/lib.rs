@@ -29,6 +29,8 @@ pub const TRACE_VERSION: &str = "1";
 const KEY_VERSION: &str = "uflip.trace_version";
 const KEY_PATTERN: &str = "uflip.pattern";
 const KEY_RUN: &str = "uflip.run";
+/// How a run came to its length, where it found that itself; a reader may do without.
+const KEY_ENDED: &str = "uflip.ended";
 
 /// Rows of one row group; a group is the unit that is held in memory while it is written.
 const ROWS_A_GROUP: usize = 1 << 20;

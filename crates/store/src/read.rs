@@ -9,7 +9,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use uflip_core::{Bytes, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{PatternSpec, Trace};
 
-use crate::{KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION};
+use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION};
 
 /// A stored pattern is complete, so it is checked against a device without an end.
 const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
@@ -27,12 +27,13 @@ pub fn read_trace(path: &Path) -> Result<(Trace, String)> {
     };
     let file = File::open(path).map_err(|error| damaged(error.to_string()))?;
     let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
-    let key = |name: &str| {
+    let optional = |name: &str| {
         let pairs = reader.metadata().file_metadata().key_value_metadata();
         let pair = pairs.into_iter().flatten().find(|pair| pair.key == name);
         pair.and_then(|pair| pair.value.clone())
-            .ok_or_else(|| damaged(format!("no '{name}' in its metadata")))
     };
+    let key =
+        |name: &str| optional(name).ok_or_else(|| damaged(format!("no '{name}' in its metadata")));
     let version = key(KEY_VERSION)?;
     if version != TRACE_VERSION {
         return Err(Error::new(ErrorKind::Results, "The trace is of another version")
@@ -61,7 +62,9 @@ pub fn read_trace(path: &Path) -> Result<(Trace, String)> {
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
         return Err(damaged("columns of different lengths".into()));
     }
-    let trace = Trace::from_columns(pattern, submit_ns, response_time_ns, causes, cause_ns);
+    let mut trace = Trace::from_columns(pattern, submit_ns, response_time_ns, causes, cause_ns);
+    let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
+    trace.ended = ended.map_err(|error| damaged(format!("'{KEY_ENDED}': {error}")))?;
     Ok((trace, run))
 }
 

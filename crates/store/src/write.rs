@@ -14,7 +14,7 @@ use uflip_core::{Error, ErrorKind, Result};
 use uflip_engine::Trace;
 
 use crate::columns::ColumnData;
-use crate::{KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
+use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
 
 /// Write `trace` to the new file `path` with `run` (JSON) as its metadata, and sync it.
 ///
@@ -29,11 +29,13 @@ pub fn write_trace(trace: &Trace, path: &Path, run: &str) -> Result<()> {
     for (cause, values) in trace.causes.iter().zip(&trace.cause_ns) {
         columns.push((cause.clone(), ColumnData::U64(values.as_slice().into())));
     }
-    let metadata = vec![
+    let mut metadata = vec![
         KeyValue::new(KEY_VERSION.to_owned(), TRACE_VERSION.to_owned()),
         KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern.canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
+    let ended = trace.ended.as_ref().map(ToString::to_string);
+    metadata.extend(ended.map(|ended| KeyValue::new(KEY_ENDED.to_owned(), ended)));
     write_columns(path, &[], &columns, trace.len(), metadata)
 }
 

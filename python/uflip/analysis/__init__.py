@@ -9,6 +9,24 @@ middle of a run when it is long enough. Here are its results as frozen values.
 ============  ============================================================
 """
 
-from uflip.analysis.series import Analysis, Level, Percentile, RunLength, analyse, run_length
+from uflip.analysis.series import (
+    PHASES,
+    REASONS,
+    Analysis,
+    Level,
+    Percentile,
+    RunLength,
+    analyse,
+    run_length,
+)
 
-__all__ = ["Analysis", "Level", "Percentile", "RunLength", "analyse", "run_length"]
+__all__ = [
+    "PHASES",
+    "REASONS",
+    "Analysis",
+    "Level",
+    "Percentile",
+    "RunLength",
+    "analyse",
+    "run_length",
+]

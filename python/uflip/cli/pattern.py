@@ -28,11 +28,13 @@ from uflip.spec import (
     MIX_PARAMETERS,
     MODES,
     SIZES,
+    STOP,
     TIMES,
     Spec,
     baseline,
     basic,
     mix,
+    until_converged,
     writes,
 )
 
@@ -42,6 +44,7 @@ Examples:
   uflip pattern sim:demo --pattern SW --time burst --burst 10 --pause 100ms
   uflip pattern file:scratch.bin --size 1GiB --pattern RR --io-size 4k --trace ios.csv
   uflip pattern sim:demo --pattern SR --mix RW --ratio 4
+  uflip pattern sim:demo --pattern RW --until-converged --max-time 1min
   uflip pattern sim:demo --pattern RR --mix RW --first-percent 70 --queue-depth 8
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
@@ -99,10 +102,36 @@ _pattern_options = together(
     ]
 )
 
+# How well the mean must be known, and the budget; see `uflip.spec.until_converged`.
+_stop_options = together(
+    [
+        click.option(
+            "--until-converged",
+            is_flag=True,
+            help="Run until the mean is known; --io-count and --io-ignore are found.",
+        ),
+        click.option("--confidence", type=float, metavar="P", help="Of its interval."),
+        click.option(
+            "--half-width", type=float, metavar="SHARE", help="Of the mean, to either side."
+        ),
+        _count("--min-ios", "No end before so many I/Os."),
+        _count("--max-ios", "Budget of I/Os, as --io-count counts them."),
+        click.option(
+            "--max-time",
+            "max_time_ns",
+            metavar="DURATION",
+            callback=read_duration,
+            help="Budget of time.",
+        ),
+        _size("--max-bytes-written", "Budget of bytes written."),
+    ]
+)
+
 
 @click.command("pattern", epilog=EPILOG)
 @device_argument
 @_pattern_options
+@_stop_options
 @click.option("--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead.")
 @click.option(
     "--trace",
@@ -127,7 +156,11 @@ def command(
     **parameters: Any,
 ) -> None:
     """Execute one I/O pattern on DEVICE and print what it took."""
-    given = {name: value for name, value in parameters.items() if value is not None}
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if value is not None and value is not False
+    }
     spec = _build(given) if spec_file is None else _read_spec(spec_file, given)
     # All that can be wrong is looked for before anything is created or opened for writing.
     _check_trace_file(trace_file)
@@ -156,6 +189,31 @@ def command(
 
 def _build(given: dict[str, Any]) -> Spec:
     """Make a specification of the options that were given."""
+    rule = {name: given.pop(name) for name in STOP if name in given}
+    if not given.pop("until_converged", False):
+        if rule:
+            name = next(iter(rule)).removesuffix("_ns").replace("_", "-")
+            raise UsageError(
+                "This belongs to runs that find their own length",
+                where=f"--{name}",
+                got=f"--{name} without --until-converged",
+                action="give --until-converged as well",
+            )
+        return _of_pattern(given)
+    for name in ("io_count", "io_ignore"):
+        if name in given:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(
+                "The length of the run is given, and to be found",
+                where=option,
+                got=f"{option} with --until-converged",
+                action=f"leave one of them away; --max-ios is a budget for {option}",
+            )
+    return until_converged(_of_pattern(given), **rule)
+
+
+def _of_pattern(given: dict[str, Any]) -> Spec:
+    """Make the pattern alone, basic or mixed."""
     second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
     drawn = "first_percent" in given
     if (second is None) != (ratio is None and not drawn):

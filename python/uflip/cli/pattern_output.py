@@ -31,7 +31,8 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
     -------
     dict
         device, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored, statistics,
-        components (of a mix), causes_ns (mean per I/O), counters.
+        components (of a mix), causes_ns (mean per I/O), counters, ended (None, or how a run came
+        to its length).
     """
     from uflip.results.columns import as_array, measured
     from uflip.stats import summarise
@@ -53,6 +54,7 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
         "statistics": summarise(response_ns).as_dict(),
         "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
         "counters": None if counters is None else json.loads(counters),
+        "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
     if spec["kind"] == "mix":
         component = measured(trace, "component")
@@ -72,6 +74,7 @@ def print_run(document: dict[str, Any]) -> None:
     pairs += _times("", document["statistics"])
     for name, statistics in document.get("components", {}).items():
         pairs += _times(f"{name}: ", statistics)
+    pairs += _how_it_ended(document["ended"])
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document["counters"])
     echo_pairs(pairs, "  ")
@@ -119,6 +122,28 @@ def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
         (f"{prefix}response time", _durations(statistics, [f"{name}_ns" for name in main])),
         (f"{prefix}percentiles", _durations(statistics, percentiles)),
     ]
+
+
+def _how_it_ended(ended: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Print whether the mean is known, how well, and if not, why not."""
+    if ended is None:
+        return []
+    prefixes = ("first: ", "second: ") if len(ended["series"]) > 1 else ("",)
+    return [
+        (f"{prefix}mean is known", _how_well(ended, series))
+        for prefix, series in zip(prefixes, ended["series"], strict=True)
+    ]
+
+
+def _how_well(ended: dict[str, Any], series: dict[str, Any]) -> str:
+    from uflip.analysis import REASONS
+
+    mean_ns, half_width_ns = series["mean_ns"], series["half_width_ns"]
+    width = "" if half_width_ns is None else f"within {half_width_ns / mean_ns:.2%}"
+    if ended["converged"]:
+        return width
+    reasons = "; ".join(REASONS[name] for name in series["reasons"]) or "not twice in a row"
+    return f"no, ended by {ended['ended_by']}: " + ", ".join(filter(None, (width, reasons)))
 
 
 def _durations(statistics: dict[str, Any], names: list[str]) -> str:

@@ -8,6 +8,7 @@ use super::{
     Resolved, Source, StreamSpec, TimeName, Totals,
 };
 
+use super::stop::{Stop, StopSpec, contradiction};
 use crate::turns::Turns;
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
@@ -76,9 +77,11 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
         ));
     }
     let queue_depth = queue_depth(spec.queue_depth)?;
-    let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
+    let (basic, mut canonical) = resolve_one(spec, space, 1, 0)?;
+    let written = if basic.mode == Mode::Write { basic.io_size.0 * degree } else { 0 };
+    let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), degree, written)?;
+    let (io_count, io_ignore) = length.counts();
     let seed = seed.or(spec.seed).unwrap_or(SEED);
-    let (_, mut canonical) = resolve_one(spec, space, 1, 0)?;
     let mut streams = Vec::with_capacity(degree as usize);
     for process in 0..degree {
         let (basic, _) = resolve_one(spec, space, degree, process)?;
@@ -93,16 +96,11 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
     }
     let map = canonical.as_object_mut().expect("a basic pattern is an object");
     map.insert("kind".into(), "basic".into());
-    for (key, value) in [
-        ("parallel_degree", degree),
-        ("queue_depth", queue_depth),
-        ("io_count", io_count),
-        ("io_ignore", io_ignore),
-        ("seed", seed),
-    ] {
+    for (key, value) in [("parallel_degree", degree), ("queue_depth", queue_depth), ("seed", seed)]
+    {
         map.insert(key.into(), value.into());
     }
-    Ok(finish(canonical, streams))
+    Ok(finish(canonical, streams, length))
 }
 
 fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
@@ -114,6 +112,7 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
             ("seed", component.seed.is_some()),
             ("parallel_degree", component.parallel_degree.is_some()),
             ("queue_depth", component.queue_depth.is_some()),
+            ("stop", component.stop.is_some()),
         ];
         if let Some((key, _)) = foreign.into_iter().find(|(_, given)| *given) {
             return Err(Error::usage(format!("'{key}' does not belong into one part of a mix"))
@@ -122,10 +121,12 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         }
     }
     let queue_depth = queue_depth(spec.queue_depth)?;
-    let (io_count, io_ignore) = counts(spec.io_count, spec.io_ignore)?;
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
     let (second, second_json) = resolve_one(&spec.second, space, 1, 0)?;
+    let written = written_a_count(&first, &second, order);
+    let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), 1, written)?;
+    let (io_count, io_ignore) = length.counts();
     let scale = |count: u64| match order {
         Order::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
             out_of_range("ratio", ratio, "io_count × (ratio + 1) must fit a counter")
@@ -150,9 +151,18 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
     };
     let canonical = json!({
         "kind": "mix", "first": first_json, "second": second_json, key: value,
-        "queue_depth": queue_depth, "io_count": io_count, "io_ignore": io_ignore, "seed": seed,
+        "queue_depth": queue_depth, "seed": seed,
     });
-    Ok(finish(canonical, vec![stream]))
+    Ok(finish(canonical, vec![stream], length))
+}
+
+/// Bytes that a mix writes with every I/O that its `io_count` counts, at most.
+fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u64 {
+    let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
+    match order {
+        Order::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
+        Order::Drawn { .. } => bytes(first).max(bytes(second)),
+    }
 }
 
 /// In which order a mix takes its I/Os: exactly one of two ways must be given.
@@ -187,13 +197,19 @@ fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Res
                 .action("list all patterns in one"));
         }
         let resolved = pattern.resolve_in(space, Some(seed))?;
+        if resolved.stop.is_some() {
+            return Err(Error::usage("Patterns side by side have no common length to be found")
+                .at("stop")
+                .action("give each of them an io_count"));
+        }
         streams.extend(resolved.streams);
         parts.push(resolved.canonical);
     }
     for (process, stream) in streams.iter_mut().enumerate() {
         stream.jumps = process as u64;
     }
-    Ok(finish(json!({"kind": "parallel", "patterns": parts, "seed": seed}), streams))
+    let canonical = json!({"kind": "parallel", "patterns": parts, "seed": seed});
+    Ok(finish(canonical, streams, Length::OfParts))
 }
 
 /// One basic pattern of process `process` of `degree`, and its canonical form.
@@ -318,6 +334,47 @@ fn queue_depth(given: Option<u64>) -> Result<u64> {
     Ok(depth)
 }
 
+/// How long a run is.
+enum Length {
+    Fixed {
+        io_count: u64,
+        io_ignore: u64,
+    },
+    Found(Stop),
+    /// The parts of a parallel pattern say it.
+    OfParts,
+}
+
+impl Length {
+    /// (io_count, io_ignore), as far as they are known: of a rule the most that it allows.
+    fn counts(&self) -> (u64, u64) {
+        match self {
+            Length::Fixed { io_count, io_ignore } => (*io_count, *io_ignore),
+            Length::Found(stop) => (stop.max_ios, 0),
+            Length::OfParts => (0, 0),
+        }
+    }
+}
+
+/// The length of a pattern that writes `written` bytes with every I/O that is counted.
+fn length(
+    io_count: Option<u64>,
+    io_ignore: Option<u64>,
+    stop: Option<&StopSpec>,
+    processes: u64,
+    written: u64,
+) -> Result<Length> {
+    let Some(stop) = stop else {
+        let (io_count, io_ignore) = counts(io_count, io_ignore)?;
+        return Ok(Length::Fixed { io_count, io_ignore });
+    };
+    match (io_count, io_ignore) {
+        (Some(_), _) => Err(contradiction("io_count")),
+        (None, Some(_)) => Err(contradiction("io_ignore")),
+        (None, None) => Ok(Length::Found(stop.resolve(processes)?.within_bytes(written)?)),
+    }
+}
+
 fn counts(io_count: Option<u64>, io_ignore: Option<u64>) -> Result<(u64, u64)> {
     let io_count = io_count.unwrap_or(IO_COUNT);
     let io_ignore = io_ignore.unwrap_or(0);
@@ -342,7 +399,7 @@ fn whole_sectors(name: &str, value: u64, space: Space, minimum: u64) -> Result<u
     Ok(value)
 }
 
-fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
+pub(super) fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
     Error::usage(format!("Parameter '{name}' is out of range"))
         .got(got.to_string())
         .allowed(allowed)
@@ -355,7 +412,7 @@ fn foreign(name: &str, owner: &str) -> Error {
         .action(format!("leave '{name}' out, or choose {owner}"))
 }
 
-fn finish(canonical: Value, streams: Vec<StreamSpec>) -> Resolved {
+fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Length) -> Resolved {
     let mut totals = Totals::default();
     for stream in &streams {
         totals.total_ios = totals.total_ios.saturating_add(stream.total_ios);
@@ -371,7 +428,19 @@ fn finish(canonical: Value, streams: Vec<StreamSpec>) -> Resolved {
         }
         totals.pause_ns = totals.pause_ns.max(pause_ns);
     }
-    Resolved { canonical, streams, totals }
+    let stop = match length {
+        Length::Fixed { io_count, io_ignore } => {
+            canonical["io_count"] = io_count.into();
+            canonical["io_ignore"] = io_ignore.into();
+            None
+        }
+        Length::Found(stop) => {
+            canonical["stop"] = stop.canonical();
+            Some(stop)
+        }
+        Length::OfParts => None,
+    };
+    Resolved { canonical, streams, totals, stop }
 }
 
 /// How many I/Os each basic pattern of a process issues.

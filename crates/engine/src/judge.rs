@@ -1,0 +1,215 @@
+//! Is the run long enough? Decided while it goes on, with the device kept busy.
+//!
+//! ```text
+//!  process 0 ── watched trace ──┐ response times, in pieces        ┌─ not yet
+//!  process 1 ── watched trace ──┼──────────────────────▶ judge ────┤
+//!  …                            ┘   (of the same I/Os)             └─ end: Control lowers the limit
+//! ```
+//!
+//! On a device with a clock of its own the judge works where it is called: no time passes there. On a
+//! real device it has a thread, and the processes go on until it has spoken.
+//!
+//! A row of the judge is what `io_count` counts: one I/O of each process, as their mean; of a mix with
+//! a ratio one round, with a series for each of its two patterns, so that both are known well.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender};
+
+use serde::Serialize;
+use serde_json::Value;
+use uflip_core::{Completion, Device, Io, Nanos};
+use uflip_method::{SeriesVerdict, StopRule, Verdict};
+
+use crate::drive::{Control, Record};
+use crate::spec::{Resolved, Stop};
+use crate::trace::Trace;
+
+/// A piece is a 32nd of what there is, within these bounds [I/Os]: copying one takes microseconds.
+const PIECE: (usize, usize) = (32, 4096);
+
+/// I/Os that a process on a thread of its own may make while it is being told to end.
+pub(crate) const SLACK: u64 = 16;
+
+/// How a run came to its length: what is stored with it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Ended {
+    /// Whether the mean is known as well as was asked for, with nothing that speaks against it.
+    converged: bool,
+    /// What ended it: `converged`, or the budget `max_ios`, `max_time_ns` or `max_bytes_written`.
+    ended_by: &'static str,
+    /// The rule, complete.
+    stop: Value,
+    /// Rows of the look that decided, or of the last one.
+    ios: usize,
+    /// Rows before the running phase.
+    pub(crate) startup_ios: usize,
+    /// What that look saw, for each series.
+    series: Vec<SeriesVerdict>,
+}
+
+/// Collects the response times of all processes, and looks at them from time to time.
+pub(crate) struct Judge<'a> {
+    control: &'a Control,
+    rule: StopRule,
+    /// I/Os of a process in a row.
+    round: usize,
+    /// I/Os of a process that may be on their way when the run ends.
+    under_way: u64,
+    /// Response times of each process that do not make a row yet.
+    pending: Vec<Vec<u64>>,
+    rows: usize,
+    convinced: Option<Verdict>,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(
+        pattern: &Resolved,
+        stop: &Stop,
+        control: &'a Control,
+        slack: u64,
+    ) -> Judge<'a> {
+        let round = pattern.ios_a_count() as usize;
+        let series = if round > 1 { 2 } else { 1 };
+        Judge {
+            control,
+            rule: StopRule::new(stop.options, series, stop.min_ios as usize),
+            round,
+            under_way: pattern.streams[0].queue_depth + slack,
+            pending: vec![Vec::new(); pattern.streams.len()],
+            rows: 0,
+            convinced: None,
+        }
+    }
+
+    /// Take pieces as they come, until every process has ended.
+    pub(crate) fn listen(mut self, pieces: &Receiver<(usize, Vec<u64>)>) -> Judge<'a> {
+        for (process, times) in pieces {
+            self.receive(process, &times);
+        }
+        self
+    }
+
+    fn receive(&mut self, process: usize, times: &[u64]) {
+        self.pending[process].extend_from_slice(times);
+        let complete = self.pending.iter().map(Vec::len).min().unwrap_or(0) / self.round;
+        for row in 0..complete {
+            self.push(row * self.round);
+        }
+        self.pending.iter_mut().for_each(|pending| drop(pending.drain(..complete * self.round)));
+        self.rows += complete;
+        if self.rows >= self.rule.next_look() && self.convinced.is_none() {
+            let verdict = self.rule.look();
+            if verdict.stop {
+                self.control.end(self.round as u64, self.under_way);
+                self.convinced = Some(verdict);
+            }
+        }
+    }
+
+    /// Hand the row whose I/Os begin at `from` to the rule.
+    fn push(&mut self, from: usize) {
+        let firsts = (self.round - 1).max(1);
+        let of_first = |pending: &Vec<u64>| pending[from..from + firsts].iter().sum::<u64>();
+        let sum: u64 = self.pending.iter().map(of_first).sum();
+        self.rule.push(0, sum as f64 / (firsts * self.pending.len()) as f64);
+        if self.round > 1 {
+            // A mix is one process.
+            self.rule.push(1, self.pending[0][from + firsts] as f64);
+        }
+    }
+
+    /// The end of the run: what was decided, or what all of it looks like.
+    pub(crate) fn ended(mut self, stop: &Stop) -> Ended {
+        let ended_by = match (&self.convinced, self.control.is_ending()) {
+            (Some(_), _) => "converged",
+            (None, true) => "max_time_ns",
+            (None, false) => stop.budget,
+        };
+        let verdict = self.convinced.take().unwrap_or_else(|| self.rule.look());
+        Ended {
+            converged: verdict.stop,
+            ended_by,
+            stop: stop.canonical(),
+            ios: verdict.ios,
+            startup_ios: verdict.startup_ios,
+            series: verdict.series,
+        }
+    }
+}
+
+/// Where response times go to be judged.
+pub(crate) enum Desk<'a, 'c> {
+    /// To a judge on this thread.
+    Here(&'a Mutex<Judge<'c>>),
+    /// To a judge on a thread of its own.
+    There(Sender<(usize, Vec<u64>)>),
+}
+
+/// A trace that hands on what it records.
+pub(crate) struct Watched<'a, 'c> {
+    pub(crate) trace: Trace,
+    process: usize,
+    desk: Desk<'a, 'c>,
+    control: &'c Control,
+    max_time: Nanos,
+    round: u64,
+    /// I/Os that were handed on, and how many must be known before more are.
+    sent: usize,
+    due: usize,
+}
+
+impl<'a, 'c> Watched<'a, 'c> {
+    pub(crate) fn new(
+        process: usize,
+        trace: Trace,
+        desk: Desk<'a, 'c>,
+        control: &'c Control,
+        stop: &Stop,
+        round: u64,
+    ) -> Watched<'a, 'c> {
+        let max_time = Nanos(stop.max_time_ns.unwrap_or(u64::MAX));
+        Watched { trace, process, desk, control, max_time, round, sent: 0, due: PIECE.0 }
+    }
+
+    /// Hand on what is known.
+    fn send(&mut self) {
+        let times = self.trace.known_from(self.sent);
+        if times.is_empty() {
+            return;
+        }
+        match &self.desk {
+            Desk::Here(judge) => {
+                judge.lock().expect("no panic while held").receive(self.process, times);
+            }
+            // The judge goes away only with the run.
+            Desk::There(judge) => drop(judge.send((self.process, times.to_vec()))),
+        }
+        self.sent += times.len();
+        self.due = self.sent + (self.sent / 32).clamp(PIECE.0, PIECE.1);
+    }
+
+    /// The trace, when all of it was handed on.
+    pub(crate) fn into_trace(mut self) -> Trace {
+        self.send();
+        self.trace
+    }
+}
+
+impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
+    #[inline]
+    fn record(
+        &mut self,
+        index: usize,
+        io: &Io,
+        start: Nanos,
+        completion: &Completion<D::Breakdown, D::Status>,
+    ) {
+        Record::<D>::record(&mut self.trace, index, io, start, completion);
+        if index + 1 >= self.due {
+            self.send();
+        }
+        if completion.completed.0 - start.0 >= self.max_time.0 && !self.control.is_ending() {
+            self.control.end(self.round, 0);
+        }
+    }
+}

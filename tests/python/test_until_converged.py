@@ -1,0 +1,90 @@
+"""Runs that find their own length, from Python to the file and back."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+from uflip import _native
+from uflip.errors import UsageError
+from uflip.results.columns import as_array, measured
+from uflip.run import open_device
+from uflip.spec import baseline, mix, until_converged
+
+BUDGET = {"max_ios": 60_000}
+
+
+def test_a_converged_run_keeps_what_it_found() -> None:
+    trace = open_device("sim:demo").run(until_converged(baseline("RW"), **BUDGET))
+    ended = json.loads(trace.ended_json or "")
+    (series,) = ended["series"]
+    assert ended["converged"]
+    assert ended["ended_by"] == "converged"
+    assert series["half_width_ns"] <= 0.05 * series["mean_ns"]
+    assert int(as_array(trace, "ignored").sum()) == ended["startup_ios"]
+    # The last look saw the run but for what did not fill a whole period, and what was under way.
+    assert measured(trace).mean() == pytest.approx(series["mean_ns"], rel=0.02)
+
+
+def test_the_same_seed_ends_at_the_same_io() -> None:
+    spec = until_converged(baseline("SW"), **BUDGET)
+    first, second = (open_device("sim:demo").run(spec) for _ in range(2))
+    assert np.array_equal(as_array(first, "submit_ns"), as_array(second, "submit_ns"))
+    assert first.ended_json == second.ended_json
+
+
+def test_how_it_ended_survives_the_file(tmp_path: Path) -> None:
+    spec = until_converged(mix(baseline("SR"), baseline("RW"), 4), **BUDGET)
+    trace = open_device("sim:demo").run(spec)
+    trace.write_parquet(str(tmp_path / "run.parquet"), "{}")
+    again = _native.read_trace(str(tmp_path / "run.parquet"))
+    assert again.ended_json == trace.ended_json
+    assert json.loads(again.spec_json) == json.loads(trace.spec_json)
+    assert "stop" not in json.loads(again.spec_json)
+    assert len(json.loads(again.ended_json or "")["series"]) == 2
+    fixed = open_device("sim:demo").run({**baseline("SR"), "io_count": 10})
+    assert fixed.ended_json is None
+
+
+def test_a_file_is_judged_on_a_thread_beside_it(tmp_path: Path) -> None:
+    device = open_device(f"file:{tmp_path / 'scratch'}", size="16MiB", buffered=True)
+    budget = {"max_ios": 20_000, "max_time_ns": "2s"}
+    for degree in (1, 3):
+        spec = baseline("RR", io_size=4096, parallel_degree=degree)
+        trace = device.run(until_converged(spec, half_width=0.5, **budget))
+        kept = json.loads(trace.spec_json)
+        assert len(trace) == degree * kept["io_count"]
+        assert as_array(trace, "response_time_ns").max() < 2**63, "every I/O was recorded"
+        assert np.array_equal(np.bincount(as_array(trace, "stream")), [kept["io_count"]] * degree)
+
+
+def test_the_command_says_how_well_the_mean_is_known() -> None:
+    done = uflip("pattern", "sim:demo", "--pattern", "SR", "--until-converged")
+    assert done.code == 0, done.err
+    assert "mean is known  within" in done.out
+    arguments = ("--pattern", "RW", "--until-converged", "--max-ios", "2000", "--json")
+    document = json.loads(uflip("pattern", "sim:demo", *arguments).out)
+    assert (document["ended"]["converged"], document["ended"]["ended_by"]) == (False, "max_ios")
+    assert document["ios"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("--max-ios", "100"), "--max-ios"),
+        (("--until-converged", "--io-count", "100"), "--io-count"),
+        (("--until-converged", "--half-width", "7"), "half_width"),
+        (("--until-converged", "--max-bytes-written", "4k"), "max_bytes_written"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(arguments: tuple[str, ...], where: str) -> None:
+    done = uflip("pattern", "null", "--pattern", "RW", *arguments)
+    assert done.code == 2
+    assert where in done.err
+
+
+def test_an_unknown_part_of_the_rule_is_named() -> None:
+    with pytest.raises(UsageError, match="parameter of stop"):
+        until_converged(baseline("SR"), max_io=5)
