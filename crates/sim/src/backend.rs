@@ -68,6 +68,8 @@ pub(crate) trait Backend {
 /// whether the host brings all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
+    /// The first page that is covered, as a whole or not.
+    begin: u32,
     /// The first page that is covered as a whole.
     first: u32,
     /// The first page behind them that is not.
@@ -85,19 +87,47 @@ impl Extent {
             let page = if page_bytes == 1 << shift { byte >> shift } else { byte / page_bytes };
             page as u32
         };
-        Extent { first: page_of(io.offset.0 + page_bytes - 1), end: page_of(end) }
+        Extent {
+            begin: page_of(io.offset.0),
+            first: page_of(io.offset.0 + page_bytes - 1),
+            end: page_of(end),
+        }
     }
 
     /// A single page, covered as a whole or not.
     #[inline]
     pub(crate) fn single(page: Lpn, whole: bool) -> Extent {
-        Extent { first: page.0, end: page.0 + u32::from(whole) }
+        Extent { begin: page.0, first: page.0, end: page.0 + u32::from(whole) }
     }
 
     /// Whether the host brings all of `page`.
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {
         self.first <= page.0 && page.0 < self.end
+    }
+
+    /// The first page that the host brings, whole or in part.
+    #[inline]
+    pub(crate) fn begin(&self) -> u32 {
+        self.begin
+    }
+
+    /// Whether the host brings all of the `pages` pages from `first` on.
+    #[inline]
+    pub(crate) fn covers_all(&self, first: Lpn, pages: u32) -> bool {
+        self.first <= first.0 && first.0 + pages <= self.end
+    }
+
+    /// Whether it ends just before `page`.
+    #[inline]
+    pub(crate) fn end_before(&self, page: u32) -> bool {
+        self.end == page
+    }
+
+    /// Whether it brings everything from `page` on up to `end`, of which it is the last.
+    #[inline]
+    pub(crate) fn is_last_before(&self, page: Lpn, end: u32) -> bool {
+        self.covers(page) && self.end == end
     }
 
     /// Whether the host will bring all of `other` once it has brought `page`: pages come in order.

@@ -30,8 +30,11 @@ mod paged;
 mod precondition;
 mod profile;
 mod reliability;
+mod run;
 pub mod snapshot;
 mod timeline;
+mod units;
+mod write_log;
 
 pub use alloc::ALLOCATORS;
 pub use breakdown::SimBreakdown;

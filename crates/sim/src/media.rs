@@ -30,7 +30,6 @@ pub(crate) trait Media {
 /// What FTLs that merge ask for besides. Operations of one merge begin together; their dies decide
 /// what runs at the same time and what after another. [`MergeMedia::await_merges`] lets everything
 /// that follows begin when all of them have ended.
-#[allow(dead_code)]
 pub(crate) trait MergeMedia: Media {
     /// Move the page `from` to `to` in a merge.
     fn copy(&mut self, from: Place, to: Place);
@@ -48,7 +47,6 @@ pub(crate) trait MergeMedia: Media {
 
 /// How a merge came by its block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(dead_code)]
 pub(crate) enum Merge {
     /// The log block holds every page, each in its place: it becomes the data block.
     Switch,

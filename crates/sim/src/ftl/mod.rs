@@ -3,7 +3,6 @@
 //! The page map collects beside the host (`collector.rs`); the others merge in the path of the write
 //! that needs room. One file each; names, checks and conformance tests follow from the list below.
 
-mod block_map;
 mod page_map;
 #[cfg(test)]
 mod tests;
@@ -19,10 +18,10 @@ pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions};
 
 /// What a merging FTL is made of: the device, and the tables of its profile.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code)]
 pub(crate) struct MergingOptions<'a> {
     pub(crate) name: &'a str,
     pub(crate) geometry: Geometry,
+    #[allow(dead_code)] // of the FTLs with log blocks, which follow
     pub(crate) log: Option<&'a LogPart>,
     pub(crate) streams: Option<&'a StreamsPart>,
     pub(crate) linear: Option<&'a LinearPart>,
@@ -69,13 +68,16 @@ pub(crate) trait MergingFtl: Sized {
 /// Makes one enum of all merging FTLs, so that a call costs a jump and no more.
 macro_rules! ftls {
     (paged: $($paged:literal),+; merging: $($name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
+        $(mod $module;)+
+
         /// The names of all FTLs.
         pub const FTLS: &[&str] = &[$($paged,)+ $($name),+];
 
         /// Those that merge in the host's path.
         pub(crate) const MERGING_FTLS: &[&str] = &[$($name),+];
 
-        /// Any of the merging FTLs.
+        /// Any of the merging FTLs. In place: a device has one, and goes through it with every page.
+        #[allow(clippy::large_enum_variant)]
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Merging {
             $(#[allow(missing_docs)] $ftl($module::$ftl)),+
@@ -133,4 +135,6 @@ ftls! {
     paged: "page_map";
     merging:
     "block_map" => block_map::BlockMap,
+    "linear" => linear::Linear,
+    "stream_hybrid" => stream_hybrid::StreamHybrid,
 }

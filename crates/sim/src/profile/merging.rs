@@ -78,7 +78,7 @@ pub struct LinearPart {
     pub open_units: u32,
     /// How far below its first cluster an open unit may still be filled.
     pub backward_clusters: u32,
-    /// So many rewrites in a row merge the unit; 1: the first one does.
+    /// How often a page of an open unit may be written again before its unit is merged.
     pub rewrites: u32,
     /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
     /// continues, and when a unit gets a new place.

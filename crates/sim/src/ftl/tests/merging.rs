@@ -7,56 +7,108 @@ use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
 use crate::backend::Extent;
-use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
+use crate::ftl::{Merging, MergingOptions};
 use crate::geometry::{Geometry, Lpn, Shape};
 use crate::media::Media;
 use crate::nand::PageOrder;
+use crate::profile::{LinearPart, StreamsPart};
 
 const PAGE: u64 = 4096;
 
-/// What a random device is made of.
-#[derive(Clone, Debug)]
-struct Variant {
-    geometry: Geometry,
+prop_compose! {
+    /// Small devices of every shape, of which the host has a share.
+    fn geometries()(
+        channels in 1u32..4, dies_per_channel in 1u32..3, pages_per_block in 1u32..80,
+        blocks_per_die in 4u32..40, share in 0.1f64..1.0, last in 0u32..80,
+    ) -> Geometry {
+        let dies = channels * dies_per_channel;
+        let data_blocks = (f64::from(dies * blocks_per_die - 1) * share) as u32;
+        let pages = (data_blocks * pages_per_block).saturating_sub(last % pages_per_block);
+        Geometry::from(Shape {
+            channels, dies, blocks_per_die, pages_per_block, metadata_pages: 0,
+            page_bytes: PAGE as u32, logical_pages: pages.max(1),
+        })
+    }
 }
 
 prop_compose! {
-    /// Small devices of every shape.
-    fn variants()(
-        channels in 1u32..4, dies_per_channel in 1u32..3, pages_per_block in 1u32..80,
-        data_blocks in 1u32..30, other_blocks in 1u32..12, last in 0u32..80,
-    ) -> Variant {
+    /// Small devices with merge units, and just the room that they need.
+    fn units()(
+        shape in (1u32..4, 1u32..3, 1u32..40, any::<bool>(), 1u32..3),
+        data_per_bank in 1u32..12, cluster in 0usize..6, log in (1u32..100, 1u32..5, 0u32..20),
+        streams in 1u32..4, merges in 1u32..4, fold in 0u32..4, flags in any::<[bool; 2]>(),
+        map_pages in (0u32..2, 0u32..3),
+    ) -> (Geometry, StreamsPart, LinearPart) {
+        let (channels, dies_per_channel, pages_per_block, together, rows) = shape;
+        let (log_clusters, log_units, free) = log;
         let dies = channels * dies_per_channel;
-        let blocks_per_die = (data_blocks + other_blocks).div_ceil(dies);
-        let logical_pages = (data_blocks * pages_per_block - last % pages_per_block).max(1);
+        let banks = if together { 1 } else { dies };
+        let unit_pages = rows * dies / banks * pages_per_block;
+        let divisors: Vec<u32> =
+            (1..=unit_pages.min(64)).filter(|pages| unit_pages.is_multiple_of(*pages)).collect();
+        let cluster_pages = divisors[cluster % divisors.len()];
+        let in_unit = unit_pages / cluster_pages;
+        // One cluster less than the log's units hold, at most; and a unit of one cluster needs two.
+        let log_units = log_units + u32::from(in_unit == 1);
+        let log_clusters = log_clusters.min(log_units * in_unit - 1);
+        let rewrites = fold % 3;
+        let others = streams + 2 + (log_units + 3).div_ceil(banks);
+        let others = others.max(streams * (1 + rewrites) + 1 + 2u32.div_ceil(banks));
         let geometry = Geometry::from(Shape {
-            channels, dies, blocks_per_die, pages_per_block, metadata_pages: 0,
-            page_bytes: PAGE as u32, logical_pages,
+            channels, dies, blocks_per_die: rows * (data_per_bank + others), pages_per_block,
+            metadata_pages: 0, page_bytes: PAGE as u32,
+            logical_pages: banks * data_per_bank * unit_pages,
         });
-        Variant { geometry }
+        let (unit_bytes, cluster_bytes) = (unit_pages * PAGE as u32, cluster_pages * PAGE as u32);
+        let streams = streams.min(banks * data_per_bank);
+        let linear = LinearPart {
+            unit_bytes, cluster_bytes, banks, open_units: streams, backward_clusters: free, rewrites,
+            open_map_pages: map_pages.1, switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
+        };
+        let streams = StreamsPart {
+            unit_bytes, cluster_bytes, banks, streams, reverse_streams: flags[0],
+            fold_clusters: fold.min(in_unit), log_clusters, log_units,
+            free_clusters: free.min(log_clusters), merges_at_once: merges.min(banks),
+            reclaim_after_read: 0, bypass_partial_clusters: flags[1],
+            switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
+        };
+        (geometry, streams, linear)
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_merging_ftl_reads_what_was_written(
-        variant in variants(), seed in any::<u64>(), hot in 1u64..100,
+        geometry in geometries(), seed in any::<u64>(), hot in 1u64..100,
     ) {
-        for name in MERGING_FTLS {
-            read_your_writes(name, &variant, seed, hot);
-        }
+        let options = MergingOptions { name: "block_map", ..bare(geometry) };
+        read_your_writes(&options, seed, hot);
+    }
+
+    #[test]
+    fn every_ftl_with_merge_units_reads_what_was_written(
+        (geometry, streams, linear) in units(), seed in any::<u64>(), hot in 1u64..100,
+    ) {
+        let streams = Some(&streams);
+        let options = MergingOptions { name: "stream_hybrid", streams, ..bare(geometry) };
+        read_your_writes(&options, seed, hot);
+        let linear = Some(&linear);
+        let options = MergingOptions { name: "linear", linear, ..bare(geometry) };
+        read_your_writes(&options, seed, hot);
     }
 }
 
-fn read_your_writes(name: &str, variant: &Variant, seed: u64, hot: u64) {
-    let geometry = variant.geometry;
-    let options = MergingOptions { name, geometry, log: None, streams: None, linear: None };
-    if Merging::check(&options).is_err() {
-        return;
-    }
-    let mut ftl = Merging::by_name(&options).expect("a known name");
+/// An FTL without any table.
+fn bare(geometry: Geometry) -> MergingOptions<'static> {
+    MergingOptions { name: "", geometry, log: None, streams: None, linear: None }
+}
+
+fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
+    let MergingOptions { name, geometry, .. } = *options;
+    Merging::check(options).expect("a device");
+    let mut ftl = Merging::by_name(options).expect("a known name");
     let mut media = Shadow::new(geometry, PageOrder::Any);
     let pages = u64::from(geometry.shape().logical_pages);
     let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];

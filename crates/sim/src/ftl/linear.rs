@@ -1,0 +1,276 @@
+//! The linear FTL of low-end sticks: a few merge units are open at a time, each filled in order from
+//! where it was opened; everything else merges a whole unit.
+//!
+//! ```text
+//! open unit   ....▓▓▓▓▓▓▓▓─▶      goes on upwards, and downwards within a small window
+//!                 ▒▒              a page that is written again goes to a replacement unit, once
+//! ```
+//!
+//! **Source**: inferred from uFLIP (2009) Table 3 (Kingston DTI: no locality, four partitions, reverse
+//! ×8, in place ×40, period 128); allocation units of some megabytes and a handful of open ones are what
+//! users of low-end sticks report. No vendor published it.
+//! **Faithful**: one run an open unit; the unit that was opened longest ago is closed for another one,
+//! and gets the rest of its pages copied.
+//! **Simplified**: pages of a block are programmed in any order; the map is in memory, its changes go
+//! to a journal.
+//! **Ambiguous**: what happens to a page that is written again: here its unit has replacement units of
+//! its own, as many as a page may be written again; then the unit is merged.
+
+use uflip_core::{Error, Result};
+
+use super::{MergingFtl, MergingOptions};
+use crate::backend::Extent;
+use crate::geometry::{Lpn, Place};
+use crate::media::{Merge, MergeMedia};
+use crate::profile::LinearPart;
+use crate::run::Run;
+use crate::units::{FreeUnits, Journal, Layout, UnitIdx};
+
+/// Map and open units.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Linear {
+    part: LinearPart,
+    layout: Layout,
+    free: FreeUnits,
+    journal: Journal,
+    /// Per logical unit: its data unit.
+    map: Vec<Option<UnitIdx>>,
+    /// Per logical page, one bit: the host wrote it and did not trim it.
+    live: Vec<u64>,
+    /// Units being filled, the one opened longest ago first.
+    open: Vec<OpenUnit>,
+    /// The logical unit written last.
+    active: Option<u32>,
+}
+
+/// A unit being filled.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct OpenUnit {
+    logical: u32,
+    unit: UnitIdx,
+    run: Run,
+    /// Where it was opened.
+    base: u32,
+    /// Pages that were written again, each round in a unit of its own, at their offsets.
+    replacements: Vec<Replacement>,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Replacement {
+    unit: UnitIdx,
+    /// One bit a page.
+    programmed: Vec<u64>,
+}
+
+impl Replacement {
+    fn has(&self, offset: u32) -> bool {
+        self.programmed[offset as usize / 64] >> (offset % 64) & 1 == 1
+    }
+}
+
+impl OpenUnit {
+    /// Which unit has page `offset`, the newest version first.
+    fn unit_of(&self, offset: u32) -> Option<UnitIdx> {
+        let replaced = self.replacements.iter().rev().find(|other| other.has(offset));
+        let unit = self.run.has(offset).then_some(self.unit);
+        replaced.map(|replacement| replacement.unit).or(unit)
+    }
+}
+
+/// The table [linear] of the profile.
+///
+/// # Errors
+/// Where it has none.
+fn part<'a>(options: &MergingOptions<'a>) -> Result<&'a LinearPart> {
+    options.linear.ok_or_else(|| {
+        Error::usage("The linear FTL needs to know its units")
+            .got("ftl = \"linear\" without a table [linear]")
+            .action("add [linear]; docs/reference/profiles.md explains its keys")
+    })
+}
+
+impl MergingFtl for Linear {
+    fn check(options: &MergingOptions<'_>) -> Result<()> {
+        let part = part(options)?;
+        let layout =
+            Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)?;
+        if part.open_units == 0 || part.open_units > layout.logical_units() {
+            return Err(Error::usage("The linear FTL must have units open")
+                .got(format!("open_units = {}", part.open_units))
+                .allowed(format!("1 to {}, the units of the host's data", layout.logical_units()))
+                .action("change open_units"));
+        }
+        // All open units may be in one bank, and one more is needed while one is merged.
+        let in_bank = part.open_units.saturating_mul(part.rewrites.saturating_add(1));
+        let what = "open units with their replacements, and one for merges, in every bank; a journal";
+        layout.check(in_bank.saturating_add(1), Journal::UNITS, what)
+    }
+
+    fn new(options: &MergingOptions<'_>) -> Linear {
+        let part = part(options).expect("checked").clone();
+        let layout =
+            Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)
+                .expect("checked");
+        let pages = options.geometry.shape().logical_pages as usize;
+        Linear {
+            layout,
+            free: FreeUnits::new(layout),
+            journal: Journal::new(layout),
+            map: vec![None; layout.logical_units() as usize],
+            live: vec![0; pages.div_ceil(64)],
+            open: Vec::with_capacity(part.open_units as usize),
+            active: None,
+            part,
+        }
+    }
+
+    fn lookup(&self, page: Lpn) -> Option<Place> {
+        if self.live[page.0 as usize / 64] >> (page.0 % 64) & 1 == 0 {
+            return None;
+        }
+        let (logical, offset) = self.unit_of(page);
+        let open = self.open.iter().find(|open| open.logical == logical);
+        let unit = open.and_then(|open| open.unit_of(offset)).or(self.map[logical as usize]);
+        unit.map(|unit| self.layout.place(unit, offset))
+    }
+
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let (logical, offset) = self.unit_of(page);
+        if self.active != Some(logical) {
+            self.active = Some(logical);
+            self.store_map(self.part.switch_map_pages, media);
+        }
+        let index = self.open_for(page, extent, media);
+        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let open = &mut self.open[index];
+        let first = logical * self.layout.unit_pages;
+        if offset == open.run.next() || open.run.ends_below(page, extent, first) {
+            media.program(self.layout.place(open.unit, offset), rest);
+            open.run.take(offset);
+        } else {
+            // It is in the run: anything else would have been merged.
+            self.replace(index, offset, rest, media);
+        }
+        self.live[page.0 as usize / 64] |= 1 << (page.0 % 64);
+        if self.open[index].run.is_full(self.layout.unit_pages) && !self.is_replaced(index) {
+            media.await_merges();
+            self.close(index, media);
+        }
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        self.live[page.0 as usize / 64] &= !(1 << (page.0 % 64));
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        let data = self.map.iter().flatten().copied();
+        let open = self.open.iter().map(|open| open.unit);
+        let replacements = self.open.iter().flat_map(|open| &open.replacements);
+        let replacements = replacements.map(|replacement| replacement.unit);
+        self.free.audit(data.chain(open).chain(replacements).chain(self.journal.unit()));
+    }
+}
+
+impl Linear {
+    /// The logical unit of `page`, and its number there.
+    #[inline]
+    fn unit_of(&self, page: Lpn) -> (u32, u32) {
+        (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
+    }
+
+    fn is_replaced(&self, index: usize) -> bool {
+        !self.open[index].replacements.is_empty()
+    }
+
+    /// An open unit that can take `page`: the one that is open, if it can, or a new one.
+    fn open_for<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) -> usize {
+        let (logical, offset) = self.unit_of(page);
+        if let Some(index) = self.open.iter().position(|open| open.logical == logical) {
+            if self.takes(index, page, extent) {
+                return index;
+            }
+            self.close(index, media);
+        } else if self.open.len() >= self.part.open_units as usize {
+            self.close(0, media);
+        }
+        media.await_merges();
+        if offset == 0 {
+            self.store_map(self.part.open_map_pages, media);
+        }
+        let unit = self.free.take(self.layout.home(logical), media);
+        let run = Run::at(offset);
+        self.open.push(OpenUnit { logical, unit, run, base: offset, replacements: Vec::new() });
+        self.open.len() - 1
+    }
+
+    /// Whether an open unit can take `page` without a merge.
+    fn takes(&self, index: usize, page: Lpn, extent: &Extent) -> bool {
+        let open = &self.open[index];
+        let (logical, offset) = self.unit_of(page);
+        let first = logical * self.layout.unit_pages;
+        if offset == open.run.next() {
+            return true;
+        }
+        let window = self.part.backward_clusters.saturating_mul(self.layout.cluster_pages);
+        if open.run.ends_below(page, extent, first) {
+            return open.base.saturating_sub(offset) <= window;
+        }
+        let rounds = open.replacements.iter().filter(|other| other.has(offset)).count();
+        open.run.has(offset) && rounds < self.part.rewrites as usize
+    }
+
+    /// Write page `offset`, which an open unit has, once more.
+    fn replace<M: MergeMedia>(
+        &mut self,
+        index: usize,
+        offset: u32,
+        rest: Option<Place>,
+        media: &mut M,
+    ) {
+        let open = &mut self.open[index];
+        let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
+        if round == open.replacements.len() {
+            let unit = self.free.take(self.layout.home(open.logical), media);
+            let programmed = vec![0; self.layout.unit_pages.div_ceil(64) as usize];
+            open.replacements.push(Replacement { unit, programmed });
+        }
+        let replacement = &mut open.replacements[round];
+        media.program(self.layout.place(replacement.unit, offset), rest);
+        replacement.programmed[offset as usize / 64] |= 1 << (offset % 64);
+    }
+
+    /// Merge an open unit: it becomes the data unit, with the rest of the old one copied to it; where
+    /// pages of it were replaced, all go to a new unit.
+    fn close<M: MergeMedia>(&mut self, index: usize, media: &mut M) {
+        let OpenUnit { logical, unit, run, .. } = self.open[index];
+        let replaced = self.is_replaced(index);
+        let target =
+            if replaced { self.free.take(self.layout.home(logical), media) } else { unit };
+        let first = logical * self.layout.unit_pages;
+        for offset in 0..self.layout.unit_pages {
+            if (replaced || !run.has(offset))
+                && let Some(from) = self.lookup(Lpn(first + offset))
+            {
+                media.copy(from, self.layout.place(target, offset));
+            }
+        }
+        media.count_merge(match (replaced, run.is_full(self.layout.unit_pages)) {
+            (true, _) => Merge::Full,
+            (false, true) => Merge::Switch,
+            (false, false) => Merge::Partial,
+        });
+        let open = self.open.remove(index);
+        if replaced {
+            self.free.discard(unit);
+        }
+        open.replacements.iter().for_each(|replacement| self.free.discard(replacement.unit));
+        let old = self.map[logical as usize].replace(target);
+        old.into_iter().for_each(|old| self.free.discard(old));
+        self.store_map(self.part.merge_map_pages, media);
+    }
+
+    fn store_map<M: MergeMedia>(&mut self, pages: u32, media: &mut M) {
+        self.journal.store(pages, &mut self.free, media);
+    }
+}
