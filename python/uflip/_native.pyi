@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
+SIMULATOR_VERSION: str
+"""Names the very source of the simulator: what a snapshot must be of to be restored."""
 
 class NativeError(Exception):
     """args: (kind, what, where, got, allowed, action); kind as in `uflip.errors`."""
@@ -81,6 +83,11 @@ class Device:
     @staticmethod
     def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Device: ...
     @staticmethod
+    def restore(path: str) -> Device:
+        """The simulated device that `save` wrote; kind "results" for anything else."""
+    def save(self, path: str) -> None:
+        """Write the whole state to a new file, at once and synced. Simulated only."""
+    @staticmethod
     def file(
         path: str, *, writable: bool, buffered: bool, data: str, size_bytes: int | None
     ) -> Device:
@@ -116,6 +123,9 @@ def inspect_file(path: str, buffered: bool) -> str:
 
 def inspect_sim(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
     """Info of a simulated device (JSON) as `Device.sim` would make it, without making it."""
+
+def inspect_snapshot(path: str) -> str:
+    """Info of the device in a snapshot (JSON), "snapshot" in its details; the state is not read."""
 
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""

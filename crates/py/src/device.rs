@@ -1,5 +1,6 @@
 //! Devices as Python sees them, and what can be asked without one.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
@@ -66,6 +67,19 @@ impl Device {
             let device = uflip_sim::SimDevice::new(name, profile)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         })
+    }
+
+    #[staticmethod]
+    fn restore(py: Python<'_>, path: &str) -> PyResult<Device> {
+        opened(py, || {
+            let device = uflip_sim::SimDevice::restore(Path::new(path))?;
+            Ok(AnyDevice::Sim(Box::new(device)))
+        })
+    }
+
+    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let save = |device: &mut AnyDevice| device.simulated("saved")?.save(Path::new(path));
+        py.detach(|| self.with(save)).and_then(|saved| saved).map_err(|error| raise(&error))
     }
 
     #[staticmethod]
@@ -203,6 +217,12 @@ pub fn inspect_sim(
     let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)
         .map_err(|error| raise(&error))?;
     let info = uflip_sim::SimDevice::inspect(name, &profile);
+    Ok(serde_json::to_string(&info).expect("plain data"))
+}
+
+#[pyfunction]
+pub fn inspect_snapshot(path: &str) -> PyResult<String> {
+    let info = uflip_sim::snapshot::inspect(Path::new(path)).map_err(|error| raise(&error))?;
     Ok(serde_json::to_string(&info).expect("plain data"))
 }
 

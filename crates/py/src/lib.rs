@@ -20,8 +20,8 @@ mod _native {
     use crate::column::Column;
     #[pymodule_export]
     use crate::device::{
-        Device, clock_ns, inspect_block, inspect_file, inspect_sim, registry_json, resolve_pattern,
-        resolve_state,
+        Device, clock_ns, inspect_block, inspect_file, inspect_sim, inspect_snapshot,
+        registry_json, resolve_pattern, resolve_state,
     };
     #[pymodule_export]
     use crate::error::NativeError;
@@ -33,6 +33,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         use pyo3::types::PyModuleMethods;
+        module.add("SIMULATOR_VERSION", uflip_sim::snapshot::VERSION)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -117,9 +117,9 @@ impl SimDevice {
         }
     }
 
-    /// The same device, described as `name` made from `profile`.
-    pub(crate) fn described(mut self, name: &str, profile: &Profile, history: Value) -> SimDevice {
-        self.info = describe(name, profile);
+    /// The same device with a description.
+    pub(crate) fn described(mut self, info: DeviceInfo, history: Value) -> SimDevice {
+        self.info = info;
         self.info.details.insert("history".into(), history);
         self
     }

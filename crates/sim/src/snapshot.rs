@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use twox_hash::XxHash3_64;
-use uflip_core::{Error, ErrorKind, Result};
+use uflip_core::{DeviceInfo, Error, ErrorKind, Result};
 
 use crate::device::SimDevice;
 use crate::profile::Profile;
@@ -37,7 +37,7 @@ const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// What a file says about the device in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Header {
+pub(crate) struct Header {
     /// The [`VERSION`] that wrote it.
     pub version: String,
     /// What the device is called.
@@ -108,16 +108,24 @@ impl SimDevice {
         let state = file.state()?;
         let device: SimDevice =
             postcard::from_bytes(&state).map_err(|error| file.damaged(&error.to_string()))?;
-        Ok(device.described(&header.name, &profile, header.history))
+        Ok(device.described(SimDevice::inspect(&header.name, &profile), header.history))
     }
 }
 
-/// What the file `path` says about the device in it; the state is not looked at.
+/// What is known of the device in the file `path`; its state is not read. `details` say under
+/// `snapshot` which state it is: two files with the same text there hold equal devices.
 ///
 /// # Errors
 /// As [`SimDevice::restore`].
-pub fn inspect(path: &Path) -> Result<Header> {
-    Opened::new(path)?.header()
+pub fn inspect(path: &Path) -> Result<DeviceInfo> {
+    let mut file = Opened::new(path)?;
+    let header = file.header()?;
+    let profile: Profile =
+        serde_json::from_value(header.profile).map_err(|error| file.damaged(&error.to_string()))?;
+    let mut info = SimDevice::inspect(&header.name, &profile);
+    info.details.insert("history".into(), header.history);
+    info.details.insert("snapshot".into(), format!("{:016x}", file.state.hash).into());
+    Ok(info)
 }
 
 /// A file that begins like a snapshot, all numbers of its beginning read.

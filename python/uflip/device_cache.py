@@ -1,0 +1,182 @@
+"""Simulated devices that were brought into their state once, kept on disk for the next time.
+
+What a device is like follows from its profile (overrides included), from the writes of the state
+that was enforced, with their seed, and from the simulator itself. A name made of all of these is
+the name of a file; what has the same name is the same device, bit by bit. So nothing in the folder
+is ever changed, only added, and removed when the folder grows too large, the longest unused first.
+
+Several processes may use one folder: a file appears whole or not at all, and who finds it gone or
+damaged makes the device anew. The cache never makes a command fail.
+
+Two variables of the environment::
+
+    UFLIP_CACHE_DIR    the folder; $XDG_CACHE_HOME/uflip/devices, or ~/.cache/uflip/devices
+    UFLIP_CACHE_SIZE   how large it may grow, 4GiB; 0 turns the cache off
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.errors import UflipError, native_errors
+from uflip.units import parse_size
+
+FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
+DEFAULT_SIZE = "4GiB"
+
+ENDING = ".snapshot"
+# A file that is being written has this ending; older than this [s], its writer was killed.
+PARTIAL, ABANDONED_S = ".partial", 3600.0
+
+_switched_off: ContextVar[bool] = ContextVar("switched_off", default=False)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A device in the cache.
+
+    Attributes
+    ----------
+    path : Path
+        Its file.
+    size_bytes : int
+        How long the file is.
+    used_s : float
+        When it was last used, or made [s since 1970].
+    """
+
+    path: Path
+    size_bytes: int
+    used_s: float
+
+
+@contextmanager
+def switched_off() -> Iterator[None]:
+    """Neither look into the cache nor add to it."""
+    token = _switched_off.set(True)
+    try:
+        yield
+    finally:
+        _switched_off.reset(token)
+
+
+def folder() -> Path:
+    """Return where the cache is, or would be."""
+    if given := os.environ.get(FOLDER):
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "uflip" / "devices"
+
+
+def limit_bytes() -> int:
+    """Return how large the cache may grow; 0: there is none [bytes].
+
+    Raises
+    ------
+    UsageError
+        If the variable holds no size.
+    """
+    return 0 if _switched_off.get() else parse_size(os.environ.get(SIZE) or DEFAULT_SIZE, SIZE)
+
+
+def name_of(*content: Any) -> str:
+    """Name a device by all that made it what it is; the simulator is added here.
+
+    Examples
+    --------
+    >>> name_of({"channels": 1}) == name_of({"channels": 1}) != name_of({"channels": 2})
+    True
+    """
+    text = json.dumps([_native.SIMULATOR_VERSION, *content], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def cached(name: str, make: Callable[[], _native.Device]) -> _native.Device:
+    """Return the device of a name: from the cache, or made, and kept for the next time.
+
+    Parameters
+    ----------
+    name : str
+        From `name_of`.
+    make : callable
+        Makes the device where it is not there yet.
+    """
+    limit = limit_bytes()
+    if limit == 0:
+        return make()
+    path = folder() / (name + ENDING)
+    found = _take(path)
+    if found is not None:
+        return found
+    device = make()
+    _keep(device, path, limit)
+    return device
+
+
+def entries() -> list[Entry]:
+    """List what is in the cache, the longest unused first."""
+    found = []
+    with suppress(OSError):
+        for path in folder().iterdir():
+            if path.name.endswith(ENDING):
+                with suppress(OSError):  # another process removed it
+                    status = path.stat()
+                    found.append(Entry(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: (entry.used_s, entry.path.name))
+
+
+def clear() -> list[Entry]:
+    """Remove everything from the cache; returns what was removed."""
+    removed = entries()
+    for entry in removed:
+        entry.path.unlink(missing_ok=True)
+    _remove_abandoned(0.0)
+    return removed
+
+
+def _take(path: Path) -> _native.Device | None:
+    try:
+        with native_errors():
+            device = _native.Device.restore(str(path))
+    except UflipError:
+        # Not there yet, or nothing to rely on: in both cases it is made anew.
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    return device
+
+
+def _keep(device: _native.Device, path: Path, limit: int) -> None:
+    # A full disk, a folder that may not be written, another process that was faster: the device is
+    # there all the same, only the next one must be made again.
+    with suppress(OSError, UflipError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with native_errors():
+            device.save(str(path))
+    _remove_abandoned(ABANDONED_S)
+    kept = entries()
+    too_much = sum(entry.size_bytes for entry in kept) - limit
+    for entry in kept:
+        if too_much <= 0:
+            break
+        with suppress(OSError):
+            entry.path.unlink(missing_ok=True)
+        too_much -= entry.size_bytes
+
+
+def _remove_abandoned(older_s: float) -> None:
+    with suppress(OSError):
+        for path in folder().glob(f".*{PARTIAL}"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > older_s:
+                    path.unlink(missing_ok=True)

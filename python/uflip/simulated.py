@@ -1,0 +1,64 @@
+"""Opening a simulated device: made from its profile, taken from the cache, or from a snapshot."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.device_cache import cached, name_of
+from uflip.device_url import SNAPSHOT, DeviceUrl, read_override
+from uflip.errors import UsageError, native_errors
+from uflip.profiles import read_profile
+
+
+def open_sim(target: DeviceUrl) -> _native.Device:
+    """Make a simulated device, or take it from the cache, or from the snapshot that it names."""
+    if target.name.endswith(SNAPSHOT):
+        _refuse_overrides(target)
+        with native_errors():
+            return _native.Device.restore(target.name)
+
+    def make() -> _native.Device:
+        with native_errors():
+            return _native.Device.sim(*profile)
+
+    profile = _profile_of(target)
+    info = inspect_sim(target)
+    # An empty device is made faster than it is read.
+    empty = info["details"]["profile"]["state"]["state"] == "empty"
+    return make() if empty else cached(state_name(info), make)
+
+
+def state_name(info: dict[str, Any]) -> str:
+    """Name the state in which a device is opened, as `uflip.device_cache` does."""
+    details = info["details"]
+    return name_of(info["model"], details["profile"], details.get("snapshot"))
+
+
+def inspect_sim(target: DeviceUrl) -> dict[str, Any]:
+    """Describe a simulated device without making it."""
+    with native_errors():
+        if target.name.endswith(SNAPSHOT):
+            _refuse_overrides(target)
+            text = _native.inspect_snapshot(target.name)
+        else:
+            text = _native.inspect_sim(*_profile_of(target))
+    info: dict[str, Any] = json.loads(text)
+    return info
+
+
+def _refuse_overrides(target: DeviceUrl) -> None:
+    if target.overrides:
+        raise UsageError(
+            "A snapshot is a device in a state of its own: nothing of it can be overridden",
+            where=target.text,
+            got="?" + "&".join(f"{key}={value}" for key, value in target.overrides),
+            action=f"leave the overrides away: sim:{Path(target.name)}",
+        )
+
+
+def _profile_of(target: DeviceUrl) -> tuple[str, str, str, str]:
+    """Name, text and source of the profile, and the overrides as JSON."""
+    name, text, source = read_profile(target.name)
+    overrides = {key: read_override(key, value) for key, value in target.overrides}
+    return name, text, source, json.dumps(overrides)
