@@ -12,7 +12,8 @@ from uflip import _native
 from uflip.device_url import DeviceUrl, parse_url
 from uflip.errors import DeviceError, native_errors
 from uflip.profiles import profile_names, read_profile
-from uflip.run import SMALLEST_SECTOR, Device, DeviceInfo, check_options, inspect_sim, open_null
+from uflip.run import SMALLEST_SECTOR, Device, DeviceInfo, check_options, open_null
+from uflip.simulated import inspect_sim
 
 
 def inspect_device(

@@ -1,6 +1,7 @@
 """Device URLs: how a device is named, taken apart without looking at any device.
 
 sim:NAME[?key=value&...]    a simulated device; NAME is a profile, or a path ending in .toml
+sim:PATH.snapshot           a simulated device as `Device.save` left it
 file:PATH                   a regular file, through direct and synchronous I/O
 /dev/NAME, block:/dev/NAME  a block device of this machine
 null                        does nothing: measures the harness itself
@@ -13,6 +14,9 @@ from urllib.parse import parse_qsl
 from uflip.errors import UsageError
 from uflip.profiles import profile_names
 from uflip.units import parse_duration, parse_size
+
+SNAPSHOT = ".snapshot"
+"""How the name of a saved device ends."""
 
 URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, null"
 

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from uflip import _native
-from uflip.device_url import DeviceUrl, parse_url, read_override
+from uflip.device_cache import cached, name_of
+from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors, unknown_name
-from uflip.profiles import read_profile
+from uflip.simulated import inspect_sim, open_sim, state_name
 from uflip.spec import Spec
 from uflip.units import parse_size
 
@@ -41,6 +43,8 @@ class Device:
         self.url = url
         self.info = _read_info(native, url)
         """What is known about the device; plain data that goes into the manifest."""
+        self._state_name: str | None = None
+        """The name of its state for the cache, as long as that is known."""
 
     def _opened(self) -> _native.Device:
         if self._native is None:
@@ -63,6 +67,7 @@ class Device:
         KeyboardInterrupt
             At most `SLICE_S` after Ctrl-C, however long the pause.
         """
+        self._state_name = None
         whole = duration_ns if self.info["simulated"] else int(SLICE_S * 1e9)
         while duration_ns > 0:
             step = min(whole, duration_ns)
@@ -94,6 +99,7 @@ class Device:
         InterruptedRun
             After Ctrl-C; the run is stopped and its trace dropped.
         """
+        self._state_name = None
         with native_errors():
             handle = self._opened().start(json.dumps(spec))
         self._await(handle, on_progress)
@@ -150,6 +156,28 @@ class Device:
         InterruptedRun
             After Ctrl-C.
         """
+        before, self._state_name = self._state_name, None
+        if before is None or skip_ios:
+            self._enforce(state, skip_ios, on_progress)
+            return
+
+        made = False
+
+        def make() -> _native.Device:
+            nonlocal made
+            made = True
+            self._enforce(state, skip_ios, on_progress)
+            return self._opened()
+
+        # The same writes to the same simulated device: it may be in the cache.
+        after = name_of(before, "enforce", state)
+        self._native = cached(after, make)
+        self._state_name = after
+        if on_progress is not None and not made:
+            total = resolve_state(state, self.info)["totals"]["total_ios"]
+            on_progress(total, total, 0)
+
+    def _enforce(self, state: Spec, skip_ios: int, on_progress: OnProgress | None) -> None:
         with native_errors():
             handle = self._opened().enforce(json.dumps(state), skip_ios)
         self._await(handle, on_progress)
@@ -157,6 +185,29 @@ class Device:
             on_progress(*handle.progress())
         with native_errors():
             handle.result()
+
+    def save(self, path: str | Path) -> None:
+        """Write a simulated device with its whole state to a new file.
+
+        `open_device("sim:" + path)` opens it again; it then goes on as this one would.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ".snapshot"; nothing of that name may exist.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the name ends otherwise.
+        ResultsError
+            If the file exists.
+        DeviceError
+            If it cannot be written.
+        """
+        check_snapshot_name(path)
+        with native_errors():
+            self._opened().save(str(path))
 
     def clone(self) -> "Device":
         """Return a simulated device of its own in the same state.
@@ -167,7 +218,9 @@ class Device:
             If the device is not simulated.
         """
         with native_errors():
-            return Device(self._opened().clone(), self.url)
+            copy = Device(self._opened().clone(), self.url)
+        copy.info, copy._state_name = self.info, self._state_name
+        return copy
 
     def apply(self, spec: Spec) -> dict[str, int]:
         """Do what a pattern asks for in the untimed gear of a simulated device.
@@ -185,6 +238,7 @@ class Device:
         UsageError
             If the device is not simulated, or the specification does not fit it.
         """
+        self._state_name = None
         with native_errors():
             counted: dict[str, int] = json.loads(self._opened().apply(json.dumps(spec)))
         return counted
@@ -199,6 +253,7 @@ class Device:
         UsageError
             If the device is not simulated, or the range lies outside of it.
         """
+        self._state_name = None
         with native_errors():
             self._opened().trim(offset_bytes, size_bytes)
 
@@ -269,7 +324,7 @@ def open_device(
     target = parse_url(url)
     size_bytes = check_options(target, size, data, destroy)
     if target.kind == "sim":
-        return Device(open_sim(target), url)
+        return _open_simulated(target)
     if target.kind == "null":
         return Device(open_null(size_bytes), url)
     if target.kind == "block":
@@ -283,6 +338,31 @@ def open_device(
             target.name, writable=writable, buffered=buffered, data=data, size_bytes=size_bytes
         )
     return Device(file, url)
+
+
+def _open_simulated(target: DeviceUrl) -> Device:
+    device = Device(open_sim(target), target.text)
+    if target.name.endswith(SNAPSHOT):
+        device.info = inspect_sim(target) | {"url": target.text}
+    device._state_name = state_name(device.info)
+    return device
+
+
+def check_snapshot_name(path: str | Path) -> None:
+    """Refuse a name by which a snapshot would not be found again.
+
+    Raises
+    ------
+    UsageError
+        If it does not end in ".snapshot".
+    """
+    if not str(path).endswith(SNAPSHOT):
+        raise UsageError(
+            "The name of the snapshot does not say what it is",
+            where=str(path),
+            allowed=f"FILE{SNAPSHOT}",
+            action=f"call it {path}{SNAPSHOT}",
+        )
 
 
 def resolve(spec: Spec, info: DeviceInfo) -> Spec:
@@ -399,23 +479,3 @@ def open_null(size_bytes: int | None) -> _native.Device:
     """Make a null device of a size [bytes], or of a size that fits everything."""
     with native_errors():
         return _native.Device.null(NULL_CAPACITY_BYTES if size_bytes is None else size_bytes)
-
-
-def open_sim(target: DeviceUrl) -> _native.Device:
-    """Make a simulated device from its profile and the overrides of its URL."""
-    with native_errors():
-        return _native.Device.sim(*_profile_of(target))
-
-
-def inspect_sim(target: DeviceUrl) -> DeviceInfo:
-    """Describe a simulated device without making it."""
-    with native_errors():
-        info: DeviceInfo = json.loads(_native.inspect_sim(*_profile_of(target)))
-    return info
-
-
-def _profile_of(target: DeviceUrl) -> tuple[str, str, str, str]:
-    """Name, text and source of the profile, and the overrides as JSON."""
-    name, text, source = read_profile(target.name)
-    overrides = {key: read_override(key, value) for key, value in target.overrides}
-    return name, text, source, json.dumps(overrides)

@@ -37,13 +37,24 @@ def state_name(info: dict[str, Any]) -> str:
 
 def inspect_sim(target: DeviceUrl) -> dict[str, Any]:
     """Describe a simulated device without making it."""
+    if target.name.endswith(SNAPSHOT):
+        _refuse_overrides(target)
+        return inspect_snapshot(target.name)
     with native_errors():
-        if target.name.endswith(SNAPSHOT):
-            _refuse_overrides(target)
-            text = _native.inspect_snapshot(target.name)
-        else:
-            text = _native.inspect_sim(*_profile_of(target))
-    info: dict[str, Any] = json.loads(text)
+        info: dict[str, Any] = json.loads(_native.inspect_sim(*_profile_of(target)))
+    return info
+
+
+def inspect_snapshot(path: str) -> dict[str, Any]:
+    """Describe the device in a snapshot without reading its state.
+
+    Raises
+    ------
+    ResultsError
+        If it is no snapshot, damaged, or of another version.
+    """
+    with native_errors():
+        info: dict[str, Any] = json.loads(_native.inspect_snapshot(path))
     return info
 
 

@@ -23,8 +23,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "profiles": {"errors"},
     "spec": {"errors", "units"},
     "device_url": {"errors", "profiles", "units"},
-    "run": {"_native", "device_url", "errors", "profiles", "spec", "units"},
-    "catalogue": {"_native", "device_url", "errors", "profiles", "run", "units"},
+    "device_cache": {"_native", "errors", "units"},
+    "simulated": {"_native", "device_cache", "device_url", "errors", "profiles"},
+    "run": {
+        "_native", "device_cache", "device_url", "errors", "simulated", "spec", "units",
+    },
+    "catalogue": {"_native", "device_url", "errors", "profiles", "run", "simulated", "units"},
     "experiment": {"errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
@@ -34,8 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"_native", "analysis", "errors", "identity", "stats", "units"},
     "report": {"analysis", "errors", "results", "stats", "units"},
     "reproduce": {
-        "_native", "device_url", "errors", "models", "profiles", "report", "results", "run", "spec",
-        "stats", "units",
+        "_native", "device_url", "errors", "models", "profiles", "report", "results", "run",
+        "simulated", "spec", "stats", "units",
     },
     "selftest": {"analysis", "device_url", "errors", "models", "reproduce", "run", "spec", "units"},
 }  # fmt: skip

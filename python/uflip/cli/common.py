@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from uflip.errors import UsageError
-from uflip.run import DATA
+from uflip.device_cache import switched_off
+from uflip.errors import ResultsError, UsageError
+from uflip.run import DATA, DeviceInfo, check_snapshot_name
 from uflip.units import parse_duration, parse_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -57,6 +59,60 @@ buffered_option = click.option(
     "--buffered", is_flag=True, help="Accept I/O through the page cache instead of direct I/O."
 )
 
+
+def _leave_cache_alone(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        context.with_resource(switched_off())
+
+
+no_cache_option = click.option(
+    "--no-cache",
+    is_flag=True,
+    expose_value=False,
+    callback=_leave_cache_alone,
+    help="Make simulated devices anew; see `uflip cache`.",
+)
+
+
+def read_snapshot_name(
+    _ctx: click.Context, _param: click.Parameter, value: Path | None
+) -> Path | None:
+    """Read the name of a snapshot to be written, which must be free."""
+    if value is None:
+        return None
+    check_snapshot_name(value)
+    if value.exists() or not value.absolute().parent.is_dir():
+        exists = value.exists()
+        raise ResultsError(
+            "The snapshot cannot be written there",
+            where="--save",
+            got=f"{value} exists" if exists else f"the folder {value.parent} does not exist",
+            allowed="a new file in an existing folder",
+            action="choose another name" if exists else "create the folder first",
+        )
+    return value
+
+
+def check_saving(info: DeviceInfo, save: Path | None) -> None:
+    """Refuse to keep a device that is not simulated, before it is used."""
+    if save is not None and not info["simulated"]:
+        raise UsageError(
+            "Only a simulated device can be saved",
+            where="--save",
+            got=f"{info['url']} with --save {save}",
+            allowed="sim:NAME",
+            action="leave --save away",
+        )
+
+
+save_option = click.option(
+    "--save",
+    metavar="FILE.snapshot",
+    type=click.Path(path_type=Path),
+    callback=read_snapshot_name,
+    help="Keep the simulated device as it is afterwards; sim:FILE.snapshot opens it again.",
+)
+
 # What a device is opened with.
 open_options = together(
     [
@@ -74,6 +130,7 @@ open_options = together(
             metavar="MODEL:SERIAL:SIZE",
             help="Block devices only: lose everything on exactly this device.",
         ),
+        no_cache_option,
     ]
 )
 

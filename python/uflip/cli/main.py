@@ -27,6 +27,7 @@ VERBS = {
     "reproduce": "Repeat a paper's experiments, its numbers beside ours.",
     "selftest": "Compare the simulator with theory.",
     "devices": "List the devices that can be measured.",
+    "cache": "List or remove simulated devices that are kept in their state.",
     "info": "Say what is known about a device; touches nothing.",
 }
 """Name of the verb, and of its file -> what it does."""

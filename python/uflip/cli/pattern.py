@@ -9,6 +9,7 @@ import click
 
 from uflip.catalogue import inspect_device
 from uflip.cli.common import (
+    check_saving,
     device_argument,
     echo_json,
     json_option,
@@ -16,6 +17,7 @@ from uflip.cli.common import (
     quiet_option,
     read_duration,
     read_size,
+    save_option,
     together,
 )
 from uflip.cli.pattern_output import describe, print_run, write_trace
@@ -139,6 +141,7 @@ _stop_options = together(
     type=click.Path(path_type=Path),
     help="Write every I/O to a new .csv or .parquet file.",
 )
+@save_option
 @open_options
 @quiet_option
 @json_option
@@ -147,6 +150,7 @@ def command(
     device: str,
     spec_file: str | None,
     trace_file: Path | None,
+    save: Path | None,
     size: int | None,
     buffered: bool,
     data: str,
@@ -164,7 +168,9 @@ def command(
     spec = _build(given) if spec_file is None else _read_spec(spec_file, given)
     # All that can be wrong is looked for before anything is created or opened for writing.
     _check_trace_file(trace_file)
-    resolve(spec, inspect_device(device, size=size, buffered=buffered))
+    info = inspect_device(device, size=size, buffered=buffered)
+    check_saving(info, save)
+    resolve(spec, info)
     with (
         open_device(
             device,
@@ -178,6 +184,8 @@ def command(
     ):
         info = opened.info
         trace = opened.run(spec, show)
+        if save is not None:
+            opened.save(save)
     if trace_file is not None:
         write_trace(trace, trace_file)
     document = describe(trace, info)

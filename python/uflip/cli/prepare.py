@@ -7,11 +7,13 @@ import click
 
 from uflip.catalogue import inspect_device
 from uflip.cli.common import (
+    check_saving,
     device_argument,
     echo_json,
     json_option,
     open_options,
     quiet_option,
+    save_option,
 )
 from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
 from uflip.device_url import parse_url
@@ -48,6 +50,7 @@ Ctrl-C stops it; the same command goes on from there.
     help="Seed of sizes and positions.",
 )
 @target_options
+@save_option
 @open_options
 @click.option("--again", is_flag=True, help="Even if the device is known to be in this state.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written; touch nothing.")
@@ -60,6 +63,7 @@ def command(
     seed: int,
     target_size: int | None,
     record: Path | None,
+    save: Path | None,
     size: int | None,
     buffered: bool,
     data: str,
@@ -76,6 +80,7 @@ def command(
     """
     check_options(parse_url(device), size, data, destroy)
     info = inspect_device(device, size=size, buffered=buffered)
+    check_saving(info, save)
     wanted = plan_state(info, state, target_size, seed)
     if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into
         raise unknown_name("state", state, STATES[:-1], where="--state")
@@ -92,7 +97,10 @@ def command(
             _tell(_document(device, wanted, kept, "was"), text, as_json, quiet)
             return
         bring_into_state(opened, wanted, kept, quiet=quiet)
-    noted = f"; noted in {kept.path}" if kept else "; it ends with this command"
+        if save is not None:
+            opened.save(save)
+    ends = f"; kept in {save}" if save else "; it ends with this command"
+    noted = f"; noted in {kept.path}" if kept else ends
     text = f"{device} is in state {wanted.state_id}{noted}"
     _tell(_document(device, wanted, kept, "enforced"), text, as_json, quiet)
 

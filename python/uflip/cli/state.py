@@ -59,9 +59,16 @@ def known_state(
     dict or None
         None where the wanted state has to be enforced.
     """
+    snapshot = info["details"].get("snapshot")
     if wanted is None:
-        return {"state": "as-is", "state_id": None, "known_from": None, "request": None}
+        as_is = {"state": "as-is", "state_id": None, "known_from": None, "request": None}
+        if snapshot is None:
+            return as_is
+        state_id = state_of_profile(info["details"]["profile"], snapshot)
+        return as_is | {"state_id": state_id, "known_from": "snapshot"}
     if info["kind"] == "sim":
+        if snapshot is not None:
+            return None
         profile = info["details"]["profile"]
         request = wanted.request
         whole = request["target_offset"] == 0 and request["target_size"] == info["capacity_bytes"]

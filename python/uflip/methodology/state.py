@@ -170,11 +170,12 @@ def enforce_state(
 def default_state(info: DeviceInfo) -> str:
     """Return the state that a plan begins in if nobody says which.
 
-    A simulated device is made in the state of its profile; the null device has none.
+    A simulated device is made in the state of its profile, and one that was saved stays in the state
+    in which it was; the null device has none.
     """
     if info["kind"] in ("file", "block"):
         return "random"
-    if info["kind"] == "sim":
+    if info["kind"] == "sim" and "snapshot" not in info["details"]:
         profile: str = info["details"]["profile"]["state"]["state"]
         return profile if profile in STATES else "as-is"
     return "as-is"
@@ -195,9 +196,17 @@ def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int) -> st
     return None if state_id is None else _digest({"after": state_id, "spec": spec, "ios": ios})
 
 
-def state_of_profile(profile: Mapping[str, Any]) -> str:
-    """Name the state in which a simulated device is made: its profile says all of it."""
-    return _digest({"profile": profile})
+def state_of_profile(profile: Mapping[str, Any], snapshot: str | None = None) -> str:
+    """Name the state in which a simulated device is opened.
+
+    Parameters
+    ----------
+    profile : mapping
+        What it is made of, which says all of a device that was just made.
+    snapshot : str, optional
+        The name of the state that was restored.
+    """
+    return _digest({"profile": profile} | ({"snapshot": snapshot} if snapshot else {}))
 
 
 def _digest(content: Mapping[str, Any]) -> str:

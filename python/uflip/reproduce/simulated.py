@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from uflip import _native
 from uflip.device_url import parse_url
 from uflip.errors import native_errors
-from uflip.run import Device, open_sim
+from uflip.run import Device
+from uflip.simulated import open_sim
 from uflip.spec import Spec
 
 Counters = dict[str, int]

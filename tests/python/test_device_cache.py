@@ -1,0 +1,290 @@
+"""Are simulated devices kept and found again, bit by bit the same, and never relied on blindly?"""
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import start, uflip
+
+from uflip import _native, device_cache
+from uflip.device_url import parse_url
+from uflip.errors import DeviceError, ResultsError, UsageError
+from uflip.run import Device, open_device
+from uflip.simulated import open_sim
+from uflip.spec import baseline
+
+URL = "sim:demo?blocks_per_die=64"
+STATE = {"state": "random", "seed": 3}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(device_cache.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the devices that were made, and not found in the cache."""
+    names: list[str] = []
+    really = _native.Device.sim
+
+    class Counting:
+        restore = _native.Device.restore
+
+        @staticmethod
+        def sim(name: str, *more: str) -> _native.Device:
+            names.append(name)
+            return really(name, *more)
+
+    monkeypatch.setattr("uflip.simulated._native.Device", Counting)
+    return names
+
+
+def behaviour(device: Device) -> dict[str, Any]:
+    """All that can be seen of a device: its description, and every I/O of two runs."""
+    seen: dict[str, Any] = {"info": device.info}
+    for number, spec in enumerate((baseline("RW", queue_depth=4), baseline("SW", seed=2))):
+        trace = device.run(spec)
+        columns = {name: np.asarray(trace.column(name)).tolist() for name in trace.columns}
+        seen[str(number)] = (columns, trace.counters_json())
+    return seen
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+# The cache
+
+
+def test_a_device_from_the_cache_is_the_device(folder: Path, made: list[str]) -> None:
+    with device_cache.switched_off():
+        expected = behaviour(open_device(URL))
+    assert files(folder) == []
+    assert behaviour(open_device(URL)) == expected, "a miss"
+    assert len(made) == 2
+    assert len(files(folder)) == 1
+    assert behaviour(open_device(URL)) == expected, "a hit"
+    assert len(made) == 2, "nothing was made"
+
+
+def test_an_enforced_state_is_found_again(folder: Path, made: list[str]) -> None:
+    def enforced() -> tuple[dict[str, Any], list[int]]:
+        device, seen = open_device(URL), []
+        device.enforce(STATE, on_progress=lambda done, total, _: seen.extend([done, total]))
+        return behaviour(device), seen[-2:]
+
+    with device_cache.switched_off():
+        expected, _ = enforced()
+    assert enforced()[0] == expected
+    assert len(files(folder)) == 2
+    again, progress = enforced()
+    assert again == expected
+    assert progress[0] == progress[1] > 0, "progress says that all is done"
+    assert len(files(folder)) == 2
+
+
+def test_a_device_that_was_used_is_not_taken_for_a_fresh_one(folder: Path) -> None:
+    used = open_device(URL)
+    used.run(baseline("RW", io_count=10))
+    used.enforce(STATE)
+    assert len(files(folder)) == 1, "only the fresh one is kept"
+    fresh = open_device(URL)
+    fresh.enforce(STATE)
+    assert fresh.counters() != used.counters()
+
+
+def test_whatever_makes_a_device_different_gives_it_another_name(folder: Path) -> None:
+    for query in ("", "&seed=2", "&spare_factor=0.2", "&gc=greedy", "&random_overwrites=0.5"):
+        open_device(URL + query)
+    assert len(files(folder)) == 5
+    open_device(URL + "&state=empty")
+    assert len(files(folder)) == 5, "an empty device is made faster than read"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "not a snapshot"])
+def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
+    open_device(URL)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    path.write_bytes(
+        {
+            "truncated": whole[:middle],
+            "changed": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+            "not a snapshot": b"hello",
+        }[damage]
+    )
+    open_device(URL)
+    assert path.read_bytes() == whole
+
+
+def test_the_longest_unused_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        open_device(f"{URL}&seed={number}")
+        for path in folder.iterdir():  # older, so that the order does not hang on the clock
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 100))
+    kept = device_cache.entries()
+    open_device(f"{URL}&seed=0")  # used again
+    size = sum(entry.size_bytes for entry in kept) + 10_000  # the files differ by some bytes
+    monkeypatch.setenv(device_cache.SIZE, str(size))
+    open_device(f"{URL}&seed=3")
+    left = [entry.path for entry in device_cache.entries()]
+    assert kept[1].path not in left, "of seed 1, which nobody used since"
+    assert kept[0].path in left
+    assert len(left) == 3
+    assert sum(entry.size_bytes for entry in device_cache.entries()) <= size
+
+
+def test_a_device_larger_than_the_cache_is_not_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(device_cache.SIZE, "10KiB")
+    open_device(URL)
+    assert files(folder) == []
+
+
+def test_a_folder_that_cannot_be_used_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(device_cache.FOLDER, str(tmp_path / "file" / "cache"))
+    assert open_device(URL).info["simulated"]
+
+
+def test_many_at_once_get_the_same_device(folder: Path) -> None:
+    found: list[str] = []
+
+    def use() -> None:
+        native = open_sim(parse_url(URL))
+        found.append(native.counters_json() or "" + native.info_json())
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    processes = [start("pattern", URL, "--pattern", "RW", "--json") for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    printed = [process.communicate()[0] for process in processes]
+    assert len(set(found)) == 1
+    assert len(found) == 8
+    assert len({json.dumps(json.loads(text)["statistics"]) for text in printed}) == 1
+    assert len(files(folder)) == 1, "and nothing half written beside it"
+
+
+def test_what_a_killed_process_left_is_removed(folder: Path) -> None:
+    folder.mkdir()
+    old, new = (folder / f".{name}.snapshot.1.partial" for name in ("old", "new"))
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    open_device(URL)
+    assert not old.exists()
+    assert new.exists(), "somebody may be writing it"
+    device_cache.clear()
+    assert files(folder) == []
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv(device_cache.FOLDER)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert device_cache.folder() == tmp_path / ".cache" / "uflip" / "devices"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert device_cache.folder() == tmp_path / "xdg" / "uflip" / "devices"
+
+
+# On the command line
+
+
+def test_the_cache_is_listed_and_cleared(folder: Path) -> None:
+    assert "0 devices" in uflip("cache").out
+    assert uflip("pattern", URL, "--pattern", "RR").code == 0
+    listed = json.loads(uflip("cache", "--json").out)
+    (device,) = listed["devices"]
+    assert device["device"] == "sim:demo"
+    assert listed["size_bytes"] == device["size_bytes"] > 1000
+    assert "sim:demo" in uflip("cache").out
+    assert "1 devices removed" in uflip("cache", "--clear").out
+    assert files(folder) == []
+
+
+def test_no_cache_leaves_it_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert uflip("pattern", URL, "--pattern", "RR", "--no-cache").code == 0
+    assert files(folder) == []
+    monkeypatch.setenv(device_cache.SIZE, "0")
+    assert uflip("pattern", URL, "--pattern", "RR").code == 0
+    assert files(folder) == []
+    assert "off" in uflip("cache").out
+    monkeypatch.setenv(device_cache.SIZE, "plenty")
+    wrong = uflip("pattern", URL, "--pattern", "RR")
+    assert wrong.code == 2
+    assert device_cache.SIZE in wrong.err
+
+
+# Snapshots
+
+
+def test_a_saved_device_goes_on_where_it_stood(folder: Path) -> None:
+    device = open_device(URL)
+    device.run(baseline("RW", io_count=50))
+    device.save("used.snapshot")
+    expected = behaviour(device)
+    with open_device("sim:used.snapshot") as again:
+        seen = behaviour(again)
+    assert seen.pop("info")["details"]["profile"] == expected.pop("info")["details"]["profile"]
+    assert seen == expected
+
+
+def test_a_snapshot_is_a_device_for_every_command(folder: Path) -> None:
+    saved = uflip("prepare", URL, "--state", "random", "--save", "steady.snapshot")
+    assert saved.code == 0
+    assert "kept in steady.snapshot" in saved.out
+    info = json.loads(uflip("info", "sim:steady.snapshot", "--json").out)
+    assert info["details"]["snapshot"]
+    assert info["url"] == "sim:steady.snapshot"
+    done = uflip("pattern", "sim:steady.snapshot", "--pattern", "RW", "--save", "later.snapshot")
+    assert done.code == 0
+    later = json.loads(uflip("info", "sim:later.snapshot", "--json").out)
+    assert later["details"]["snapshot"] != info["details"]["snapshot"]
+
+
+def test_what_cannot_be_saved_or_restored_says_so_before_any_work(folder: Path) -> None:
+    device = open_device(URL)
+    with pytest.raises(UsageError, match=r"FILE\.snapshot"):
+        device.save("device.bin")
+    device.save("device.snapshot")
+    before = Path("device.snapshot").read_bytes()
+    with pytest.raises(ResultsError, match="exists"):
+        device.save("device.snapshot")
+    with pytest.raises(DeviceError, match="cannot be written"):
+        device.save("missing/device.snapshot")
+    with pytest.raises(UsageError, match="Only a simulated device"), open_device("null") as null:
+        null.save("null.snapshot")
+    with pytest.raises(UsageError, match="overridden"):
+        open_device("sim:device.snapshot?channels=2")
+    Path("cut.snapshot").write_bytes(before[:-1])
+    for url, message in (("cut", "damaged"), ("none", "cannot be read")):
+        with pytest.raises(ResultsError, match=message):
+            open_device(f"sim:{url}.snapshot")
+    assert Path("device.snapshot").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("x.bin", 2), ("there.snapshot", 5), ("no/x.snapshot", 5)]
+)
+def test_a_name_that_cannot_be_saved_under_is_refused_first(
+    folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("there.snapshot").write_text("mine")
+    monkeypatch.setattr("uflip.cli.pattern.open_device", lambda *_, **__: pytest.fail("opened"))
+    done = uflip("pattern", URL, "--pattern", "RW", "--save", name)
+    assert done.code == kind
+    assert Path("there.snapshot").read_text() == "mine"
+    assert uflip("pattern", "null", "--pattern", "RR", "--save", "n.snapshot").code == 2
