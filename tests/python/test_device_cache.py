@@ -288,3 +288,12 @@ def test_a_name_that_cannot_be_saved_under_is_refused_first(
     assert done.code == kind
     assert Path("there.snapshot").read_text() == "mine"
     assert uflip("pattern", "null", "--pattern", "RR", "--save", "n.snapshot").code == 2
+
+
+def test_a_benchmark_of_a_snapshot_begins_in_its_state_and_says_so(folder: Path) -> None:
+    open_device("sim:demo?blocks_per_die=64&state=empty").save("empty.snapshot")
+    options = ["--only", "baseline", "--scale", "quick", "--quiet"]
+    assert uflip("run", "sim:empty.snapshot", *options, "--out", "r").code == 0
+    state = json.loads(Path("r/manifest.json").read_text())["state"]
+    assert (state["state"], state["known_from"]) == ("as-is", "snapshot")
+    assert state["state_id"]
