@@ -106,6 +106,16 @@ pub struct Counters {
     pub pages_absorbed: u64,
     /// Metadata pages programmed when a block was full.
     pub metadata_pages_programmed: u64,
+    /// Pages of a map on flash read.
+    pub mapping_pages_read: u64,
+    /// Pages of a map on flash programmed.
+    pub mapping_pages_programmed: u64,
+    /// Entries of the map that were in the controller's memory when they were asked for.
+    pub mapping_hits: u64,
+    /// Those that were not.
+    pub mapping_misses: u64,
+    /// Valid pages of collected blocks that were given up instead of moved.
+    pub pages_given_up: u64,
     /// Blocks collected.
     pub blocks_collected: u64,
     /// Blocks erased.
@@ -136,6 +146,12 @@ impl Counters {
             pages_absorbed: self.pages_absorbed - before.pages_absorbed,
             metadata_pages_programmed: self.metadata_pages_programmed
                 - before.metadata_pages_programmed,
+            mapping_pages_read: self.mapping_pages_read - before.mapping_pages_read,
+            mapping_pages_programmed: self.mapping_pages_programmed
+                - before.mapping_pages_programmed,
+            mapping_hits: self.mapping_hits - before.mapping_hits,
+            mapping_misses: self.mapping_misses - before.mapping_misses,
+            pages_given_up: self.pages_given_up - before.pages_given_up,
             blocks_collected: self.blocks_collected - before.blocks_collected,
             blocks_erased: self.blocks_erased - before.blocks_erased,
             blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,

@@ -8,7 +8,7 @@ use uflip_core::{Counters, Io};
 
 use crate::breakdown::Account;
 use crate::geometry::{Lpn, Place};
-use crate::media::Flash;
+use crate::media::{Flash, Media};
 use crate::timeline::Timeline;
 
 /// The flash and its clocks, which outlive every operation of an FTL.
@@ -22,8 +22,9 @@ pub(crate) trait Backend {
     /// Let everything happen that is due by `now`.
     fn advance(&mut self, now: u64, hardware: &mut Hardware<'_>);
 
-    /// Where `page` is; `None` where it was never written.
-    fn lookup(&self, page: Lpn) -> Option<Place>;
+    /// Where `page` is, for a read of it; `None` where it was never written. Whatever must be read to
+    /// find out is asked of `media`.
+    fn find(&mut self, page: Lpn, media: &mut impl Media) -> Option<Place>;
 
     /// Write `page`, which belongs to `extent` and whose data has arrived at `ready`; returns the end.
     /// What the time was spent on is added to `path`.

@@ -15,6 +15,17 @@ pub(crate) enum Stream {
     Host = 0,
     /// Pages that garbage collection moves; the same as [`Stream::Host`] unless separated.
     Relocated = 1,
+    /// Pages of the map, where it is kept on flash.
+    Mapping = 2,
+}
+
+/// Which streams have open blocks of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Streams {
+    /// Relocated pages do not share those of the host.
+    pub(crate) separate: bool,
+    /// There are mapping pages, which never share.
+    pub(crate) mapping: bool,
 }
 
 /// Which block is filled next.
@@ -39,11 +50,13 @@ pub(crate) struct Blocks {
     free: Vec<FreeList>,
     /// Per die and stream: the block being filled.
     open: Vec<Open>,
+    /// Open blocks of a die, and which of them each stream has.
     streams: usize,
+    kinds: [u8; 3],
     /// Erased blocks of all dies.
     free_blocks: u32,
-    /// Per stream: pages left in the open blocks of all dies.
-    open_pages: [u32; 2],
+    /// Per kind: pages left in the open blocks of all dies.
+    open_pages: [u32; 3],
 }
 
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
@@ -74,10 +87,12 @@ enum FreeList {
 }
 
 impl Blocks {
-    /// Every block erased and free. `separate` gives relocated pages open blocks of their own.
-    pub(crate) fn new(geometry: Geometry, separate: bool, order: FreeOrder) -> Blocks {
+    /// Every block erased and free.
+    pub(crate) fn new(geometry: Geometry, of: Streams, order: FreeOrder) -> Blocks {
         let dies = geometry.shape().dies;
-        let streams = if separate { 2 } else { 1 };
+        let relocated = u8::from(of.separate);
+        let mapping = relocated + u8::from(of.mapping);
+        let streams = usize::from(mapping) + 1;
         let list = |die| match order {
             FreeOrder::Oldest => FreeList::Oldest(geometry.blocks_of(DieIdx(die)).collect()),
             FreeOrder::LeastWorn => FreeList::LeastWorn(
@@ -92,8 +107,9 @@ impl Blocks {
             free: (0..dies).map(list).collect(),
             open: vec![Open::default(); dies as usize * streams],
             streams,
+            kinds: [0, relocated, mapping],
             free_blocks: geometry.blocks(),
-            open_pages: [0; 2],
+            open_pages: [0; 3],
         }
     }
 
@@ -109,18 +125,56 @@ impl Blocks {
     /// Pages that relocation can still take, on all dies.
     #[inline]
     pub(crate) fn pages_for_relocation(&self) -> u32 {
-        self.free_blocks * self.geometry.data_pages() + self.open_pages[self.streams - 1]
+        self.free_blocks * self.geometry.data_pages()
+            + self.open_pages[self.kind(Stream::Relocated)]
+    }
+
+    /// Whether so many relocated and so many mapping pages find room together. Each stream fills
+    /// blocks of its own.
+    pub(crate) fn fits(&self, relocated: u32, mapping: u32) -> bool {
+        self.fits_with(relocated, mapping, self.free_blocks, &self.open_pages)
+    }
+
+    /// The same, once `stream` has taken a page, and opened a block for it or not.
+    pub(crate) fn fits_after(
+        &self,
+        stream: Stream,
+        opens: bool,
+        relocated: u32,
+        mapping: u32,
+    ) -> bool {
+        let Some(free) = self.free_blocks.checked_sub(u32::from(opens)) else {
+            return false;
+        };
+        let mut open_pages = self.open_pages;
+        let left = &mut open_pages[self.kind(stream)];
+        *left = (*left + u32::from(opens) * self.geometry.data_pages()).saturating_sub(1);
+        self.fits_with(relocated, mapping, free, &open_pages)
+    }
+
+    fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; 3]) -> bool {
+        let blocks = |stream, pages: u32| {
+            let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
+            beyond.div_ceil(self.geometry.data_pages())
+        };
+        blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
     }
 
     /// How many of these a host page takes away: itself, unless relocated pages have blocks of their
     /// own; then nothing, or the block that it opens.
     #[inline]
     pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
-        match (self.streams, opens) {
-            (1, _) => 1,
+        match (self.kinds[Stream::Relocated as usize], opens) {
+            (0, _) => 1,
             (_, false) => 0,
             (_, true) => self.geometry.data_pages(),
         }
+    }
+
+    /// Which of a die's open blocks is that of `stream`.
+    #[inline]
+    fn kind(&self, stream: Stream) -> usize {
+        usize::from(self.kinds[stream as usize])
     }
 
     /// Erased blocks of `die`, the open ones not counted.
@@ -134,7 +188,11 @@ impl Blocks {
 
     #[inline]
     fn open_of(&self, die: DieIdx, stream: Stream) -> usize {
-        if self.streams == 1 { die.0 as usize } else { die.0 as usize * 2 + stream as usize }
+        if self.streams == 1 {
+            die.0 as usize
+        } else {
+            die.0 as usize * self.streams + self.kind(stream)
+        }
     }
 
     /// Whether `die` has a page left in the open block of `stream`.
@@ -158,7 +216,7 @@ impl Blocks {
     #[inline]
     pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Place {
         let index = self.open_of(die, stream);
-        let kind = if self.streams == 1 { 0 } else { stream as usize };
+        let kind = if self.streams == 1 { 0 } else { self.kind(stream) };
         if self.open[index].next == self.open[index].end {
             self.open_block(die, index);
             self.open_pages[kind] += self.geometry.data_pages();

@@ -41,10 +41,12 @@ pub(crate) enum Cause {
     CacheWait,
     /// Pages are copied by merges of a block-mapped or hybrid FTL.
     Merge,
+    /// The map is read from flash and written back (DFTL), for this page or for another.
+    Mapping,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 15;
+    const COUNT: usize = 16;
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).
@@ -81,6 +83,7 @@ impl Breakdown for SimBreakdown {
         "free_page_wait_ns",
         "cache_wait_ns",
         "merge_ns",
+        "mapping_ns",
     ];
 
     #[inline]

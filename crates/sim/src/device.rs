@@ -191,7 +191,7 @@ fn apply<B: Backend>(
             match mode {
                 Mode::Write => backend.write_untimed(*page, extent, flash),
                 Mode::Read => {
-                    if let Some(at) = backend.lookup(*page) {
+                    if let Some(at) = backend.find(*page, flash) {
                         flash.read(at);
                     }
                 }
@@ -280,20 +280,19 @@ fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors
 /// Read `bytes` of `page` from `ready` on; returns the end.
 #[inline]
 fn read_page(
-    backend: &impl Backend,
+    backend: &mut impl Backend,
     hardware: &mut Hardware<'_>,
     page: Lpn,
     bytes: u64,
     ready: u64,
     path: &mut SimBreakdown,
 ) -> u64 {
-    let Some(at) = backend.lookup(page) else {
-        // Nothing was ever written there: the controller answers alone.
-        return hardware.timeline.link(ready, bytes, path);
-    };
     let Hardware { flash, timeline } = hardware;
     let mut media = Timed::new(flash, timeline, ready, path).sending(bytes);
-    media.read(at);
+    match backend.find(page, &mut media) {
+        Some(at) => media.read(at),
+        None => media.answer(),
+    }
     media.end
 }
 

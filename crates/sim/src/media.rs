@@ -25,6 +25,15 @@ pub(crate) trait Media {
     fn relocate(&mut self, from: Place, to: Place);
     /// Erase `block`.
     fn erase(&mut self, block: BlockIdx);
+    /// So many valid pages of a victim are not moved: their data is lost (OFC figure 5(a)).
+    fn give_up(&mut self, pages: u32);
+    /// The cached map was asked for an entry.
+    fn look_up_map(&mut self, hit: bool);
+    /// Read a page of the map. What follows waits for it.
+    fn read_mapping(&mut self, from: Place);
+    /// Program a page of the map; the entries that have not changed come from `merge_from` where
+    /// given. What follows waits for it.
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>);
 }
 
 /// What FTLs that merge ask for besides. Operations of one merge begin together; their dies decide
@@ -127,6 +136,31 @@ impl Media for Flash {
         self.nand.erase(block);
         self.counters.blocks_erased += 1;
     }
+
+    fn give_up(&mut self, pages: u32) {
+        self.counters.pages_given_up += u64::from(pages);
+    }
+
+    #[inline]
+    fn look_up_map(&mut self, hit: bool) {
+        let counters = &mut self.counters;
+        *(if hit { &mut counters.mapping_hits } else { &mut counters.mapping_misses }) += 1;
+    }
+
+    fn read_mapping(&mut self, from: Place) {
+        self.nand.read(from);
+        self.counters.pages_read += 1;
+        self.counters.mapping_pages_read += 1;
+    }
+
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
+        if let Some(from) = merge_from {
+            self.read_mapping(from);
+        }
+        self.nand.program(to);
+        self.counters.pages_programmed += 1;
+        self.counters.mapping_pages_programmed += 1;
+    }
 }
 
 impl MergeMedia for Flash {
@@ -209,6 +243,18 @@ impl<'a, A: Account> Timed<'a, A> {
         Timed { read_bytes, ..self }
     }
 
+    /// Nothing was ever written there: the controller answers a read alone.
+    #[inline]
+    pub(crate) fn answer(&mut self) {
+        self.end = self.timeline.link(self.at, self.read_bytes, self.path);
+    }
+
+    /// What follows begins at `end`, when the map is there.
+    fn wait_for_map(&mut self, end: u64) {
+        self.path.add(Cause::Mapping, end - self.at);
+        (self.at, self.end) = (end, end);
+    }
+
     /// Whether `page` is the second of two that share their cells.
     #[inline]
     fn is_high(&self, page: Place) -> bool {
@@ -268,6 +314,31 @@ impl<A: Account> Media for Timed<'_, A> {
     #[inline]
     fn erase(&mut self, block: BlockIdx) {
         self.flash.erase(block);
+    }
+
+    fn give_up(&mut self, pages: u32) {
+        self.flash.give_up(pages);
+    }
+
+    #[inline]
+    fn look_up_map(&mut self, hit: bool) {
+        self.flash.look_up_map(hit);
+    }
+
+    fn read_mapping(&mut self, from: Place) {
+        self.flash.read_mapping(from);
+        let end = self.timeline.read(from.die, self.at, Purpose::Mapping, &mut ());
+        self.wait_for_map(end);
+    }
+
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
+        self.flash.program_mapping(to, merge_from);
+        let read = merge_from.map_or(self.at, |from| {
+            self.timeline.read(from.die, self.at, Purpose::Mapping, &mut ())
+        });
+        let high = self.is_high(to);
+        let end = self.timeline.program(to.die, high, read, Purpose::Mapping, &mut ());
+        self.wait_for_map(end);
     }
 }
 

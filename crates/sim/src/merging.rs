@@ -15,7 +15,7 @@ use crate::backend::{Backend, Extent, Hardware};
 use crate::breakdown::{Account, Cause};
 use crate::ftl::Merging;
 use crate::geometry::{Lpn, Place};
-use crate::media::{Flash, Timed};
+use crate::media::{Flash, Media, Timed};
 
 /// The FTL, and until when its merges go on.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -58,7 +58,7 @@ impl Backend for Merged {
     fn advance(&mut self, _: u64, _: &mut Hardware<'_>) {}
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn find(&mut self, page: Lpn, _: &mut impl Media) -> Option<Place> {
         self.ftl.lookup(page)
     }
 

@@ -8,7 +8,7 @@ use crate::breakdown::{Account, Cause};
 use crate::collector::{Collector, Parts};
 use crate::ftl::PageMap;
 use crate::geometry::{DieIdx, Lpn, Place};
-use crate::media::{Flash, Timed};
+use crate::media::{Flash, Media, Timed};
 
 /// The page map, and the collections under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -38,8 +38,8 @@ impl Backend for Paged {
     }
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
-        self.ftl.lookup(page)
+    fn find(&mut self, page: Lpn, media: &mut impl Media) -> Option<Place> {
+        self.ftl.find(page, media)
     }
 
     #[inline]

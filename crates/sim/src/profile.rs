@@ -1,18 +1,20 @@
 //! A simulated device as plain data: TOML with every number named, checked before any work.
 
+mod mapping;
 mod merging;
+mod overrides;
 
+pub use mapping::MappingPart;
 pub use merging::{LinearPart, LogPart, StreamsPart};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
 use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::cache::{Flush, WriteCache};
 use crate::device::AnyBackend;
-use crate::ftl::{MERGING_FTLS, Merging, PageMap, PageMapOptions};
+use crate::ftl::{MERGING_FTLS, Merging, PageMap, PageMapOptions, RelocationLoad};
 use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
 use crate::merging::Merged;
@@ -38,6 +40,9 @@ pub struct Profile {
     pub streams: Option<StreamsPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linear: Option<LinearPart>,
+    /// A page map that is kept on flash has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<MappingPart>,
     pub wear: WearPart,
     pub cache: CachePart,
     pub state: StatePart,
@@ -111,6 +116,9 @@ pub struct GcPart {
     pub separate_streams: bool,
     /// OFC figure 5(a): move so many pages of a victim whatever is valid; 0: what is valid.
     pub relocate_at_least: u32,
+    /// The same figure with exactly so many pages, for which valid data is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relocate_exactly: Option<u32>,
 }
 
 /// Wear levelling.
@@ -194,39 +202,6 @@ impl Profile {
         Ok(profile)
     }
 
-    fn with_overrides(self, overrides: &str, source: &str) -> Result<Profile> {
-        let changes = match serde_json::from_str(overrides) {
-            Ok(Value::Object(changes)) => changes,
-            _ => return Err(Error::usage("Overrides are not a JSON object").got(overrides)),
-        };
-        let mut whole = serde_json::to_value(&self).expect("a profile is plain data");
-        for (key, value) in changes {
-            let known = override_keys(&whole);
-            let Some(place) = find(&mut whole, &key) else {
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                return Err(Error::unknown("key of a profile", &key, &known).at("?key=value"));
-            };
-            let before = place.to_string();
-            let got = value.to_string();
-            // A device name carries texts; they are read as what stands there already.
-            *place = match (&*place, value) {
-                (Value::String(_), value) => value,
-                (_, Value::String(text)) => {
-                    serde_json::from_str(&text).unwrap_or(Value::String(text))
-                }
-                (_, value) => value,
-            };
-            if let Err(error) = serde_json::from_value::<Profile>(whole.clone()) {
-                return Err(Error::usage(format!("The override of '{key}' does not fit its key"))
-                    .at(format!("?{key}="))
-                    .got(format!("{got} ({error})"))
-                    .allowed(format!("a value of the same kind as {before}, which {source} has"))
-                    .action("see docs/reference/profiles.md for what each key may be"));
-            }
-        }
-        Ok(serde_json::from_value(whole).expect("every override was tried"))
-    }
-
     /// The numbers of the geometry, checked to make a device.
     pub(crate) fn geometry(&self) -> Geometry {
         let part = &self.geometry;
@@ -304,7 +279,7 @@ impl Profile {
             geometry,
             allocator: Allocator::by_name(allocator, &geometry)?,
             victims: Victims::by_name(&gc.gc, geometry, self.state.seed)?,
-            reserved_blocks: gc.reserved_blocks as usize,
+            reserved_blocks: (gc.reserved_blocks + self.reserved_for_mapping()) as usize,
             same_die: gc.relocation == Relocation::SameDie,
             separate: gc.separate_streams,
             free_order: if self.wear.dynamic_wear_levelling {
@@ -313,7 +288,11 @@ impl Profile {
                 FreeOrder::Oldest
             },
             static_gap: self.wear.static_wear_gap,
-            relocate_at_least: gc.relocate_at_least,
+            load: match gc.relocate_exactly {
+                Some(number) => RelocationLoad::Exactly(number),
+                None => RelocationLoad::AtLeast(gc.relocate_at_least),
+            },
+            mapping: self.mapping_options(),
         })
     }
 
@@ -408,7 +387,9 @@ impl Profile {
             return self.check_merging(source);
         }
         let gc = self.gc().map_err(|error| error.at(source))?;
+        self.check_mapping(source)?;
         self.check_spare(source, pages, gc)?;
+        self.check_load(source, gc)?;
         self.check_names(source, gc)
     }
 
@@ -422,6 +403,7 @@ impl Profile {
             ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
             ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
             ("[linear]", self.linear.is_some() && name != "linear"),
+            ("[mapping]", self.mapping.is_some() && name != "dftl"),
         ];
         match unused.into_iter().find(|(_, unused)| *unused) {
             None => Ok(()),
@@ -429,6 +411,31 @@ impl Profile {
                 .at(source)
                 .got(format!("{what} with ftl = \"{name}\""))
                 .action(format!("take {what} out, or choose another FTL"))),
+        }
+    }
+
+    /// The two readings of OFC's figure 5(a) exclude each other.
+    fn check_load(&self, source: &str, gc: &GcPart) -> Result<()> {
+        match gc.relocate_exactly {
+            Some(exactly) if gc.relocate_at_least > 0 => {
+                Err(Error::usage("Relocation cannot have two artificial loads")
+                    .at(source)
+                    .got(format!(
+                        "relocate_at_least = {}, relocate_exactly = {exactly}",
+                        gc.relocate_at_least
+                    ))
+                    .allowed("one of the two")
+                    .action("set relocate_at_least = 0, or take relocate_exactly out"))
+            }
+            // What must be moved whatever is valid must leave something to gain.
+            Some(exactly) if exactly >= self.geometry().data_pages() => {
+                Err(Error::usage("Profile key 'relocate_exactly' makes no device")
+                    .at(source)
+                    .got(exactly.to_string())
+                    .allowed(format!("0 to {}", self.geometry().data_pages() - 1))
+                    .action("change it"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -446,7 +453,7 @@ impl Profile {
 
     /// A device that does not fit is refused before anything is allocated.
     pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
-        let needed = self.geometry().memory_bytes();
+        let needed = self.geometry().memory_bytes() + self.mapping_memory_bytes();
         match crate::huge::available_bytes() {
             Some(available) if needed > available => {
                 let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
@@ -492,11 +499,12 @@ impl Profile {
                 .action("raise reserved_blocks"));
         }
         // The reserve, the open blocks, and one more so that collection gains something; of each
-        // block, the metadata page holds no data.
-        let open = if gc.separate_streams { 2 } else { 1 };
-        let held = u64::from(gc.reserved_blocks) + open + 1;
+        // block, the metadata page holds no data. Mapping pages have blocks of their own.
+        let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
+        let held = u64::from(gc.reserved_blocks + self.reserved_for_mapping()) + open + 1;
         let blocks = u64::from(part.blocks_per_die) - held.min(u64::from(part.blocks_per_die));
         let room = dies * blocks * u64::from(part.pages_per_block - part.metadata_pages);
+        let room = room.saturating_sub(self.pages_for_mapping());
         let needed = pages - room;
         let least = needed as f64 / pages as f64;
         if !(spare >= least && spare < 1.0) {
@@ -508,25 +516,14 @@ impl Profile {
         }
         let idle = gc.idle_free_blocks;
         // Without idle time a die collects until it has one block more than its reserve.
-        if idle > 0 && idle <= gc.reserved_blocks + 1 {
+        let reached = gc.reserved_blocks + self.reserved_for_mapping() + 1;
+        if idle > 0 && idle <= reached {
             return Err(Error::usage("Idle collection would never begin")
                 .at(source)
                 .got(format!("idle_free_blocks = {idle}"))
-                .allowed(format!("0, or more than {}", gc.reserved_blocks + 1))
+                .allowed(format!("0, or more than {reached}"))
                 .action("change one of the two"));
         }
         Ok(())
     }
-}
-
-/// The keys of all tables: each is unique, so an override needs no table name.
-fn override_keys(whole: &Value) -> Vec<String> {
-    let tables = whole.as_object().into_iter().flatten();
-    let keys = tables.filter_map(|(_, table)| table.as_object()).flat_map(|table| table.keys());
-    keys.cloned().collect()
-}
-
-fn find<'a>(whole: &'a mut Value, key: &str) -> Option<&'a mut Value> {
-    let tables = whole.as_object_mut()?.values_mut().filter_map(Value::as_object_mut);
-    tables.into_iter().find_map(|table| table.get_mut(key))
 }

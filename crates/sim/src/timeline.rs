@@ -57,6 +57,7 @@ pub(crate) enum Purpose {
     Erase,
     Metadata,
     Merge,
+    Mapping,
 }
 
 /// All clocks of a device.
@@ -312,6 +313,7 @@ impl Die {
                     Purpose::Erase => Cause::Erase,
                     Purpose::Metadata => Cause::Metadata,
                     Purpose::Merge => Cause::Merge,
+                    Purpose::Mapping => Cause::Mapping,
                 },
                 length,
             );

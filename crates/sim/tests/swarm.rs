@@ -18,29 +18,58 @@ prop_compose! {
         policies in (0..VICTIM_POLICIES.len(), 0..ALLOCATORS.len(), any::<bool>(), any::<bool>()),
         wear in (any::<bool>(), 0u32..5), reserved in 1u32..3, idle in 0u32..3,
         state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
-        cache in (0u32..12, any::<bool>()),
+        cache in (0u32..12, any::<bool>()), mapping in mappings(),
     ) -> Value {
         let (channels, dies, blocks, data_pages, metadata, buses) = shape;
         let (gc, allocator, same_die, separate) = policies;
         let open = if separate { 2 } else { 1 };
         let pages = data_pages + metadata;
-        let room = (blocks - reserved - open - 1) * data_pages;
+        // A map on flash has two more blocks in reserve, an open one, and some that it fills: the
+        // small pages hold 128 entries.
+        let on_flash = mapping.is_some();
+        let (kept, page_bytes) = if on_flash { (2, 512) } else { (0, 4096) };
+        let of_map = if on_flash { 2 + 2 * blocks / 128 } else { 0 };
+        let blocks = blocks + kept + of_map;
+        let room = (blocks - reserved - kept - of_map - open - 1) * data_pages;
         let least_spare = 1.0 - f64::from(room) / f64::from(blocks * pages);
-        json!({
+        let device = json!({
             "channels": channels, "dies_per_channel": dies, "blocks_per_die": blocks,
-            "pages_per_block": pages, "metadata_pages": metadata, "page_bytes": 4096,
+            "pages_per_block": pages, "metadata_pages": metadata, "page_bytes": page_bytes,
             "buses": buses, "bus_bytes_per_s": 100_000_000, "relocate_ns": 1_000,
             "spare_factor": least_spare + (1.0 - least_spare) * (spare + 0.001),
             "gc": VICTIM_POLICIES[gc].to_owned()
                 + if VICTIM_POLICIES[gc] == "greedy_window" { ":3" } else { "" },
             "allocator": ALLOCATORS[allocator], "reserved_blocks": reserved,
-            "idle_free_blocks": if idle == 0 { 0 } else { reserved + 1 + idle },
+            "idle_free_blocks": if idle == 0 { 0 } else { reserved + kept + 1 + idle },
             "relocation": if same_die { "same_die" } else { "allocator" }, "copy_back": same_die,
             "separate_streams": separate, "dynamic_wear_levelling": wear.0,
             "static_wear_gap": wear.1, "relocate_at_least": least.min(data_pages / 2),
             "state": state, "seed": seed,
-            "write_cache_bytes": cache.0 * 4096, "flush": if cache.1 { "eager" } else { "when_needed" },
-        })
+            "write_cache_bytes": cache.0 * page_bytes,
+            "flush": if cache.1 { "eager" } else { "when_needed" },
+        });
+        with(device, mapping)
+    }
+}
+
+/// `device` with more keys.
+fn with(mut device: Value, more: Option<Value>) -> Value {
+    if let (Some(keys), Some(Value::Object(more))) = (device.as_object_mut(), more) {
+        keys.extend(more);
+    }
+    device
+}
+
+prop_compose! {
+    /// A map in memory, or on flash.
+    fn mappings()(
+        on_flash in any::<bool>(), entries in 1u64..500, segmented in any::<bool>(),
+        batch in any::<bool>(),
+    ) -> Option<Value> {
+        on_flash.then(|| json!({
+            "ftl": "dftl", "mapping_cache_bytes": 8 * entries, "mapping_batch_update": batch,
+            "mapping_cache_policy": if segmented { "segmented_lru" } else { "lru" },
+        }))
     }
 }
 
@@ -219,7 +248,10 @@ fn random_io(rng: &mut Xoshiro256PlusPlus, sectors: u64) -> Io {
 fn check(counters: &Counters) {
     assert_eq!(
         counters.pages_programmed,
-        counters.host_pages_written + counters.pages_relocated + counters.metadata_pages_programmed,
+        counters.host_pages_written
+            + counters.pages_relocated
+            + counters.metadata_pages_programmed
+            + counters.mapping_pages_programmed,
         "every program has a reason"
     );
 }

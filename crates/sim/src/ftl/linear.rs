@@ -102,15 +102,15 @@ impl MergingFtl for Linear {
         }
         // All open units may be in one bank, and one more is needed while one is merged.
         let in_bank = part.open_units.saturating_mul(part.rewrites.saturating_add(1));
-        let what = "open units with their replacements, and one for merges, in every bank; a journal";
+        let what =
+            "open units with their replacements, and one for merges, in every bank; a journal";
         layout.check(in_bank.saturating_add(1), Journal::UNITS, what)
     }
 
     fn new(options: &MergingOptions<'_>) -> Linear {
         let part = part(options).expect("checked").clone();
-        let layout =
-            Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)
-                .expect("checked");
+        let layout = Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)
+            .expect("checked");
         let pages = options.geometry.shape().logical_pages as usize;
         Linear {
             layout,
@@ -245,8 +245,7 @@ impl Linear {
     fn close<M: MergeMedia>(&mut self, index: usize, media: &mut M) {
         let OpenUnit { logical, unit, run, .. } = self.open[index];
         let replaced = self.is_replaced(index);
-        let target =
-            if replaced { self.free.take(self.layout.home(logical), media) } else { unit };
+        let target = if replaced { self.free.take(self.layout.home(logical), media) } else { unit };
         let first = logical * self.layout.unit_pages;
         for offset in 0..self.layout.unit_pages {
             if (replaced || !run.has(offset))

@@ -3,6 +3,8 @@
 //! The page map collects beside the host (`collector.rs`); the others merge in the path of the write
 //! that needs room. One file each; names, checks and conformance tests follow from the list below.
 
+mod dftl;
+mod mapping_cache;
 mod page_map;
 #[cfg(test)]
 mod tests;
@@ -14,7 +16,10 @@ use crate::geometry::{Geometry, Lpn, Place};
 use crate::media::MergeMedia;
 use crate::profile::{LinearPart, LogPart, StreamsPart};
 
-pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions};
+pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
+pub use mapping_cache::CachePolicy;
+pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
+pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
 
 /// What a merging FTL is made of: the device, and the tables of its profile.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +137,7 @@ macro_rules! ftls {
 }
 
 ftls! {
-    paged: "page_map";
+    paged: "page_map", "dftl";
     merging:
     "block_map" => block_map::BlockMap,
     "linear" => linear::Linear,

@@ -4,15 +4,18 @@
 //! **Faithful**: full page-level map in memory; a write page allocator for host and relocated pages;
 //! one metadata page at the end of a block where the geometry has it, written when the block is full
 //! and read when it is collected; dynamic and static wear levelling.
-//! **Simplified**: the map is never stored on flash.
+//! **Simplified**: the map is never stored on flash; `dftl` does that (`dftl.rs`), on the same
+//! machinery.
 //! **Ambiguous**: the report does not say when collection begins; here a die begins when the host has
 //! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
-//! time in which that block is filled, and goes on until it has one more. Figure 5(a)'s fixed number of relocated pages "independently of the actual number of
-//! still valid pages" would lose data where more are valid; here it is a least number: what is valid
-//! is always moved, and pages that are not valid are moved on top until the number is reached.
+//! time in which that block is filled, and goes on until it has one more. Figure 5(a)'s fixed number
+//! of relocated pages "independently of the actual number of still valid pages" loses data where more
+//! are valid; both readings are here: a least number (what is valid is always moved, and pages that
+//! are not valid are moved on top), and exactly that number, whose surplus is given up.
 
+use super::dftl::{MapOnFlash, MappingOptions};
 use crate::alloc::Allocator;
-use crate::blocks::{Blocks, FreeOrder, Stream};
+use crate::blocks::{Blocks, FreeOrder, Stream, Streams};
 use crate::gc::Victims;
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::media::Media;
@@ -33,25 +36,48 @@ pub(crate) struct PageMapOptions {
     /// Static wear levelling moves the least-worn block when another one of its die was erased so
     /// many times more often; 0: never.
     pub(crate) static_gap: u32,
-    /// See the header on figure 5(a); 0: what is valid.
-    pub(crate) relocate_at_least: u32,
+    /// See the header on figure 5(a).
+    pub(crate) load: RelocationLoad,
+    /// The map is kept on flash (DFTL).
+    pub(crate) mapping: Option<MappingOptions>,
+}
+
+/// How many pages of a victim are moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum RelocationLoad {
+    /// What is valid, and others on top where those are fewer than this; 0: what is valid.
+    AtLeast(u32),
+    /// So many; what else is valid is lost. An artificial load, for figure 5(a) only.
+    Exactly(u32),
+}
+
+impl RelocationLoad {
+    /// From how many pages on they are moved for nothing, or not moved.
+    fn number(self) -> u32 {
+        match self {
+            RelocationLoad::AtLeast(number) | RelocationLoad::Exactly(number) => number,
+        }
+    }
 }
 
 /// Map, reverse map, and the books of blocks.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMap {
-    /// Per logical page: where it is; `NOWHERE` where it was never written.
+    /// Per logical page: where it is; `NOWHERE` where it was never written. Mapping pages follow
+    /// those of the host.
     #[serde(with = "crate::huge::flat")]
     map: Vec<u32>,
     /// Per physical page: which logical page was programmed there last.
     #[serde(with = "crate::huge::flat")]
     reverse: Vec<u32>,
-    blocks: Blocks,
-    options: PageMapOptions,
+    pub(super) blocks: Blocks,
+    pub(super) options: PageMapOptions,
+    /// Costs of a map that is kept on flash.
+    pub(super) on_flash: Option<Box<MapOnFlash>>,
     /// Per die: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
     /// Pages that collections under way may still have to move; the host leaves room for them.
-    promised: u32,
+    pub(super) promised: u32,
     /// The valid pages of a victim; kept so that nothing is allocated.
     scratch: Vec<Ppn>,
 }
@@ -63,8 +89,12 @@ pub(crate) struct Collection {
     pub(crate) victim: BlockIdx,
     next: Ppn,
     moved: u32,
+    /// Where its pages go.
+    stream: Stream,
     /// Pages that it may still have to move.
     promised: u32,
+    /// Mapping pages that it may still have to program.
+    promised_mapping: u32,
 }
 
 /// A page to move: a valid one, or one that is moved for nothing (figure 5(a)).
@@ -83,10 +113,15 @@ const STATIC_INTERVAL: u32 = 16;
 impl PageMap {
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
         let geometry = options.geometry;
+        let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
+        let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
+        let pages = geometry.shape().logical_pages + mapping_pages;
+        let streams = Streams { separate: options.separate, mapping: on_flash.is_some() };
         PageMap {
-            map: crate::huge::filled(geometry.shape().logical_pages as usize, NOWHERE),
+            map: crate::huge::filled(pages as usize, NOWHERE),
             reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
-            blocks: Blocks::new(geometry, options.separate, options.free_order),
+            blocks: Blocks::new(geometry, streams, options.free_order),
+            on_flash,
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
@@ -99,6 +134,15 @@ impl PageMap {
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let at = self.map[page.0 as usize];
         (at != NOWHERE).then(|| self.options.geometry.place_of(Ppn(at)))
+    }
+
+    /// Where `page` is, for a read of it: where the map is on flash, its entry is fetched first.
+    #[inline]
+    pub(crate) fn find(&mut self, page: Lpn, media: &mut impl Media) -> Option<Place> {
+        if self.on_flash.is_some() {
+            self.need_entry(page, self.has_room_to_read(), media);
+        }
+        self.lookup(page)
     }
 
     /// `page` will be looked up soon: have its entry of the map at hand.
@@ -141,6 +185,9 @@ impl PageMap {
         if opens && self.blocks.free_in(die) <= self.options.reserved_blocks {
             return false;
         }
+        if self.on_flash.is_some() {
+            return self.has_room_with_map(opens);
+        }
         let needed = self.promised + self.blocks.cost_of_host_page(opens);
         self.blocks.pages_for_relocation() >= needed
     }
@@ -148,6 +195,9 @@ impl PageMap {
     /// Write `page` to `die`, which has room.
     #[inline]
     pub(crate) fn write_to(&mut self, die: DieIdx, page: Lpn, whole: bool, media: &mut impl Media) {
+        if self.on_flash.is_some() {
+            self.need_entry(page, true, media);
+        }
         let to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
         media.program(to, if whole { None } else { old });
@@ -155,6 +205,9 @@ impl PageMap {
             self.invalidate(old);
         }
         self.place(page, to);
+        if let Some(kept) = &mut self.on_flash {
+            kept.changed(page);
+        }
         self.close_if_full(die, Stream::Host, media);
     }
 
@@ -162,7 +215,15 @@ impl PageMap {
     pub(crate) fn trim(&mut self, page: Lpn) {
         if let Some(old) = self.lookup(page) {
             self.invalidate(old);
-            self.map[page.0 as usize] = NOWHERE;
+            self.forget(page);
+        }
+    }
+
+    /// `page` is nowhere any more.
+    fn forget(&mut self, page: Lpn) {
+        self.map[page.0 as usize] = NOWHERE;
+        if let Some(kept) = &mut self.on_flash {
+            kept.changed(page);
         }
     }
 
@@ -212,7 +273,7 @@ impl PageMap {
         // Twice through the die, a policy has seen every block; what it did not gain then is held by
         // pages that came back to this die.
         for _ in 0..2 * self.options.geometry.shape().blocks_per_die {
-            if !self.wants_collection(die) {
+            if self.has_made_room(die) {
                 return true;
             }
             let Some(collection) = self.begin_collection(die, media) else {
@@ -220,13 +281,18 @@ impl PageMap {
             };
             self.collect_rest(collection, media);
         }
-        !self.wants_collection(die)
+        self.has_made_room(die)
+    }
+
+    fn has_made_room(&self, die: DieIdx) -> bool {
+        !self.wants_collection(die) && (self.on_flash.is_none() || self.has_room(die))
     }
 
     /// Move what is left of a victim and erase it, in one go: nothing else happens meanwhile, so the
     /// victim's books are cleared at once.
     pub(crate) fn collect_rest(&mut self, mut collection: Collection, media: &mut impl Media) {
-        let Collection { die, victim: block, .. } = collection;
+        let Collection { die, victim: block, stream, .. } = collection;
+        self.give_up_surplus(&collection, media);
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
         pages.extend(self.blocks.valid_pages(block));
@@ -235,15 +301,15 @@ impl PageMap {
         }
         self.blocks.clear(block);
         for page in &pages {
-            let to = self.copy(Place { page: *page, block, die }, media);
-            self.place(Lpn(self.reverse[page.0 as usize]), to);
-            self.close_if_full(to.die, Stream::Relocated, media);
+            let to = self.copy(Place { page: *page, block, die }, stream, media);
+            let page = Lpn(self.reverse[page.0 as usize]);
+            self.place(page, to);
+            self.moved(&collection, page);
+            self.close_if_full(to.die, stream, media);
         }
-        let moved = pages.len() as u32;
+        collection.moved += pages.len() as u32;
+        self.spend(&mut collection, pages.len() as u32);
         self.scratch = pages;
-        collection.moved += moved;
-        collection.promised -= moved;
-        self.promised -= moved;
         while let Some(item) = self.next_item(&mut collection) {
             self.relocate(&mut collection, item, media);
         }
@@ -256,34 +322,125 @@ impl PageMap {
         die: DieIdx,
         media: &mut impl Media,
     ) -> Option<Collection> {
-        // Whatever is begun can be finished: a victim holds at most a block of pages.
-        let most = self.options.geometry.data_pages();
-        if !self.blocks.has_reclaimable(die)
-            || self.blocks.pages_for_relocation() < self.promised + most
-        {
+        if !self.blocks.has_reclaimable(die) {
             return None;
         }
-        let victim = self.least_worn_due(die);
-        let victim = victim.or_else(|| self.options.victims.choose(die, &self.blocks))?;
+        let (victim, stream) = self.choose_victim(die)?;
         self.blocks.begin_collection(victim);
         // The reverse map is read along the victim: have its lines at hand, 16 entries each.
         let first = self.options.geometry.first_page(victim).0 as usize;
-        for line in (0..most as usize).step_by(16) {
+        for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
             crate::huge::prefetch(&self.reverse, first + line);
         }
         media.begin_collection(victim, self.metadata_page(die, victim));
         self.since_static[die.0 as usize] += 1;
         let next = self.options.geometry.first_page(victim);
-        let valid = u32::from(self.blocks.valid_count(victim));
-        let promised = valid.max(self.options.relocate_at_least.min(most));
-        self.promised += promised;
-        Some(Collection { die, victim, next, moved: 0, promised })
+        let mut collection =
+            Collection { die, victim, next, moved: 0, stream, promised: 0, promised_mapping: 0 };
+        self.promise(&mut collection);
+        Some(collection)
+    }
+
+    /// The next victim of `die`, and where its pages go. Whatever is begun can be finished: a victim
+    /// holds at most a block of pages.
+    fn choose_victim(&mut self, die: DieIdx) -> Option<(BlockIdx, Stream)> {
+        let most = self.options.geometry.data_pages();
+        if self.on_flash.is_some() {
+            if let Some(victim) = self.mapping_victim(die) {
+                return Some((victim, Stream::Mapping));
+            }
+            if !self.has_room_to_collect() {
+                return None;
+            }
+        } else if self.blocks.pages_for_relocation() < self.promised + most {
+            return None;
+        }
+        if let Some(victim) = self.least_worn_due(die) {
+            let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(die, victim));
+            if !of_map {
+                self.options.victims.remove(die, victim);
+            }
+            return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
+        }
+        let victim = self.options.victims.choose(die, &self.blocks)?;
+        Some((victim, Stream::Relocated))
+    }
+
+    /// Set aside the pages that `collection` may need.
+    fn promise(&mut self, collection: &mut Collection) {
+        let most = self.options.geometry.data_pages();
+        let valid = u32::from(self.blocks.valid_count(collection.victim));
+        if collection.stream == Stream::Mapping {
+            collection.promised_mapping = valid;
+        } else {
+            let number = self.options.load.number().min(most);
+            collection.promised = match self.options.load {
+                RelocationLoad::AtLeast(_) => valid.max(number),
+                RelocationLoad::Exactly(_) => number,
+            };
+            let kept = self.on_flash.as_ref();
+            collection.promised_mapping =
+                kept.map_or(0, |kept| collection.promised.min(kept.mapping_pages()));
+        }
+        self.promised += collection.promised;
+        if let Some(kept) = &mut self.on_flash {
+            kept.promised += collection.promised_mapping;
+        }
+    }
+
+    /// `collection` has moved so many of the pages that it promised.
+    #[inline]
+    fn spend(&mut self, collection: &mut Collection, pages: u32) {
+        match (&mut self.on_flash, collection.stream) {
+            (Some(kept), Stream::Mapping) => {
+                collection.promised_mapping -= pages;
+                kept.promised -= pages;
+            }
+            _ => {
+                collection.promised -= pages;
+                self.promised -= pages;
+            }
+        }
+    }
+
+    /// `page` has moved to another place by `collection`.
+    #[inline]
+    fn moved(&mut self, collection: &Collection, page: Lpn) {
+        if let (Some(kept), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
+            kept.moved(collection.die, page);
+        }
+    }
+
+    /// What `collection` does not move although it is valid is lost; see [`RelocationLoad::Exactly`].
+    fn give_up_surplus(&mut self, collection: &Collection, media: &mut impl Media) {
+        let (RelocationLoad::Exactly(number), Stream::Relocated) =
+            (self.options.load, collection.stream)
+        else {
+            return;
+        };
+        let left = number.saturating_sub(collection.moved) as usize;
+        let mut pages = std::mem::take(&mut self.scratch);
+        pages.clear();
+        pages.extend(self.blocks.valid_pages(collection.victim).skip(left));
+        let Collection { victim: block, die, .. } = *collection;
+        for page in &pages {
+            self.blocks.mark_invalid(Place { page: *page, block, die });
+            self.forget(Lpn(self.reverse[page.0 as usize]));
+        }
+        media.give_up(pages.len() as u32);
+        self.scratch = pages;
     }
 
     /// The next page of the victim to move; `None` where all that is valid has moved.
     #[inline]
     pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
-        let Collection { die, victim, next, moved, .. } = collection;
+        let Collection { die, victim, next, moved, stream, .. } = collection;
+        let number = self.options.load.number().min(self.options.geometry.data_pages());
+        let loaded = *stream == Stream::Relocated;
+        let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
+        if loaded && exactly && *moved >= number {
+            return None;
+        }
         let place = |page| Place { page, block: *victim, die: *die };
         if let Some(page) = self.blocks.next_valid(*victim, *next) {
             *next = Ppn(page.0 + 1);
@@ -292,7 +449,7 @@ impl PageMap {
             self.prefetch(Lpn(self.reverse[page.0 as usize]));
             return Some(Item { from: place(page), valid: true });
         }
-        if *moved >= self.options.relocate_at_least.min(self.options.geometry.data_pages()) {
+        if !loaded || *moved >= number {
             return None;
         }
         *moved += 1;
@@ -309,26 +466,26 @@ impl PageMap {
         media: &mut impl Media,
     ) {
         let Item { from, valid } = item;
-        collection.promised -= 1;
-        self.promised -= 1;
+        self.spend(collection, 1);
         let page = Lpn(self.reverse[from.page.0 as usize]);
         if valid && self.map[page.0 as usize] != from.page.0 {
             media.read_for_nothing(from);
             return;
         }
-        let to = self.copy(from, media);
+        let to = self.copy(from, collection.stream, media);
         if valid {
             self.blocks.mark_invalid(from);
             self.place(page, to);
+            self.moved(collection, page);
         }
-        self.close_if_full(to.die, Stream::Relocated, media);
+        self.close_if_full(to.die, collection.stream, media);
     }
 
-    /// Program what is in `from` where relocated pages go; returns where.
+    /// Program what is in `from` to a page of `stream`; returns where.
     #[inline]
-    fn copy(&mut self, from: Place, media: &mut impl Media) -> Place {
-        let die = self.die_for_relocation(from.die);
-        let to = self.blocks.take_page(die, Stream::Relocated);
+    fn copy(&mut self, from: Place, stream: Stream, media: &mut impl Media) -> Place {
+        let die = self.die_for(Some(from.die), stream);
+        let to = self.blocks.take_page(die, stream);
         media.relocate(from, to);
         to
     }
@@ -336,6 +493,10 @@ impl PageMap {
     /// Erase the victim, which holds nothing valid any more.
     pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl Media) {
         self.promised -= collection.promised;
+        self.give_up_surplus(collection, media);
+        if self.on_flash.is_some() {
+            self.write_moved(collection.die, collection.promised_mapping, media);
+        }
         media.erase(collection.victim);
         self.blocks.set_free(collection.victim);
     }
@@ -349,23 +510,34 @@ impl PageMap {
     }
 
     #[inline]
-    fn die_for_relocation(&mut self, home: DieIdx) -> DieIdx {
-        if self.options.same_die && self.blocks.has_page(home, Stream::Relocated) {
-            return home;
+    pub(super) fn die_for(&mut self, home: Option<DieIdx>, stream: Stream) -> DieIdx {
+        if self.on_flash.is_some()
+            && !self.may_open(stream)
+            && let Some(die) = self.die_with_open_page(stream)
+        {
+            return die;
         }
-        let die = self.options.allocator.choose_with_page(&self.blocks, Stream::Relocated);
-        die.expect("the reserved blocks of all dies hold what a victim holds")
+        match home {
+            Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => home,
+            _ => {
+                let die = self.options.allocator.choose_with_page(&self.blocks, stream);
+                die.expect("the reserved blocks of all dies hold what a victim holds")
+            }
+        }
     }
 
     /// Close the block of the page that was just taken from `die`, where that page filled it up.
     #[inline]
-    fn close_if_full(&mut self, die: DieIdx, stream: Stream, media: &mut impl Media) {
+    pub(super) fn close_if_full(&mut self, die: DieIdx, stream: Stream, media: &mut impl Media) {
         if let Some(block) = self.blocks.close_if_full(die, stream) {
             if let Some(page) = self.metadata_page(die, block) {
                 media.program_metadata(page);
             }
             // Only now, with its last page accounted for, may it be chosen.
-            self.options.victims.closed(die, block, self.blocks.valid_count(block));
+            match (&mut self.on_flash, stream) {
+                (Some(kept), Stream::Mapping) => kept.closed(die, block),
+                _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
+            }
         }
     }
 
@@ -384,7 +556,6 @@ impl PageMap {
         if most - self.blocks.wear(least) <= gap {
             return None;
         }
-        self.options.victims.remove(die, least);
         Some(least)
     }
 
@@ -397,7 +568,7 @@ impl PageMap {
     }
 
     #[inline]
-    fn place(&mut self, page: Lpn, at: Place) {
+    pub(super) fn place(&mut self, page: Lpn, at: Place) {
         self.map[page.0 as usize] = at.page.0;
         self.reverse[at.page.0 as usize] = page.0;
         self.blocks.mark_valid(at);

@@ -1,13 +1,16 @@
 //! The FTL against a flat array: whatever is written must be what is read, whatever was moved
 //! around in between; and the books must balance. What merging FTLs owe besides is in `merging.rs`.
 
+mod dftl;
 mod merging;
 
 use proptest::prelude::*;
 use uflip_core::Counters;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
-use super::{PageMap, PageMapOptions};
+use super::{
+    CachePolicy, MappingOptions, PageMap, PageMapOptions, RESERVED_FOR_MAPPING, RelocationLoad,
+};
 use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::gc::Victims;
@@ -21,6 +24,11 @@ struct Shadow {
     content: Vec<Option<u64>>,
     writing: u64,
     merged: Option<Option<u64>>,
+    /// Physical pages that hold a page of the map; and pages of data that collections moved, and
+    /// their victims.
+    mapping: Vec<bool>,
+    data_moved: u64,
+    data_victims: u64,
 }
 
 impl Shadow {
@@ -30,6 +38,9 @@ impl Shadow {
             content: vec![None; geometry.pages() as usize],
             writing: 0,
             merged: None,
+            mapping: vec![false; geometry.pages() as usize],
+            data_moved: 0,
+            data_victims: 0,
         }
     }
 }
@@ -42,16 +53,21 @@ impl Media for Shadow {
         self.flash.program(to, merge_from);
         self.merged = merge_from.map(|from| self.content[from.page.0 as usize]);
         self.content[to.page.0 as usize] = Some(self.writing);
+        self.mapping[to.page.0 as usize] = false;
     }
     fn program_metadata(&mut self, to: Place) {
         self.flash.program_metadata(to);
     }
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
+        let first = self.flash.geometry.first_page(victim).0 as usize;
+        self.data_victims += u64::from(!self.mapping[first]);
     }
     fn relocate(&mut self, from: Place, to: Place) {
         self.flash.relocate(from, to);
         self.content[to.page.0 as usize] = self.content[from.page.0 as usize];
+        self.mapping[to.page.0 as usize] = self.mapping[from.page.0 as usize];
+        self.data_moved += u64::from(!self.mapping[from.page.0 as usize]);
     }
     fn read_for_nothing(&mut self, from: Place) {
         self.flash.read_for_nothing(from);
@@ -61,6 +77,20 @@ impl Media for Shadow {
         let first = self.flash.geometry.first_page(block).0 as usize;
         let pages = self.flash.geometry.shape().pages_per_block as usize;
         self.content[first..first + pages].fill(None);
+    }
+    fn give_up(&mut self, pages: u32) {
+        self.flash.give_up(pages);
+    }
+    fn look_up_map(&mut self, hit: bool) {
+        self.flash.look_up_map(hit);
+    }
+    fn read_mapping(&mut self, from: Place) {
+        self.flash.read_mapping(from);
+    }
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
+        self.flash.program_mapping(to, merge_from);
+        self.mapping[to.page.0 as usize] = true;
+        self.content[to.page.0 as usize] = Some(self.writing);
     }
 }
 
@@ -94,7 +124,8 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
         separate: false,
         free_order: FreeOrder::Oldest,
         static_gap: 0,
-        relocate_at_least: 0,
+        load: RelocationLoad::AtLeast(0),
+        mapping: None,
     }
 }
 
@@ -107,6 +138,7 @@ struct Variant {
     separate: bool,
     free_order: FreeOrder,
     static_gap: u32,
+    mapping: Option<MappingOptions>,
 }
 
 prop_compose! {
@@ -115,19 +147,38 @@ prop_compose! {
         channels in 1u32..5, dies_per_channel in 1u32..4, data_pages in 1u32..20,
         metadata_pages in 0u32..2, more_blocks in 1u32..12, reserved_blocks in 1usize..3,
         fullness in 1u32..=100, same_die in any::<bool>(), separate in any::<bool>(),
-        least_worn in any::<bool>(), static_gap in 0u32..4,
+        least_worn in any::<bool>(), static_gap in 0u32..4, mapping in mappings(),
     ) -> Variant {
         let dies = channels * dies_per_channel;
         let open = if separate { 2 } else { 1 };
-        let blocks_per_die = reserved_blocks as u32 + open + 1 + more_blocks;
         let most = dies * more_blocks * data_pages;
         let logical_pages = (most * fullness / 100).max(1);
+        let (mapping, page_bytes) = mapping;
+        // A map on flash takes blocks of its own.
+        let mapping_pages = logical_pages.div_ceil(page_bytes / 4);
+        let for_map = 1 + (2 * mapping_pages).div_ceil(data_pages).div_ceil(dies);
+        let (kept, for_map) =
+            if mapping.is_some() { (RESERVED_FOR_MAPPING, for_map) } else { (0, 0) };
+        let reserved_blocks = reserved_blocks + kept as usize;
+        let blocks_per_die = reserved_blocks as u32 + open + 1 + more_blocks + for_map;
         let geometry = Geometry::from(Shape {
             channels, dies, blocks_per_die, pages_per_block: data_pages + metadata_pages,
-            metadata_pages, page_bytes: 4096, logical_pages,
+            metadata_pages, page_bytes, logical_pages,
         });
         let free_order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Oldest };
-        Variant { geometry, reserved_blocks, same_die, separate, free_order, static_gap }
+        Variant { geometry, reserved_blocks, same_die, separate, free_order, static_gap, mapping }
+    }
+}
+
+prop_compose! {
+    /// A map in memory, or on flash; and pages that hold few or many entries of it.
+    fn mappings()(
+        on_flash in any::<bool>(), cached_entries in 1usize..200, segmented in any::<bool>(),
+        batch_update in any::<bool>(), entries in 4u32..200,
+    ) -> (Option<MappingOptions>, u32) {
+        let policy = if segmented { CachePolicy::SegmentedLru } else { CachePolicy::Lru };
+        let options = MappingOptions { cached_entries, policy, batch_update };
+        (on_flash.then_some(options), 4 * entries)
     }
 }
 
@@ -152,6 +203,7 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
         separate: variant.separate,
         free_order: variant.free_order,
         static_gap: variant.static_gap,
+        mapping: variant.mapping,
         ..plain(geometry, victims, allocator)
     });
     let mut media = Shadow::new(geometry, PageOrder::Ascending);
@@ -175,7 +227,7 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
         assert_eq!(media.merged, merged, "a partial write merges the newest version");
     }
     for (page, expected) in oracle.iter().enumerate() {
-        let at = ftl.lookup(Lpn(page as u32));
+        let at = ftl.find(Lpn(page as u32), &mut media);
         assert_eq!(at.and_then(|at| media.content[at.page.0 as usize]), *expected, "page {page}");
     }
     ftl.check();
@@ -184,16 +236,17 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
 
 fn check_conservation(geometry: Geometry, media: &Shadow) {
     let counters = media.flash.counters;
+    let data =
+        counters.host_pages_written + counters.pages_relocated + counters.mapping_pages_programmed;
     assert_eq!(
         counters.pages_programmed,
-        counters.host_pages_written + counters.pages_relocated + counters.metadata_pages_programmed,
+        data + counters.metadata_pages_programmed,
         "every program has a reason"
     );
     assert_eq!(counters.blocks_erased, counters.blocks_collected);
     // What was programmed with data and not erased is what the blocks hold: every erased block was
     // full.
     let held = media.content.iter().filter(|page| page.is_some()).count() as u64;
-    let data = counters.host_pages_written + counters.pages_relocated;
     assert_eq!(held, data - counters.blocks_erased * u64::from(geometry.data_pages()));
 }
 
@@ -340,7 +393,7 @@ fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
     let pages = u64::from(geometry.shape().logical_pages);
     for number in [0, 10, 25] {
         let options = PageMapOptions {
-            relocate_at_least: number,
+            load: RelocationLoad::AtLeast(number),
             ..plain(geometry, "cyclic", "round_robin")
         };
         let mut ftl = PageMap::new(options);
@@ -350,5 +403,30 @@ fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
             next
         });
         assert_eq!(counters.pages_relocated, counters.blocks_collected * u64::from(number));
+    }
+}
+
+/// Exactly so many pages of every victim are moved, whatever is valid: random writes over the whole
+/// device leave more valid in a block than these numbers, sequential ones leave nothing.
+#[test]
+fn exactly_a_number_of_pages_is_moved_where_the_option_asks_for_it() {
+    let geometry = large(0.2, 64);
+    let pages = u64::from(geometry.shape().logical_pages);
+    for (number, random) in [(0, true), (10, true), (30, true), (10, false)] {
+        let load = RelocationLoad::Exactly(number);
+        let mut ftl =
+            PageMap::new(PageMapOptions { load, ..plain(geometry, "cyclic", "round_robin") });
+        let mut next = 0;
+        let counters = steady(&mut ftl, geometry, |rng| {
+            next = if random { uniform(rng, pages) } else { (next + 1) % pages };
+            next
+        });
+        assert_eq!(counters.pages_relocated, counters.blocks_collected * u64::from(number));
+        assert_eq!(
+            counters.pages_programmed,
+            counters.host_pages_written + counters.pages_relocated
+        );
+        assert_eq!(counters.pages_given_up > 0, random, "{number}: {counters:?}");
+        ftl.check();
     }
 }

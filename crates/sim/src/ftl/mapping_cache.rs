@@ -1,0 +1,372 @@
+//! The cached mapping table of DFTL: which entries of the map the controller has in its memory.
+//!
+//! ```text
+//! LRU             newest ─▶ … ─▶ oldest ─▶ out
+//! segmented LRU   protected: newest ─▶ … ─▶ oldest ─┐
+//!                        ▲ asked for again          ▼
+//!                 probation: newest ─▶ … ─▶ oldest ─▶ out
+//! ```
+//!
+//! It holds no addresses, only what decides about costs: which entries are there, which of them were
+//! changed since their mapping page was programmed, and who leaves next.
+//!
+//! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3.2–3.3; segmented LRU as Karedla, Love &
+//! Wherry (IEEE Computer 1994), whom the paper cites for it.
+//! **Faithful**: entries of single pages; segmented LRU; a changed entry that leaves takes all other
+//! changes of its mapping page along (batch update), where the option is on.
+//! **Simplified**: an entry takes 8 bytes (logical and physical page number) whatever the structure
+//! around it.
+//! **Ambiguous**: the paper does not say how large the protected segment is; half of the entries here.
+
+/// Which entry leaves when another one needs its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // explained in docs/reference/profiles.md
+pub enum CachePolicy {
+    Lru,
+    SegmentedLru,
+}
+
+/// Logical and physical page number, 4 bytes each (Gupta et al. §3.2).
+pub(crate) const ENTRY_BYTES: u64 = 8;
+
+/// The cached entries.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct MappingCache {
+    /// Per logical page: the slot of its entry, or `NONE`.
+    slot_of: Vec<u32>,
+    slots: Vec<Slot>,
+    capacity: usize,
+    /// Entries seen once, and entries asked for again.
+    segments: [Segment; 2],
+    protected_most: u32,
+    entries_a_page: u32,
+    /// Per mapping page: the first slot of its changed entries, or `NONE`.
+    changed_of: Vec<u32>,
+    batch: bool,
+}
+
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Slot {
+    page: u32,
+    segment: u8,
+    changed: bool,
+    newer: u32,
+    older: u32,
+    /// Neighbours among the changed entries of its mapping page.
+    changed_before: u32,
+    changed_after: u32,
+}
+
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Segment {
+    newest: u32,
+    oldest: u32,
+    length: u32,
+}
+
+/// Inside the arrays only.
+const NONE: u32 = u32::MAX;
+const PROBATION: u8 = 0;
+const PROTECTED: u8 = 1;
+
+impl MappingCache {
+    /// An empty cache of `capacity` entries, at least 1, for a map of `pages` entries of which
+    /// `entries_a_page` are on a mapping page.
+    pub(crate) fn new(
+        pages: u32,
+        capacity: usize,
+        entries_a_page: u32,
+        policy: CachePolicy,
+        batch: bool,
+    ) -> MappingCache {
+        // More than there are entries is never needed.
+        let capacity = capacity.min(pages as usize);
+        let protected = if policy == CachePolicy::Lru { 0 } else { capacity / 2 };
+        MappingCache {
+            slot_of: vec![NONE; pages as usize],
+            slots: Vec::with_capacity(capacity),
+            capacity,
+            segments: [Segment { newest: NONE, oldest: NONE, length: 0 }; 2],
+            protected_most: protected as u32,
+            entries_a_page,
+            changed_of: vec![NONE; pages.div_ceil(entries_a_page) as usize],
+            batch,
+        }
+    }
+
+    /// Which mapping page holds the entry of `page`.
+    #[inline]
+    pub(crate) fn mapping_page_of(&self, page: u32) -> u32 {
+        page / self.entries_a_page
+    }
+
+    /// How many mapping pages the whole map takes.
+    pub(crate) fn mapping_pages(&self) -> u32 {
+        self.changed_of.len() as u32
+    }
+
+    /// Ask for the entry of `page`; true where it is there.
+    pub(crate) fn find(&mut self, page: u32) -> bool {
+        let slot = self.slot_of[page as usize];
+        if slot == NONE {
+            return false;
+        }
+        self.unlink(slot);
+        if self.protected_most == 0 {
+            self.link(slot, PROBATION);
+            return true;
+        }
+        self.link(slot, PROTECTED);
+        if self.segments[PROTECTED as usize].length > self.protected_most {
+            let oldest = self.segments[PROTECTED as usize].oldest;
+            self.unlink(oldest);
+            self.link(oldest, PROBATION);
+        }
+        true
+    }
+
+    /// Whether the entry that would leave next must be written first: its mapping page. `None` where
+    /// there is a free place, or where it was not changed.
+    pub(crate) fn leaves_changed(&self) -> Option<u32> {
+        let slot = self.slots[self.leaves_next()?];
+        slot.changed.then(|| self.mapping_page_of(slot.page))
+    }
+
+    fn leaves_next(&self) -> Option<usize> {
+        if self.slots.len() < self.capacity {
+            return None;
+        }
+        let oldest = self.segments.map(|segment| segment.oldest);
+        Some(if oldest[0] == NONE { oldest[1] } else { oldest[0] } as usize)
+    }
+
+    /// Take in the entry of `page`, which is not there, in the place of the one that leaves.
+    pub(crate) fn insert(&mut self, page: u32) {
+        let slot = match self.leaves_next() {
+            None => {
+                self.slots.push(Slot {
+                    page,
+                    segment: PROBATION,
+                    changed: false,
+                    newer: NONE,
+                    older: NONE,
+                    changed_before: NONE,
+                    changed_after: NONE,
+                });
+                self.slots.len() - 1
+            }
+            Some(slot) => {
+                self.unlink(slot as u32);
+                self.forget_change(slot as u32);
+                self.slot_of[self.slots[slot].page as usize] = NONE;
+                self.slots[slot].page = page;
+                slot
+            }
+        };
+        self.slot_of[page as usize] = slot as u32;
+        self.link(slot as u32, PROBATION);
+    }
+
+    /// The entry of `page` has changed; false where it is not there.
+    pub(crate) fn change(&mut self, page: u32) -> bool {
+        let slot = self.slot_of[page as usize];
+        if slot == NONE {
+            return false;
+        }
+        if !self.slots[slot as usize].changed {
+            let mapping_page = self.mapping_page_of(page) as usize;
+            let after = std::mem::replace(&mut self.changed_of[mapping_page], slot);
+            if after != NONE {
+                self.slots[after as usize].changed_before = slot;
+            }
+            let entry = &mut self.slots[slot as usize];
+            entry.changed = true;
+            entry.changed_before = NONE;
+            entry.changed_after = after;
+        }
+        true
+    }
+
+    /// `mapping_page` was programmed because of the entry that leaves next: that one, and with batch
+    /// updates every changed entry of it, is on flash now.
+    pub(crate) fn wrote_back(&mut self, mapping_page: u32) {
+        if self.batch {
+            self.wrote_all(mapping_page);
+        } else if let Some(slot) = self.leaves_next() {
+            self.forget_change(slot as u32);
+        }
+    }
+
+    /// Every changed entry of `mapping_page` is on flash now.
+    pub(crate) fn wrote_all(&mut self, mapping_page: u32) {
+        while self.changed_of[mapping_page as usize] != NONE {
+            self.forget_change(self.changed_of[mapping_page as usize]);
+        }
+    }
+
+    fn forget_change(&mut self, slot: u32) {
+        let Slot { page, changed, changed_before, changed_after, .. } = self.slots[slot as usize];
+        if !changed {
+            return;
+        }
+        self.slots[slot as usize].changed = false;
+        if changed_after != NONE {
+            self.slots[changed_after as usize].changed_before = changed_before;
+        }
+        if changed_before != NONE {
+            self.slots[changed_before as usize].changed_after = changed_after;
+        } else {
+            let mapping_page = self.mapping_page_of(page) as usize;
+            self.changed_of[mapping_page] = changed_after;
+        }
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Slot { segment, newer, older, .. } = self.slots[slot as usize];
+        let list = &mut self.segments[usize::from(segment)];
+        list.length -= 1;
+        match newer {
+            NONE => list.newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.segments[usize::from(segment)].oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+    }
+
+    /// Put `slot`, which is in no list, to the newest of `segment`.
+    fn link(&mut self, slot: u32, segment: u8) {
+        let list = &mut self.segments[usize::from(segment)];
+        let older = std::mem::replace(&mut list.newest, slot);
+        list.length += 1;
+        match older {
+            NONE => list.oldest = slot,
+            older => self.slots[older as usize].newer = slot,
+        }
+        let entry = &mut self.slots[slot as usize];
+        (entry.segment, entry.newer, entry.older) = (segment, NONE, older);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same as lists that are searched from end to end, newest first.
+    struct Naive {
+        probation: Vec<u32>,
+        protected: Vec<u32>,
+        capacity: usize,
+        protected_most: usize,
+        changed: Vec<u32>,
+        batch: bool,
+    }
+
+    /// Entries of a mapping page in these tests.
+    const ENTRIES: u32 = 4;
+
+    impl Naive {
+        fn contains(&self, page: u32) -> bool {
+            self.probation.contains(&page) || self.protected.contains(&page)
+        }
+
+        fn find(&mut self, page: u32) -> bool {
+            if !self.contains(page) {
+                return false;
+            }
+            self.probation.retain(|other| *other != page);
+            self.protected.retain(|other| *other != page);
+            if self.protected_most == 0 {
+                self.probation.insert(0, page);
+                return true;
+            }
+            self.protected.insert(0, page);
+            if self.protected.len() > self.protected_most {
+                self.probation.insert(0, self.protected.pop().unwrap());
+            }
+            true
+        }
+
+        /// Take `page` in; returns the mapping page that had to be written for it.
+        fn insert(&mut self, page: u32) -> Option<u32> {
+            let mut written = None;
+            if self.probation.len() + self.protected.len() == self.capacity {
+                let out = self.probation.pop().or_else(|| self.protected.pop()).unwrap();
+                if self.changed.contains(&out) {
+                    written = Some(out / ENTRIES);
+                    let batch = self.batch;
+                    self.changed.retain(|other| {
+                        *other != out && !(batch && other / ENTRIES == out / ENTRIES)
+                    });
+                }
+            }
+            self.probation.insert(0, page);
+            written
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_cache_does_what_plain_lists_do(
+            capacity in 1usize..20, segmented in any::<bool>(), batch in any::<bool>(),
+            requests in prop::collection::vec((0u32..40, any::<bool>(), 0u32..20), 1..400),
+        ) {
+            let policy = if segmented { CachePolicy::SegmentedLru } else { CachePolicy::Lru };
+            let mut cache = MappingCache::new(40, capacity, ENTRIES, policy, batch);
+            let mut naive = Naive {
+                probation: vec![], protected: vec![], capacity,
+                protected_most: if segmented { capacity / 2 } else { 0 }, changed: vec![], batch,
+            };
+            for (page, write, all) in requests {
+                let hit = cache.find(page);
+                prop_assert_eq!(hit, naive.find(page));
+                if !hit {
+                    let leaves = cache.leaves_changed();
+                    if let Some(mapping_page) = leaves {
+                        cache.wrote_back(mapping_page);
+                    }
+                    cache.insert(page);
+                    prop_assert_eq!(leaves, naive.insert(page));
+                }
+                if write {
+                    prop_assert!(cache.change(page));
+                    naive.changed.retain(|other| *other != page);
+                    naive.changed.push(page);
+                }
+                if all < 10 {
+                    cache.wrote_all(all);
+                    naive.changed.retain(|other| other / ENTRIES != all);
+                }
+            }
+            let there: Vec<u32> = (0..40).filter(|page| naive.contains(*page)).collect();
+            let cached: Vec<u32> = (0..40).filter(|page| cache.change(*page)).collect();
+            prop_assert_eq!(cached, there);
+        }
+    }
+
+    /// A small hot set among scans: what was asked for twice survives a scan.
+    #[test]
+    fn segments_resist_a_scan() {
+        let hits = |policy| {
+            let mut cache = MappingCache::new(1000, 20, ENTRIES, policy, true);
+            let mut hits = 0;
+            for round in 0..20 {
+                let hot = (0..8).chain(0..8).map(|page| (page, true));
+                let scan = (0..40).map(|page| (8 + (round * 40 + page) % 900, false));
+                for (page, counts) in hot.chain(scan) {
+                    let hit = cache.find(page);
+                    if !hit {
+                        cache.insert(page);
+                    }
+                    hits += u32::from(hit && counts);
+                }
+            }
+            hits
+        };
+        // LRU: the second of two in a row only; segmented: all but the very first.
+        assert_eq!((hits(CachePolicy::Lru), hits(CachePolicy::SegmentedLru)), (160, 312));
+    }
+}

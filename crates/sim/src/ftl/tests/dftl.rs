@@ -1,0 +1,157 @@
+//! DFTL against models that are worked out apart from it: hits against a list that is searched from
+//! end to end, mapping pages programmed against closed forms.
+
+use super::*;
+use crate::ftl::mapping_pages;
+
+fn on_flash(cached_entries: usize, batch_update: bool) -> Option<MappingOptions> {
+    Some(MappingOptions { cached_entries, policy: CachePolicy::Lru, batch_update })
+}
+
+/// 32,768 pages on four dies; 64 entries of the map on a page.
+fn medium(spare: f64) -> Geometry {
+    of_blocks(128, spare)
+}
+
+fn of_blocks(blocks_per_die: u32, spare: f64) -> Geometry {
+    let pages = f64::from(4 * 64 * blocks_per_die);
+    Geometry::from(Shape {
+        channels: 4,
+        dies: 4,
+        blocks_per_die,
+        pages_per_block: 64,
+        metadata_pages: 0,
+        page_bytes: 256,
+        logical_pages: (pages * (1.0 - spare)) as u32,
+    })
+}
+
+fn dftl(geometry: Geometry, mapping: Option<MappingOptions>) -> PageMap {
+    let reserved_blocks = 1 + RESERVED_FOR_MAPPING as usize;
+    let plain = plain(geometry, "greedy", "round_robin");
+    PageMap::new(PageMapOptions { reserved_blocks, mapping, ..plain })
+}
+
+#[test]
+fn hits_are_those_of_a_plain_list() {
+    let geometry = medium(0.3);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let mut ftl = dftl(geometry, on_flash(500, true));
+    let mut flash = Flash::new(geometry, PageOrder::Ascending);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let (mut list, mut hits) = (Vec::new(), 0);
+    let accesses = 60_000;
+    for _ in 0..accesses {
+        let range = if uniform(&mut rng, 4) == 0 { pages } else { 700 };
+        let page = uniform(&mut rng, range) as u32;
+        if uniform(&mut rng, 2) == 0 {
+            ftl.write(Lpn(page), true, &mut flash);
+        } else {
+            ftl.find(Lpn(page), &mut flash);
+        }
+        match list.iter().position(|other| *other == page) {
+            Some(at) => {
+                hits += 1;
+                list.remove(at);
+            }
+            None if list.len() == 500 => drop(list.pop()),
+            None => {}
+        }
+        list.insert(0, page);
+    }
+    println!("{hits} of {accesses} were hits");
+    assert_eq!(flash.counters.mapping_hits, hits);
+    assert_eq!(flash.counters.mapping_misses, accesses - hits);
+}
+
+/// Mapping pages programmed for each host page, while there is nothing to collect yet, against
+/// what is expected.
+fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f64) {
+    let geometry = of_blocks(1024, 0.7);
+    let pages = geometry.shape().logical_pages;
+    let mut ftl = dftl(geometry, on_flash(cached as usize, batch));
+    let mut flash = Flash::new(geometry, PageOrder::Ascending);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let mut write = |flash: &mut Flash, number: u32| {
+        let before = flash.counters;
+        for _ in 0..number {
+            ftl.write(Lpn(uniform(&mut rng, u64::from(pages)) as u32), true, flash);
+        }
+        flash.counters.since(&before)
+    };
+    // Until the cache holds what it holds on the average, and every entry was on flash once.
+    write(&mut flash, pages);
+    let counted = write(&mut flash, pages / 4);
+    assert_eq!(counted.blocks_collected, 0);
+    let hit = f64::from(cached) / f64::from(pages);
+    let expected = expected(hit, f64::from(pages), f64::from(mapping_pages(&geometry)));
+    let measured = counted.mapping_pages_programmed as f64 / counted.host_pages_written as f64;
+    println!("{cached} entries, batch {batch}: {measured:.4}, closed form {expected:.4}");
+    assert!((measured / expected - 1.0).abs() < 0.02, "{measured} against {expected}");
+}
+
+/// Every entry was changed, so every one that leaves is written back: one for each miss.
+#[test]
+fn each_miss_writes_a_page_back() {
+    for cached in [1000, 10_000, 30_000] {
+        written_back(cached, false, |hit, _, _| 1.0 - hit);
+    }
+}
+
+/// With batch updates a mapping page is written when a changed entry leaves, which cleans all others
+/// of it. An entry stays for T after its last use, T = −L ln(1 − h) host pages for a list of L h of L
+/// entries, and a use is the last one with probability 1 − h. So between two writes of a page lies the
+/// time until such a use of one of its entries, M / (1 − h), M being the number of mapping pages, and
+/// then T: a host page programs (1 − h) / (1 + (1 − h) T / M) mapping pages.
+#[test]
+fn batch_updates_share_a_write() {
+    for cached in [800, 2400, 4800] {
+        written_back(cached, true, |hit, pages, of_map| {
+            let stay = -pages * (1.0 - hit).ln();
+            (1.0 - hit) / (1.0 + (1.0 - hit) * stay / of_map)
+        });
+    }
+}
+
+/// A cache of one entry: every host page writes the entry of the one before it back, and of k pages
+/// that a collection moves, M (1 − (1 − 1/M)^k) mapping pages are programmed, M being all of them.
+#[test]
+fn collection_writes_each_mapping_page_once() {
+    let geometry = medium(0.3);
+    let pages = geometry.shape().logical_pages;
+    let mut ftl = dftl(geometry, on_flash(1, true));
+    let mut media = Shadow::new(geometry, PageOrder::Ascending);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    let mut write = |media: &mut Shadow, number| {
+        for _ in 0..number {
+            ftl.write(Lpn(uniform(&mut rng, u64::from(pages)) as u32), true, media);
+        }
+    };
+    write(&mut media, 4 * pages);
+    let (before, moved, victims) = (media.flash.counters, media.data_moved, media.data_victims);
+    write(&mut media, 2 * pages);
+    let counted = media.flash.counters.since(&before);
+    let (moved, victims) = (media.data_moved - moved, media.data_victims - victims);
+    let of_map = f64::from(mapping_pages(&geometry));
+    let each = moved as f64 / victims as f64;
+    let collected = victims as f64 * of_map * (1.0 - (1.0 - 1.0 / of_map).powf(each));
+    let expected = counted.host_pages_written as f64 + collected;
+    let measured = counted.mapping_pages_programmed as f64;
+    println!(
+        "{measured} mapping pages for {} host pages and {victims} victims with {each:.1} pages: \
+         closed form {expected:.0}",
+        counted.host_pages_written
+    );
+    assert!((measured / expected - 1.0).abs() < 0.01, "{measured} against {expected}");
+}
+
+/// A map that is cached as a whole costs nothing but its first fill.
+#[test]
+fn a_large_cache_is_a_page_map() {
+    let geometry = medium(0.3);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let mut ftl = dftl(geometry, on_flash(pages as usize, true));
+    let counted = steady(&mut ftl, geometry, |rng| uniform(rng, pages));
+    assert_eq!(counted.mapping_pages_read + counted.mapping_pages_programmed, 0);
+    assert_eq!(counted.mapping_misses, 0);
+}

@@ -1,0 +1,100 @@
+//! Single keys of a profile changed from outside: `sim:demo?gc=greedy&blocks_per_die=64`.
+//!
+//! A key that the profile has is replaced. One that profiles may leave out is added with its table; all
+//! keys of such a table must be given then, since a profile has no defaults.
+
+use serde_json::{Map, Value};
+use uflip_core::{Error, Result};
+
+use super::Profile;
+
+/// Keys that a profile may leave out, by table.
+const LEFT_OUT: &[(&str, &[&str])] = &[
+    ("gc", &["relocate_exactly"]),
+    ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
+];
+
+impl Profile {
+    pub(super) fn with_overrides(self, overrides: &str, source: &str) -> Result<Profile> {
+        let changes = match serde_json::from_str(overrides) {
+            Ok(Value::Object(changes)) => changes,
+            _ => return Err(Error::usage("Overrides are not a JSON object").got(overrides)),
+        };
+        let mut whole = serde_json::to_value(&self).expect("a profile is plain data");
+        let (additions, changes) =
+            changes.into_iter().partition(|(key, _)| is_left_out(&whole, key));
+        whole = add(whole, additions, source)?;
+        for (key, value) in changes {
+            let known = override_keys(&whole);
+            let Some(place) = find(&mut whole, &key) else {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                return Err(Error::unknown("key of a profile", &key, &known).at("?key=value"));
+            };
+            let before = place.to_string();
+            let got = value.to_string();
+            *place = if place.is_string() { value } else { read(value) };
+            if let Err(error) = serde_json::from_value::<Profile>(whole.clone()) {
+                return Err(Error::usage(format!("The override of '{key}' does not fit its key"))
+                    .at(format!("?{key}="))
+                    .got(format!("{got} ({error})"))
+                    .allowed(format!("a value of the same kind as {before}, which {source} has"))
+                    .action("see docs/reference/profiles.md for what each key may be"));
+            }
+        }
+        Ok(serde_json::from_value(whole).expect("every override was tried"))
+    }
+}
+
+/// The table of a key that may be left out.
+fn table_of(key: &str) -> Option<&'static str> {
+    let mut tables = LEFT_OUT.iter();
+    tables.find(|(_, keys)| keys.contains(&key)).map(|(table, _)| *table)
+}
+
+/// Whether `key` may be left out of a profile, and is.
+fn is_left_out(whole: &Value, key: &str) -> bool {
+    table_of(key).is_some_and(|table| whole.get(table).and_then(|table| table.get(key)).is_none())
+}
+
+/// `whole` with keys that it leaves out.
+fn add(mut whole: Value, additions: Vec<(String, Value)>, source: &str) -> Result<Value> {
+    let names: Vec<String> = additions.iter().map(|(key, _)| format!("?{key}=")).collect();
+    if names.is_empty() {
+        return Ok(whole);
+    }
+    for (key, value) in additions {
+        let table = table_of(&key).expect("a key that may be left out");
+        let tables = whole.as_object_mut().expect("a profile is plain data");
+        let table = tables.entry(table).or_insert_with(|| Value::Object(Map::new()));
+        let table = table.as_object_mut().expect("a table");
+        table.insert(key, read(value));
+    }
+    match serde_json::from_value::<Profile>(whole.clone()) {
+        Ok(_) => Ok(whole),
+        Err(error) => Err(Error::usage("The overrides make no table of a profile")
+            .at(names.join(", "))
+            .got(error.to_string())
+            .allowed(format!("every key of a table that {source} leaves out, each of its kind"))
+            .action("see docs/reference/profiles.md for the tables and their keys")),
+    }
+}
+
+/// A device name carries texts: numbers and truth values are read as such.
+fn read(value: Value) -> Value {
+    match value {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        value => value,
+    }
+}
+
+/// The keys of all tables: each is unique, so an override needs no table name.
+fn override_keys(whole: &Value) -> Vec<String> {
+    let tables = whole.as_object().into_iter().flatten();
+    let keys = tables.filter_map(|(_, table)| table.as_object()).flat_map(|table| table.keys());
+    keys.cloned().collect()
+}
+
+fn find<'a>(whole: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    let tables = whole.as_object_mut()?.values_mut().filter_map(Value::as_object_mut);
+    tables.into_iter().find_map(|table| table.get_mut(key))
+}
