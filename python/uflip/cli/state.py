@@ -42,6 +42,10 @@ state_option = click.option(
 )
 
 
+AS_IS = {"state": "as-is", "state_id": None, "known_from": None, "request": None}
+"""A device that is measured as it was found, in the manifest."""
+
+
 def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
     """Open the record of a device; None where the device does not outlive the process."""
     if info["kind"] not in ("file", "block"):
@@ -59,27 +63,29 @@ def known_state(
     dict or None
         None where the wanted state has to be enforced.
     """
-    snapshot = info["details"].get("snapshot")
-    if wanted is None:
-        as_is = {"state": "as-is", "state_id": None, "known_from": None, "request": None}
-        if snapshot is None:
-            return as_is
-        state_id = state_of_profile(info["details"]["profile"], snapshot)
-        return as_is | {"state_id": state_id, "known_from": "snapshot"}
     if info["kind"] == "sim":
-        if snapshot is not None:
-            return None
-        profile = info["details"]["profile"]
-        request = wanted.request
-        whole = request["target_offset"] == 0 and request["target_size"] == info["capacity_bytes"]
-        if profile["state"]["state"] != request["state"] or not whole:
-            return None
-        return _document(wanted, state_of_profile(profile), "profile")
+        return _known_of_simulated(info, wanted)
+    if wanted is None:
+        return dict(AS_IS)
     known = record.state if record else None
     if known is None or known.request != wanted.request or known.state_id is None:
         return None
     since = {"since_runs": known.runs_since, "since_bytes_written": known.bytes_written_since}
     return _document(wanted, known.state_id, "record") | since
+
+
+def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> dict[str, Any] | None:
+    """Describe a device that was just made or restored."""
+    profile, snapshot = info["details"]["profile"], info["details"].get("snapshot")
+    if wanted is None:
+        if snapshot is None:
+            return dict(AS_IS)
+        return AS_IS | {"state_id": state_of_profile(profile, snapshot), "known_from": "snapshot"}
+    request = wanted.request
+    whole = request["target_offset"] == 0 and request["target_size"] == info["capacity_bytes"]
+    if snapshot is not None or profile["state"]["state"] != request["state"] or not whole:
+        return None
+    return _document(wanted, state_of_profile(profile), "profile")
 
 
 def used_bytes(wanted: Enforcement | None, record: StateRecord | None) -> int:

@@ -170,8 +170,8 @@ def enforce_state(
 def default_state(info: DeviceInfo) -> str:
     """Return the state that a plan begins in if nobody says which.
 
-    A simulated device is made in the state of its profile, and one that was saved stays in the state
-    in which it was; the null device has none.
+    A simulated device is made in the state of its profile, and one that was saved stays in the
+    state in which it was; the null device has none.
     """
     if info["kind"] in ("file", "block"):
         return "random"
