@@ -19,6 +19,7 @@ from typing import Any
 
 from uflip.reproduce import ofc
 from uflip.reproduce.row import FIT_TOLERANCE, Row, fitted
+from uflip.spec import basic
 
 MEASURED_IOS = 300_000
 RAW_OUTSTANDING = 64  # "saturation loading conditions"
@@ -67,23 +68,16 @@ def fixed_relocation(pages: int, outstanding: int = ofc.OUTSTANDING, **overrides
     device = ofc.device(state="empty", relocate_at_least=pages, **overrides)
     target = {"target_size": device.logical_pages // 10 * device.page_bytes}
     ofc.write_untimed(device, "random", 3 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK // 2, seed=7, **target)
-    return device.run(
-        {
-            "kind": "parallel",
-            "seed": 8,
-            "patterns": [
-                {
-                    "kind": "basic",
-                    "mode": "write",
-                    "location": "random",
-                    "io_size": device.page_bytes,
-                    "io_count": MEASURED_IOS // outstanding,
-                    **target,
-                }
-            ]
-            * outstanding,
-        }
-    ).kiops
+    writes = basic(
+        "write",
+        "random",
+        io_size=device.page_bytes,
+        io_count=MEASURED_IOS,
+        queue_depth=outstanding,
+        seed=8,
+        **target,
+    )
+    return device.run(writes).kiops
 
 
 def drop_by_relocation(**overrides: Any) -> float:

@@ -3,9 +3,8 @@
 **Source**: OFC (2011) §V.E, figure 6(b).
 **Faithful**: a device "that initially was completely written using sequential writes"; the upper
 curve while collected blocks hold nothing valid, the lower one in the steady state of random writes.
-**Simplified**: reads and writes take turns in a fixed ratio, one of the two being one, where OFC
-draws which comes next; the lower curve starts from the steady state of writes alone, which reads do
-not change.
+**Simplified**: the lower curve starts from the steady state of writes alone, which reads do not
+change.
 **Ambiguous**: the text prints no value of the curves. Their ends are printed elsewhere: random
 reads and random writes in §V.D and §V.F, writes that only erase in §V.F.
 """
@@ -24,10 +23,7 @@ from uflip.reproduce.sweep import OnStep, sweep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Reads and writes in turn; 0 stands for none of them.
-RATIOS = (
-    (1, 0), (9, 1), (4, 1), (3, 1), (2, 1), (1, 1), (1, 2), (1, 3), (1, 4), (1, 9), (0, 1),
-)  # fmt: skip
+READ_PERCENT = (100, 90, 80, 70, 60, 50, 40, 30, 20, 10, 0)
 MEASURED_IOS = 300_000
 PRINTED_READS = 24.0
 PRINTED_WRITES_THAT_ERASE = 17.0
@@ -50,29 +46,28 @@ def measure(on_step: OnStep) -> Data:
     ofc.write_untimed(fresh, "sequential", 2 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK)
     steady = fresh.clone()
     ofc.steady_random_writes(steady)
-    points = [(state, ratio) for state in (fresh, steady) for ratio in RATIOS]
+    points = [(state, percent) for state in (fresh, steady) for percent in READ_PERCENT]
     windows = sweep(_measure_point, points, on_step, _name)
     kiops = [window.kiops for window in windows]
     return Data(
-        write_share=tuple(writes / (reads + writes) for reads, writes in RATIOS),
-        erases_only=tuple(kiops[: len(RATIOS)]),
-        with_relocation=tuple(kiops[len(RATIOS) :]),
+        write_share=tuple(1 - percent / 100 for percent in READ_PERCENT),
+        erases_only=tuple(kiops[: len(READ_PERCENT)]),
+        with_relocation=tuple(kiops[len(READ_PERCENT) :]),
     )
 
 
-def _name(point: tuple[SimulatedDevice, tuple[int, int]]) -> str:
-    return "{} reads to {} writes".format(*point[1])
+def _name(point: tuple[SimulatedDevice, int]) -> str:
+    return f"{point[1]} % reads"
 
 
-def _measure_point(point: tuple[SimulatedDevice, tuple[int, int]]) -> Window:
-    state, (reads, writes) = point
+def _measure_point(point: tuple[SimulatedDevice, int]) -> Window:
+    state, read_percent = point
     device = state.clone()
-    if not reads or not writes:
-        return ofc.random(device, "read" if reads else "write", MEASURED_IOS, seed=31)
+    if read_percent in (0, 100):
+        return ofc.random(device, "read" if read_percent else "write", MEASURED_IOS, seed=31)
     return device.run(
         traffic.mixed(
-            reads,
-            writes,
+            read_percent,
             page_bytes=device.page_bytes,
             outstanding=ofc.OUTSTANDING,
             ios=MEASURED_IOS,
@@ -170,7 +165,7 @@ REPRODUCTION = Reproduction(
     id="ofc-fig6b",
     title="mixed random reads and writes",
     source="OFC (2011) §V.E, figure 6(b)",
-    steps=2 * len(RATIOS),
+    steps=2 * len(READ_PERCENT),
     measure=measure,
     rows=rows,
     draw=draw,
