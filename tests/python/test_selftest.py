@@ -7,7 +7,7 @@ from command_line import uflip
 
 from uflip import selftest
 from uflip.catalogue import inspect_device
-from uflip.reproduce.sweep import sweep
+from uflip.parallel import on_all_cores
 from uflip.selftest import Check, amplification, channels, relocation
 
 KEYS = ["name", "device", "expected", "measured", "deviation", "tolerance", "within"]
@@ -103,7 +103,7 @@ def test_a_deviation_is_still_one_json_document() -> None:
 
 def test_a_sweep_keeps_the_order_and_stops_at_an_error() -> None:
     seen: list[tuple[int, str]] = []
-    assert sweep(lambda x: x * x, [3, 1, 2], lambda *now: seen.append(now)) == [9, 1, 4]
+    assert on_all_cores(lambda x: x * x, [3, 1, 2], lambda *now: seen.append(now)) == [9, 1, 4]
     assert seen == [(1, "3"), (2, "1"), (3, "2")]
     called: list[int] = []
 
@@ -114,5 +114,5 @@ def test_a_sweep_keeps_the_order_and_stops_at_an_error() -> None:
         return point
 
     with pytest.raises(ValueError, match="no such point"):
-        sweep(fail, list(range(10_000)))
+        on_all_cores(fail, list(range(10_000)))
     assert len(called) < 10_000

@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "profiles": {"errors"},
     "spec": {"errors", "units"},
     "device_url": {"errors", "profiles", "units"},
+    "parallel": set(),
     "device_cache": {"_native", "errors", "units"},
     "simulated": {"_native", "device_cache", "device_url", "errors", "profiles"},
     "run": {
@@ -38,10 +39,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"_native", "analysis", "errors", "identity", "stats", "units"},
     "report": {"analysis", "errors", "results", "stats", "units"},
     "reproduce": {
-        "_native", "device_url", "errors", "models", "profiles", "report", "results", "run",
-        "simulated", "spec", "stats", "units",
+        "_native", "device_url", "errors", "models", "parallel", "profiles", "report", "results",
+        "run", "simulated", "spec", "stats", "units",
     },
-    "selftest": {"analysis", "device_url", "errors", "models", "reproduce", "run", "spec", "units"},
+    "selftest": {
+        "analysis", "device_url", "errors", "models", "parallel", "reproduce", "run", "spec", "units",
+    },
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.

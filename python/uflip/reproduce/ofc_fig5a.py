@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, fits
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, fitted, prediction
-from uflip.reproduce.sweep import OnStep, sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ class Data:
 
 def measure(on_step: OnStep) -> Data:
     """Measure all numbers of pages."""
-    kiops = sweep(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
+    kiops = on_all_cores(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
     return Data(PAGES, tuple(kiops))
 
 

@@ -21,11 +21,11 @@ from uflip.models.relocation import (
     relocations_per_host_page,
 )
 from uflip.models.write_amplification import pool_spare_factor
+from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, ofc
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import AS_PRINTED_TOLERANCE, Row, equation, prediction, statement
 from uflip.reproduce.simulated import relocated_pages
-from uflip.reproduce.sweep import OnStep, sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ class Data:
 
 def measure(on_step: OnStep) -> Data:
     """Measure all spare factors."""
-    points = sweep(_measure_point, SPARE_FACTORS, on_step, "spare factor {}".format)
+    points = on_all_cores(_measure_point, SPARE_FACTORS, on_step, "spare factor {}".format)
     return Data(tuple(points))
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
+from uflip.parallel import OnStep
 from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import AS_PRINTED_TOLERANCE, Row, equation, prediction, statement
 from uflip.reproduce.simulated import joined
-from uflip.reproduce.sweep import OnStep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

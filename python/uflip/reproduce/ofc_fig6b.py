@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, fitted, prediction, statement
 from uflip.reproduce.simulated import SimulatedDevice, Window
-from uflip.reproduce.sweep import OnStep, sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ def measure(on_step: OnStep) -> Data:
     steady = fresh.clone()
     ofc.steady_random_writes(steady)
     points = [(state, percent) for state in (fresh, steady) for percent in READ_PERCENT]
-    windows = sweep(_measure_point, points, on_step, _name)
+    windows = on_all_cores(_measure_point, points, on_step, _name)
     kiops = [window.kiops for window in windows]
     return Data(
         write_share=tuple(1 - percent / 100 for percent in READ_PERCENT),

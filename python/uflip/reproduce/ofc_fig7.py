@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.parallel import OnStep
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, fitted, prediction, statement
 from uflip.reproduce.simulated import SimulatedDevice, Window, joined
-from uflip.reproduce.sweep import OnStep
 from uflip.spec import Spec
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.models.channel import channel_rate
+from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, equation, fitted, prediction
-from uflip.reproduce.sweep import OnStep, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ class Data:
 def measure(on_step: OnStep) -> Data:
     """Measure all rates, each on a device of its own."""
     names = list(MEASUREMENTS)
-    values = sweep(lambda name: MEASUREMENTS[name](), names, on_step)
+    values = on_all_cores(lambda name: MEASUREMENTS[name](), names, on_step)
     page_bytes = ofc.device(state="empty").page_bytes_with_spare
     return Data(dict(zip(names, values, strict=True)), page_bytes)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from uflip.parallel import OnStep, ignore
 from uflip.reproduce.row import Row
-from uflip.reproduce.sweep import OnStep, ignore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,8 +1,9 @@
-"""The same experiment at many points, on all cores: native calls release the interpreter lock."""
+"""The same work at many points, on all cores: native calls release the interpreter lock."""
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 Point = TypeVar("Point")
@@ -16,11 +17,12 @@ def ignore(done: int, text: str) -> None:
     """Show no progress."""
 
 
-def sweep(
+def on_all_cores(
     function: Callable[[Point], Result],
     points: Sequence[Point],
     on_step: OnStep = ignore,
     name: Callable[[Point], str] = str,
+    jobs: int | None = None,
 ) -> list[Result]:
     """Call a function for every point; results are in the order of the points.
 
@@ -34,6 +36,8 @@ def sweep(
         Called after each point, in order.
     name : callable, optional
         Says what a point is.
+    jobs : int, optional
+        So many points at a time; as many as there are cores without it.
 
     Returns
     -------
@@ -42,14 +46,16 @@ def sweep(
 
     Examples
     --------
-    >>> sweep(abs, [-1, 2, -3])
+    >>> on_all_cores(abs, [-1, 2, -3])
     [1, 2, 3]
     """
     results: list[Result] = []
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+    pool = ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1)
+    # What was switched for the caller (the cache) is switched for its points as well.
+    futures = [pool.submit(copy_context().run, function, point) for point in points]
     try:
-        for point, result in zip(points, pool.map(function, points), strict=True):
-            results.append(result)
+        for point, future in zip(points, futures, strict=True):
+            results.append(future.result())
             on_step(len(results), name(point))
     finally:
         # After an error or Ctrl-C: what has not begun never does.
