@@ -43,7 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "run", "simulated", "spec", "stats", "units",
     },
     "selftest": {
-        "analysis", "device_url", "errors", "models", "parallel", "reproduce", "run", "spec", "units",
+        "analysis", "device_url", "errors", "models", "parallel", "reproduce", "run", "spec",
+        "units",
     },
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
