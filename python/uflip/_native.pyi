@@ -165,3 +165,71 @@ def pelt(means: NDArray[np.float64], penalty: float) -> list[int]:
 
 def student_quantile(p: float, freedom: float) -> float:
     """What the amount of a Student variable exceeds with probability p."""
+
+@final
+class FlashDevice:
+    """An open-channel device that jobs can be started on, one at a time."""
+
+    @staticmethod
+    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> "FlashDevice":
+        """Make a simulated device; overrides are {key: value}."""
+    def info_json(self) -> str:
+        """As `Device.info_json`; details hold interface and geometry."""
+    def counters_json(self) -> str: ...
+    def clone(self) -> "FlashDevice":
+        """A device of its own in the same state."""
+    def resolve(self, job_json: str) -> str:
+        """A job, complete, with its totals."""
+    def block_state(self, channel: int, lun: int, block: int) -> tuple[int, int, bool]:
+        """Erases, pages written, whether it is retired."""
+    def command(
+        self, op: str, addresses: list[tuple[int, int, int, int, int, int]]
+    ) -> tuple[int, list[str]]:
+        """One command, here and now: "read", "write" or "erase", and addresses of channel, LUN,
+        block, plane, page, sector. Its response time [ns], and the status of every address."""
+    def start(self, job_json: str, prepare: bool) -> "FlashHandle":
+        """Start a job; with `prepare`, blocks are erased, and what is only read is written,
+        before."""
+
+@final
+class FlashHandle:
+    """A job in progress on a thread of its own."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block at most `timeout_s`; True once the job is over."""
+    def progress(self) -> tuple[int, int, int]:
+        """(commands done, commands in all, last response time of the first thread [ns])."""
+    def cancel(self) -> None: ...
+    def result(self) -> "FlashTrace":
+        """Wait for the end; the trace, or the job's error."""
+
+@final
+class FlashTrace:
+    """Every command of a job, thread after thread, or every cycle of a wear job."""
+
+    statuses: list[str]
+    """Names of the numbers in the column `status`."""
+
+    def __len__(self) -> int: ...
+    @property
+    def job_json(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def causes(self) -> list[str]: ...
+    @property
+    def erase_failed(self) -> bool:
+        """Whether a wear job ended with an erase that failed."""
+    def column(self, name: str) -> Column: ...
+    def elapsed_ns(self) -> int:
+        """From the first submission to the last completion [ns]."""
+    def write_parquet(self, path: str, run_json: str) -> None:
+        """Write every column; fsync. Fails if `path` exists."""
+    def write_csv(self, path: str, sector_bytes: int) -> None:
+        """Write a line a command with the columns of FOX. Fails if `path` exists."""
+
+def inspect_flash(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
+    """`FlashDevice.info_json` without making the device."""
+
+def profile_interface(profile_toml: str, source: str) -> str:
+    """How a profile's device is addressed: "block" or "open_channel"."""

@@ -17,7 +17,11 @@ from uflip.simulated import inspect_sim
 
 
 def inspect_device(
-    url: str, *, size: str | int | None = None, buffered: bool = False
+    url: str,
+    *,
+    size: str | int | None = None,
+    buffered: bool = False,
+    any_interface: bool = False,
 ) -> DeviceInfo:
     """Describe a device without opening it for writing, and without creating or growing anything.
 
@@ -29,6 +33,8 @@ def inspect_device(
         As for `open_device`: a file is described as it would be after that.
     buffered : bool
         As for `open_device`: direct I/O may need a coarser alignment.
+    any_interface : bool
+        Describe open-channel devices too; without it they are an error, as for `open_device`.
 
     Returns
     -------
@@ -42,7 +48,7 @@ def inspect_device(
     target = parse_url(url)
     size_bytes = check_options(target, size, "random", None)
     if target.kind == "sim":
-        return inspect_sim(target) | {"url": target.text}
+        return inspect_sim(target, any_interface=any_interface) | {"url": target.text}
     if target.kind == "null":
         return Device(open_null(size_bytes), url).info
     if target.kind == "file":

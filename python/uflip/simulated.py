@@ -8,7 +8,7 @@ from uflip import _native
 from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
-from uflip.profiles import read_profile
+from uflip.profiles import profile_interface, read_profile
 
 
 def open_sim(target: DeviceUrl) -> _native.Device:
@@ -35,13 +35,27 @@ def state_name(info: dict[str, Any]) -> str:
     return name_of(info["model"], details["profile"], details.get("snapshot"))
 
 
-def inspect_sim(target: DeviceUrl) -> dict[str, Any]:
-    """Describe a simulated device without making it."""
+def open_flash(target: DeviceUrl) -> _native.FlashDevice:
+    """Make a simulated open-channel device.
+
+    Raises
+    ------
+    UsageError
+        If the profile describes a block device, or is not valid.
+    """
+    with native_errors():
+        return _native.FlashDevice.sim(*_profile_of(target))
+
+
+def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> dict[str, Any]:
+    """Describe a simulated device without making it; an open-channel one only where any will do."""
     if target.name.endswith(SNAPSHOT):
         _refuse_overrides(target)
         return inspect_snapshot(target.name)
+    open_channel = any_interface and profile_interface(target.name) == "open_channel"
+    inspect = _native.inspect_flash if open_channel else _native.inspect_sim
     with native_errors():
-        info: dict[str, Any] = json.loads(_native.inspect_sim(*_profile_of(target)))
+        info: dict[str, Any] = json.loads(inspect(*_profile_of(target)))
     return info
 
 

@@ -219,22 +219,29 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
 # Profiles
 
 
-def profile_keys() -> dict[str, set[str]]:
+def profile_keys(interface: str) -> dict[str, set[str]]:
     """Table -> its keys; a profile has all of them."""
     # What no built-in profile has: an artificial load.
-    tables: dict[str, set[str]] = {"gc": {"relocate_exactly"}}
-    for name in profile_names():
+    tables: dict[str, set[str]] = {"gc": {"relocate_exactly"}} if interface == "block" else {}
+    for name in profile_names(interface):
         for table, content in tomllib.loads(read_profile(name)[1]).items():
             if isinstance(content, dict):
                 tables.setdefault(table, set()).update(content)
     return tables
 
 
-def test_profile_keys_are_documented_and_no_others() -> None:
-    documented = set(re.findall(r"^## \[(\w+)\]$", text_of("reference/profiles.md"), re.M))
-    assert documented == set(profile_keys())
-    for table, keys in profile_keys().items():
-        shown = rows(section("reference/profiles.md", f"[{table}]"))
+@pytest.mark.parametrize(
+    ("interface", "page"),
+    [
+        ("block", "reference/profiles.md"),
+        ("open_channel", "reference/open-channel-profiles.md"),
+    ],
+)
+def test_profile_keys_are_documented_and_no_others(interface: str, page: str) -> None:
+    known = profile_keys(interface)
+    assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == set(known)
+    for table, keys in known.items():
+        shown = rows(section(page, f"[{table}]"))
         assert (missing(keys, shown), missing(shown, keys)) == ([], []), table
 
 

@@ -24,7 +24,7 @@ def profile(name: str) -> dict[str, dict[str, object]]:
     return tomllib.loads(read_profile(name)[1])
 
 
-@pytest.mark.parametrize("name", profile_names())
+@pytest.mark.parametrize("name", profile_names("block"))
 def test_every_profile_makes_a_device_that_reads_and_writes(name: str) -> None:
     with open_device(f"sim:{name}") as device:
         for pattern in ("SW", "RW", "SR", "RR"):

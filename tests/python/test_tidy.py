@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"errors"},
     "identity": set(),
     "models": {"errors"},
-    "profiles": {"errors"},
+    "profiles": {"_native", "errors"},
     "spec": {"errors", "units"},
     "device_url": {"errors", "profiles", "units"},
     "parallel": set(),

@@ -5,6 +5,7 @@
 
 mod device;
 mod error;
+mod flash;
 mod io;
 pub mod random;
 mod state;
@@ -12,6 +13,7 @@ mod units;
 
 pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
 pub use error::{Error, ErrorKind, Result};
+pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};
 pub use io::{Io, Mode};
 pub use state::{StateOptions, StateWrites};
 pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};

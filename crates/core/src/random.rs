@@ -21,6 +21,17 @@ pub fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     (product >> 64) as u64
 }
 
+/// A number that looks random and is always the same for the same `key`: the finaliser of SplitMix64
+/// (Steele, Lea & Flood 2014).
+#[inline]
+#[must_use]
+pub fn mix(key: u64) -> u64 {
+    let mut z = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
 /// Fill `bytes` with random, and therefore incompressible, content.
 pub fn fill(rng: &mut Xoshiro256PlusPlus, bytes: &mut [u8]) {
     rng.fill_bytes(bytes);
@@ -40,6 +51,12 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::from_seed(seed);
         let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
         assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
+    }
+
+    /// SplitMix64 seeded with 1234567, from the reference implementation by Vigna.
+    #[test]
+    fn the_mixer_is_split_mix_64() {
+        assert_eq!(mix(1_234_567), 6_457_827_717_110_365_317);
     }
 
     #[test]

@@ -31,6 +31,24 @@ pub trait Record<D: Device>: Send {
         start: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     );
+
+    /// Whether there is a reason to end before the last request.
+    #[inline]
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// For requests of which nothing is kept.
+impl<D: Device> Record<D> for () {
+    fn record(
+        &mut self,
+        _: usize,
+        _: &D::Request,
+        _: Nanos,
+        _: &Completion<D::Breakdown, D::Status>,
+    ) {
+    }
 }
 
 /// What another thread may see and say of a run in progress.
@@ -236,6 +254,9 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
     submitter.trace.record(index, &request, start, &completion);
+    if submitter.trace.is_over() {
+        submitter.left = 0;
+    }
     Ok(())
 }
 

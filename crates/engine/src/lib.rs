@@ -6,6 +6,7 @@
 
 pub mod address;
 mod drive;
+pub mod flash;
 mod judge;
 mod pattern;
 mod run;

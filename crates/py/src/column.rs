@@ -38,6 +38,11 @@ impl Column {
         Ok(Column { values })
     }
 
+    /// Values of which the column has a copy of its own.
+    pub(crate) fn owned(values: ColumnData<'_>) -> Column {
+        Column { values: Values::Owned(values.into_owned()) }
+    }
+
     /// Where the values are, how many, their size [bytes] and format.
     fn raw(&self) -> (*const c_void, usize, usize, &'static CStr) {
         match &self.values {

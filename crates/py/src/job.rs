@@ -9,8 +9,6 @@ use pyo3::prelude::*;
 use uflip_core::{Error, ErrorKind, Result};
 use uflip_engine::Control;
 
-use crate::any_device::AnyDevice;
-use crate::device::Slot;
 use crate::error::raise;
 
 struct Shared<T> {
@@ -27,12 +25,12 @@ pub(crate) struct Job<T> {
 
 impl<T: Send + 'static> Job<T> {
     /// Do `work`, of `total` I/Os, on `device` and put the device back into `slot` when it is over.
-    pub(crate) fn start(
-        mut device: AnyDevice,
-        slot: Slot,
+    pub(crate) fn start<D: Send + 'static>(
+        mut device: D,
+        slot: Arc<Mutex<Option<D>>>,
         control: Control,
         total: u64,
-        work: impl FnOnce(&mut AnyDevice, &Control) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut D, &Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
         let (outcome, over) = (Mutex::new(None), Condvar::new());
         let shared = Arc::new(Shared { control, total, outcome, over });

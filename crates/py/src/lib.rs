@@ -8,6 +8,7 @@ mod any_device;
 mod column;
 mod device;
 mod error;
+mod flash;
 mod job;
 mod run_handle;
 mod trace;
@@ -25,6 +26,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::error::NativeError;
+    #[pymodule_export]
+    use crate::flash::{FlashDevice, FlashHandle, FlashTrace, inspect_flash, profile_interface};
     #[pymodule_export]
     use crate::run_handle::{RunHandle, StateHandle};
     #[pymodule_export]

@@ -19,6 +19,7 @@ use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
 use crate::merging::Merged;
 use crate::nand::PageOrder;
+use crate::overrides::{interface_of, with_overrides};
 use crate::paged::Paged;
 use crate::timeline::Timing;
 
@@ -191,13 +192,21 @@ impl Profile {
     /// Not TOML, an unknown or missing key (with the line and the known keys), a value that makes no
     /// device, an override of an unknown key.
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<Profile> {
+        if interface_of(text, source)? != "block" {
+            return Err(Error::usage(
+                "The device is an open-channel SSD: it has no sectors to address",
+            )
+            .at(source)
+            .allowed("a block device, like sim:demo")
+            .action("`uflip oc` is for open-channel devices"));
+        }
         let profile: Profile = toml::from_str(text).map_err(|error| {
             Error::usage("The profile is not valid")
                 .at(source)
                 .got(error.to_string().trim().to_owned())
                 .action("correct the profile; docs/reference/profiles.md explains every key")
         })?;
-        let profile = profile.with_overrides(overrides, source)?;
+        let profile = with_overrides(profile, overrides, source)?;
         profile.check(source)?;
         Ok(profile)
     }

@@ -18,6 +18,19 @@ pub enum ColumnData<'a> {
     U64(Cow<'a, [u64]>),
 }
 
+impl ColumnData<'_> {
+    /// The same values, borrowed from nobody.
+    #[must_use]
+    pub fn into_owned(self) -> ColumnData<'static> {
+        match self {
+            ColumnData::U8(values) => ColumnData::U8(values),
+            ColumnData::U16(values) => ColumnData::U16(values),
+            ColumnData::U32(values) => ColumnData::U32(values),
+            ColumnData::U64(values) => ColumnData::U64(Cow::Owned(values.into_owned())),
+        }
+    }
+}
+
 const FIXED: [&str; 8] = [
     "stream",
     "submit_ns",

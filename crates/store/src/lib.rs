@@ -14,11 +14,13 @@
 //! Format history (`uflip.trace_version`): 1, first.
 
 mod columns;
+mod flash;
 mod read;
 mod table;
 mod write;
 
 pub use columns::{ColumnData, column, column_names};
+pub use flash::{flash_column, flash_column_names, write_flash_csv, write_flash_table};
 pub use read::read_trace;
 pub use table::write_table;
 pub use write::write_trace;

@@ -23,7 +23,7 @@ from uflip.units import format_duration_ns, format_size
 @json_option
 def command(device: str, size: int | None, buffered: bool, as_json: bool) -> None:
     """Say what is known about DEVICE: identity, size, sector, clock. Touches nothing."""
-    info = inspect_device(device, size=size, buffered=buffered)
+    info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
     if as_json:
         echo_json(info)
         return

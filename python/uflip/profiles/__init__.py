@@ -3,17 +3,40 @@
 from importlib import resources
 from pathlib import Path
 
-from uflip.errors import DeviceError, unknown_name
+from uflip import _native
+from uflip.errors import DeviceError, native_errors, unknown_name
 
 
-def profile_names() -> list[str]:
-    """Return the names of the simulated devices that come with uflip."""
+def profile_names(interface: str | None = None) -> list[str]:
+    """Return the names of the simulated devices that come with uflip.
+
+    Parameters
+    ----------
+    interface : str, optional
+        Only those of this interface: "block" or "open_channel".
+    """
     folder = resources.files("uflip") / "profiles"
-    return sorted(
+    names = sorted(
         entry.name.removesuffix(".toml")
         for entry in folder.iterdir()
         if entry.name.endswith(".toml")
     )
+    return [name for name in names if interface in (None, profile_interface(name))]
+
+
+def profile_interface(name: str) -> str:
+    """Return how a simulated device is addressed: "block" or "open_channel".
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or an interface that does not exist.
+    DeviceError
+        For a path that cannot be read.
+    """
+    _, text, source = read_profile(name)
+    with native_errors():
+        return _native.profile_interface(text, source)
 
 
 def read_profile(name: str) -> tuple[str, str, str]:

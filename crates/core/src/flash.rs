@@ -1,0 +1,340 @@
+//! Requests to devices whose host places data itself: physical addresses, vectors of them, and how
+//! each address of a vector ended.
+//!
+//! **Source**: the PPA interface of LightNVM (Bjørling et al., FAST 2017; Open-Channel SSD 1.2), as
+//! uFLIP-OC (2017) §2.1 describes it.
+//! **Faithful**: hierarchical addresses; erase by block, write by page (all planes), read by sector; up
+//! to 64 addresses a command; a status for each address.
+//! **Simplified**: an erase or write always takes all planes of a LUN together.
+//! **Ambiguous**: what a device does with the good addresses of a vector that has bad ones. Here it
+//! does them. A zoned device is the same with one LUN, a zone for a block and its write unit for a page.
+
+use crate::{Error, Result};
+
+/// Most addresses of one command.
+pub const VECTOR_MAX: usize = 64;
+
+/// A physical page address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Ppa {
+    pub channel: u8,
+    pub lun: u8,
+    pub plane: u8,
+    pub sector: u8,
+    /// The number of a block within its plane: the same in all planes.
+    pub block: u32,
+    pub page: u32,
+}
+
+impl std::fmt::Display for Ppa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Ppa { channel, lun, plane, sector, block, page } = self;
+        write!(
+            f,
+            "channel {channel}, LUN {lun}, block {block}, plane {plane}, page {page}, \
+             sector {sector}"
+        )
+    }
+}
+
+/// How many of what, and how large: what an open-channel device says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct FlashGeometry {
+    pub channels: u32,
+    pub luns_per_channel: u32,
+    pub planes: u32,
+    pub blocks_per_plane: u32,
+    pub pages_per_block: u32,
+    pub sectors_per_page: u32,
+    pub sector_bytes: u32,
+    /// Most addresses of one command.
+    pub vector_max: u32,
+}
+
+impl FlashGeometry {
+    /// Sectors that are written together: a page of every plane.
+    #[must_use]
+    #[inline]
+    pub fn write_sectors(&self) -> u32 {
+        self.planes * self.sectors_per_page
+    }
+
+    /// What is written together [bytes].
+    #[must_use]
+    pub fn write_bytes(&self) -> u64 {
+        u64::from(self.write_sectors()) * u64::from(self.sector_bytes)
+    }
+
+    /// What is erased together [bytes].
+    #[must_use]
+    pub fn erase_bytes(&self) -> u64 {
+        self.write_bytes() * u64::from(self.pages_per_block)
+    }
+
+    /// LUNs of all channels.
+    #[must_use]
+    pub fn luns(&self) -> u32 {
+        self.channels * self.luns_per_channel
+    }
+
+    /// All of it [bytes].
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        u64::from(self.luns()) * u64::from(self.blocks_per_plane) * self.erase_bytes()
+    }
+
+    /// Whether `ppa` lies on the device.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, ppa: Ppa) -> bool {
+        u32::from(ppa.channel) < self.channels
+            && u32::from(ppa.lun) < self.luns_per_channel
+            && u32::from(ppa.plane) < self.planes
+            && u32::from(ppa.sector) < self.sectors_per_page
+            && ppa.block < self.blocks_per_plane
+            && ppa.page < self.pages_per_block
+    }
+
+    /// Check every field of `ppa`.
+    ///
+    /// # Errors
+    /// The first field that is out of its range, and the range.
+    pub fn check(&self, ppa: Ppa) -> Result<()> {
+        let fields = [
+            ("channel", u32::from(ppa.channel), self.channels),
+            ("lun", u32::from(ppa.lun), self.luns_per_channel),
+            ("block", ppa.block, self.blocks_per_plane),
+            ("plane", u32::from(ppa.plane), self.planes),
+            ("page", ppa.page, self.pages_per_block),
+            ("sector", u32::from(ppa.sector), self.sectors_per_page),
+        ];
+        match fields.into_iter().find(|(_, got, count)| got >= count) {
+            None => Ok(()),
+            Some((field, got, count)) => {
+                Err(Error::usage(format!("The {field} of an address is outside the device"))
+                    .at(ppa.to_string())
+                    .got(format!("{field} {got}"))
+                    .allowed(format!("0 to {}", count - 1))
+                    .action("`uflip info DEVICE` shows the geometry"))
+            }
+        }
+    }
+}
+
+/// What a flash command does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum FlashOp {
+    Read,
+    Write,
+    Erase,
+}
+
+impl FlashOp {
+    /// By the number that stands in a trace.
+    pub const ALL: [FlashOp; 3] = [FlashOp::Read, FlashOp::Write, FlashOp::Erase];
+}
+
+/// One vector command: an operation and up to [`VECTOR_MAX`] addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashIo {
+    op: FlashOp,
+    length: u8,
+    ppas: [Ppa; VECTOR_MAX],
+}
+
+impl FlashIo {
+    /// A command without an address yet.
+    #[must_use]
+    pub fn empty(op: FlashOp) -> FlashIo {
+        FlashIo { op, length: 0, ppas: [Ppa::default(); VECTOR_MAX] }
+    }
+
+    /// A command for `ppas`.
+    ///
+    /// # Errors
+    /// No address, or more than [`VECTOR_MAX`].
+    pub fn new(op: FlashOp, ppas: &[Ppa]) -> Result<FlashIo> {
+        if ppas.is_empty() || ppas.len() > VECTOR_MAX {
+            return Err(Error::usage("A command cannot have so many addresses")
+                .got(ppas.len().to_string())
+                .allowed(format!("1 to {VECTOR_MAX}"))
+                .action("cut the vector into several commands"));
+        }
+        let mut io = FlashIo::empty(op);
+        ppas.iter().for_each(|ppa| io.push(*ppa));
+        Ok(io)
+    }
+
+    /// One more address.
+    ///
+    /// # Panics
+    /// Where there are [`VECTOR_MAX`] already.
+    #[inline]
+    pub fn push(&mut self, ppa: Ppa) {
+        self.ppas[self.length as usize] = ppa;
+        self.length += 1;
+    }
+
+    /// Every sector of page `page` of all planes, in the order in which a write has them.
+    #[inline]
+    pub fn push_page(&mut self, geometry: &FlashGeometry, page: Ppa) {
+        for plane in 0..geometry.planes as u8 {
+            for sector in 0..geometry.sectors_per_page as u8 {
+                self.push(Ppa { plane, sector, ..page });
+            }
+        }
+    }
+
+    /// What it does.
+    #[must_use]
+    #[inline]
+    pub fn op(&self) -> FlashOp {
+        self.op
+    }
+
+    /// Its addresses.
+    #[must_use]
+    #[inline]
+    pub fn ppas(&self) -> &[Ppa] {
+        &self.ppas[..self.length as usize]
+    }
+}
+
+impl PartialEq for FlashIo {
+    fn eq(&self, other: &FlashIo) -> bool {
+        self.op == other.op && self.ppas() == other.ppas()
+    }
+}
+
+/// How one address of a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum AddressStatus {
+    /// Done.
+    #[default]
+    Done,
+    /// A field is outside the geometry, or an erase names more than a block.
+    OutOfRange,
+    /// A write of less than a whole page of all planes, or not in their order.
+    PartialPage,
+    /// A write that is not to the next page of its block: out of order, or to an unerased page.
+    OutOfOrder,
+    /// A read of a page that was not written since its block was erased.
+    Unwritten,
+    /// A read whose bit errors the ECC cannot correct.
+    Uncorrectable,
+    /// An erase that failed: the block is retired from now on.
+    EraseFailed,
+    /// The block was retired before.
+    Retired,
+}
+
+impl AddressStatus {
+    /// Names, in the order of their numbers.
+    pub const NAMES: [&'static str; 8] = [
+        "done",
+        "out_of_range",
+        "partial_page",
+        "out_of_order",
+        "unwritten",
+        "uncorrectable",
+        "erase_failed",
+        "retired",
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        AddressStatus::NAMES[self as usize]
+    }
+}
+
+/// How every address of a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlashStatus {
+    /// One bit for each address that is not done, the first address in the lowest bit.
+    failed: u64,
+    each: [AddressStatus; VECTOR_MAX],
+}
+
+impl Default for FlashStatus {
+    fn default() -> FlashStatus {
+        FlashStatus { failed: 0, each: [AddressStatus::Done; VECTOR_MAX] }
+    }
+}
+
+impl FlashStatus {
+    /// Address number `index` ended with `status`.
+    #[inline]
+    pub fn set(&mut self, index: usize, status: AddressStatus) {
+        self.each[index] = status;
+        if status != AddressStatus::Done {
+            self.failed |= 1 << index;
+        }
+    }
+
+    /// How address number `index` ended.
+    #[must_use]
+    pub fn of(&self, index: usize) -> AddressStatus {
+        self.each[index]
+    }
+
+    /// One bit for each address that failed.
+    #[must_use]
+    #[inline]
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// What the first address that failed says; `Done` where none did.
+    #[must_use]
+    #[inline]
+    pub fn first_failure(&self) -> AddressStatus {
+        match self.failed {
+            0 => AddressStatus::Done,
+            failed => self.each[failed.trailing_zeros() as usize],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DFC: FlashGeometry = FlashGeometry {
+        channels: 8,
+        luns_per_channel: 4,
+        planes: 2,
+        blocks_per_plane: 1024,
+        pages_per_block: 512,
+        sectors_per_page: 4,
+        sector_bytes: 4096,
+        vector_max: 64,
+    };
+
+    #[test]
+    fn the_dragonfire_card_has_512_gigabytes() {
+        assert_eq!(DFC.capacity_bytes(), 512 << 30);
+        assert_eq!((DFC.write_sectors(), DFC.write_bytes()), (8, 32 << 10));
+    }
+
+    #[test]
+    fn an_address_outside_names_its_field_and_range() {
+        let error = DFC.check(Ppa { lun: 4, ..Ppa::default() }).unwrap_err().to_string();
+        assert!(error.contains("The lun") && error.contains("allowed: 0 to 3"), "{error}");
+        assert!(DFC.check(Ppa { channel: 7, lun: 3, block: 1023, ..Ppa::default() }).is_ok());
+    }
+
+    #[test]
+    fn a_vector_has_1_to_64_addresses() {
+        let ppas = [Ppa::default(); 65];
+        assert!(FlashIo::new(FlashOp::Read, &ppas[..64]).is_ok());
+        let error = FlashIo::new(FlashOp::Read, &ppas).unwrap_err().to_string();
+        assert!(error.contains("got: 65; allowed: 1 to 64"), "{error}");
+        assert!(FlashIo::new(FlashOp::Read, &[]).is_err());
+    }
+}

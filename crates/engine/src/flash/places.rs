@@ -1,0 +1,103 @@
+//! In which order a thread goes over the pages that it was given.
+//!
+//! ```text
+//!  sequential    unit after unit: all pages of a block, then the next block
+//!  round robin   a page of every unit, then the next page of every unit; blocks last (Table 1)
+//! ```
+//!
+//! A unit is a LUN of a channel. The number of a place is all that is kept; it becomes an address by
+//! division.
+
+use uflip_core::Ppa;
+
+/// The places of one thread, numbered in the order in which they are visited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Places {
+    /// Channel and LUN of each unit.
+    pub(crate) units: Vec<(u8, u8)>,
+    pub(crate) first_block: u32,
+    pub(crate) blocks: u32,
+    pub(crate) first_page: u32,
+    pub(crate) pages: u32,
+    pub(crate) round_robin: bool,
+}
+
+impl Places {
+    /// How many pages there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.units.len() as u64 * u64::from(self.blocks) * u64::from(self.pages)
+    }
+
+    /// The page with number `number`.
+    #[inline]
+    pub(crate) fn page(&self, number: u64) -> Ppa {
+        let (units, pages) = (self.units.len() as u64, u64::from(self.pages));
+        let (unit, block, page) = if self.round_robin {
+            (number % units, number / units / pages, number / units % pages)
+        } else {
+            let of_unit = u64::from(self.blocks) * pages;
+            (number / of_unit, number % of_unit / pages, number % pages)
+        };
+        let (channel, lun) = self.units[unit as usize];
+        let block = self.first_block + block as u32;
+        Ppa { channel, lun, block, page: self.first_page + page as u32, ..Ppa::default() }
+    }
+
+    /// Every block.
+    pub(crate) fn all_blocks(&self) -> impl Iterator<Item = Ppa> + '_ {
+        let blocks = self.first_block..self.first_block + self.blocks;
+        blocks.flat_map(|block| {
+            self.units.iter().map(move |&(channel, lun)| Ppa {
+                channel,
+                lun,
+                block,
+                ..Ppa::default()
+            })
+        })
+    }
+
+    /// The pages of every covered block that lie before the covered ones: a block is written in order.
+    pub(crate) fn before(&self) -> Places {
+        Places { first_page: 0, pages: self.first_page, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(round_robin: bool) -> Vec<(u8, u32, u32)> {
+        let places = Places {
+            units: vec![(0, 0), (1, 0)],
+            first_block: 4,
+            blocks: 2,
+            first_page: 0,
+            pages: 2,
+            round_robin,
+        };
+        let all = (0..places.len()).map(|number| places.page(number));
+        all.map(|ppa| (ppa.channel, ppa.block, ppa.page)).collect()
+    }
+
+    #[test]
+    fn the_orders_are_those_of_nested_loops() {
+        let mut expected = Vec::new();
+        for block in 4..6 {
+            for page in 0..2 {
+                for channel in 0..2 {
+                    expected.push((channel, block, page));
+                }
+            }
+        }
+        assert_eq!(places(true), expected);
+        expected.clear();
+        for channel in 0..2 {
+            for block in 4..6 {
+                for page in 0..2 {
+                    expected.push((channel, block, page));
+                }
+            }
+        }
+        assert_eq!(places(false), expected);
+    }
+}

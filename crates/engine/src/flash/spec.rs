@@ -1,0 +1,355 @@
+//! A job over physical addresses as plain data: what a user may say, what is checked, what is filled in.
+
+use serde::Deserialize;
+use uflip_core::{Error, FlashGeometry, FlashOp, Ppa, Result};
+
+use super::places::Places;
+use super::requests::{FlashRequests, Script};
+
+/// The orders in which threads go over their pages.
+pub const ITERATIONS: [&str; 3] = ["sequential", "round_robin", "isolated"];
+
+/// What jobs there are.
+pub const JOB_KINDS: [&str; 2] = ["pages", "wear"];
+
+/// What a job does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobKind {
+    /// Reads and writes of pages.
+    Pages,
+    /// Cycles of an erase, writes and reads of one block, until an erase fails.
+    Wear,
+}
+
+/// What a user writes, before validation. Everything has a default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)] // explained in docs/reference/open-channel.md
+pub struct FlashSpec {
+    pub kind: Option<String>,
+    pub first_channel: Option<u64>,
+    pub channels: Option<u64>,
+    pub first_lun: Option<u64>,
+    pub luns: Option<u64>,
+    pub first_block: Option<u64>,
+    pub blocks: Option<u64>,
+    pub first_page: Option<u64>,
+    pub pages: Option<u64>,
+    /// `W` and `R`, repeated for ever.
+    pub mix: Option<String>,
+    pub threads: Option<u64>,
+    /// Pages of all planes that one command takes.
+    pub vector: Option<u64>,
+    pub sleep: Option<u64>,
+    pub iteration: Option<String>,
+    /// How often everything is done (of a wear job: cycles).
+    pub repeat: Option<u64>,
+}
+
+/// What a job amounts to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct FlashTotals {
+    pub total_ios: u64,
+    pub pages_read: u64,
+    pub pages_written: u64,
+    pub blocks_erased: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+}
+
+/// A validated job with all defaults filled in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlashJob {
+    /// The same job, complete, as JSON: what is stored with a result.
+    pub canonical: serde_json::Value,
+    kind: JobKind,
+    geometry: FlashGeometry,
+    /// What each thread goes over, and whether it reads or writes.
+    threads: Vec<(Places, Vec<FlashOp>)>,
+    vector: u32,
+    sleep_ns: u64,
+    repeat: u64,
+}
+
+impl FlashSpec {
+    /// Read a specification.
+    ///
+    /// # Errors
+    /// Not JSON, an unknown key, a number out of range.
+    pub fn parse(json: &str) -> Result<FlashSpec> {
+        serde_json::from_str(json).map_err(|error| {
+            Error::usage("The job is not valid")
+                .got(error.to_string())
+                .action("see `uflip oc pattern --help` for the parameters of a job")
+        })
+    }
+
+    /// Check it against a device of `geometry` and fill in the defaults.
+    ///
+    /// # Errors
+    /// A range that leaves the geometry, a vector that is too long, a mix of other letters, more
+    /// threads than there are units.
+    pub fn resolve(&self, geometry: FlashGeometry) -> Result<FlashJob> {
+        let kind = self.kind()?;
+        let default_pages =
+            if kind == JobKind::Wear { u64::from(geometry.pages_per_block) } else { 1 };
+        let channels =
+            range("channel", self.first_channel, self.channels.unwrap_or(1), geometry.channels)?;
+        let luns = range("lun", self.first_lun, self.luns.unwrap_or(1), geometry.luns_per_channel)?;
+        let blocks =
+            range("block", self.first_block, self.blocks.unwrap_or(1), geometry.blocks_per_plane)?;
+        let pages = self.pages.unwrap_or(default_pages);
+        let pages = range("page", self.first_page, pages, geometry.pages_per_block)?;
+        let mix = self.mix(kind)?;
+        let iteration = self.iteration()?;
+        // Channels first, as in FOX's distribution.
+        let units: Vec<(u8, u8)> = (luns.0..luns.0 + luns.1)
+            .flat_map(|lun| {
+                (channels.0..channels.0 + channels.1).map(move |c| (c as u8, lun as u8))
+            })
+            .collect();
+        let whole = Places {
+            units,
+            first_block: blocks.0,
+            blocks: blocks.1,
+            first_page: pages.0,
+            pages: pages.1,
+            round_robin: iteration != "sequential",
+        };
+        if kind == JobKind::Wear && (whole.units.len() > 1 || whole.blocks > 1) {
+            return Err(Error::usage("A wear job sacrifices one block")
+                .got(format!("{} blocks", whole.units.len() as u64 * u64::from(whole.blocks)))
+                .allowed("channels = 1, luns = 1, blocks = 1")
+                .action("name one block; run the job again for another"));
+        }
+        let threads = self.threads.unwrap_or(1);
+        let threads = split(&whole, threads, &mix, iteration)?;
+        let vector = self.vector(&geometry)?;
+        if let Some((places, _)) =
+            threads.iter().find(|(p, _)| !p.len().is_multiple_of(vector.into()))
+        {
+            return Err(Error::usage("The vector does not divide the pages of a thread")
+                .got(format!("{} pages in vectors of {vector}", places.len()))
+                .allowed("a divisor of the number of pages")
+                .action("change the vector, or the pages, blocks or LUNs to cover"));
+        }
+        let repeat = at_least_one("repeat", self.repeat.unwrap_or(1))?;
+        let sleep_ns = self.sleep.unwrap_or(0);
+        let mut job = FlashJob {
+            canonical: serde_json::Value::Null,
+            kind,
+            geometry,
+            threads,
+            vector,
+            sleep_ns,
+            repeat,
+        };
+        let letters = mix.iter().map(|op| if *op == FlashOp::Write { 'W' } else { 'R' });
+        job.canonical = serde_json::json!({
+            "kind": JOB_KINDS[kind as usize],
+            "first_channel": channels.0, "channels": channels.1,
+            "first_lun": luns.0, "luns": luns.1,
+            "first_block": blocks.0, "blocks": blocks.1,
+            "first_page": pages.0, "pages": pages.1,
+            "mix": letters.collect::<String>(),
+            "threads": job.threads.len(),
+            "vector": vector,
+            "sleep": sleep_ns,
+            "iteration": iteration,
+            "repeat": repeat,
+        });
+        Ok(job)
+    }
+
+    fn kind(&self) -> Result<JobKind> {
+        match self.kind.as_deref() {
+            None | Some("pages") => Ok(JobKind::Pages),
+            Some("wear") => Ok(JobKind::Wear),
+            Some(other) => Err(Error::unknown("kind of job", other, &JOB_KINDS)),
+        }
+    }
+
+    fn iteration(&self) -> Result<&'static str> {
+        let got = self.iteration.as_deref().unwrap_or("sequential");
+        let known = ITERATIONS.into_iter().find(|known| *known == got);
+        known.ok_or_else(|| Error::unknown("iteration", got, &ITERATIONS))
+    }
+
+    fn mix(&self, kind: JobKind) -> Result<Vec<FlashOp>> {
+        if kind == JobKind::Wear {
+            return match &self.mix {
+                None => Ok(vec![FlashOp::Write, FlashOp::Read]),
+                Some(mix) if mix == "WR" => Ok(vec![FlashOp::Write, FlashOp::Read]),
+                Some(mix) => Err(Error::usage("A wear job has no mix")
+                    .got(format!("'{mix}'"))
+                    .action("leave it out: a cycle erases, writes all pages, reads all pages")),
+            };
+        }
+        let mix = self.mix.as_deref().unwrap_or("R");
+        let ops = mix.chars().map(|letter| match letter {
+            'W' => Some(FlashOp::Write),
+            'R' => Some(FlashOp::Read),
+            _ => None,
+        });
+        match ops.collect::<Option<Vec<_>>>() {
+            Some(ops) if ops.contains(&FlashOp::Write) && ops[0] == FlashOp::Read => {
+                Err(Error::usage("The mix begins with a read of what is not written yet")
+                    .got(format!("'{mix}'"))
+                    .allowed("reads alone, or a W first")
+                    .action("begin with W: the reads of a mix follow its writes"))
+            }
+            Some(ops) if !ops.is_empty() && ops.len() <= 1000 => Ok(ops),
+            _ => Err(Error::usage("The mix is not a sequence of reads and writes")
+                .got(format!("'{mix}'"))
+                .allowed("letters W and R, like WWWR")
+                .action("write one letter an I/O; the sequence is repeated")),
+        }
+    }
+
+    /// Pages a command, so that its addresses fit into one.
+    fn vector(&self, geometry: &FlashGeometry) -> Result<u32> {
+        let vector = self.vector.unwrap_or(1);
+        let most = geometry.vector_max / geometry.write_sectors();
+        if vector == 0 || vector > u64::from(most) {
+            let each = geometry.write_sectors();
+            return Err(Error::usage("A command cannot take so many pages")
+                .got(format!("vector {vector}: {} addresses", vector.saturating_mul(each.into())))
+                .allowed(format!(
+                    "1 to {most} pages of {each} addresses, at most {} addresses",
+                    geometry.vector_max
+                ))
+                .action("use a shorter vector and more threads"));
+        }
+        Ok(vector as u32)
+    }
+}
+
+/// First number and count of a range of `field`, checked against how many there are.
+fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<(u32, u32)> {
+    let first = first.unwrap_or(0);
+    let end = first.checked_add(count);
+    if count == 0 || end.is_none_or(|end| end > u64::from(there_are)) {
+        return Err(Error::usage(format!("The {field}s of the job leave the device"))
+            .got(format!("{count} from {field} {first} on"))
+            .allowed(format!("{field}s 0 to {}", there_are - 1))
+            .action("`uflip info DEVICE` shows the geometry"));
+    }
+    Ok((first as u32, count as u32))
+}
+
+fn at_least_one(key: &str, value: u64) -> Result<u64> {
+    if value > 0 {
+        return Ok(value);
+    }
+    Err(Error::usage(format!("'{key}' of a job is out of range")).got("0").allowed("1 or more"))
+}
+
+/// What each of `count` threads goes over: units of its own where there are enough, and otherwise
+/// blocks of its own on a unit that it shares with others.
+fn split(
+    whole: &Places,
+    count: u64,
+    mix: &[FlashOp],
+    iteration: &str,
+) -> Result<Vec<(Places, Vec<FlashOp>)>> {
+    let (units, blocks) = (whole.units.len() as u64, u64::from(whole.blocks));
+    let shared = count.div_ceil(units);
+    if count == 0
+        || shared > blocks
+        || !(count.is_multiple_of(units) || units.is_multiple_of(count))
+    {
+        return Err(Error::usage("The pages of the job cannot be split evenly among its threads")
+            .got(format!("{count} threads over {units} LUNs of {blocks} blocks"))
+            .allowed("a divisor of the number of LUNs, or a multiple with a block for each thread")
+            .action("change the number of threads, channels, LUNs or blocks"));
+    }
+    let writers = mix.iter().filter(|op| **op == FlashOp::Write).count() as u64;
+    let reading = count - (count * writers).div_ceil(mix.len() as u64);
+    let part = |thread: u64| -> Places {
+        if count <= units {
+            let each = (units / count) as usize;
+            let from = thread as usize * each;
+            return Places { units: whole.units[from..from + each].to_vec(), ..whole.clone() };
+        }
+        let each = (blocks / shared) as u32;
+        let first_block = whole.first_block + (thread / units) as u32 * each;
+        let unit = whole.units[(thread % units) as usize];
+        Places { units: vec![unit], first_block, blocks: each, ..whole.clone() }
+    };
+    let ops = |thread: u64| match iteration {
+        "isolated" if thread < reading => vec![FlashOp::Read],
+        "isolated" => vec![FlashOp::Write],
+        _ => mix.to_vec(),
+    };
+    Ok((0..count).map(|thread| (part(thread), ops(thread))).collect())
+}
+
+impl FlashJob {
+    /// What it does.
+    #[must_use]
+    pub fn kind(&self) -> JobKind {
+        self.kind
+    }
+
+    /// How many threads it has.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        self.threads.len() as u64
+    }
+
+    /// Commands of a cycle of a wear job that write; as many read.
+    pub(crate) fn commands_a_cycle(&self) -> u64 {
+        self.threads[0].0.len() / u64::from(self.vector)
+    }
+
+    /// The commands of `thread`.
+    #[must_use]
+    pub fn requests(&self, thread: u64) -> FlashRequests {
+        let (places, ops) = &self.threads[thread as usize];
+        let script = match self.kind {
+            JobKind::Wear => Script::Wear { cycles: self.repeat },
+            JobKind::Pages => Script::Pages { mix: ops.clone(), repeat: self.repeat },
+        };
+        FlashRequests::new(self.geometry, places.clone(), script, self.vector, self.sleep_ns)
+    }
+
+    /// What must be done before: all blocks erased; pages before the covered ones written where there
+    /// are any; and, where a thread only reads, what it reads written.
+    pub(crate) fn preparations(&self) -> Vec<FlashRequests> {
+        let make = |places: Places, script| FlashRequests::new(self.geometry, places, script, 1, 0);
+        let write = || Script::Pages { mix: vec![FlashOp::Write], repeat: 1 };
+        let mut all = Vec::new();
+        for (places, ops) in &self.threads {
+            if self.kind == JobKind::Wear {
+                continue;
+            }
+            all.push(make(places.clone(), Script::Erase));
+            if places.first_page > 0 {
+                all.push(make(places.before(), write()));
+            }
+            if !ops.contains(&FlashOp::Write) {
+                all.push(make(places.clone(), write()));
+            }
+        }
+        all
+    }
+
+    /// Every block that the job touches.
+    pub fn blocks(&self) -> impl Iterator<Item = Ppa> + '_ {
+        self.threads.iter().flat_map(|(places, _)| places.all_blocks())
+    }
+
+    /// What it amounts to, without what prepares it.
+    #[must_use]
+    pub fn totals(&self) -> FlashTotals {
+        let mut totals = FlashTotals::default();
+        for thread in 0..self.threads() {
+            self.requests(thread).add_to(&mut totals);
+        }
+        let bytes = self.geometry.write_bytes();
+        totals.bytes_read = totals.pages_read * bytes;
+        totals.bytes_written = totals.pages_written * bytes;
+        totals
+    }
+}

@@ -1,0 +1,161 @@
+//! Every command of a job, in memory: 28 bytes a command, and 8 more for each cause.
+//!
+//! ```text
+//!  submit_ns         u64   from the start of the job on the device's clock
+//!  response_time_ns  u64   completed − submitted
+//!  first             u64   the first address: channel 8 │ LUN 8 │ block 24 │ page 24 bits
+//!  how               u32   operation 8 │ addresses 8 │ failed 8 │ first failure 8 bits
+//! ```
+//!
+//! The other addresses of a vector follow from the job.
+
+use uflip_core::{Breakdown, Completion, Device, FlashIo, FlashOp, FlashStatus, Nanos, Ppa};
+
+use super::spec::FlashJob;
+use crate::drive::Record;
+
+/// Every command of a job, thread after thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlashTrace {
+    /// The job, complete.
+    pub canonical: serde_json::Value,
+    /// How many commands each thread made.
+    pub per_thread: Vec<usize>,
+    /// When each command was submitted [ns], from the start of the job.
+    pub submit_ns: Vec<u64>,
+    /// How long each took [ns].
+    pub response_time_ns: Vec<u64>,
+    first: Vec<u64>,
+    how: Vec<u32>,
+    /// Names of the causes.
+    pub causes: Vec<String>,
+    /// One column a cause [ns].
+    pub cause_ns: Vec<Vec<u64>>,
+}
+
+impl FlashTrace {
+    pub(crate) fn with_capacity(commands: usize, causes: usize) -> FlashTrace {
+        FlashTrace {
+            canonical: serde_json::Value::Null,
+            per_thread: vec![commands],
+            submit_ns: vec![u64::MAX; commands],
+            response_time_ns: vec![u64::MAX; commands],
+            first: vec![u64::MAX; commands],
+            how: vec![u32::MAX; commands],
+            causes: Vec::new(),
+            cause_ns: vec![vec![u64::MAX; commands]; causes],
+        }
+    }
+
+    /// One trace of the threads of `job`.
+    pub(crate) fn joined(
+        mut threads: impl Iterator<Item = FlashTrace>,
+        job: FlashJob,
+        causes: &[&str],
+    ) -> FlashTrace {
+        let mut whole = threads.next().expect("a job has at least one thread");
+        for mut thread in threads {
+            whole.per_thread.append(&mut thread.per_thread);
+            whole.submit_ns.append(&mut thread.submit_ns);
+            whole.response_time_ns.append(&mut thread.response_time_ns);
+            whole.first.append(&mut thread.first);
+            whole.how.append(&mut thread.how);
+            for (column, mut more) in whole.cause_ns.iter_mut().zip(thread.cause_ns) {
+                column.append(&mut more);
+            }
+        }
+        whole.causes = causes.iter().map(|name| (*name).to_owned()).collect();
+        whole.canonical = job.canonical;
+        whole
+    }
+
+    /// How many commands there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.submit_ns.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.submit_ns.is_empty()
+    }
+
+    /// The thread of each command.
+    pub fn threads(&self) -> impl Iterator<Item = u16> + '_ {
+        let counts = self.per_thread.iter().enumerate();
+        counts.flat_map(|(thread, count)| std::iter::repeat_n(thread as u16, *count))
+    }
+
+    /// The first address of each command; planes and sectors are 0.
+    pub fn first_addresses(&self) -> impl Iterator<Item = Ppa> + '_ {
+        self.first.iter().map(|packed| Ppa {
+            channel: (packed >> 56) as u8,
+            lun: (packed >> 48) as u8,
+            block: (packed >> 24) as u32 & 0xFF_FFFF,
+            page: *packed as u32 & 0xFF_FFFF,
+            ..Ppa::default()
+        })
+    }
+
+    /// What each command did: its number in [`FlashOp::ALL`].
+    pub fn ops(&self) -> impl Iterator<Item = u8> + '_ {
+        self.how.iter().map(|how| (how >> 24) as u8)
+    }
+
+    /// How many addresses each command had.
+    pub fn addresses(&self) -> impl Iterator<Item = u8> + '_ {
+        self.how.iter().map(|how| (how >> 16) as u8)
+    }
+
+    /// How many addresses of each command failed.
+    pub fn failed(&self) -> impl Iterator<Item = u8> + '_ {
+        self.how.iter().map(|how| (how >> 8) as u8)
+    }
+
+    /// What the first failed address of each command said: its number in
+    /// [`uflip_core::AddressStatus::NAMES`].
+    pub fn statuses(&self) -> impl Iterator<Item = u8> + '_ {
+        self.how.iter().map(|how| *how as u8)
+    }
+
+    /// From the first submission to the last completion [ns].
+    #[must_use]
+    pub fn elapsed_ns(&self) -> u64 {
+        let ends = self.submit_ns.iter().zip(&self.response_time_ns).map(|(s, r)| s + r);
+        let first = self.submit_ns.iter().min().copied().unwrap_or(0);
+        ends.max().unwrap_or(0) - first
+    }
+}
+
+impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for FlashTrace {
+    #[inline]
+    fn record(
+        &mut self,
+        index: usize,
+        io: &FlashIo,
+        start: Nanos,
+        completion: &Completion<D::Breakdown, FlashStatus>,
+    ) {
+        let Completion { submitted, completed, breakdown, status, .. } = completion;
+        self.submit_ns[index] = submitted.0 - start.0;
+        self.response_time_ns[index] = completed.0 - submitted.0;
+        let first = io.ppas()[0];
+        self.first[index] = u64::from(first.channel) << 56
+            | u64::from(first.lun) << 48
+            | u64::from(first.block) << 24
+            | u64::from(first.page);
+        let op = match io.op() {
+            FlashOp::Read => 0,
+            FlashOp::Write => 1,
+            FlashOp::Erase => 2,
+        };
+        self.how[index] = op << 24
+            | (io.ppas().len() as u32) << 16
+            | status.failed().count_ones() << 8
+            | status.first_failure() as u32;
+        for (column, part) in self.cause_ns.iter_mut().zip(breakdown.parts()) {
+            column[index] = *part;
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Open-channel devices as Python sees them: jobs go down, columns come up.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use uflip_core::{AddressStatus, Device as _, Error, FlashIo, FlashOp, Ppa, Result};
+use uflip_engine::Control;
+use uflip_engine::flash::{FlashJob, FlashOutcome, FlashSpec, prepare_flash, run_flash};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
+
+use crate::column::Column;
+use crate::error::raise;
+use crate::job::Job;
+
+/// An open-channel device that jobs can be started on, one at a time.
+#[pyclass(frozen)]
+pub struct FlashDevice {
+    slot: Arc<Mutex<Option<OpenChannelDevice>>>,
+    info: uflip_core::DeviceInfo,
+    geometry: uflip_core::FlashGeometry,
+}
+
+impl FlashDevice {
+    fn new(device: OpenChannelDevice) -> FlashDevice {
+        let (info, geometry) = (device.info().clone(), *device.geometry());
+        FlashDevice { slot: Arc::new(Mutex::new(Some(device))), info, geometry }
+    }
+
+    fn with<T>(&self, use_it: impl FnOnce(&mut OpenChannelDevice) -> Result<T>) -> PyResult<T> {
+        let mut slot = self.slot.lock().expect("no panic while held");
+        let device = slot.as_mut().ok_or_else(|| self.busy());
+        device.and_then(use_it).map_err(|error| raise(&error))
+    }
+
+    fn busy(&self) -> Error {
+        Error::usage("The device is busy with another job")
+            .at(&self.info.url)
+            .action("wait for the job to end, or open the device a second time")
+    }
+
+    fn job(&self, job_json: &str) -> PyResult<FlashJob> {
+        let job = FlashSpec::parse(job_json).and_then(|spec| spec.resolve(self.geometry));
+        job.map_err(|error| raise(&error))
+    }
+}
+
+/// Channel, LUN, block, plane, page, sector.
+type Address = (u32, u32, u32, u32, u32, u32);
+
+/// An address as it was typed, checked before it is cut to the width of its fields.
+fn ppa(device: &OpenChannelDevice, address: Address) -> Result<Ppa> {
+    let (channel, lun, block, plane, page, sector) = address;
+    let narrow = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
+    let ppa = Ppa {
+        channel: narrow(channel),
+        lun: narrow(lun),
+        block,
+        plane: narrow(plane),
+        page,
+        sector: narrow(sector),
+    };
+    let wide = [channel, lun, plane, sector].into_iter().find(|value| *value > 255);
+    match wide {
+        None => Ok(ppa),
+        // What does not even fit is outside of every device; the check says of which field.
+        Some(_) => device.geometry().check(ppa).map(|()| ppa),
+    }
+}
+
+#[pymethods]
+impl FlashDevice {
+    #[staticmethod]
+    fn sim(name: &str, profile_toml: &str, source: &str, overrides_json: &str) -> PyResult<Self> {
+        OpenChannelProfile::parse(profile_toml, source, overrides_json)
+            .and_then(|profile| OpenChannelDevice::new(name, &profile))
+            .map(FlashDevice::new)
+            .map_err(|error| raise(&error))
+    }
+
+    fn info_json(&self) -> String {
+        serde_json::to_string(&self.info).expect("plain data")
+    }
+
+    fn counters_json(&self) -> PyResult<String> {
+        let counters = self.with(|device| Ok(device.counters()))?;
+        Ok(serde_json::to_string(&counters).expect("plain numbers"))
+    }
+
+    fn clone(&self) -> PyResult<Self> {
+        self.with(|device| Ok(device.clone())).map(FlashDevice::new)
+    }
+
+    fn resolve(&self, job_json: &str) -> PyResult<String> {
+        let job = self.job(job_json)?;
+        let mut canonical = job.canonical.clone();
+        canonical["totals"] = serde_json::to_value(job.totals()).expect("plain numbers");
+        Ok(canonical.to_string())
+    }
+
+    /// Erases, pages written, whether it is retired.
+    fn block_state(&self, channel: u32, lun: u32, block: u32) -> PyResult<(u32, u32, bool)> {
+        self.with(|device| {
+            let at = ppa(device, (channel, lun, block, 0, 0, 0))?;
+            let state = device.block_state(at)?;
+            Ok((state.erases, state.pages_written, state.retired))
+        })
+    }
+
+    /// One command, here and now: its response time [ns], and the status of every address by name.
+    fn command(&self, op: &str, addresses: Vec<Address>) -> PyResult<(u64, Vec<&'static str>)> {
+        self.with(|device| {
+            let op = match op {
+                "read" => FlashOp::Read,
+                "write" => FlashOp::Write,
+                "erase" => FlashOp::Erase,
+                _ => return Err(Error::unknown("operation", op, &["read", "write", "erase"])),
+            };
+            let ppas = addresses.iter().map(|address| ppa(device, *address));
+            let ppas = ppas.collect::<Result<Vec<Ppa>>>()?;
+            let io = FlashIo::new(op, &ppas)?;
+            device.submit(&io)?;
+            let completion = device.complete()?;
+            let statuses = (0..ppas.len()).map(|index| completion.status.of(index).name());
+            Ok((completion.completed.0 - completion.submitted.0, statuses.collect()))
+        })
+    }
+
+    /// Start a job; with `prepare`, blocks are erased, and what is only read is written, before.
+    fn start(&self, job_json: &str, prepare: bool) -> PyResult<FlashHandle> {
+        let job = self.job(job_json)?;
+        let device = self.slot.lock().expect("no panic while held").take();
+        let device = device.ok_or_else(|| raise(&self.busy()))?;
+        let control = Control::new(job.threads() as usize);
+        let total = job.totals().total_ios;
+        let work = move |device: &mut OpenChannelDevice, control: &Control| {
+            if prepare {
+                prepare_flash(device, &job, control)?;
+            }
+            run_flash(device, job, control)
+        };
+        Ok(FlashHandle { job: Job::start(device, Arc::clone(&self.slot), control, total, work) })
+    }
+}
+
+/// A job in progress.
+#[pyclass(frozen)]
+pub struct FlashHandle {
+    job: Job<FlashOutcome>,
+}
+
+#[pymethods]
+impl FlashHandle {
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        self.job.wait(py, timeout_s)
+    }
+
+    fn progress(&self) -> (u64, u64, u64) {
+        self.job.progress()
+    }
+
+    fn cancel(&self) {
+        self.job.cancel();
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<FlashTrace> {
+        Ok(FlashTrace { outcome: self.job.take(py)? })
+    }
+}
+
+/// Every command of a job, or every cycle of a wear job.
+#[pyclass(frozen)]
+pub struct FlashTrace {
+    outcome: FlashOutcome,
+}
+
+#[pymethods]
+impl FlashTrace {
+    fn __len__(&self) -> usize {
+        match &self.outcome {
+            FlashOutcome::Trace(trace) => trace.len(),
+            FlashOutcome::Wear(log) => log.len(),
+        }
+    }
+
+    #[getter]
+    fn job_json(&self) -> String {
+        match &self.outcome {
+            FlashOutcome::Trace(trace) => trace.canonical.to_string(),
+            FlashOutcome::Wear(log) => log.canonical.to_string(),
+        }
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        uflip_store::flash_column_names(&self.outcome)
+    }
+
+    #[getter]
+    fn causes(&self) -> Vec<String> {
+        match &self.outcome {
+            FlashOutcome::Trace(trace) => trace.causes.clone(),
+            FlashOutcome::Wear(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a wear job ended with an erase that failed.
+    #[getter]
+    fn erase_failed(&self) -> bool {
+        matches!(&self.outcome, FlashOutcome::Wear(log) if log.erase_failed)
+    }
+
+    fn column(&self, name: &str) -> PyResult<Column> {
+        let column = uflip_store::flash_column(&self.outcome, name);
+        column.map(Column::owned).map_err(|error| raise(&error))
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        match &self.outcome {
+            FlashOutcome::Trace(trace) => trace.elapsed_ns(),
+            FlashOutcome::Wear(log) => {
+                let pages: u64 = log.write_ns.iter().chain(&log.read_ns).sum();
+                log.erase_ns.iter().sum::<u64>() + pages * log.commands
+            }
+        }
+    }
+
+    fn write_parquet(&self, py: Python<'_>, path: &str, run_json: &str) -> PyResult<()> {
+        py.detach(|| uflip_store::write_flash_table(&self.outcome, Path::new(path), run_json))
+            .map_err(|error| raise(&error))
+    }
+
+    fn write_csv(&self, py: Python<'_>, path: &str, sector_bytes: u64) -> PyResult<()> {
+        py.detach(|| uflip_store::write_flash_csv(&self.outcome, Path::new(path), sector_bytes))
+            .map_err(|error| raise(&error))
+    }
+
+    /// The names of the statuses, by their numbers in the column `status`.
+    #[classattr]
+    fn statuses() -> Vec<&'static str> {
+        AddressStatus::NAMES.to_vec()
+    }
+}
+
+/// What is known of an open-channel device without making it.
+#[pyfunction]
+pub fn inspect_flash(
+    name: &str,
+    profile_toml: &str,
+    source: &str,
+    overrides_json: &str,
+) -> PyResult<String> {
+    let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json)
+        .map_err(|error| raise(&error))?;
+    let info = OpenChannelDevice::inspect(name, &profile);
+    Ok(serde_json::to_string(&info).expect("plain data"))
+}
+
+/// Which interface a profile describes: `block` or `open_channel`.
+#[pyfunction]
+pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static str> {
+    uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
+}

@@ -1,0 +1,27 @@
+//! A simulated open-channel SSD: NAND, channels and a controller without a translation layer.
+//!
+//! ```text
+//! FlashIo → pages → NAND checks and applies → clocks charge time → Completion with a status an address
+//!           (device)       (media)               (clocks)              (breakdown)
+//! ```
+//!
+//! **Source**: uFLIP-OC (2017) §4–5 (DragonFire Card with the OX controller), and the public sources of
+//! OX for what the paper leaves out: one NAND command a page, the order of its threads, and that a
+//! command to a busy LUN holds its channel.
+//! **Faithful**: low and high pages of MLC; write-back that acknowledges when the data is in the card;
+//! reads dominated by the transfer through the ECC; reads that wait for programs and are retried; one
+//! submission path for all channels; a channel that one LUN after the other shares.
+//! **Simplified**: planes of a LUN work together; no data is kept; the threads of OX are times, not
+//! schedules.
+//! **Ambiguous**: what the time between two LUNs of a channel is spent on. The paper says "overhead on
+//! the DFC and OX controller"; here it is [`profile::ControllerPart::lun_switch_ns`], fitted.
+
+mod breakdown;
+mod clocks;
+mod device;
+mod media;
+mod profile;
+
+pub use breakdown::FlashBreakdown;
+pub use device::{BlockState, OpenChannelDevice};
+pub use profile::OpenChannelProfile;

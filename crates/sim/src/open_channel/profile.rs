@@ -1,0 +1,201 @@
+//! An open-channel device as plain data: a schema of its own, without FTL, collection or cache.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN, VECTOR_MAX};
+
+use super::clocks::Times;
+use crate::overrides::{interface_of, with_overrides};
+use crate::reliability::{Reliability, ReliabilityPart};
+
+/// Everything that a simulated open-channel device is made of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/open-channel-profiles.md
+pub struct OpenChannelProfile {
+    /// `open_channel`: what tells it from a profile of a block device.
+    pub interface: String,
+    pub description: String,
+    pub geometry: GeometryPart,
+    pub media: MediaPart,
+    pub controller: ControllerPart,
+    pub reliability: ReliabilityPart,
+    pub state: StatePart,
+}
+
+/// How many of what, and how large.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct GeometryPart {
+    pub channels: u32,
+    pub luns_per_channel: u32,
+    pub planes: u32,
+    pub blocks_per_plane: u32,
+    pub pages_per_block: u32,
+    pub sectors_per_page: u32,
+    pub sector_bytes: u32,
+    pub vector_max: u32,
+}
+
+/// The flash chips.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct MediaPart {
+    pub read_ns: u64,
+    /// Even pages of a block: the low pages of their cells.
+    pub program_low_ns: u64,
+    /// Odd pages: the high ones.
+    pub program_high_ns: u64,
+    /// One low page in so many, on average, takes `program_quick_ns` instead; 0: none.
+    pub quick_low_pages: u32,
+    pub program_quick_ns: u64,
+    /// Programs of different pages differ by up to so much up and down.
+    pub program_spread_permille: u64,
+    pub erase_ns: u64,
+    /// A read that had to wait for a program of its LUN is read again with this chance, and again, up
+    /// to so many times.
+    pub retry_permille: u64,
+    pub retries_max: u64,
+}
+
+/// Channels and threads.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct ControllerPart {
+    /// A page over a channel and through the ECC.
+    pub channel_bytes_per_s: u64,
+    /// Before a write, where the channel's write before went to another LUN.
+    pub lun_switch_ns: u64,
+    pub write_back: bool,
+    /// Threads of OX, a page each: from the host's queue (one path for all channels), to the media
+    /// (one a channel); and back from the media and to the host, a command each.
+    pub queue_thread_ns: u64,
+    pub submission_thread_ns: u64,
+    pub media_completion_thread_ns: u64,
+    pub host_completion_thread_ns: u64,
+}
+
+/// How the device is handed over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StatePart {
+    /// Erases that every block has behind it.
+    pub erases: u32,
+    pub seed: u64,
+}
+
+/// Blocks are a few dozen bytes each; so many fit anywhere.
+const BLOCKS_MAX: u64 = 1 << 24;
+const PAGES_PER_BLOCK_MAX: u32 = 1 << 20;
+
+impl OpenChannelProfile {
+    /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown or missing key, a value that makes no device, an override of an unknown key.
+    pub fn parse(text: &str, source: &str, overrides: &str) -> Result<OpenChannelProfile> {
+        if interface_of(text, source)? != "open_channel" {
+            return Err(Error::usage("The device is a block device: it hides its flash")
+                .at(source)
+                .allowed("a profile with interface = \"open_channel\", like sim:dfc")
+                .action("`uflip run` and `uflip pattern` are for block devices"));
+        }
+        let profile: OpenChannelProfile = toml::from_str(text).map_err(|error| {
+            Error::usage("The profile is not valid")
+                .at(source)
+                .got(error.to_string().trim().to_owned())
+                .action("correct it; docs/reference/open-channel-profiles.md explains every key")
+        })?;
+        let profile = with_overrides(profile, overrides, source)?;
+        profile.check(source)?;
+        Ok(profile)
+    }
+
+    pub(crate) fn geometry(&self) -> FlashGeometry {
+        let part = &self.geometry;
+        FlashGeometry {
+            channels: part.channels,
+            luns_per_channel: part.luns_per_channel,
+            planes: part.planes,
+            blocks_per_plane: part.blocks_per_plane,
+            pages_per_block: part.pages_per_block,
+            sectors_per_page: part.sectors_per_page,
+            sector_bytes: part.sector_bytes,
+            vector_max: part.vector_max,
+        }
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        let part = &self.controller;
+        Times {
+            read_ns: self.media.read_ns,
+            submission_ns: part.queue_thread_ns,
+            dispatch_ns: part.submission_thread_ns,
+            completion_ns: part.media_completion_thread_ns + part.host_completion_thread_ns,
+            lun_switch_ns: part.lun_switch_ns,
+            channel_bytes_per_s: part.channel_bytes_per_s,
+            write_back: part.write_back,
+        }
+    }
+
+    /// The laws of wear for sectors of this device.
+    ///
+    /// # Errors
+    /// Numbers that make no law.
+    pub(crate) fn laws(&self) -> Result<Reliability> {
+        Reliability::new(&self.reliability, self.geometry.sector_bytes)
+    }
+
+    fn check(&self, source: &str) -> Result<()> {
+        let part = &self.geometry;
+        let bad = |key: &str, got: String, allowed: String| {
+            let what = format!("Profile key '{key}' makes no device");
+            Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
+        };
+        let most_sectors = VECTOR_MAX as u32;
+        let ranges = [
+            ("channels", part.channels, 256),
+            ("luns_per_channel", part.luns_per_channel, 256),
+            ("planes", part.planes, most_sectors),
+            ("blocks_per_plane", part.blocks_per_plane, u32::MAX),
+            ("pages_per_block", part.pages_per_block, PAGES_PER_BLOCK_MAX),
+            ("sectors_per_page", part.sectors_per_page, most_sectors),
+            ("vector_max", part.vector_max, most_sectors),
+        ];
+        let out = ranges.into_iter().find(|(_, got, most)| *got == 0 || got > most);
+        if let Some((key, got, most)) = out {
+            return bad(key, got.to_string(), format!("1 to {most}"));
+        }
+        let sector = u64::from(part.sector_bytes);
+        if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {
+            return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
+        }
+        let written = part.planes * part.sectors_per_page;
+        if written > part.vector_max {
+            let allowed = format!("{written} or more: the sectors of a page of all planes");
+            return bad("vector_max", part.vector_max.to_string(), allowed);
+        }
+        let blocks = u64::from(part.channels)
+            * u64::from(part.luns_per_channel)
+            * u64::from(part.blocks_per_plane);
+        if blocks > BLOCKS_MAX {
+            let allowed = format!("at most {BLOCKS_MAX} blocks in all");
+            return bad("blocks_per_plane", format!("{blocks} blocks in all"), allowed);
+        }
+        if self.controller.channel_bytes_per_s == 0 {
+            return bad("channel_bytes_per_s", "0".into(), "1 or more".into());
+        }
+        for (key, value) in [
+            ("program_spread_permille", self.media.program_spread_permille),
+            ("retry_permille", self.media.retry_permille),
+        ] {
+            if value > 1000 {
+                return bad(key, value.to_string(), "0 to 1000".into());
+            }
+        }
+        self.laws().map(|_| ()).map_err(|error| error.at(source))
+    }
+}

@@ -1,0 +1,271 @@
+//! The simulated open-channel SSD against the rules of NAND flash written down a second time, and
+//! against the contract of the `Device` trait: random geometries, random vectors, one printed seed.
+
+use proptest::prelude::*;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{
+    AddressStatus, Breakdown, Device, FlashGeometry, FlashIo, FlashOp, Nanos, Ppa, Ticket,
+};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
+
+const DFC: &str = include_str!("../../../python/uflip/profiles/dfc.toml");
+
+fn device(overrides: &str) -> OpenChannelDevice {
+    let profile = OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap();
+    OpenChannelDevice::new("dfc", &profile).unwrap()
+}
+
+/// A device so small that everything happens soon; no errors but those of the host.
+fn small() -> OpenChannelDevice {
+    device(
+        r#"{"channels": 2, "luns_per_channel": 2, "blocks_per_plane": 2, "pages_per_block": 4,
+            "rber_fresh": 1e-12, "rber_rated": 1e-12}"#,
+    )
+}
+
+/// One command alone: its time, and how each address ended.
+fn command(device: &mut OpenChannelDevice, op: FlashOp, ppas: &[Ppa]) -> (u64, Vec<AddressStatus>) {
+    device.submit(&FlashIo::new(op, ppas).unwrap()).unwrap();
+    let completion = device.complete().unwrap();
+    let statuses = (0..ppas.len()).map(|index| completion.status.of(index)).collect();
+    (completion.completed.0 - completion.submitted.0, statuses)
+}
+
+fn page(device: &OpenChannelDevice, at: Ppa) -> Vec<Ppa> {
+    let mut io = FlashIo::empty(FlashOp::Write);
+    io.push_page(device.geometry(), at);
+    io.ppas().to_vec()
+}
+
+fn at(block: u32, page: u32) -> Ppa {
+    Ppa { block, page, ..Ppa::default() }
+}
+
+#[test]
+fn every_mistake_of_the_host_is_the_status_of_its_address() {
+    let mut device = small();
+    let first = page(&device, at(0, 0));
+    let all = |status: AddressStatus| vec![status; 8];
+    assert_eq!(command(&mut device, FlashOp::Read, &first).1, all(AddressStatus::Unwritten));
+    assert_eq!(command(&mut device, FlashOp::Write, &first).1, all(AddressStatus::Done));
+    assert_eq!(command(&mut device, FlashOp::Read, &first).1, all(AddressStatus::Done));
+    assert_eq!(command(&mut device, FlashOp::Write, &first).1, all(AddressStatus::OutOfOrder));
+    let third = page(&device, at(0, 2));
+    assert_eq!(command(&mut device, FlashOp::Write, &third).1, all(AddressStatus::OutOfOrder));
+    let second = page(&device, at(0, 1));
+    let half = command(&mut device, FlashOp::Write, &second[..4]).1;
+    assert_eq!(half, vec![AddressStatus::PartialPage; 4]);
+    let outside = command(&mut device, FlashOp::Read, &[at(0, 0), at(9, 0), at(0, 3)]).1;
+    assert_eq!(outside, [AddressStatus::Done, AddressStatus::OutOfRange, AddressStatus::Unwritten]);
+    assert_eq!(command(&mut device, FlashOp::Erase, &[at(0, 1)]).1, [AddressStatus::OutOfRange]);
+    assert_eq!(command(&mut device, FlashOp::Erase, &[at(0, 0)]).1, [AddressStatus::Done]);
+    assert_eq!(command(&mut device, FlashOp::Write, &first).1, all(AddressStatus::Done));
+}
+
+#[test]
+fn good_addresses_of_a_bad_vector_are_done() {
+    let mut device = small();
+    let mut vector = page(&device, at(0, 0));
+    vector.extend(page(&device, at(1, 3)));
+    vector.extend(page(&device, at(0, 1)));
+    let statuses = command(&mut device, FlashOp::Write, &vector).1;
+    assert_eq!(statuses[..8], [AddressStatus::Done; 8]);
+    assert_eq!(statuses[8..16], [AddressStatus::OutOfOrder; 8]);
+    assert_eq!(statuses[16..], [AddressStatus::Done; 8]);
+}
+
+#[test]
+fn a_block_that_cannot_be_erased_is_retired() {
+    let mut device = device(r#"{"erase_step_cycles": 1, "erase_steps_max": 1}"#);
+    let mut times = Vec::new();
+    for expected in [AddressStatus::Done, AddressStatus::Done, AddressStatus::EraseFailed] {
+        let (time, status) = command(&mut device, FlashOp::Erase, &[at(5, 0)]);
+        times.push(time);
+        assert_eq!(status, [expected]);
+    }
+    assert_eq!(times[1] - times[0], 250_000, "one step longer");
+    let gone = page(&device, at(5, 0));
+    for op in [FlashOp::Write, FlashOp::Read] {
+        assert_eq!(command(&mut device, op, &gone).1, [AddressStatus::Retired; 8]);
+    }
+    assert!(device.block_state(at(5, 0)).unwrap().retired);
+    assert!(!device.block_state(at(6, 0)).unwrap().retired);
+}
+
+/// Times worked out by hand from the numbers of the profile.
+#[test]
+fn one_command_takes_what_the_profile_says() {
+    let mut device = device(r#"{"program_spread_permille": 0, "quick_low_pages": 0}"#);
+    let transfer = 32_768 * 1_000_000_000 / 50_400_000;
+    let threads = 35_000 + 10_000 + 40_000;
+    let (write, _) = command(&mut device, FlashOp::Write, &page(&small(), at(0, 0)));
+    assert_eq!(write, threads + transfer, "acknowledged when the data is in the card");
+    // The next write finds the low page still being programmed.
+    let (next, _) = command(&mut device, FlashOp::Write, &page(&small(), at(0, 1)));
+    assert_eq!(next, threads + transfer + 530_000 - (35_000 + 10_000 + 40_000));
+    device.wait_until(Nanos(device.now().0 + 10_000_000));
+    let (read, _) = command(&mut device, FlashOp::Read, &page(&small(), at(0, 0)));
+    assert_eq!(read, threads + 150_000 + transfer);
+    let (erase, _) = command(&mut device, FlashOp::Erase, &[at(7, 0)]);
+    assert_eq!(erase, threads + 3_900_000);
+}
+
+#[test]
+fn a_read_that_failed_fails_again_until_the_block_is_erased() {
+    let mut device = device(r#"{"erases": 20000, "erase_steps_max": 1000}"#);
+    let mut failures = 0;
+    for number in 0..200 {
+        command(&mut device, FlashOp::Write, &page(&small(), at(0, number)));
+    }
+    for number in 0..200 {
+        let ppas = page(&device, at(0, number));
+        let once = command(&mut device, FlashOp::Read, &ppas).1;
+        assert_eq!(once, command(&mut device, FlashOp::Read, &ppas).1);
+        failures += usize::from(once.contains(&AddressStatus::Uncorrectable));
+    }
+    assert!((10..190).contains(&failures), "{failures} of 200 pages fail after 20,000 erases");
+}
+
+/// The rules of NAND flash, by a page that is remembered for each block and nothing else.
+struct Oracle {
+    geometry: FlashGeometry,
+    written: std::collections::BTreeMap<(u8, u8, u32), u32>,
+}
+
+impl Oracle {
+    fn expected(&mut self, op: FlashOp, ppas: &[Ppa]) -> Vec<AddressStatus> {
+        let inside = |ppa: &Ppa| self.geometry.check(*ppa).is_ok();
+        let block = |ppa: &Ppa| (ppa.channel, ppa.lun, ppa.block);
+        match op {
+            FlashOp::Erase => ppas
+                .iter()
+                .map(|ppa| {
+                    if !inside(ppa) || ppa.plane != 0 || ppa.page != 0 || ppa.sector != 0 {
+                        return AddressStatus::OutOfRange;
+                    }
+                    self.written.remove(&block(ppa));
+                    AddressStatus::Done
+                })
+                .collect(),
+            FlashOp::Read => ppas
+                .iter()
+                .map(|ppa| match self.written.get(&block(ppa)) {
+                    _ if !inside(ppa) => AddressStatus::OutOfRange,
+                    Some(next) if ppa.page < *next => AddressStatus::Done,
+                    _ => AddressStatus::Unwritten,
+                })
+                .collect(),
+            // The swarm writes whole pages only: other writes are in the tests above.
+            FlashOp::Write => ppas
+                .chunks(self.geometry.write_sectors() as usize)
+                .flat_map(|page| {
+                    let first = page[0];
+                    let next = self.written.entry(block(&first)).or_default();
+                    let done = *next == first.page;
+                    *next += u32::from(done);
+                    let status = if done { AddressStatus::Done } else { AddressStatus::OutOfOrder };
+                    vec![status; page.len()]
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A command that makes sense more often than not.
+fn random_command(g: &FlashGeometry, rng: &mut Xoshiro256PlusPlus) -> FlashIo {
+    let mut any = |count: u32| uniform(rng, u64::from(count)) as u32;
+    let op = FlashOp::ALL[any(3) as usize];
+    let mut io = FlashIo::empty(op);
+    let pages = 1 + any(64 / g.write_sectors());
+    for _ in 0..pages {
+        let at = Ppa {
+            channel: any(g.channels) as u8,
+            lun: any(g.luns_per_channel) as u8,
+            block: any(g.blocks_per_plane),
+            page: any(g.pages_per_block.min(4)),
+            ..Ppa::default()
+        };
+        match op {
+            FlashOp::Write => io.push_page(g, at),
+            FlashOp::Erase => io.push(Ppa { page: any(8) / 7, ..at }),
+            FlashOp::Read => {
+                let beyond = any(10) / 9;
+                io.push(Ppa { plane: any(g.planes) as u8, block: at.block + beyond, ..at });
+            }
+        }
+    }
+    io
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Statuses are those of the oracle; every ticket completes once, in the order of time; the clock
+    /// never goes back; the parts of a response time are all of it; the same seed gives the same run.
+    #[test]
+    fn swarm(
+        channels in 1u32..5, luns in 1u32..4, planes in 1u32..3, sectors in 1u32..5,
+        blocks in 1u32..4, pages in 1u32..9, depth in 1usize..9, write_back: bool, seed: u64,
+    ) {
+        let overrides = format!(
+            r#"{{"channels": {channels}, "luns_per_channel": {luns}, "planes": {planes},
+                "sectors_per_page": {sectors}, "blocks_per_plane": {blocks},
+                "pages_per_block": {pages}, "write_back": {write_back}, "rber_fresh": 1e-12,
+                "rber_rated": 1e-12, "seed": {}}}"#,
+            seed >> 1,
+        );
+        let (first, second) = (run(&overrides, depth, seed)?, run(&overrides, depth, seed)?);
+        prop_assert_eq!(first, second);
+    }
+}
+
+/// Response times of 300 random commands, `depth` of them under way.
+fn run(overrides: &str, depth: usize, seed: u64) -> Result<Vec<(Ticket, u64)>, TestCaseError> {
+    let mut device = device(overrides);
+    let geometry = *device.geometry();
+    let mut oracle = Oracle { geometry, written: Default::default() };
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut expected = std::collections::BTreeMap::new();
+    let (mut log, mut last) = (Vec::new(), Nanos(0));
+    for number in 0..300 {
+        let io = random_command(&geometry, &mut rng);
+        let statuses = oracle.expected(io.op(), io.ppas());
+        let ticket = device.submit(&io).unwrap();
+        prop_assert!(expected.insert(ticket, statuses).is_none(), "a ticket is used once");
+        while expected.len() >= depth || (number == 299 && !expected.is_empty()) {
+            let due = device.next_completion();
+            let completion = device.complete().unwrap();
+            let Some(statuses) = expected.remove(&completion.ticket) else {
+                return Err(TestCaseError::fail("completed twice, or never submitted"));
+            };
+            prop_assert_eq!(Some(completion.completed), due);
+            prop_assert!(completion.completed >= last, "completions come in the order of time");
+            prop_assert!(device.now() >= completion.completed);
+            last = completion.completed;
+            let got: Vec<AddressStatus> =
+                (0..statuses.len()).map(|index| completion.status.of(index)).collect();
+            prop_assert_eq!(got, statuses);
+            let time = completion.completed.0 - completion.submitted.0;
+            prop_assert_eq!(completion.breakdown.parts().iter().sum::<u64>(), time);
+            log.push((completion.ticket, time));
+        }
+    }
+    prop_assert_eq!(device.next_completion(), None);
+    Ok(log)
+}
+
+#[test]
+fn a_profile_says_what_is_wrong_with_it() {
+    let wrong = |overrides: &str| {
+        OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap_err().to_string()
+    };
+    assert!(wrong(r#"{"vector_max": 7}"#).contains("8 or more"));
+    assert!(wrong(r#"{"channels": 0}"#).contains("1 to 256"));
+    assert!(wrong(r#"{"wear_law": "linear"}"#).contains("power, exponential"));
+    assert!(wrong(r#"{"spare_factor": 0.1}"#).contains("Unknown key of a profile"));
+    let block = include_str!("../../../python/uflip/profiles/demo.toml");
+    let error = OpenChannelProfile::parse(block, "demo.toml", "{}").unwrap_err().to_string();
+    assert!(error.contains("block device"), "{error}");
+    let error = uflip_sim::Profile::parse(DFC, "dfc.toml", "{}").unwrap_err().to_string();
+    assert!(error.contains("uflip oc"), "{error}");
+}

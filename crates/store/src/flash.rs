@@ -1,0 +1,193 @@
+//! What a job over physical addresses left behind, as columns, as a Parquet table, and as text.
+//!
+//! | column | type | what |
+//! |---|---|---|
+//! | `thread` | u16 | who submitted the command |
+//! | `submit_ns`, `response_time_ns` | u64 | when, from the start of the job; how long it took |
+//! | `op` | u8 | 0 read, 1 write, 2 erase |
+//! | `channel`, `lun`, `block`, `page` | | the first address; those of a vector follow from the job |
+//! | `addresses`, `failed` | u8 | how many, and how many of them failed |
+//! | `status` | u8 | what the first that failed said |
+//! | one per cause | u64 | what the time was spent on |
+//!
+//! A wear job has one row a cycle instead.
+
+use std::borrow::Cow;
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use parquet::file::metadata::KeyValue;
+use uflip_core::{AddressStatus, Error, FlashOp, Ppa, Result};
+use uflip_engine::flash::{FlashOutcome, FlashTrace, WearLog};
+
+use crate::columns::ColumnData;
+use crate::write::write_columns;
+
+const KEY_VERSION: &str = "uflip.flash_table_version";
+const KEY_JOB: &str = "uflip.job";
+const KEY_RUN: &str = "uflip.run";
+/// Version of the table; 1: first.
+const VERSION: &str = "1";
+
+const COMMANDS: [&str; 11] = [
+    "thread",
+    "submit_ns",
+    "response_time_ns",
+    "op",
+    "channel",
+    "lun",
+    "block",
+    "page",
+    "addresses",
+    "failed",
+    "status",
+];
+const CYCLES: [&str; 7] = [
+    "erase_ns",
+    "write_ns",
+    "read_ns",
+    "write_max_ns",
+    "read_max_ns",
+    "failed_writes",
+    "failed_reads",
+];
+
+/// The names that [`flash_column`] knows.
+#[must_use]
+pub fn flash_column_names(outcome: &FlashOutcome) -> Vec<&str> {
+    match outcome {
+        FlashOutcome::Trace(trace) => {
+            COMMANDS.into_iter().chain(trace.causes.iter().map(String::as_str)).collect()
+        }
+        FlashOutcome::Wear(_) => CYCLES.to_vec(),
+    }
+}
+
+/// A column by its name.
+///
+/// # Errors
+/// An unknown name; the error lists the known ones.
+pub fn flash_column<'a>(outcome: &'a FlashOutcome, name: &str) -> Result<ColumnData<'a>> {
+    let found = match outcome {
+        FlashOutcome::Trace(trace) => of_commands(trace, name),
+        FlashOutcome::Wear(log) => of_cycles(log, name),
+    };
+    found.ok_or_else(|| Error::unknown("column of a job", name, &flash_column_names(outcome)))
+}
+
+fn of_commands<'a>(trace: &'a FlashTrace, name: &str) -> Option<ColumnData<'a>> {
+    let first = |field: fn(Ppa) -> u32| trace.first_addresses().map(field);
+    Some(match name {
+        "thread" => ColumnData::U16(trace.threads().collect()),
+        "submit_ns" => ColumnData::U64(Cow::Borrowed(&trace.submit_ns)),
+        "response_time_ns" => ColumnData::U64(Cow::Borrowed(&trace.response_time_ns)),
+        "op" => ColumnData::U8(trace.ops().collect()),
+        "channel" => ColumnData::U8(trace.first_addresses().map(|ppa| ppa.channel).collect()),
+        "lun" => ColumnData::U8(trace.first_addresses().map(|ppa| ppa.lun).collect()),
+        "block" => ColumnData::U32(first(|ppa| ppa.block).collect()),
+        "page" => ColumnData::U32(first(|ppa| ppa.page).collect()),
+        "addresses" => ColumnData::U8(trace.addresses().collect()),
+        "failed" => ColumnData::U8(trace.failed().collect()),
+        "status" => ColumnData::U8(trace.statuses().collect()),
+        _ => {
+            let cause = trace.causes.iter().position(|cause| cause == name)?;
+            ColumnData::U64(Cow::Borrowed(&trace.cause_ns[cause]))
+        }
+    })
+}
+
+fn of_cycles<'a>(log: &'a WearLog, name: &str) -> Option<ColumnData<'a>> {
+    let column = match name {
+        "erase_ns" => &log.erase_ns,
+        "write_ns" => &log.write_ns,
+        "read_ns" => &log.read_ns,
+        "write_max_ns" => &log.write_max_ns,
+        "read_max_ns" => &log.read_max_ns,
+        "failed_writes" => &log.failed_writes,
+        "failed_reads" => &log.failed_reads,
+        _ => return None,
+    };
+    Some(ColumnData::U64(Cow::Borrowed(column)))
+}
+
+/// Write every column of `outcome` and `run` (JSON) as its metadata to the new file `path`.
+///
+/// # Errors
+/// The file exists, or cannot be written.
+pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Result<()> {
+    let (job, rows) = match outcome {
+        FlashOutcome::Trace(trace) => (&trace.canonical, trace.len()),
+        FlashOutcome::Wear(log) => (&log.canonical, log.len()),
+    };
+    let columns = flash_column_names(outcome)
+        .into_iter()
+        .map(|name| Ok((name.to_owned(), flash_column(outcome, name)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let metadata = vec![
+        KeyValue::new(KEY_VERSION.to_owned(), VERSION.to_owned()),
+        KeyValue::new(KEY_JOB.to_owned(), job.to_string()),
+        KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
+    ];
+    write_columns(path, &[], &columns, rows, metadata)
+}
+
+/// Write a line a command with the columns of FOX, separated by semicolons, to the new file `path`.
+/// Times are nanoseconds from the start of the job; what FOX compares is not known here.
+///
+/// # Errors
+/// Not a trace of commands; the file exists, or cannot be written.
+pub fn write_flash_csv(outcome: &FlashOutcome, path: &Path, sector_bytes: u64) -> Result<()> {
+    let FlashOutcome::Trace(trace) = outcome else {
+        return Err(Error::usage("A wear job has no line a command")
+            .at(path.display().to_string())
+            .action("write a .parquet table: it has a row a cycle"));
+    };
+    let failed = |error: &std::io::Error| {
+        Error::os("The log cannot be written", path.display().to_string(), error)
+            .action("choose a new name in a folder that exists")
+    };
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let mut out = BufWriter::new(file.map_err(|error| failed(&error))?);
+    lines(trace, &mut out, sector_bytes).map_err(|error| failed(&error))
+}
+
+fn lines(trace: &FlashTrace, out: &mut impl Write, sector_bytes: u64) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "sequence;node_sequence;node_id;channel;lun;block;page;start_ns;end_ns;response_time_ns;\
+         type;is_failed;status;bytes"
+    )?;
+    let mut order: Vec<usize> = (0..trace.len()).collect();
+    order.sort_by_key(|row| trace.submit_ns[*row]);
+    let (threads, places): (Vec<_>, Vec<_>) =
+        (trace.threads().collect(), trace.first_addresses().collect());
+    let mut numbers = vec![0u64; trace.per_thread.len()];
+    let (ops, failed): (Vec<_>, Vec<_>) = (trace.ops().collect(), trace.failed().collect());
+    let (statuses, addresses): (Vec<_>, Vec<_>) =
+        (trace.statuses().collect(), trace.addresses().collect());
+    for (sequence, row) in order.into_iter().enumerate() {
+        let (thread, at): (u16, Ppa) = (threads[row], places[row]);
+        let number = &mut numbers[usize::from(thread)];
+        let (start, length) = (trace.submit_ns[row], trace.response_time_ns[row]);
+        let op = match FlashOp::ALL[usize::from(ops[row])] {
+            FlashOp::Read => 'r',
+            FlashOp::Write => 'w',
+            FlashOp::Erase => 'e',
+        };
+        let bytes = if op == 'e' { 0 } else { u64::from(addresses[row]) * sector_bytes };
+        writeln!(
+            out,
+            "{sequence};{number};{thread};{};{};{};{};{start};{};{length};{op};{};{};{bytes}",
+            at.channel,
+            at.lun,
+            at.block,
+            at.page,
+            start + length,
+            u8::from(failed[row] > 0),
+            AddressStatus::NAMES[usize::from(statuses[row])],
+        )?;
+        *number += 1;
+    }
+    out.flush()
+}
