@@ -171,12 +171,12 @@ class FlashDevice:
     """An open-channel device that jobs can be started on, one at a time."""
 
     @staticmethod
-    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> "FlashDevice":
+    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> FlashDevice:
         """Make a simulated device; overrides are {key: value}."""
     def info_json(self) -> str:
         """As `Device.info_json`; details hold interface and geometry."""
     def counters_json(self) -> str: ...
-    def clone(self) -> "FlashDevice":
+    def clone(self) -> FlashDevice:
         """A device of its own in the same state."""
     def resolve(self, job_json: str) -> str:
         """A job, complete, with its totals."""
@@ -187,7 +187,7 @@ class FlashDevice:
     ) -> tuple[int, list[str]]:
         """One command, here and now: "read", "write" or "erase", and addresses of channel, LUN,
         block, plane, page, sector. Its response time [ns], and the status of every address."""
-    def start(self, job_json: str, prepare: bool) -> "FlashHandle":
+    def start(self, job_json: str, prepare: bool) -> FlashHandle:
         """Start a job; with `prepare`, blocks are erased, and what is only read is written,
         before."""
 
@@ -200,7 +200,7 @@ class FlashHandle:
     def progress(self) -> tuple[int, int, int]:
         """(commands done, commands in all, last response time of the first thread [ns])."""
     def cancel(self) -> None: ...
-    def result(self) -> "FlashTrace":
+    def result(self) -> FlashTrace:
         """Wait for the end; the trace, or the job's error."""
 
 @final

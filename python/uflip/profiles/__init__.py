@@ -21,7 +21,9 @@ def profile_names(interface: str | None = None) -> list[str]:
         for entry in folder.iterdir()
         if entry.name.endswith(".toml")
     )
-    return [name for name in names if interface in (None, profile_interface(name))]
+    if interface is None:
+        return names
+    return [name for name in names if profile_interface(name) == interface]
 
 
 def profile_interface(name: str) -> str:
