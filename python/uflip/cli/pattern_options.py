@@ -1,0 +1,215 @@
+"""A pattern as options or as JSON: what `uflip pattern` and `uflip sweep` take alike."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip.cli.common import read_duration, read_size, together
+from uflip.errors import UsageError
+from uflip.spec import (
+    BASELINES,
+    LOCATIONS,
+    MIX_PARAMETERS,
+    MODES,
+    SIZES,
+    STOP,
+    TIMES,
+    Spec,
+    baseline,
+    basic,
+    mix,
+    until_converged,
+)
+
+
+def _size(name: str, text: str) -> Any:
+    return click.option(name, metavar="SIZE", callback=read_size, help=text)
+
+
+def _count(name: str, text: str) -> Any:
+    return click.option(name, metavar="N", type=click.IntRange(min=0), help=text)
+
+
+# The parameters of the paper (Table 1), under its names.
+pattern_options = together(
+    [
+        click.option(
+            "--pattern", metavar="|".join(BASELINES), help="A baseline: mode and location in one."
+        ),
+        click.option("--mode", metavar="|".join(MODES), help="What an I/O does."),
+        click.option("--location", metavar="|".join(LOCATIONS), help="Where I/Os go."),
+        click.option("--time", metavar="|".join(TIMES), help="When they are submitted."),
+        _size("--io-size", "Size of an I/O."),
+        _size("--io-shift", "Shift of every address against multiples of the I/O size."),
+        _size("--target-offset", "Where the target space begins."),
+        _size("--target-size", "How large it is."),
+        _count("--partitions", "Partitions of the target; partitioned only."),
+        click.option(
+            "--incr",
+            metavar="N",
+            type=int,
+            help="Increment in I/Os, also 0 and negative; ordered only.",
+        ),
+        click.option(
+            "--pause",
+            metavar="DURATION",
+            callback=read_duration,
+            help="Length of a pause; pause and burst only.",
+        ),
+        _count("--burst", "I/Os between two pauses; burst only."),
+        _count("--parallel-degree", "Processes, each in its part of the target."),
+        _count("--queue-depth", "I/Os of each process under way at a time; simulated devices."),
+        _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
+        _count("--io-ignore", "Of these, at the start, left out of the statistics."),
+        _count("--seed", "Seed of random addresses."),
+        click.option(
+            "--mix", "mixed_in", metavar="|".join(BASELINES), help="Mix in a second baseline."
+        ),
+        _count("--ratio", "I/Os of the first pattern for each one of the second."),
+        _count("--first-percent", "Instead: the chance of the first pattern, for each I/O."),
+    ]
+)
+
+# How well the mean must be known, and the budget; see `uflip.spec.until_converged`.
+stop_options = together(
+    [
+        click.option(
+            "--until-converged",
+            is_flag=True,
+            help="Run until the mean is known; --io-count and --io-ignore are found.",
+        ),
+        click.option("--confidence", type=float, metavar="P", help="Of its interval."),
+        click.option(
+            "--half-width", type=float, metavar="SHARE", help="Of the mean, to either side."
+        ),
+        _count("--min-ios", "No end before so many I/Os."),
+        _count("--max-ios", "Budget of I/Os, as --io-count counts them."),
+        click.option(
+            "--max-time",
+            "max_time_ns",
+            metavar="DURATION",
+            callback=read_duration,
+            help="Budget of time.",
+        ),
+        _size("--max-bytes-written", "Budget of bytes written."),
+    ]
+)
+
+
+spec_option = click.option(
+    "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
+)
+
+
+def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Spec:
+    """Make a specification of what was typed."""
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if value is not None and value is not False
+    }
+    return _build(given) if spec_file is None else _read_spec(spec_file, given)
+
+
+def _build(given: dict[str, Any]) -> Spec:
+    """Make a specification of the options that were given."""
+    rule = {name: given.pop(name) for name in STOP if name in given}
+    if not given.pop("until_converged", False):
+        if rule:
+            name = next(iter(rule)).removesuffix("_ns").replace("_", "-")
+            raise UsageError(
+                "This belongs to runs that find their own length",
+                where=f"--{name}",
+                got=f"--{name} without --until-converged",
+                action="give --until-converged as well",
+            )
+        return _of_pattern(given)
+    for name in ("io_count", "io_ignore"):
+        if name in given:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(
+                "The length of the run is given, and to be found",
+                where=option,
+                got=f"{option} with --until-converged",
+                action=f"leave one of them away; --max-ios is a budget for {option}",
+            )
+    return until_converged(_of_pattern(given), **rule)
+
+
+def _of_pattern(given: dict[str, Any]) -> Spec:
+    """Make the pattern alone, basic or mixed."""
+    second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
+    drawn = "first_percent" in given
+    if (second is None) != (ratio is None and not drawn):
+        missing = "--mix" if second is None else "--ratio"
+        raise UsageError(
+            "A mix needs a second pattern, and a ratio or a share",
+            where=missing,
+            got="nothing",
+            allowed="--mix SR|RR|SW|RW with --ratio N or --first-percent N",
+            action=f"give {missing} as well",
+        )
+    if second is None:
+        return _first(given)
+    whole = {name: given.pop(name) for name in MIX_PARAMETERS if name in given}
+    # The second pattern has the sizes and the target of the first.
+    shared = {name: given[name] for name in SIZES if name in given}
+    return mix(_first(given), baseline(second, **shared), ratio, **whole)
+
+
+def _first(given: dict[str, Any]) -> Spec:
+    """Make the basic pattern."""
+    rest = {name: value for name, value in given.items() if name not in ("pattern",)}
+    if "pattern" not in given:
+        for name, values in (("mode", MODES), ("location", LOCATIONS)):
+            if name not in given:
+                raise UsageError(
+                    "The pattern is not complete",
+                    where=f"--{name}",
+                    got="nothing",
+                    allowed=", ".join(values),
+                    action=f"give --{name}, or a baseline with --pattern SR|RR|SW|RW",
+                )
+        return basic(**rest)
+    for name in ("mode", "location"):
+        if name in given:
+            raise UsageError(
+                f"--pattern says the {name} already",
+                where=f"--{name}",
+                got=f"--pattern {given['pattern']} --{name} {given[name]}",
+                action=f"leave one of them away, as in --mode {MODES[0]} --location ordered",
+            )
+    label = rest.pop("pattern", given["pattern"])
+    return baseline(label, **rest)
+
+
+def _read_spec(name: str, given: dict[str, Any]) -> Spec:
+    if given:
+        first = next(iter(given)).replace("_", "-").replace("mixed-in", "mix")
+        raise UsageError(
+            "--spec is the whole pattern",
+            where="--spec",
+            got=f"--spec with --{first}",
+            action=f"leave --{first} away, or write it into the specification",
+        )
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        spec: Any = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise _bad_spec(name, str(error)) from None
+    if not isinstance(spec, dict):
+        raise _bad_spec(name, f"a {type(spec).__name__}")
+    return spec
+
+
+def _bad_spec(name: str, got: str) -> UsageError:
+    return UsageError(
+        "The specification cannot be read",
+        where=f"--spec {name}",
+        got=got,
+        allowed='a JSON object such as {"kind": "basic", "mode": "read", "location": "random"}',
+        action='`uflip pattern ... --json` prints a complete one under "spec"',
+    )
