@@ -1,9 +1,16 @@
-//! Profiles of all kinds: which kind a text is, and single keys changed in the name of a device.
+//! Profiles of all kinds: which kind a text is, and single keys changed from outside:
+//! `sim:demo?gc=greedy&blocks_per_die=64`.
+//!
+//! A key that the profile has is replaced. One that profiles may leave out is added with its table; all
+//! keys of such a table must be given then, since a profile has no defaults.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uflip_core::{Error, Result};
+
+/// Keys that profiles of a kind may leave out, by table.
+pub(crate) type LeftOut = [(&'static str, &'static [&'static str])];
 
 /// The interfaces that a simulated device can have. A profile that names none is a block device.
 pub const INTERFACES: [&str; 2] = ["block", "open_channel"];
@@ -25,15 +32,20 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
 ///
 /// # Errors
 /// An unknown key (the message lists the known ones), a value of another kind.
-pub(crate) fn with_overrides<P>(profile: P, overrides: &str, source: &str) -> Result<P>
-where
-    P: Serialize + DeserializeOwned,
-{
+pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
+    profile: P,
+    left_out: &LeftOut,
+    overrides: &str,
+    source: &str,
+) -> Result<P> {
     let changes = match serde_json::from_str(overrides) {
         Ok(Value::Object(changes)) => changes,
         _ => return Err(Error::usage("Overrides are not a JSON object").got(overrides)),
     };
     let mut whole = serde_json::to_value(&profile).expect("a profile is plain data");
+    let (additions, changes) =
+        changes.into_iter().partition(|(key, _)| is_left_out(left_out, &whole, key));
+    whole = add::<P>(whole, left_out, additions, source)?;
     for (key, value) in changes {
         let known = override_keys(&whole);
         let Some(place) = find(&mut whole, &key) else {
@@ -42,12 +54,7 @@ where
         };
         let before = place.to_string();
         let got = value.to_string();
-        // A device name carries texts; they are read as what stands there already.
-        *place = match (&*place, value) {
-            (Value::String(_), value) => value,
-            (_, Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
-            (_, value) => value,
-        };
+        *place = if place.is_string() { value } else { read(value) };
         if let Err(error) = serde_json::from_value::<P>(whole.clone()) {
             return Err(Error::usage(format!("The override of '{key}' does not fit its key"))
                 .at(format!("?{key}="))
@@ -57,6 +64,54 @@ where
         }
     }
     Ok(serde_json::from_value(whole).expect("every override was tried"))
+}
+
+/// The table of a key that may be left out.
+fn table_of(left_out: &LeftOut, key: &str) -> Option<&'static str> {
+    let mut tables = left_out.iter();
+    tables.find(|(_, keys)| keys.contains(&key)).map(|(table, _)| *table)
+}
+
+/// Whether `key` may be left out of a profile, and is.
+fn is_left_out(left_out: &LeftOut, whole: &Value, key: &str) -> bool {
+    table_of(left_out, key)
+        .is_some_and(|table| whole.get(table).and_then(|table| table.get(key)).is_none())
+}
+
+/// `whole` with keys that it leaves out.
+fn add<P: DeserializeOwned>(
+    mut whole: Value,
+    left_out: &LeftOut,
+    additions: Vec<(String, Value)>,
+    source: &str,
+) -> Result<Value> {
+    let names: Vec<String> = additions.iter().map(|(key, _)| format!("?{key}=")).collect();
+    if names.is_empty() {
+        return Ok(whole);
+    }
+    for (key, value) in additions {
+        let table = table_of(left_out, &key).expect("a key that may be left out");
+        let tables = whole.as_object_mut().expect("a profile is plain data");
+        let table = tables.entry(table).or_insert_with(|| Value::Object(Map::new()));
+        let table = table.as_object_mut().expect("a table");
+        table.insert(key, read(value));
+    }
+    match serde_json::from_value::<P>(whole.clone()) {
+        Ok(_) => Ok(whole),
+        Err(error) => Err(Error::usage("The overrides make no table of a profile")
+            .at(names.join(", "))
+            .got(error.to_string())
+            .allowed(format!("every key of a table that {source} leaves out, each of its kind"))
+            .action("see docs/reference/profiles.md for the tables and their keys")),
+    }
+}
+
+/// A device name carries texts: numbers and truth values are read as such.
+fn read(value: Value) -> Value {
+    match value {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        value => value,
+    }
 }
 
 /// The keys of all tables: each is unique, so an override needs no table name.

@@ -2,7 +2,6 @@
 
 mod mapping;
 mod merging;
-mod overrides;
 
 pub use mapping::MappingPart;
 pub use merging::{LinearPart, LogPart, StreamsPart};
@@ -19,9 +18,15 @@ use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
 use crate::merging::Merged;
 use crate::nand::PageOrder;
-use crate::overrides::{interface_of, with_overrides};
+use crate::overrides::{LeftOut, interface_of, with_overrides};
 use crate::paged::Paged;
 use crate::timeline::Timing;
+
+/// Keys that a profile may leave out, by table.
+const LEFT_OUT: &LeftOut = &[
+    ("gc", &["relocate_exactly"]),
+    ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
+];
 
 /// Everything that a simulated device is made of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -206,7 +211,7 @@ impl Profile {
                 .got(error.to_string().trim().to_owned())
                 .action("correct the profile; docs/reference/profiles.md explains every key")
         })?;
-        let profile = with_overrides(profile, overrides, source)?;
+        let profile = with_overrides(profile, LEFT_OUT, overrides, source)?;
         profile.check(source)?;
         Ok(profile)
     }

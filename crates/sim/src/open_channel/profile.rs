@@ -109,7 +109,7 @@ impl OpenChannelProfile {
                 .got(error.to_string().trim().to_owned())
                 .action("correct it; docs/reference/open-channel-profiles.md explains every key")
         })?;
-        let profile = with_overrides(profile, overrides, source)?;
+        let profile = with_overrides(profile, &[], overrides, source)?;
         profile.check(source)?;
         Ok(profile)
     }
