@@ -19,6 +19,7 @@ mod cache;
 mod collector;
 mod data_blocks;
 mod device;
+mod events;
 mod ftl;
 mod gc;
 mod geometry;

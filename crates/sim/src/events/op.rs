@@ -1,0 +1,135 @@
+//! Operations on their way through the device.
+
+use super::AccountIdx;
+use crate::breakdown::Cause;
+use crate::geometry::DieIdx;
+
+/// What an operation does on its die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Cells first, then the channel.
+    Read,
+    /// The channel first, then cells.
+    Program,
+    /// An erase, or half of a copy-back: no channel.
+    Inside,
+}
+
+/// For whom a die works; waiting for it is charged accordingly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    HostRead,
+    HostWrite,
+    Relocation,
+    Erase,
+    Metadata,
+}
+
+impl Purpose {
+    /// What somebody else's wait for it is charged to.
+    pub(super) fn cause(self) -> Cause {
+        match self {
+            Purpose::HostRead | Purpose::HostWrite => Cause::DieWait,
+            Purpose::Relocation => Cause::Relocation,
+            Purpose::Erase => Cause::Erase,
+            Purpose::Metadata => Cause::Metadata,
+        }
+    }
+}
+
+/// When the user of an operation is told of its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Report {
+    /// As soon as it is known, with its time: for what nobody inside the device waits for.
+    WhenKnown,
+    /// When everything before has happened.
+    AtEnd,
+    /// Not at all.
+    Never,
+}
+
+/// Where an operation arrives next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    BusIn,
+    Ring,
+    Channel,
+    BusOut,
+    Link,
+    /// What was read is there, and will be programmed.
+    Program,
+    /// Its user is told.
+    Tell,
+}
+
+/// One flash operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op<T> {
+    pub(crate) kind: Kind,
+    pub(crate) purpose: Purpose,
+    pub(crate) stage: Stage,
+    pub(crate) report: Report,
+    pub(crate) die: DieIdx,
+    /// How long the cells take [ns].
+    pub(crate) cell_ns: u64,
+    /// Pages that go over the channel.
+    pub(crate) transfers: u32,
+    pub(crate) account: Option<AccountIdx>,
+    /// Everything is charged to this cause, whatever it is.
+    pub(crate) lump: Option<Cause>,
+    /// Bytes of a read that go to the host.
+    pub(crate) link_bytes: u64,
+    /// What was read is then programmed there, taking so long, and charged cause by cause.
+    pub(crate) then: Option<(DieIdx, u64)>,
+    pub(crate) token: T,
+    /// When it arrived at the ring of its die.
+    pub(super) arrived: u64,
+}
+
+impl<T: Copy> Op<T> {
+    /// A read of a page of `die` whose cells take `cell_ns`.
+    #[inline]
+    pub(crate) fn read(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
+        Op {
+            kind: Kind::Read,
+            purpose,
+            stage: Stage::Ring,
+            report: Report::AtEnd,
+            die,
+            cell_ns,
+            transfers: 1,
+            account: None,
+            lump: None,
+            link_bytes: 0,
+            then: None,
+            token,
+            arrived: 0,
+        }
+    }
+
+    /// A program of a page of `die` whose cells take `cell_ns`.
+    #[inline]
+    pub(crate) fn program(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
+        let read = Op::read(die, cell_ns, purpose, token);
+        Op { kind: Kind::Program, stage: Stage::BusIn, report: Report::Never, ..read }
+    }
+
+    /// Something that keeps `die` busy for `cell_ns` and needs no channel.
+    #[inline]
+    pub(crate) fn inside(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
+        Op { kind: Kind::Inside, ..Op::read(die, cell_ns, purpose, token) }
+    }
+
+    /// No operation at all: its user is told at its time.
+    #[inline]
+    pub(super) fn reminder(token: T) -> Op<T> {
+        Op { stage: Stage::Tell, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }
+    }
+
+    /// The read is over, the program begins.
+    pub(super) fn turn_into_program(&mut self) {
+        let (die, cell_ns) = self.then.take().expect("it was to be programmed");
+        (self.kind, self.stage) = (Kind::Program, Stage::BusIn);
+        (self.die, self.cell_ns, self.lump, self.transfers) = (die, cell_ns, None, 1);
+    }
+}

@@ -1,0 +1,372 @@
+//! The same device as a plain discrete-event simulation, to compare with: every resource has a queue
+//! and an event at which it is released, nothing is computed ahead, and the next event is found by
+//! looking at all of them.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use uflip_core::Breakdown as _;
+
+use super::{AccountIdx, DieQueue, Kind, Op, Purpose, Report, Stage, Timeline, Timing};
+use crate::breakdown::SimBreakdown;
+use crate::geometry::{DieIdx, Geometry, Shape};
+
+/// A random operation: what, where, when, and whether its end starts another one.
+#[derive(Clone, Debug)]
+struct Job {
+    after: u64,
+    kind: u8,
+    die: u32,
+    then: Option<u32>,
+    purpose: usize,
+    /// The operation that follows when this one has ended.
+    follow: Option<Box<Job>>,
+}
+
+const PURPOSES: [Purpose; 5] = [
+    Purpose::HostRead,
+    Purpose::HostWrite,
+    Purpose::Relocation,
+    Purpose::Erase,
+    Purpose::Metadata,
+];
+const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
+
+const DIES: u32 = 6;
+const CHANNELS: u32 = 3;
+const PAGE: u64 = 100;
+
+fn timing(buses: u32, queue: usize) -> Timing {
+    Timing {
+        read_ns: 7,
+        program_ns: 23,
+        program_high_ns: 41,
+        erase_ns: 90,
+        transfer_ns: 10,
+        bus_ns: if buses > 0 { 4 } else { 0 },
+        buses,
+        link_bytes_per_s: 1_000_000_000 * PAGE / 6,
+        die_queue: QUEUES[queue],
+        ..Timing::default()
+    }
+}
+
+fn geometry() -> Geometry {
+    Geometry::from(Shape {
+        channels: CHANNELS,
+        dies: DIES,
+        blocks_per_die: 2,
+        pages_per_block: 2,
+        metadata_pages: 0,
+        page_bytes: PAGE as u32,
+        logical_pages: 2,
+    })
+}
+
+/// The operation that a job asks for; its token is its number.
+fn op(job: &Job, number: usize, timing: &Timing) -> Op<usize> {
+    let (die, purpose) = (DieIdx(job.die), PURPOSES[job.purpose]);
+    let mut op = match job.kind {
+        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, number) },
+        1 => Op::read(die, timing.read_ns, purpose, number),
+        2 => Op::program(die, timing.program_ns, purpose, number),
+        3 => Op::inside(die, timing.erase_ns, purpose, number),
+        _ => Op { transfers: 3, ..Op::read(die, 2 * timing.read_ns, purpose, number) },
+    };
+    if let (Some(to), Kind::Read) = (job.then, op.kind) {
+        (op.then, op.link_bytes) = (Some((DieIdx(to), timing.program_high_ns)), 0);
+    }
+    op.account = Some(AccountIdx(number as u32));
+    op.report = Report::AtEnd;
+    op
+}
+
+/// When every operation began and ended, by number.
+type Times = (Vec<u64>, Vec<u64>);
+
+/// The timeline, and what its user would remember.
+struct Fast {
+    timeline: Timeline<usize>,
+    times: Times,
+    follows: Vec<Option<Box<Job>>>,
+}
+
+impl Fast {
+    fn issue(&mut self, at: u64, job: &Job) {
+        let number = self.follows.len();
+        self.times.0.push(at);
+        self.times.1.push(0);
+        self.follows.push(job.follow.clone());
+        self.timeline.accounts.push(SimBreakdown::default());
+        let op = op(job, number, &self.timeline.timing);
+        self.timeline.issue(at, op);
+    }
+
+    fn run(&mut self, until: u64) {
+        while let Some((at, number)) = self.timeline.next(until) {
+            self.times.1[number] = at;
+            if let Some(job) = self.follows[number].take() {
+                self.issue(at, &job);
+            }
+        }
+    }
+}
+
+fn fast(jobs: &[Job], timing: Timing) -> Fast {
+    let timeline = Timeline::new(geometry(), timing);
+    let mut fast = Fast { timeline, times: Times::default(), follows: Vec::new() };
+    let mut now = 0;
+    for job in jobs {
+        now += job.after;
+        fast.run(now);
+        fast.issue(now, job);
+    }
+    fast.run(u64::MAX - 1);
+    fast
+}
+
+/// What happens in the reference.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    ReleaseDie(usize),
+    ReleaseLane(usize),
+    Arrive(usize),
+}
+
+/// Who waits: an operation, for how long it needs the resource, and the order of what comes after.
+type Waiting = (usize, u64, u64);
+
+/// A queue, and whether somebody is served.
+#[derive(Default)]
+struct Resource {
+    busy: bool,
+    queue: VecDeque<Waiting>,
+}
+
+struct Reference {
+    timing: Timing,
+    now: u64,
+    events: Vec<(u64, u64, Happens)>,
+    orders: u64,
+    /// Channels, then buses, then the link.
+    lanes: Vec<Resource>,
+    dies: Vec<Resource>,
+    ops: Vec<Op<usize>>,
+    ends: Vec<Option<u64>>,
+    follows: Vec<Option<Box<Job>>>,
+    told: VecDeque<usize>,
+}
+
+impl Reference {
+    fn new(timing: Timing) -> Reference {
+        let lanes = CHANNELS as usize + timing.buses as usize + 1;
+        Reference {
+            timing,
+            now: 0,
+            events: Vec::new(),
+            orders: 1000,
+            lanes: (0..lanes).map(|_| Resource::default()).collect(),
+            dies: (0..DIES).map(|_| Resource::default()).collect(),
+            ops: Vec::new(),
+            ends: Vec::new(),
+            follows: Vec::new(),
+            told: VecDeque::new(),
+        }
+    }
+
+    fn order(&mut self) -> u64 {
+        self.orders += 1;
+        self.orders
+    }
+
+    fn issue(&mut self, job: &Job) {
+        let number = self.ops.len();
+        self.ops.push(op(job, number, &self.timing));
+        self.ends.push(None);
+        self.follows.push(job.follow.clone());
+        self.arrive(number);
+    }
+
+    fn run(&mut self, until: u64) {
+        loop {
+            while let Some(number) = self.told.pop_front() {
+                self.ends[number] = Some(self.now);
+                if let Some(job) = self.follows[number].take() {
+                    self.issue(&job);
+                }
+            }
+            let next = self.events.iter().enumerate().min_by_key(|(_, event)| (event.0, event.1));
+            match next.map(|(place, event)| (place, event.0)) {
+                Some((place, at)) if at <= until => {
+                    let (at, _, happens) = self.events.remove(place);
+                    self.now = at;
+                    match happens {
+                        Happens::ReleaseDie(die) => self.release_die(die),
+                        Happens::ReleaseLane(lane) => self.release_lane(lane),
+                        Happens::Arrive(number) => self.arrive(number),
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn arrive(&mut self, number: usize) {
+        let Op { stage, die, .. } = self.ops[number];
+        let channel = (die.0 % CHANNELS) as usize;
+        let bus = CHANNELS as usize + channel % self.timing.buses.max(1) as usize;
+        match stage {
+            Stage::BusIn | Stage::BusOut if self.timing.buses > 0 => {
+                self.queue_lane(bus, number, self.timing.bus_ns);
+            }
+            Stage::BusIn => {
+                self.advance(number);
+                self.arrive(number);
+            }
+            Stage::Ring if self.dies[die.0 as usize].busy => {
+                self.dies[die.0 as usize].queue.push_back((number, 0, self.now));
+            }
+            Stage::Ring => self.hold(number),
+            Stage::Channel => {
+                let length = self.timing.transfer_ns * u64::from(self.ops[number].transfers);
+                self.queue_lane(channel, number, length);
+            }
+            Stage::Link => self.queue_lane(self.lanes.len() - 1, number, 6),
+            Stage::Program => {
+                self.ops[number].turn_into_program();
+                self.arrive(number);
+            }
+            Stage::Tell => self.told.push_back(number),
+            Stage::BusOut => unreachable!("there is no bus"),
+        }
+    }
+
+    fn queue_lane(&mut self, lane: usize, number: usize, length: u64) {
+        let order = self.order();
+        self.lanes[lane].queue.push_back((number, length, order));
+        if !self.lanes[lane].busy {
+            self.release_lane(lane);
+        }
+    }
+
+    fn release_lane(&mut self, lane: usize) {
+        self.lanes[lane].busy = false;
+        let Some((number, length, order)) = self.lanes[lane].queue.pop_front() else { return };
+        self.lanes[lane].busy = true;
+        // A lane is free before anybody arrives at the same moment; among lanes there is no order.
+        self.events.push((self.now + length, 500, Happens::ReleaseLane(lane)));
+        self.served(number, self.now + length, order);
+    }
+
+    /// What a lane carries for `number` will be over at `end`.
+    fn served(&mut self, number: usize, end: u64, order: u64) {
+        let Op { stage, kind, die, cell_ns, .. } = self.ops[number];
+        let release = (u64::from(die.0), Happens::ReleaseDie(die.0 as usize));
+        let mut end = end;
+        if stage == Stage::Channel {
+            end += if kind == Kind::Program { cell_ns } else { 0 };
+            self.events.push((end, release.0, release.1));
+        }
+        self.advance(number);
+        self.events.push((end, order, Happens::Arrive(number)));
+    }
+
+    /// The stage that follows, where nothing more is to be waited for.
+    fn advance(&mut self, number: usize) {
+        let buses = self.timing.buses > 0;
+        let op = &mut self.ops[number];
+        let after_read = if op.then.is_some() {
+            Stage::Program
+        } else if op.link_bytes > 0 {
+            Stage::Link
+        } else {
+            Stage::Tell
+        };
+        op.stage = match (op.stage, op.kind) {
+            (Stage::BusIn, _) => Stage::Ring,
+            (Stage::Channel, Kind::Read) if buses => Stage::BusOut,
+            (Stage::Channel, Kind::Read) | (Stage::BusOut, _) => after_read,
+            _ => Stage::Tell,
+        };
+    }
+
+    fn hold(&mut self, number: usize) {
+        let Op { die, kind, cell_ns, .. } = self.ops[number];
+        self.dies[die.0 as usize].busy = true;
+        match kind {
+            Kind::Read => {
+                self.ops[number].stage = Stage::Channel;
+                let order = self.order();
+                self.events.push((self.now + cell_ns, order, Happens::Arrive(number)));
+            }
+            Kind::Program => {
+                self.ops[number].stage = Stage::Channel;
+                self.arrive(number);
+            }
+            Kind::Inside => {
+                let release = Happens::ReleaseDie(die.0 as usize);
+                self.events.push((self.now + cell_ns, u64::from(die.0), release));
+                self.ops[number].stage = Stage::Tell;
+                let order = self.order();
+                self.events.push((self.now + cell_ns, order, Happens::Arrive(number)));
+            }
+        }
+    }
+
+    fn release_die(&mut self, die: usize) {
+        self.dies[die].busy = false;
+        let rank = |number: usize| match (self.timing.die_queue, self.ops[number].purpose) {
+            (DieQueue::Fifo, _) | (DieQueue::ReadsFirst, Purpose::HostRead) => 0,
+            (DieQueue::ReadsFirst, Purpose::HostWrite) => 1,
+            (DieQueue::ReadsFirst, _) => 2,
+            (DieQueue::CollectionFirst, Purpose::HostRead | Purpose::HostWrite) => 1,
+            (DieQueue::CollectionFirst, _) => 0,
+        };
+        let queue = &self.dies[die].queue;
+        let best = (0..queue.len()).min_by_key(|place| (rank(queue[*place].0), *place));
+        if let Some((number, ..)) = best.and_then(|place| self.dies[die].queue.remove(place)) {
+            self.hold(number);
+        }
+    }
+}
+
+fn reference(jobs: &[Job], timing: Timing) -> Vec<u64> {
+    let mut reference = Reference::new(timing);
+    let mut now = 0;
+    for job in jobs {
+        now += job.after;
+        reference.run(now);
+        reference.issue(job);
+    }
+    reference.run(u64::MAX - 1);
+    reference.ends.into_iter().map(|end| end.expect("every operation ends")).collect()
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    let plain = (0u64..30, 0u8..5, 0..DIES, prop::option::of(0..DIES), 0usize..5).prop_map(
+        |(after, kind, die, then, purpose)| Job { after, kind, die, then, purpose, follow: None },
+    );
+    plain.prop_recursive(3, 4, 1, |inner| {
+        (inner.clone(), inner)
+            .prop_map(|(first, follow)| Job { follow: Some(Box::new(follow)), ..first })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Every operation ends at the same nanosecond, and its parts sum to its time.
+    #[test]
+    fn clocks_are_equal_to_queues(
+        jobs in prop::collection::vec(job(), 1..60),
+        buses in 0u32..3,
+        queue in 0usize..3,
+    ) {
+        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing(buses, queue));
+        prop_assert_eq!(&ends, &reference(&jobs, timing(buses, queue)));
+        for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
+            prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
+        }
+    }
+}
