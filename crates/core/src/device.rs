@@ -198,8 +198,11 @@ pub trait Device: Sized {
     /// What the device or the operating system says; the message names the request.
     fn submit(&mut self, request: &Self::Request) -> Result<Ticket>;
 
-    /// When the next completion will be (or was) due; `None` where nothing is outstanding.
-    fn next_completion(&self) -> Option<Nanos>;
+    /// When the next completion will be (or was) due, if nothing is submitted until then; `None` where
+    /// nothing is outstanding, and where it is due later than `before`. A caller who will submit
+    /// something at `before` thereby says that nothing needs to be known of what comes after: what is
+    /// submitted then may change it.
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos>;
 
     /// Take the earliest completion.
     ///

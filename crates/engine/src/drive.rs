@@ -192,12 +192,13 @@ pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
         submitter.due = start;
     }
     loop {
-        let next_completion = device.next_completion();
         let limit = control.limit.load(Ordering::Relaxed);
         let earliest = submitters
             .iter_mut()
             .filter(|submitter| submitter.is_ready(limit))
             .min_by_key(|submitter| submitter.due);
+        let due = earliest.as_ref().map_or(Nanos(u64::MAX), |submitter| submitter.due);
+        let next_completion = device.next_completion(due);
         match earliest {
             Some(submitter) if next_completion.is_none_or(|t| submitter.due <= t) => {
                 if control.is_cancelled() {

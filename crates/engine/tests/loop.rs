@@ -79,7 +79,7 @@ impl Device for OneServer {
         });
         Ok(ticket)
     }
-    fn next_completion(&self) -> Option<Nanos> {
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
         self.queue.front().map(|completion| completion.completed)
     }
     fn complete(&mut self) -> Result<Completion<()>> {
@@ -206,7 +206,7 @@ impl Device for ManyServers {
         self.submitted += 1;
         Ok(ticket)
     }
-    fn next_completion(&self) -> Option<Nanos> {
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
         self.queue.first().map(|(end, _, _)| Nanos(*end))
     }
     fn complete(&mut self) -> Result<Completion<()>> {

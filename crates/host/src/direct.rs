@@ -132,7 +132,7 @@ impl Device for DirectDevice {
     }
 
     #[inline]
-    fn next_completion(&self) -> Option<Nanos> {
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
         self.outstanding.as_ref().map(|completion| completion.completed)
     }
 

@@ -68,7 +68,7 @@ impl Device for NullDevice {
     }
 
     #[inline]
-    fn next_completion(&self) -> Option<Nanos> {
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
         self.outstanding.as_ref().map(|completion| completion.completed)
     }
 

@@ -6,43 +6,52 @@
 
 use uflip_core::{Counters, Io};
 
-use crate::breakdown::Account;
-use crate::geometry::{Lpn, Place};
-use crate::media::{Flash, Media};
-use crate::timeline::Timeline;
+use crate::events::Timeline;
+use crate::geometry::{DieIdx, Lpn, Place};
+use crate::issued::{Target, Token};
+use crate::media::{CollectMedia, Flash};
 
 /// The flash and its clocks, which outlive every operation of an FTL.
 pub(crate) struct Hardware<'a> {
     pub(crate) flash: &'a mut Flash,
-    pub(crate) timeline: &'a mut Timeline,
+    pub(crate) events: &'a mut Timeline<Token>,
+}
+
+/// A page that is to be written, which belongs to `extent` and whose data is there.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Write {
+    pub(crate) page: Lpn,
+    pub(crate) extent: Extent,
+    pub(crate) target: Target,
 }
 
 /// An FTL and the times of its work.
 pub(crate) trait Backend {
-    /// Let everything happen that is due by `now`.
-    fn advance(&mut self, now: u64, hardware: &mut Hardware<'_>);
-
     /// Where `page` is, for a read of it; `None` where it was never written. Whatever must be read to
     /// find out is asked of `media`.
-    fn find(&mut self, page: Lpn, media: &mut impl Media) -> Option<Place>;
+    fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place>;
 
-    /// Write `page`, which belongs to `extent` and whose data has arrived at `ready`; returns the end.
-    /// What the time was spent on is added to `path`.
-    fn write<A: Account>(
-        &mut self,
-        page: Lpn,
-        extent: &Extent,
-        ready: u64,
-        hardware: &mut Hardware<'_>,
-        path: &mut A,
-    ) -> u64;
+    /// Read `page` from `at` on; `bytes` of it go to the host.
+    fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
 
-    /// The host has read something until `end`.
+    /// Write a page from `at` on.
+    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>);
+
+    /// What the collection of `die` waited for has happened.
+    fn collect(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>);
+
+    /// A read of the host ends at `end`.
     #[inline]
     fn after_read(&mut self, _end: u64, _hardware: &mut Hardware<'_>) {}
 
     /// The host leaves the device alone from `now` to `until`.
-    fn idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>);
+    fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>);
+
+    /// The host is back.
+    fn end_idle(&mut self) {}
+
+    /// Nothing will happen any more, and an I/O has not ended: the books must be wrong.
+    fn stuck(&self) -> !;
 
     /// What is under way ends now; the untimed gear follows.
     fn end_untimed(&mut self, flash: &mut Flash);
@@ -67,7 +76,7 @@ pub(crate) trait Backend {
 
 /// Which logical pages one host write covers: FTLs that move several pages as one want to know
 /// whether the host brings all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Extent {
     /// The first page that is covered, as a whole or not.
     begin: u32,

@@ -9,7 +9,7 @@ pub struct SimBreakdown {
 }
 
 /// The causes, in the order of [`SimBreakdown::CAUSES`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Cause {
     /// The controller's processor takes in the command, and waiting for it.
     Controller,
@@ -47,6 +47,13 @@ pub(crate) enum Cause {
 
 impl SimBreakdown {
     const COUNT: usize = 16;
+}
+
+impl SimBreakdown {
+    /// Add what `other` was spent on.
+    pub(crate) fn add_all(&mut self, other: &SimBreakdown) {
+        self.parts.iter_mut().zip(other.parts).for_each(|(part, ns)| *part += ns);
+    }
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).

@@ -10,10 +10,10 @@
 //! that the cache holds only in part is served as if from flash.
 //! **Ambiguous**: when a cache flushes; two policies are offered.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::geometry::Lpn;
+use crate::host::PageIdx;
 
 /// When a page leaves the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -28,10 +28,10 @@ pub enum Flush {
 /// Which sectors of a page are in the cache, one bit each.
 pub(crate) type Sectors = u64;
 
-/// The cache.
+/// The cache. It keeps no time: who uses it says when something has happened.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteCache {
-    pages: usize,
+    places: usize,
     flush: Flush,
     /// All sectors of a page.
     whole: Sectors,
@@ -39,55 +39,95 @@ pub(crate) struct WriteCache {
     dirty: BTreeMap<Lpn, Sectors>,
     /// The order in which they came; a page that was trimmed meanwhile is not in `dirty` any more.
     order: VecDeque<Lpn>,
-    /// When the pages that are being flushed give up their place.
-    flushing: BinaryHeap<Reverse<u64>>,
+    /// Pages that are being flushed and still have their place.
+    flushing: usize,
+    /// Host pages for which there was no place, in the order in which they came.
+    waiting: VecDeque<(PageIdx, Lpn, Sectors)>,
+    /// The host is idle: everything may be flushed.
+    pub(crate) idle: bool,
     /// Host writes that found their page in the cache.
     pub(crate) absorbed: u64,
 }
 
 impl WriteCache {
     /// A cache of so many pages of so many sectors (at most 64).
-    pub(crate) fn new(pages: usize, sectors: u32, flush: Flush) -> WriteCache {
+    pub(crate) fn new(places: usize, sectors: u32, flush: Flush) -> WriteCache {
         WriteCache {
-            pages,
+            places,
             flush,
             whole: u64::MAX >> (64 - sectors),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
-            flushing: BinaryHeap::new(),
+            flushing: 0,
+            waiting: VecDeque::new(),
+            idle: false,
             absorbed: 0,
         }
     }
 
-    /// Take `sectors` of `page`, which are there at `ready`; returns when there was a place for them.
-    /// `program(page, whole, at)` writes a page to flash from `at` on and returns the end.
-    pub(crate) fn write(
-        &mut self,
-        page: Lpn,
-        sectors: Sectors,
-        ready: u64,
-        mut program: impl FnMut(Lpn, bool, u64) -> u64,
-    ) -> u64 {
-        let mut at = ready;
-        if let Some(there) = self.dirty.get_mut(&page) {
-            *there |= sectors;
-            self.absorbed += 1;
-            return at;
+    /// The host brings `sectors` of `page`. False where there is no place for them: then they wait.
+    pub(crate) fn offer(&mut self, host: PageIdx, page: Lpn, sectors: Sectors) -> bool {
+        let taken =
+            self.absorb(page, sectors) || self.waiting.is_empty() && self.put(page, sectors);
+        if !taken {
+            self.waiting.push_back((host, page, sectors));
         }
-        self.release(at);
-        while self.dirty.len() + self.flushing.len() >= self.pages {
-            if self.flushing.is_empty() {
-                self.flush_oldest(at, &mut program);
+        taken
+    }
+
+    /// The host page that has waited longest, now that there is a place for it.
+    pub(crate) fn admit(&mut self) -> Option<PageIdx> {
+        let (host, page, sectors) = *self.waiting.front()?;
+        let taken = self.absorb(page, sectors) || self.put(page, sectors);
+        taken.then(|| self.waiting.pop_front());
+        taken.then_some(host)
+    }
+
+    fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
+        let there = self.dirty.get_mut(&page).map(|there| *there |= sectors).is_some();
+        self.absorbed += u64::from(there);
+        there
+    }
+
+    fn put(&mut self, page: Lpn, sectors: Sectors) -> bool {
+        let fits = self.dirty.len() + self.flushing < self.places;
+        if fits {
+            self.dirty.insert(page, sectors);
+            self.order.push_back(page);
+        }
+        fits
+    }
+
+    /// A page to be written to flash now, and whether all of it is there. Its place is free when
+    /// [`WriteCache::flushed`] says so.
+    pub(crate) fn next_flush(&mut self) -> Option<(Lpn, bool)> {
+        let now = match self.flush {
+            Flush::Eager => true,
+            Flush::WhenNeeded => self.idle || self.flushing < self.waiting.len(),
+        };
+        if !now {
+            return None;
+        }
+        while let Some(page) = self.order.pop_front() {
+            if let Some(sectors) = self.dirty.remove(&page) {
+                self.flushing += 1;
+                return Some((page, sectors == self.whole));
             }
-            let Reverse(end) = self.flushing.pop().expect("a full cache holds something");
-            at = at.max(end);
         }
-        self.dirty.insert(page, sectors);
-        self.order.push_back(page);
-        if self.flush == Flush::Eager {
-            self.flush_oldest(at, &mut program);
-        }
-        at
+        None
+    }
+
+    /// A page has been written to flash.
+    pub(crate) fn flushed(&mut self) {
+        self.flushing -= 1;
+    }
+
+    /// Take everything out, at once: the pages in their order, and whether all of each is there.
+    pub(crate) fn empty(&mut self) -> Vec<(Lpn, bool)> {
+        let was_idle = std::mem::replace(&mut self.idle, true);
+        let pages = std::iter::from_fn(|| self.next_flush()).collect();
+        (self.idle, self.flushing) = (was_idle, 0);
+        pages
     }
 
     /// Whether a read of `sectors` of `page` needs no flash.
@@ -99,94 +139,64 @@ impl WriteCache {
     pub(crate) fn trim(&mut self, page: Lpn) {
         self.dirty.remove(&page);
     }
-
-    /// Flush everything from `at` on.
-    pub(crate) fn flush_all(&mut self, at: u64, mut program: impl FnMut(Lpn, bool, u64) -> u64) {
-        while !self.dirty.is_empty() {
-            self.flush_oldest(at, &mut program);
-        }
-        self.release(at);
-    }
-
-    fn flush_oldest(&mut self, at: u64, program: &mut impl FnMut(Lpn, bool, u64) -> u64) {
-        while let Some(page) = self.order.pop_front() {
-            if let Some(sectors) = self.dirty.remove(&page) {
-                let end = program(page, sectors == self.whole, at);
-                self.flushing.push(Reverse(end));
-                return;
-            }
-        }
-    }
-
-    /// Places whose flush has ended by `now` are free.
-    fn release(&mut self, now: u64) {
-        while self.flushing.peek().is_some_and(|Reverse(end)| *end <= now) {
-            self.flushing.pop();
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PROGRAM: u64 = 100;
+    const ALL: Sectors = 0xff;
 
-    /// A flash that takes `PROGRAM` a page and remembers what it got.
-    fn write(
-        cache: &mut WriteCache,
-        page: u32,
-        sectors: Sectors,
-        ready: u64,
-        log: &mut Vec<(u32, bool, u64)>,
-    ) -> u64 {
-        cache.write(Lpn(page), sectors, ready, |page, whole, at| {
-            log.push((page.0, whole, at));
-            at + PROGRAM
-        })
+    fn offer(cache: &mut WriteCache, page: u32, sectors: Sectors) -> bool {
+        cache.offer(PageIdx::from(page), Lpn(page), sectors)
+    }
+
+    fn flushes(cache: &mut WriteCache) -> Vec<(u32, bool)> {
+        std::iter::from_fn(|| cache.next_flush()).map(|(page, whole)| (page.0, whole)).collect()
     }
 
     #[test]
     fn small_writes_to_one_page_cost_one_program() {
-        let (mut cache, mut log) = (WriteCache::new(2, 8, Flush::WhenNeeded), Vec::new());
-        for sector in 0..8 {
-            assert_eq!(write(&mut cache, 7, 1 << sector, sector, &mut log), sector);
-        }
-        assert!(cache.holds(Lpn(7), 0xff) && log.is_empty());
-        assert_eq!(cache.absorbed, 7);
-        cache.flush_all(50, |page, whole, at| {
-            log.push((page.0, whole, at));
-            at + PROGRAM
-        });
-        assert_eq!(log, [(7, true, 50)]);
+        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded);
+        assert!((0..8).all(|sector| offer(&mut cache, 7, 1 << sector)));
+        assert!(cache.holds(Lpn(7), ALL));
+        assert_eq!((cache.absorbed, flushes(&mut cache)), (7, vec![]));
+        cache.idle = true;
+        assert_eq!(flushes(&mut cache), [(7, true)]);
         assert!(!cache.holds(Lpn(7), 1));
     }
 
     #[test]
     fn a_full_cache_makes_the_host_wait_for_the_oldest_page() {
-        let (mut cache, mut log) = (WriteCache::new(2, 8, Flush::WhenNeeded), Vec::new());
-        assert_eq!(write(&mut cache, 1, 0xff, 0, &mut log), 0);
-        assert_eq!(write(&mut cache, 2, 0x0f, 5, &mut log), 5);
-        assert_eq!(write(&mut cache, 3, 0xff, 10, &mut log), 10 + PROGRAM);
-        assert_eq!(log, [(1, true, 10)]);
-        assert_eq!(write(&mut cache, 4, 0xff, 200, &mut log), 200 + PROGRAM);
-        assert_eq!(log[1], (2, false, 200), "a page of which only a part is there");
+        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded);
+        assert!(offer(&mut cache, 1, ALL) && offer(&mut cache, 2, 0x0f));
+        assert!(!offer(&mut cache, 3, ALL) && !offer(&mut cache, 4, ALL));
+        assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one for each that waits");
+        assert_eq!(cache.admit(), None, "a page keeps its place until it is on flash");
+        cache.flushed();
+        assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx::from(3)), None));
+        cache.flushed();
+        assert_eq!(cache.admit(), Some(PageIdx::from(4)));
+        assert_eq!(flushes(&mut cache), [], "nobody waits any more");
     }
 
     #[test]
-    fn an_eager_cache_hides_programs_until_it_is_full_of_them() {
-        let (mut cache, mut log) = (WriteCache::new(2, 8, Flush::Eager), Vec::new());
-        let accepted: Vec<u64> =
-            (0..4).map(|page| write(&mut cache, page, 0xff, 10, &mut log)).collect();
-        assert_eq!(accepted, [10, 10, 10 + PROGRAM, 10 + PROGRAM]);
+    fn who_waits_is_not_overtaken() {
+        let mut cache = WriteCache::new(1, 8, Flush::Eager);
+        assert!(offer(&mut cache, 1, ALL));
+        assert_eq!(flushes(&mut cache), [(1, true)]);
+        assert!(!offer(&mut cache, 2, ALL));
+        cache.flushed();
+        assert!(!offer(&mut cache, 3, ALL), "page 2 came first");
+        assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx::from(2)), None));
     }
 
     #[test]
     fn what_was_trimmed_is_never_written() {
-        let (mut cache, mut log) = (WriteCache::new(1, 8, Flush::WhenNeeded), Vec::new());
-        write(&mut cache, 1, 0xff, 0, &mut log);
+        let mut cache = WriteCache::new(1, 8, Flush::WhenNeeded);
+        assert!(offer(&mut cache, 1, ALL));
         cache.trim(Lpn(1));
-        assert_eq!(write(&mut cache, 2, 0xff, 5, &mut log), 5, "its place is free at once");
-        assert!(log.is_empty());
+        assert!(offer(&mut cache, 2, ALL), "its place is free at once");
+        assert_eq!(flushes(&mut cache), []);
     }
 }

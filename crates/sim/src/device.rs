@@ -4,24 +4,23 @@
 //! does. Reads of pages that were never written are answered by the controller alone. A write that
 //! covers a page only in part reads the rest first.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use serde_json::{Map, Value, json};
 use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Mode, Nanos, Result, Ticket,
 };
 
-use crate::backend::{Backend, Extent, Hardware};
-use crate::breakdown::{Account, Cause, SimBreakdown};
+use crate::backend::{Backend, Extent, Hardware, Write};
+use crate::breakdown::{Cause, SimBreakdown};
 use crate::cache::{Sectors, WriteCache};
+use crate::events::{Timeline, Timing};
 use crate::geometry::Lpn;
-use crate::media::{Flash, Media, Timed};
+use crate::host::{Host, IoIdx, PageIdx};
+use crate::issued::{Target, Token};
+use crate::media::{Flash, Media as _};
 use crate::merging::Merged;
 use crate::paged::Paged;
 use crate::profile::Profile;
 use crate::snapshot::Header;
-use crate::timeline::Timeline;
 
 /// A flash device in virtual time. A copy is a device of its own in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -31,14 +30,10 @@ pub struct SimDevice {
     info: DeviceInfo,
     flash: Flash,
     backend: AnyBackend,
-    timeline: Timeline,
-    now: u64,
-    tickets: u64,
-    /// The completion that is due first; with one I/O at a time nothing else is ever needed.
-    first: Option<Pending>,
-    /// The others, by time of completion, then by ticket.
-    later: BinaryHeap<Reverse<Pending>>,
+    events: Timeline<Token>,
+    host: Host,
     cache: Option<WriteCache>,
+    now: u64,
     sector_bytes: u64,
 }
 
@@ -64,22 +59,6 @@ macro_rules! either {
 /// So many I/Os are looked at ahead in the untimed gear, to have their map entries at hand.
 const BATCH: usize = 64;
 
-/// A completion that waits for its time. Ordered by time, then by ticket, which is unique.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-struct Pending(Completion<SimBreakdown>);
-
-impl Ord for Pending {
-    fn cmp(&self, other: &Pending) -> std::cmp::Ordering {
-        (self.0.completed, self.0.ticket).cmp(&(other.0.completed, other.0.ticket))
-    }
-}
-
-impl PartialOrd for Pending {
-    fn partial_cmp(&self, other: &Pending) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 impl SimDevice {
     /// Make the device that `profile` describes, in the state that it asks for.
     ///
@@ -91,12 +70,10 @@ impl SimDevice {
             info: describe(name, &profile),
             flash: Flash::new(geometry, profile.page_order()),
             backend: profile.backend()?,
-            timeline: Timeline::new(geometry, profile.timing()),
-            now: 0,
-            tickets: 0,
-            first: None,
-            later: BinaryHeap::new(),
+            events: Timeline::new(geometry, profile.timing()),
+            host: Host::default(),
             cache: profile.write_cache(),
+            now: 0,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
         };
         device.apply(crate::precondition::writes(&profile));
@@ -131,10 +108,24 @@ impl SimDevice {
     }
 
     /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
-    /// a device into a state, and for studies of write amplification.
+    /// a device into a state, and for studies of write amplification. What is under way is ended
+    /// first, and the clock goes on until then.
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) {
-        let SimDevice { backend, flash, cache, now, .. } = self;
-        either!(backend, backend => apply(backend, flash, cache, *now, ios));
+        while !self.host.is_settled() {
+            let (at, token) = self.events.next(u64::MAX).expect("an I/O under way ends");
+            self.happens(at, token);
+        }
+        // Flash does what it was asked for already; what would have followed is done without time.
+        while self.events.next(u64::MAX).is_some() {}
+        self.now = self.now.max(self.events.now());
+        let SimDevice { backend, flash, cache, .. } = self;
+        either!(backend, backend => {
+            backend.end_untimed(flash);
+            for (page, whole) in cache.iter_mut().flat_map(WriteCache::empty) {
+                backend.write_untimed(page, &Extent::single(page, whole), flash);
+            }
+            apply(backend, flash, ios);
+        });
     }
 
     /// Tell the device that `size` bytes at `offset` are not needed any more (TRIM). Pages that are
@@ -152,31 +143,140 @@ impl SimDevice {
         }
     }
 
-    /// Serve `io`, submitted now: when it ends and how it came to that.
+    /// Let happen what happens until `until` or the first end of an I/O, whichever comes first; returns
+    /// that end.
     #[inline]
-    fn serve(&mut self, io: &Io) -> (u64, SimBreakdown) {
-        let SimDevice { backend, flash, timeline, cache, sector_bytes, now, .. } = self;
-        let hardware = &mut Hardware { flash, timeline };
-        either!(backend, backend => serve(backend, hardware, cache, io, *now, *sector_bytes))
+    fn settle(&mut self, until: u64) -> Option<u64> {
+        loop {
+            let end = self.host.first_end();
+            let limit = end.map_or(until, |end| end.min(until));
+            match self.events.next(limit) {
+                Some((at, token)) => self.happens(at, token),
+                None if end.is_none() && until == u64::MAX && !self.host.is_idle() => {
+                    either!(&self.backend, backend => backend.stuck());
+                }
+                None => return end.filter(|end| *end <= until),
+            }
+        }
+    }
+
+    /// Let everything happen that is due by `until`.
+    #[inline]
+    fn advance(&mut self, until: u64) {
+        while let Some((at, token)) = self.events.next(until) {
+            self.happens(at, token);
+        }
+    }
+
+    #[inline]
+    fn happens(&mut self, at: u64, token: Token) {
+        match token {
+            Token::TakenIn(io) => self.taken_in(io, at),
+            Token::Arrived(page) => self.arrived(page, at),
+            Token::Ended(page) => self.ended(page, at),
+            Token::Flushed => self.flushed(at),
+            Token::Collect(die) => {
+                let SimDevice { backend, flash, events, .. } = self;
+                let hardware = &mut Hardware { flash, events };
+                either!(backend, backend => backend.collect(die, at, hardware));
+            }
+        }
+    }
+
+    /// The controller has taken in an I/O: its pages are read, or their data comes over the link.
+    #[inline]
+    fn taken_in(&mut self, index: IoIdx, at: u64) {
+        let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
+        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+        host.taken_in(index, at);
+        let io = *host.io(index);
+        for (page, bytes) in pages_of(&io, page_bytes) {
+            let of_host = host.page(index, page, at, &mut events.accounts);
+            let target = Target::host(of_host);
+            if io.mode == Mode::Write {
+                let end = events.send(at, bytes);
+                events.spent(target.account, Cause::Link, end - at);
+                events.remind(end, Token::Arrived(of_host));
+                continue;
+            }
+            let cached = cache.as_ref().is_some_and(|cache| {
+                cache.holds(page, sectors_of(&io, page, page_bytes, *sector_bytes))
+            });
+            if cached {
+                events.deliver(at, at, bytes, target.op());
+                continue;
+            }
+            let hardware = &mut Hardware { flash, events };
+            either!(backend, backend => backend.read(page, bytes, at, target, hardware));
+        }
+    }
+
+    /// The data of a page to be written is in the controller's memory.
+    #[inline]
+    fn arrived(&mut self, index: PageIdx, at: u64) {
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let page = self.host.page_of(index).page;
+        let io = *self.host.io(self.host.page_of(index).of);
+        if let Some(cache) = &mut self.cache {
+            let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
+            self.host.arrived(index, at);
+            if cache.offer(index, page, sectors) {
+                self.ended(index, at);
+            }
+            return self.flush(at);
+        }
+        let extent = Extent::of(&io, page_bytes);
+        self.write(Write { page, extent, target: Target::host(index) }, at);
+    }
+
+    #[inline]
+    fn write(&mut self, write: Write, at: u64) {
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        either!(backend, backend => backend.write(write, at, hardware));
+    }
+
+    fn set_cache_idle(&mut self, idle: bool) {
+        if let Some(cache) = &mut self.cache {
+            cache.idle = idle;
+        }
+    }
+
+    /// Write to flash what the cache wants to be rid of.
+    fn flush(&mut self, at: u64) {
+        while let Some((page, whole)) = self.cache.as_mut().and_then(WriteCache::next_flush) {
+            let extent = Extent::single(page, whole);
+            self.write(Write { page, extent, target: Target::flush() }, at);
+        }
+    }
+
+    /// A page of the cache is on flash: there is a place for another.
+    fn flushed(&mut self, at: u64) {
+        let cache = self.cache.as_mut().expect("it had the page");
+        cache.flushed();
+        while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
+            let waited = at - self.host.page_of(index).arrived;
+            self.events.spent(Some(index.account()), Cause::CacheWait, waited);
+            self.ended(index, at);
+        }
+        self.flush(at);
+    }
+
+    /// A page of the host ends at `end`.
+    #[inline]
+    fn ended(&mut self, index: PageIdx, end: u64) {
+        let Some((io, end)) = self.host.ended(index, end) else { return };
+        if io.mode == Mode::Read {
+            let SimDevice { backend, flash, events, .. } = self;
+            let hardware = &mut Hardware { flash, events };
+            either!(backend, backend => backend.after_read(end, hardware));
+        }
     }
 }
 
 /// Do what `ios` ask for in the untimed gear.
-fn apply<B: Backend>(
-    backend: &mut B,
-    flash: &mut Flash,
-    cache: &mut Option<WriteCache>,
-    now: u64,
-    ios: impl Iterator<Item = Io>,
-) {
+fn apply<B: Backend>(backend: &mut B, flash: &mut Flash, ios: impl Iterator<Item = Io>) {
     let page_bytes = u64::from(flash.geometry.shape().page_bytes);
-    backend.end_untimed(flash);
-    if let Some(cache) = cache {
-        cache.flush_all(now, |page, whole, at| {
-            backend.write_untimed(page, &Extent::single(page, whole), flash);
-            at
-        });
-    }
     let mut batch = Vec::with_capacity(BATCH);
     let mut ios = ios.peekable();
     while ios.peek().is_some() {
@@ -200,53 +300,10 @@ fn apply<B: Backend>(
     }
 }
 
-/// Serve `io`, submitted at `now`: when it ends and how it came to that.
+/// How many flash pages an I/O touches.
 #[inline]
-fn serve<B: Backend>(
-    backend: &mut B,
-    hardware: &mut Hardware<'_>,
-    cache: &mut Option<WriteCache>,
-    io: &Io,
-    now: u64,
-    sector_bytes: u64,
-) -> (u64, SimBreakdown) {
-    let page_bytes = u64::from(hardware.flash.geometry.shape().page_bytes);
-    let extent = Extent::of(io, page_bytes);
-    backend.advance(now, hardware);
-    let mut path = SimBreakdown::default();
-    let mut ready = hardware.timeline.command(io.mode == Mode::Write, now, &mut path);
-    let (mut end, mut slowest) = (0, path);
-    for (page, bytes) in pages_of(io, page_bytes) {
-        if io.mode == Mode::Write {
-            // Data comes over the link page after page; what it took is on each page's path.
-            ready = hardware.timeline.link(ready, bytes, &mut path);
-        }
-        let mut of_page = path;
-        let ended = match (io.mode, cache.as_mut()) {
-            (Mode::Write, None) => backend.write(page, &extent, ready, hardware, &mut of_page),
-            (Mode::Write, Some(cache)) => {
-                let sectors = sectors_of(io, page, page_bytes, sector_bytes);
-                let taken = cache.write(page, sectors, ready, |page, whole, at| {
-                    backend.write(page, &Extent::single(page, whole), at, hardware, &mut ())
-                });
-                of_page.add(Cause::CacheWait, taken - ready);
-                taken
-            }
-            (Mode::Read, Some(cache))
-                if cache.holds(page, sectors_of(io, page, page_bytes, sector_bytes)) =>
-            {
-                hardware.timeline.link(ready, bytes, &mut of_page)
-            }
-            (Mode::Read, _) => read_page(backend, hardware, page, bytes, ready, &mut of_page),
-        };
-        if ended > end {
-            (end, slowest) = (ended, of_page);
-        }
-    }
-    if io.mode == Mode::Read {
-        backend.after_read(end, hardware);
-    }
-    (end, slowest)
+fn page_count(io: &Io, page_bytes: u64) -> u32 {
+    pages_of(io, page_bytes).count() as u32
 }
 
 /// The flash pages that an I/O touches, and how many bytes of each.
@@ -277,42 +334,6 @@ fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors
     u64::MAX >> (64 - sectors) << (from / sector_bytes)
 }
 
-/// Read `bytes` of `page` from `ready` on; returns the end.
-#[inline]
-fn read_page(
-    backend: &mut impl Backend,
-    hardware: &mut Hardware<'_>,
-    page: Lpn,
-    bytes: u64,
-    ready: u64,
-    path: &mut SimBreakdown,
-) -> u64 {
-    let Hardware { flash, timeline } = hardware;
-    let mut media = Timed::new(flash, timeline, ready, path).sending(bytes);
-    match backend.find(page, &mut media) {
-        Some(at) => media.read(at),
-        None => media.answer(),
-    }
-    media.end
-}
-
-/// The host leaves the device alone from `now` to `until`; `cache` is flushed where nothing is under
-/// way.
-fn idle<B: Backend>(
-    backend: &mut B,
-    hardware: &mut Hardware<'_>,
-    cache: Option<&mut WriteCache>,
-    now: u64,
-    until: u64,
-) {
-    if let Some(cache) = cache {
-        cache.flush_all(now, |page, whole, at| {
-            backend.write(page, &Extent::single(page, whole), at, hardware, &mut ())
-        });
-    }
-    backend.idle(now, until, hardware);
-}
-
 impl Device for SimDevice {
     type Request = Io;
     type Status = ();
@@ -330,13 +351,21 @@ impl Device for SimDevice {
         if t.0 <= self.now {
             return;
         }
-        let SimDevice { backend, flash, timeline, cache, now, first, .. } = self;
-        let hardware = &mut Hardware { flash, timeline };
+        let now = self.now;
+        self.advance(now);
         // Idle is a device without an I/O under way; between two others the host only looks away.
-        let cache = cache.as_mut().filter(|_| first.is_none());
-        either!(backend, backend => idle(backend, hardware, cache, *now, t.0));
+        let idle = self.host.is_idle();
+        if idle {
+            self.set_cache_idle(true);
+            self.flush(now);
+        }
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        either!(backend, backend => backend.begin_idle(now, t.0, hardware));
+        self.advance(t.0);
+        either!(&mut self.backend, backend => backend.end_idle());
+        self.set_cache_idle(false);
         self.now = t.0;
-        self.timeline.advance(self.now);
     }
 
     #[inline]
@@ -348,39 +377,32 @@ impl Device for SimDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        let submitted = self.now;
-        let (completed, breakdown) = self.serve(request);
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
-        let pending = Pending(Completion {
-            ticket,
-            submitted: Nanos(submitted),
-            completed: Nanos(completed),
-            breakdown,
-            status: (),
-        });
-        match self.first.replace(pending) {
-            None => {}
-            Some(first) if first < pending => {
-                self.first = Some(first);
-                self.later.push(Reverse(pending));
-            }
-            Some(first) => self.later.push(Reverse(first)),
+        let now = self.now;
+        self.advance(now);
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let (io, ticket) = self.host.submit(*request, page_count(request, page_bytes), now);
+        let Timing { command_read_ns, command_write_ns, .. } = self.events.timing;
+        let write = request.mode == Mode::Write;
+        let length = if write { command_write_ns } else { command_read_ns };
+        let taken_in = self.events.process(now, length);
+        if taken_in > now {
+            self.events.remind(taken_in, Token::TakenIn(io));
+        } else {
+            self.taken_in(io, now);
         }
         Ok(ticket)
     }
 
     #[inline]
-    fn next_completion(&self) -> Option<Nanos> {
-        self.first.as_ref().map(|pending| pending.0.completed)
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        self.settle(before.0).map(Nanos)
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
-        let Pending(completion) = self.first.take().expect("something is outstanding");
-        self.first = self.later.pop().map(|Reverse(pending)| pending);
+        self.settle(u64::MAX);
+        let completion = self.host.complete(&self.events.accounts);
         self.now = self.now.max(completion.completed.0);
-        self.timeline.advance(self.now);
         Ok(completion)
     }
 

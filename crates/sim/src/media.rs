@@ -17,6 +17,10 @@ pub(crate) trait Media {
     fn program(&mut self, to: Place, merge_from: Option<Place>);
     /// Program the metadata page of a block that is full.
     fn program_metadata(&mut self, to: Place);
+}
+
+/// What FTLs that collect blocks beside the host ask for besides.
+pub(crate) trait CollectMedia: Media {
     /// A victim was chosen; its metadata page is read where it has one.
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
     /// Read `from` for a relocation that turns out not to be needed.
@@ -106,7 +110,9 @@ impl Media for Flash {
         self.counters.pages_programmed += 1;
         self.counters.metadata_pages_programmed += 1;
     }
+}
 
+impl CollectMedia for Flash {
     #[inline]
     fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Place>) {
         self.counters.blocks_collected += 1;
@@ -208,8 +214,6 @@ pub(crate) struct Timed<'a, A> {
     path: &'a mut A,
     /// When the host's page ended, or when a collection can read its first page.
     pub(crate) end: u64,
-    /// Bytes that a read sends over the host link.
-    read_bytes: u64,
     merged_until: u64,
 }
 
@@ -220,7 +224,7 @@ impl<'a, A: Account> Timed<'a, A> {
         at: u64,
         path: &'a mut A,
     ) -> Timed<'a, A> {
-        Timed { flash, timeline, at, path, end: at, read_bytes: 0, merged_until: 0 }
+        Timed { flash, timeline, at, path, end: at, merged_until: 0 }
     }
 
     /// Until when merges of this operation went on, or 0 where there were none.
@@ -238,23 +242,6 @@ impl<'a, A: Account> Timed<'a, A> {
         self.merged_until = self.end;
     }
 
-    /// The same, for a read that sends so many bytes to the host.
-    pub(crate) fn sending(self, read_bytes: u64) -> Timed<'a, A> {
-        Timed { read_bytes, ..self }
-    }
-
-    /// Nothing was ever written there: the controller answers a read alone.
-    #[inline]
-    pub(crate) fn answer(&mut self) {
-        self.end = self.timeline.link(self.at, self.read_bytes, self.path);
-    }
-
-    /// What follows begins at `end`, when the map is there.
-    fn wait_for_map(&mut self, end: u64) {
-        self.path.add(Cause::Mapping, end - self.at);
-        (self.at, self.end) = (end, end);
-    }
-
     /// Whether `page` is the second of two that share their cells.
     #[inline]
     fn is_high(&self, page: Place) -> bool {
@@ -266,8 +253,7 @@ impl<A: Account> Media for Timed<'_, A> {
     #[inline]
     fn read(&mut self, from: Place) {
         self.flash.read(from);
-        let sent = self.timeline.read(from.die, self.at, Purpose::Host, self.path);
-        self.end = self.timeline.link(sent, self.read_bytes, self.path);
+        self.end = self.timeline.read(from.die, self.at, Purpose::Host, self.path);
     }
 
     #[inline]
@@ -289,56 +275,6 @@ impl<A: Account> Media for Timed<'_, A> {
         self.flash.program_metadata(to);
         let high = self.is_high(to);
         self.timeline.program(to.die, high, self.at, Purpose::Metadata, &mut ());
-    }
-
-    #[inline]
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
-        self.flash.begin_collection(victim, metadata);
-        self.end = self.timeline.begin_collection(metadata.map(|page| page.die), self.at);
-    }
-
-    #[inline]
-    fn read_for_nothing(&mut self, from: Place) {
-        self.flash.read_for_nothing(from);
-    }
-
-    /// The read was charged when it was issued; the program is issued now that its data is there.
-    #[inline]
-    fn relocate(&mut self, from: Place, to: Place) {
-        self.flash.relocate(from, to);
-        let high = self.is_high(to);
-        self.timeline.program_relocated(from.die, to.die, high, self.at);
-    }
-
-    /// Charged when it was issued; now it has ended.
-    #[inline]
-    fn erase(&mut self, block: BlockIdx) {
-        self.flash.erase(block);
-    }
-
-    fn give_up(&mut self, pages: u32) {
-        self.flash.give_up(pages);
-    }
-
-    #[inline]
-    fn look_up_map(&mut self, hit: bool) {
-        self.flash.look_up_map(hit);
-    }
-
-    fn read_mapping(&mut self, from: Place) {
-        self.flash.read_mapping(from);
-        let end = self.timeline.read(from.die, self.at, Purpose::Mapping, &mut ());
-        self.wait_for_map(end);
-    }
-
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
-        self.flash.program_mapping(to, merge_from);
-        let read = merge_from.map_or(self.at, |from| {
-            self.timeline.read(from.die, self.at, Purpose::Mapping, &mut ())
-        });
-        let high = self.is_high(to);
-        let end = self.timeline.program(to.die, high, read, Purpose::Mapping, &mut ());
-        self.wait_for_map(end);
     }
 }
 

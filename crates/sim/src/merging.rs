@@ -8,19 +8,25 @@
 //! ```
 //!
 //! The firmware does one merge at a time: a write that comes while another write merges waits for it.
+//! So all operations of a write are placed when the write is planned, on clocks of their own: nothing
+//! can come between them.
 
 use uflip_core::Counters;
 
-use crate::backend::{Backend, Extent, Hardware};
-use crate::breakdown::{Account, Cause};
+use crate::backend::{Backend, Extent, Hardware, Write};
+use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::ftl::Merging;
-use crate::geometry::{Lpn, Place};
-use crate::media::{Flash, Media, Timed};
+use crate::geometry::{DieIdx, Lpn, Place};
+use crate::issued::Target;
+use crate::media::{CollectMedia, Flash, Media as _, Timed};
+use crate::timeline::Timeline;
 
 /// The FTL, and until when its merges go on.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
     ftl: Merging,
+    /// Dies and channels.
+    clocks: Timeline,
     /// When the last merge in a write's path ended.
     merging_until: u64,
     /// When the last step beside the host ended.
@@ -32,15 +38,15 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn new(ftl: Merging, steps_after_read: u32) -> Merged {
-        Merged { ftl, merging_until: 0, reclaiming_until: 0, steps_after_read, beside: 0 }
+    pub(crate) fn new(ftl: Merging, clocks: Timeline, steps_after_read: u32) -> Merged {
+        Merged { ftl, clocks, merging_until: 0, reclaiming_until: 0, steps_after_read, beside: 0 }
     }
 
     /// One step from `at` on; `None` where nothing is to be done.
     fn step(&mut self, at: u64, hardware: &mut Hardware<'_>) -> Option<u64> {
         let before = merges(&hardware.flash.counters);
         let mut account = ();
-        let mut media = Timed::new(hardware.flash, hardware.timeline, at, &mut account);
+        let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut account);
         let worked = self.ftl.reclaim(&mut media);
         // A step that only puts books in order takes no time; the clock must go on all the same.
         let end = media.end.max(at + 1);
@@ -55,28 +61,45 @@ fn merges(counters: &Counters) -> u64 {
 
 impl Backend for Merged {
     #[inline]
-    fn advance(&mut self, _: u64, _: &mut Hardware<'_>) {}
-
-    #[inline]
-    fn find(&mut self, page: Lpn, _: &mut impl Media) -> Option<Place> {
+    fn find(&mut self, page: Lpn, _: &mut impl CollectMedia) -> Option<Place> {
         self.ftl.lookup(page)
     }
 
     #[inline]
-    fn write<A: Account>(
+    fn read(
         &mut self,
         page: Lpn,
-        extent: &Extent,
-        ready: u64,
+        bytes: u64,
+        at: u64,
+        target: Target,
         hardware: &mut Hardware<'_>,
-        path: &mut A,
-    ) -> u64 {
+    ) {
+        let Some(from) = self.ftl.lookup(page) else {
+            // Nothing was ever written there: the controller answers alone.
+            return hardware.events.deliver(at, at, bytes, target.op());
+        };
+        self.clocks.advance(at);
+        let mut path = SimBreakdown::default();
+        let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
+        media.read(from);
+        let end = media.end;
+        hardware.events.all_spent(target.account, &path);
+        hardware.events.deliver(end, at, bytes, target.op());
+    }
+
+    #[inline]
+    fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, extent, target } = write;
+        self.clocks.advance(ready);
         let at = ready.max(self.merging_until);
+        let mut path = SimBreakdown::default();
         path.add(Cause::Merge, at - ready);
-        let mut media = Timed::new(hardware.flash, hardware.timeline, at, path);
-        self.ftl.write(page, extent, &mut media);
+        let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
+        self.ftl.write(page, &extent, &mut media);
         self.merging_until = self.merging_until.max(media.merged_until());
-        media.end
+        let end = media.end;
+        hardware.events.all_spent(target.account, &path);
+        hardware.events.end(end, ready, target.op());
     }
 
     #[inline]
@@ -90,7 +113,15 @@ impl Backend for Merged {
         }
     }
 
-    fn idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
+    fn collect(&mut self, _: DieIdx, _: u64, _: &mut Hardware<'_>) {
+        unreachable!("nothing is collected beside the host")
+    }
+
+    fn stuck(&self) -> ! {
+        unreachable!("the end of everything is known when it begins")
+    }
+
+    fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
         self.reclaiming_until = self.reclaiming_until.max(now);
         while self.reclaiming_until < until {
             match self.step(self.reclaiming_until, hardware) {

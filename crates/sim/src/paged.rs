@@ -1,80 +1,175 @@
 //! A page map and its collector as a backend: a write goes to a die that has room, and a die that has
 //! none left begins to collect.
 
+use std::collections::VecDeque;
+
 use uflip_core::Counters;
 
-use crate::backend::{Backend, Extent, Hardware};
-use crate::breakdown::{Account, Cause};
+use crate::backend::{Backend, Extent, Hardware, Write};
+use crate::breakdown::Cause;
 use crate::collector::{Collector, Parts};
 use crate::ftl::PageMap;
 use crate::geometry::{DieIdx, Lpn, Place};
-use crate::media::{Flash, Media, Timed};
+use crate::issued::{Issued, Target};
+use crate::media::{CollectMedia, Flash, Media as _};
 
 /// The page map, and the collections under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Paged {
     ftl: PageMap,
     collector: Collector,
+    /// Pages that wait for a free one, in the order in which they came.
+    waiting: VecDeque<Waiting>,
+    /// Steps of collections since a waiting page found its place.
+    in_vain: u64,
+}
+
+/// A page for which there was no room.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Waiting {
+    write: Write,
+    since: u64,
+    /// The die whose turn it was.
+    die: DieIdx,
 }
 
 impl Paged {
     /// Dies collect towards `idle_goal` free blocks in idle time; 0: not at all.
     pub(crate) fn new(ftl: PageMap, dies: u32, idle_goal: usize) -> Paged {
-        Paged { ftl, collector: Collector::new(dies, idle_goal) }
+        let collector = Collector::new(dies, idle_goal);
+        Paged { ftl, collector, waiting: VecDeque::new(), in_vain: 0 }
     }
 
     #[inline]
     fn split<'a>(&'a mut self, hardware: &'a mut Hardware<'_>) -> (&'a mut Collector, Parts<'a>) {
-        let Hardware { flash, timeline } = hardware;
-        (&mut self.collector, Parts { ftl: &mut self.ftl, flash, timeline })
+        let Hardware { flash, events } = hardware;
+        (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events })
+    }
+
+    /// Write to `die`, which has room.
+    #[inline]
+    fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, extent, target } = write;
+        let mut media = Issued::new(hardware.flash, hardware.events, at, *target);
+        self.ftl.write_to(die, *page, extent.covers(*page), &mut media);
+        if self.ftl.wants_collection(die) {
+            let (collector, mut parts) = self.split(hardware);
+            collector.begin(die, at, &mut parts);
+        }
+    }
+
+    /// A die for a page whose turn is `turn`, which has no room: `None` where it waits for a
+    /// collection, of that die or, where that one has nothing to gain, of another (OFC §IV.C: the round
+    /// robin is relaxed where dies differ).
+    #[cold]
+    fn die_or_wait(
+        &mut self,
+        turn: DieIdx,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) -> Option<DieIdx> {
+        for die in self.ftl.dies_from(turn) {
+            if self.ftl.has_room(die) {
+                return Some(die);
+            }
+            let (collector, mut parts) = self.split(hardware);
+            if collector.collects(die) || collector.begin(die, at, &mut parts) {
+                return None;
+            }
+        }
+        if !self.collector.collects_any() {
+            self.ftl.full();
+        }
+        None
+    }
+
+    /// Something was collected: see who of those that wait has room now.
+    #[cold]
+    fn try_again(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.in_vain += 1;
+        // What two passes over the device did not gain, more will not.
+        let shape = *hardware.flash.geometry.shape();
+        let steps = u64::from(shape.dies * shape.blocks_per_die)
+            * u64::from(hardware.flash.geometry.data_pages() + 2);
+        if self.in_vain > 2 * steps {
+            self.ftl.full();
+        }
+        for _ in 0..self.waiting.len() {
+            let Some(first) = self.waiting.pop_front() else { return };
+            let Waiting { write, since, die } = first;
+            let has_room = self.ftl.has_room(die).then_some(die);
+            match has_room.or_else(|| self.die_or_wait(die, at, hardware)) {
+                Some(die) => {
+                    self.in_vain = 0;
+                    hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+                    self.write_to(die, &write, at, hardware);
+                }
+                None => self.waiting.push_back(first),
+            }
+        }
     }
 }
 
 impl Backend for Paged {
     #[inline]
-    fn advance(&mut self, now: u64, hardware: &mut Hardware<'_>) {
-        let (collector, mut parts) = self.split(hardware);
-        collector.advance(now, &mut parts);
-    }
-
-    #[inline]
-    fn find(&mut self, page: Lpn, media: &mut impl Media) -> Option<Place> {
+    fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
         self.ftl.find(page, media)
     }
 
     #[inline]
-    fn write<A: Account>(
+    fn read(
         &mut self,
         page: Lpn,
-        extent: &Extent,
-        ready: u64,
+        bytes: u64,
+        at: u64,
+        target: Target,
         hardware: &mut Hardware<'_>,
-        path: &mut A,
-    ) -> u64 {
-        let (collector, mut parts) = self.split(hardware);
-        let turn = parts.ftl.turn();
-        let (die, at) = if parts.ftl.has_room(turn) {
-            (turn, ready)
-        } else {
-            die_with_room(collector, &mut parts, turn, ready)
-        };
-        path.add(Cause::FreePage, at - ready);
-        let mut media = Timed::new(parts.flash, parts.timeline, at, path);
-        parts.ftl.write_to(die, page, extent.covers(page), &mut media);
-        let end = media.end;
-        if parts.ftl.wants_collection(die) {
-            collector.begin(die, at, &mut parts);
+    ) {
+        let mut media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        match self.ftl.find(page, &mut media) {
+            Some(from) => media.read(from),
+            None => media.answer(),
         }
-        end
     }
 
-    fn idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
+    #[inline]
+    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        let turn = self.ftl.turn();
+        let has_room = self.ftl.has_room(turn).then_some(turn);
+        match has_room.or_else(|| self.die_or_wait(turn, at, hardware)) {
+            Some(die) => self.write_to(die, &write, at, hardware),
+            None => self.waiting.push_back(Waiting { write, since: at, die: turn }),
+        }
+    }
+
+    #[inline]
+    fn collect(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) {
         let (collector, mut parts) = self.split(hardware);
-        collector.idle(now, until, &mut parts);
+        collector.step(die, at, &mut parts);
+        if !self.waiting.is_empty() {
+            self.try_again(at, hardware);
+        }
+    }
+
+    fn begin_idle(&mut self, now: u64, _until: u64, hardware: &mut Hardware<'_>) {
+        let (collector, mut parts) = self.split(hardware);
+        collector.begin_idle(now, &mut parts);
+    }
+
+    fn end_idle(&mut self) {
+        self.collector.end_idle();
+    }
+
+    fn stuck(&self) -> ! {
+        self.ftl.full()
     }
 
     fn end_untimed(&mut self, flash: &mut Flash) {
-        self.collector.end_untimed(&mut self.ftl, flash);
+        let Paged { collector, ftl, .. } = self;
+        collector.end_untimed(ftl, flash);
+        for Waiting { write: Write { page, extent, .. }, .. } in self.waiting.drain(..) {
+            self.ftl.write(page, extent.covers(page), flash);
+        }
     }
 
     #[inline]
@@ -99,21 +194,4 @@ impl Backend for Paged {
     fn count(&self, counters: &mut Counters) {
         counters.blocks_collected_idle = self.collector.begun_idle;
     }
-}
-
-/// A die with room for a page, and from when on: `turn` itself after it has collected, or the first
-/// other one where it has nothing to gain.
-#[cold]
-fn die_with_room(
-    collector: &mut Collector,
-    parts: &mut Parts<'_>,
-    turn: DieIdx,
-    ready: u64,
-) -> (DieIdx, u64) {
-    for die in parts.ftl.dies_from(turn) {
-        if let Some(at) = collector.make_room(die, ready, parts) {
-            return (die, at);
-        }
-    }
-    parts.ftl.full()
 }

@@ -13,6 +13,7 @@ use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::cache::{Flush, WriteCache};
 use crate::device::AnyBackend;
+use crate::events::{DieQueue, Timing};
 use crate::ftl::{MERGING_FTLS, Merging, PageMap, PageMapOptions, RelocationLoad};
 use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
@@ -20,7 +21,7 @@ use crate::merging::Merged;
 use crate::nand::PageOrder;
 use crate::overrides::{LeftOut, interface_of, with_overrides};
 use crate::paged::Paged;
-use crate::timeline::Timing;
+use crate::timeline::Timeline as Clocks;
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
@@ -92,6 +93,9 @@ pub struct TimingPart {
     pub command_write_ns: u64,
     pub relocate_ns: u64,
     pub collect_ns: u64,
+    /// Which of those that wait for a die it takes first; first come, first served where not said.
+    #[serde(default)]
+    pub die_queue: DieQueue,
 }
 
 /// The translation layer.
@@ -263,7 +267,8 @@ impl Profile {
         if self.merges() {
             let steps = self.streams.as_ref().map_or(0, |part| part.reclaim_after_read);
             let ftl = Merging::by_name(&self.merging_options())?;
-            return Ok(AnyBackend::Merged(Merged::new(ftl, steps)));
+            let clocks = Clocks::new(self.geometry(), self.timing());
+            return Ok(AnyBackend::Merged(Merged::new(ftl, clocks, steps)));
         }
         let goal = self.gc()?.idle_free_blocks as usize;
         let dies = self.geometry().shape().dies;
@@ -328,6 +333,7 @@ impl Profile {
             collect_ns: part.collect_ns,
             link_bytes_per_s: part.link_bytes_per_s,
             copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
+            die_queue: part.die_queue,
         }
     }
 

@@ -1,5 +1,6 @@
-//! Who is busy until when: dies, channels, buses, processor, host link. It charges time and knows
-//! nothing of FTLs.
+//! The clocks of a merging FTL's device: who is busy until when. It charges time and knows nothing of
+//! FTLs. All operations of a write are placed when it is planned (`merging.rs`), so clocks are enough;
+//! a page map, whose collections run beside the host, has events (`events/`).
 //!
 //! A die does one thing at a time, in the order in which operations are given to it (OFC's request
 //! rings are first in, first out). Channels, buses, the processor and the link carry one thing at a
@@ -24,36 +25,13 @@
 use std::collections::VecDeque;
 
 use crate::breakdown::{Account, Cause};
+use crate::events::Timing;
 use crate::geometry::{DieIdx, Geometry};
-
-/// How long things take [ns].
-#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Timing {
-    pub(crate) read_ns: u64,
-    pub(crate) program_ns: u64,
-    /// Odd pages of a block, where two bits share a cell; `program_ns` where they do not.
-    pub(crate) program_high_ns: u64,
-    pub(crate) erase_ns: u64,
-    /// One page over a channel.
-    pub(crate) transfer_ns: u64,
-    /// One page over an internal bus; 0: none in the way.
-    pub(crate) bus_ns: u64,
-    pub(crate) buses: u32,
-    /// The processor's time for a host command, for a relocated page, for a collected block.
-    pub(crate) command_read_ns: u64,
-    pub(crate) command_write_ns: u64,
-    pub(crate) relocate_ns: u64,
-    pub(crate) collect_ns: u64,
-    pub(crate) link_bytes_per_s: u64,
-    /// Relocated pages stay inside their die's plane and never see the channel.
-    pub(crate) copy_back: bool,
-}
 
 /// For whom a die works; waiting for it is charged accordingly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     Host,
-    Relocation,
     Erase,
     Metadata,
     Merge,
@@ -65,16 +43,12 @@ pub(crate) enum Purpose {
 pub(crate) struct Timeline {
     geometry: Geometry,
     timing: Timing,
-    /// One page, and how long it is on the host link: worked out once.
-    page_bytes: u64,
-    link_page_ns: u64,
     /// Nothing will be submitted before it any more: what ended earlier may be forgotten.
     now: u64,
     dies: Vec<Die>,
     channels: Vec<Lane>,
     buses: Vec<Lane>,
     processor: Lane,
-    link: Lane,
 }
 
 /// A piece of work of a die.
@@ -109,14 +83,11 @@ impl Timeline {
         Timeline {
             geometry,
             timing,
-            page_bytes: u64::from(shape.page_bytes),
-            link_page_ns: link_ns(&timing, u64::from(shape.page_bytes)),
             now: 0,
             dies: vec![Die::idle(); shape.dies as usize],
             channels: vec![Lane::default(); shape.channels as usize],
             buses: vec![Lane::default(); timing.buses as usize],
             processor: Lane::default(),
-            link: Lane::default(),
         }
     }
 
@@ -124,34 +95,6 @@ impl Timeline {
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
-    }
-
-    /// A host command on the processor from `ready` on; returns the end.
-    #[inline]
-    pub(crate) fn command(&mut self, write: bool, ready: u64, path: &mut impl Account) -> u64 {
-        let length = if write { self.timing.command_write_ns } else { self.timing.command_read_ns };
-        let end = self.processor.take(self.now, ready, length) + length;
-        path.add(Cause::Controller, end - ready);
-        end
-    }
-
-    /// The processor plans the collection of a block, and its metadata page is read where `die` has
-    /// one; returns when that is done.
-    #[inline]
-    pub(crate) fn begin_collection(&mut self, die: Option<DieIdx>, ready: u64) -> u64 {
-        let length = self.timing.collect_ns;
-        let planned = self.processor.take(self.now, ready, length) + length;
-        die.map_or(planned, |die| self.read(die, planned, Purpose::Relocation, &mut ()))
-    }
-
-    /// `bytes` over the host link from `ready` on; returns the end.
-    #[inline]
-    pub(crate) fn link(&mut self, ready: u64, bytes: u64, path: &mut impl Account) -> u64 {
-        let length =
-            if bytes == self.page_bytes { self.link_page_ns } else { link_ns(&self.timing, bytes) };
-        let end = self.link.take(self.now, ready, length) + length;
-        path.add(Cause::Link, end - ready);
-        end
     }
 
     /// Read a page of `die` from `ready` on; returns when its data is in the controller's memory.
@@ -201,41 +144,6 @@ impl Timeline {
         end
     }
 
-    /// Read a page of `die` that is to be moved; returns when its data is there. With copy-back it
-    /// stays in the die.
-    #[inline]
-    pub(crate) fn read_to_relocate(&mut self, die: DieIdx, ready: u64) -> u64 {
-        let length = self.timing.relocate_ns;
-        let planned = self.processor.take(self.now, ready, length) + length;
-        if self.timing.copy_back {
-            let die = &mut self.dies[die.0 as usize];
-            let start = die.last.end.max(planned);
-            die.occupy(self.now, start, start + self.timing.read_ns, Purpose::Relocation);
-            return start + self.timing.read_ns;
-        }
-        self.read(die, planned, Purpose::Relocation, &mut ())
-    }
-
-    /// Program a page whose data was read from `source` and is there at `ready`.
-    #[inline]
-    pub(crate) fn program_relocated(
-        &mut self,
-        source: DieIdx,
-        target: DieIdx,
-        high: bool,
-        ready: u64,
-    ) {
-        if self.timing.copy_back && source == target {
-            let program_ns =
-                if high { self.timing.program_high_ns } else { self.timing.program_ns };
-            let die = &mut self.dies[target.0 as usize];
-            let start = die.last.end.max(ready);
-            die.occupy(self.now, start, start + program_ns, Purpose::Relocation);
-            return;
-        }
-        self.program(target, high, ready, Purpose::Relocation, &mut ());
-    }
-
     /// Copy a page of a merge, planned from `ready` on: read it, program it when its data is there;
     /// returns the end.
     #[inline]
@@ -276,10 +184,6 @@ impl Timeline {
     }
 }
 
-fn link_ns(timing: &Timing, bytes: u64) -> u64 {
-    bytes * 1_000_000_000 / timing.link_bytes_per_s
-}
-
 impl Die {
     fn idle() -> Die {
         let last = Work { start: 0, end: 0, purpose: Purpose::Host };
@@ -309,7 +213,6 @@ impl Die {
             path.add(
                 match work.purpose {
                     Purpose::Host => Cause::DieWait,
-                    Purpose::Relocation => Cause::Relocation,
                     Purpose::Erase => Cause::Erase,
                     Purpose::Metadata => Cause::Metadata,
                     Purpose::Merge => Cause::Merge,
@@ -438,7 +341,7 @@ mod tests {
     #[test]
     fn waiting_is_charged_to_whom_the_die_works_for() {
         let mut die = Die::idle();
-        die.occupy(0, 0, 100, Purpose::Relocation);
+        die.occupy(0, 0, 100, Purpose::Merge);
         die.occupy(0, 100, 150, Purpose::Erase);
         die.occupy(0, 150, 160, Purpose::Host);
         die.occupy(0, 170, 175, Purpose::Metadata);
@@ -446,7 +349,7 @@ mod tests {
         assert_eq!(die.wait(0, 40, &mut path), 175);
         let part =
             |name| path.parts()[SimBreakdown::CAUSES.iter().position(|n| *n == name).unwrap()];
-        assert_eq!((part("relocation_ns"), part("erase_ns"), part("metadata_ns")), (60, 50, 5));
+        assert_eq!((part("merge_ns"), part("erase_ns"), part("metadata_ns")), (60, 50, 5));
         assert_eq!(part("die_wait_ns"), 10 + 10, "the host's work and the gap before the metadata");
     }
 }

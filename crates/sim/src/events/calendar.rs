@@ -4,7 +4,7 @@ use crate::geometry::DieIdx;
 
 /// One thing that happens. Ordered by time; at one time releases of dies come first, by die, and then
 /// everything else in the order in which it was added.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Event {
     pub(super) at: u64,
     order: u64,
@@ -12,7 +12,7 @@ pub(super) struct Event {
 }
 
 /// An operation, or a die to be released.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct What {
     index: u32,
     release: bool,
@@ -30,25 +30,24 @@ impl What {
 
 /// All events, latest first. There is an event for every operation under way, so there are few, and
 /// most are added near the end: cheaper than a heap.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Calendar {
     events: Vec<Event>,
     added: u64,
+    /// When the last event happened.
+    pub(super) now: u64,
 }
 
 /// Orders below it are releases.
 const FIRST_OP: u64 = 1 << 32;
 
 impl Calendar {
-    #[inline]
-    pub(super) fn first(&self) -> Option<u64> {
-        self.events.last().map(|event| event.at)
-    }
-
     /// The next event, where it is due by `until`.
     #[inline]
     pub(super) fn take(&mut self, until: u64) -> Option<Event> {
-        self.events.pop_if(|event| event.at <= until)
+        let event = self.events.pop_if(|event| event.at <= until)?;
+        self.now = event.at;
+        Some(event)
     }
 
     #[inline]
@@ -66,6 +65,7 @@ impl Calendar {
 
     #[inline]
     fn add(&mut self, event: Event) {
+        debug_assert!(event.at >= self.now, "{event:?} lies before {}", self.now);
         let mut place = self.events.len();
         while place > 0 {
             let before = &self.events[place - 1];

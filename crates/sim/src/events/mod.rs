@@ -40,7 +40,7 @@ pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
 
 /// How long things take [ns].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timing {
     pub(crate) read_ns: u64,
     pub(crate) program_ns: u64,
@@ -72,11 +72,11 @@ impl Timing {
 }
 
 /// Where the time of a host page is written down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AccountIdx(pub(crate) u32);
 
 /// Something that carries one thing at a time, first come, first served.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Lane {
     free_at: u64,
 }
@@ -92,7 +92,7 @@ impl Lane {
 }
 
 /// All clocks of a device, and what is going to happen. `T` is what its user wants to be told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timeline<T> {
     geometry: Geometry,
     pub(crate) timing: Timing,
@@ -135,10 +135,9 @@ impl<T: Copy> Timeline<T> {
         }
     }
 
-    /// When something will happen next, as far as is known.
-    #[inline]
-    pub(crate) fn next_event(&self) -> Option<u64> {
-        self.calendar.first()
+    /// When something happened last.
+    pub(crate) fn now(&self) -> u64 {
+        self.calendar.now
     }
 
     /// Let things happen until there is something to tell, but nothing later than `until`. What is told
@@ -160,17 +159,46 @@ impl<T: Copy> Timeline<T> {
     /// Let `op` begin at `at`, which is not before anything that has happened.
     #[inline]
     pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
-        let index = match self.unused.pop() {
-            Some(index) => {
-                self.ops[index as usize] = op;
-                index
-            }
-            None => {
-                self.ops.push(op);
-                self.ops.len() as u32 - 1
-            }
-        };
+        let index = self.put(op);
         self.arrive(at, index);
+    }
+
+    /// Let `op` begin at `at` when all of `before` have ended, one after the other.
+    #[inline]
+    pub(crate) fn issue_after(&mut self, at: u64, before: &[Op<T>], op: Op<T>) {
+        let mut next = self.put(op);
+        for op in before.iter().rev() {
+            next = self.put(Op { next: Some(next), ..*op });
+        }
+        self.arrive(at, next);
+    }
+
+    /// Let `op` begin at `at`, which lies not before `now`.
+    #[inline]
+    pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
+        let index = self.put(op);
+        if at > now {
+            self.calendar.add_op(at, index);
+        } else {
+            self.arrive(at, index);
+        }
+    }
+
+    /// Tell `token` at `at`, when everything before has happened.
+    #[inline]
+    pub(crate) fn remind(&mut self, at: u64, token: T) {
+        let index = self.put(Op::reminder(token));
+        self.calendar.add_op(at, index);
+    }
+
+    #[inline]
+    fn put(&mut self, op: Op<T>) -> u32 {
+        if let Some(index) = self.unused.pop() {
+            self.ops[index as usize] = op;
+            return index;
+        }
+        self.ops.push(op);
+        self.ops.len() as u32 - 1
     }
 
     /// The processor is asked at `at` for `length`; returns when it is done.
@@ -187,23 +215,33 @@ impl<T: Copy> Timeline<T> {
         self.link.take(at, length) + length
     }
 
-    /// Tell `token` at `at`, when everything before has happened.
+    /// What `op` read is in memory at `at`: `bytes` of it go over the link.
     #[inline]
-    pub(crate) fn remind(&mut self, at: u64, token: T) {
-        self.issue_later(at, Op::reminder(token));
+    pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
+        self.issue_when(at, now, Op { stage: Stage::Link, link_bytes: bytes, ..op });
     }
 
-    /// Let `op` begin at `at`, which may lie in the future.
+    /// `op` ends at `end`, which others have worked out.
     #[inline]
-    pub(crate) fn issue_later(&mut self, at: u64, op: Op<T>) {
-        self.ops.push(op);
-        let mut index = self.ops.len() as u32 - 1;
-        if let Some(unused) = self.unused.pop() {
-            let op = self.ops.pop().expect("just pushed");
-            self.ops[unused as usize] = op;
-            index = unused;
+    pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
+        let index = self.put(op);
+        self.finish(end, now, index);
+    }
+
+    /// A host page's time was spent on all of `parts`.
+    #[inline]
+    pub(crate) fn all_spent(&mut self, account: Option<AccountIdx>, parts: &SimBreakdown) {
+        if let Some(AccountIdx(account)) = account {
+            self.accounts[account as usize].add_all(parts);
         }
-        self.calendar.add_op(at, index);
+    }
+
+    /// So much of a host page's time was spent on `cause`.
+    #[inline]
+    pub(crate) fn spent(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
+        if let Some(AccountIdx(account)) = account {
+            self.accounts[account as usize].add(cause, ns);
+        }
     }
 
     /// The operation has arrived where its stage says.
@@ -230,11 +268,6 @@ impl<T: Copy> Timeline<T> {
                 let end = self.send(at, bytes);
                 self.charge(index, Cause::Link, end - at);
                 self.finish(end, at, index);
-            }
-            Stage::Program => {
-                let op = &mut self.ops[index as usize];
-                op.turn_into_program();
-                self.arrive(at, index);
             }
             Stage::Tell => {
                 self.told.push_back((at, self.ops[index as usize].token));
@@ -344,9 +377,9 @@ impl<T: Copy> Timeline<T> {
     #[inline]
     fn finish(&mut self, end: u64, now: u64, index: u32) {
         let op = &mut self.ops[index as usize];
-        if op.then.is_some() {
-            op.stage = Stage::Program;
-            self.calendar.add_op(end, index);
+        if let Some(next) = op.next {
+            self.calendar.add_op(end, next);
+            self.unused.push(index);
             return;
         }
         match op.report {
@@ -389,9 +422,7 @@ impl<T: Copy> Timeline<T> {
     #[inline]
     fn charge(&mut self, index: u32, cause: Cause, ns: u64) {
         let op = &self.ops[index as usize];
-        if let Some(AccountIdx(account)) = op.account {
-            self.accounts[account as usize].add(op.lump.unwrap_or(cause), ns);
-        }
+        self.spent(op.account, op.lump.unwrap_or(cause), ns);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::breakdown::Cause;
 use crate::geometry::DieIdx;
 
 /// What an operation does on its die.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Kind {
     /// Cells first, then the channel.
     Read,
@@ -16,13 +16,14 @@ pub(crate) enum Kind {
 }
 
 /// For whom a die works; waiting for it is charged accordingly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     HostRead,
     HostWrite,
     Relocation,
     Erase,
     Metadata,
+    Mapping,
 }
 
 impl Purpose {
@@ -33,12 +34,13 @@ impl Purpose {
             Purpose::Relocation => Cause::Relocation,
             Purpose::Erase => Cause::Erase,
             Purpose::Metadata => Cause::Metadata,
+            Purpose::Mapping => Cause::Mapping,
         }
     }
 }
 
 /// When the user of an operation is told of its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Report {
     /// As soon as it is known, with its time: for what nobody inside the device waits for.
     WhenKnown,
@@ -49,21 +51,19 @@ pub(crate) enum Report {
 }
 
 /// Where an operation arrives next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Stage {
     BusIn,
     Ring,
     Channel,
     BusOut,
     Link,
-    /// What was read is there, and will be programmed.
-    Program,
     /// Its user is told.
     Tell,
 }
 
 /// One flash operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Op<T> {
     pub(crate) kind: Kind,
     pub(crate) purpose: Purpose,
@@ -79,11 +79,11 @@ pub(crate) struct Op<T> {
     pub(crate) lump: Option<Cause>,
     /// Bytes of a read that go to the host.
     pub(crate) link_bytes: u64,
-    /// What was read is then programmed there, taking so long, and charged cause by cause.
-    pub(crate) then: Option<(DieIdx, u64)>,
+    /// The operation that begins when this one has ended.
+    pub(crate) next: Option<u32>,
     pub(crate) token: T,
     /// When it arrived at the ring of its die.
-    pub(super) arrived: u64,
+    pub(crate) arrived: u64,
 }
 
 impl<T: Copy> Op<T> {
@@ -101,7 +101,7 @@ impl<T: Copy> Op<T> {
             account: None,
             lump: None,
             link_bytes: 0,
-            then: None,
+            next: None,
             token,
             arrived: 0,
         }
@@ -120,16 +120,14 @@ impl<T: Copy> Op<T> {
         Op { kind: Kind::Inside, ..Op::read(die, cell_ns, purpose, token) }
     }
 
-    /// No operation at all: its user is told at its time.
-    #[inline]
-    pub(super) fn reminder(token: T) -> Op<T> {
-        Op { stage: Stage::Tell, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }
+    /// The same without the channel: half of a copy-back.
+    pub(crate) fn inside_the_die(self) -> Op<T> {
+        Op { kind: Kind::Inside, stage: Stage::Ring, ..self }
     }
 
-    /// The read is over, the program begins.
-    pub(super) fn turn_into_program(&mut self) {
-        let (die, cell_ns) = self.then.take().expect("it was to be programmed");
-        (self.kind, self.stage) = (Kind::Program, Stage::BusIn);
-        (self.die, self.cell_ns, self.lump, self.transfers) = (die, cell_ns, None, 1);
+    /// No operation at all: its user is told at its time.
+    #[inline]
+    pub(crate) fn reminder(token: T) -> Op<T> {
+        Op { stage: Stage::Tell, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }
     }
 }

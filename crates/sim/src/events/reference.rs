@@ -23,13 +23,8 @@ struct Job {
     follow: Option<Box<Job>>,
 }
 
-const PURPOSES: [Purpose; 5] = [
-    Purpose::HostRead,
-    Purpose::HostWrite,
-    Purpose::Relocation,
-    Purpose::Erase,
-    Purpose::Metadata,
-];
+const PURPOSES: [Purpose; 5] =
+    [Purpose::HostRead, Purpose::HostWrite, Purpose::Relocation, Purpose::Erase, Purpose::Metadata];
 const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
 
 const DIES: u32 = 6;
@@ -73,12 +68,20 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<usize> {
         3 => Op::inside(die, timing.erase_ns, purpose, number),
         _ => Op { transfers: 3, ..Op::read(die, 2 * timing.read_ns, purpose, number) },
     };
-    if let (Some(to), Kind::Read) = (job.then, op.kind) {
-        (op.then, op.link_bytes) = (Some((DieIdx(to), timing.program_high_ns)), 0);
+    if job.then.is_some() {
+        op.link_bytes = 0;
     }
     op.account = Some(AccountIdx(number as u32));
     op.report = Report::AtEnd;
     op
+}
+
+/// The program that follows a job, where it is a read to be programmed elsewhere.
+fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<usize>> {
+    let die = DieIdx(job.then?);
+    let op = Op::program(die, timing.program_high_ns, PURPOSES[job.purpose], number);
+    let account = Some(AccountIdx(number as u32));
+    Some(Op { account, report: Report::AtEnd, ..op })
 }
 
 /// When every operation began and ended, by number.
@@ -98,8 +101,12 @@ impl Fast {
         self.times.1.push(0);
         self.follows.push(job.follow.clone());
         self.timeline.accounts.push(SimBreakdown::default());
-        let op = op(job, number, &self.timeline.timing);
-        self.timeline.issue(at, op);
+        let timing = self.timeline.timing;
+        let op = op(job, number, &timing);
+        match then(job, number, &timing) {
+            None => self.timeline.issue(at, op),
+            Some(then) => self.timeline.issue_after(at, &[op], then),
+        }
     }
 
     fn run(&mut self, until: u64) {
@@ -152,6 +159,8 @@ struct Reference {
     lanes: Vec<Resource>,
     dies: Vec<Resource>,
     ops: Vec<Op<usize>>,
+    /// What follows each at once, before its end is told.
+    then: Vec<Option<Op<usize>>>,
     ends: Vec<Option<u64>>,
     follows: Vec<Option<Box<Job>>>,
     told: VecDeque<usize>,
@@ -168,6 +177,7 @@ impl Reference {
             lanes: (0..lanes).map(|_| Resource::default()).collect(),
             dies: (0..DIES).map(|_| Resource::default()).collect(),
             ops: Vec::new(),
+            then: Vec::new(),
             ends: Vec::new(),
             follows: Vec::new(),
             told: VecDeque::new(),
@@ -182,6 +192,7 @@ impl Reference {
     fn issue(&mut self, job: &Job) {
         let number = self.ops.len();
         self.ops.push(op(job, number, &self.timing));
+        self.then.push(then(job, number, &self.timing));
         self.ends.push(None);
         self.follows.push(job.follow.clone());
         self.arrive(number);
@@ -233,11 +244,13 @@ impl Reference {
                 self.queue_lane(channel, number, length);
             }
             Stage::Link => self.queue_lane(self.lanes.len() - 1, number, 6),
-            Stage::Program => {
-                self.ops[number].turn_into_program();
-                self.arrive(number);
-            }
-            Stage::Tell => self.told.push_back(number),
+            Stage::Tell => match self.then[number].take() {
+                Some(then) => {
+                    self.ops[number] = then;
+                    self.arrive(number);
+                }
+                None => self.told.push_back(number),
+            },
             Stage::BusOut => unreachable!("there is no bus"),
         }
     }
@@ -276,13 +289,7 @@ impl Reference {
     fn advance(&mut self, number: usize) {
         let buses = self.timing.buses > 0;
         let op = &mut self.ops[number];
-        let after_read = if op.then.is_some() {
-            Stage::Program
-        } else if op.link_bytes > 0 {
-            Stage::Link
-        } else {
-            Stage::Tell
-        };
+        let after_read = if op.link_bytes > 0 { Stage::Link } else { Stage::Tell };
         op.stage = match (op.stage, op.kind) {
             (Stage::BusIn, _) => Stage::Ring,
             (Stage::Channel, Kind::Read) if buses => Stage::BusOut,

@@ -35,7 +35,7 @@ impl DieQueue {
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// A die: what it does, and who waits for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Die {
     /// When it has done what it does; `UNKNOWN` while that waits for a channel.
     pub(super) free_at: u64,

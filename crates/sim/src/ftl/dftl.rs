@@ -26,7 +26,7 @@ use super::mapping_cache::{CachePolicy, MappingCache};
 use super::page_map::PageMap;
 use crate::blocks::{Blocks, Stream};
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn};
-use crate::media::Media;
+use crate::media::CollectMedia;
 
 /// How the map is kept on flash.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -121,7 +121,7 @@ impl MapOnFlash {
 impl PageMap {
     /// Have the entry of the host's `page` in the cache. Where that needs another one written back
     /// and `room` says that there is no page for it, the entry is used and not kept.
-    pub(super) fn need_entry(&mut self, page: Lpn, room: bool, media: &mut impl Media) {
+    pub(super) fn need_entry(&mut self, page: Lpn, room: bool, media: &mut impl CollectMedia) {
         let kept = self.kept_mut();
         let hit = kept.cache.find(page.0);
         media.look_up_map(hit);
@@ -144,7 +144,7 @@ impl PageMap {
     }
 
     /// Program `mapping_page` anew.
-    fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl Media) {
+    fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl CollectMedia) {
         let page = Lpn(self.kept().first + mapping_page);
         let die = self.die_for(None, Stream::Mapping);
         let to = self.blocks.take_page(die, Stream::Mapping);
@@ -159,7 +159,12 @@ impl PageMap {
 
     /// Write every mapping page whose entries the collection of `die` has moved. `promised` pages
     /// were set aside for this.
-    pub(super) fn write_moved(&mut self, die: DieIdx, promised: u32, media: &mut impl Media) {
+    pub(super) fn write_moved(
+        &mut self,
+        die: DieIdx,
+        promised: u32,
+        media: &mut impl CollectMedia,
+    ) {
         let mut pages = std::mem::take(&mut self.kept_mut().moved[die.0 as usize]);
         pages.sort_unstable();
         pages.dedup();

@@ -18,7 +18,7 @@ use crate::alloc::Allocator;
 use crate::blocks::{Blocks, FreeOrder, Stream, Streams};
 use crate::gc::Victims;
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
-use crate::media::Media;
+use crate::media::CollectMedia;
 
 /// What a page map is made of.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -138,7 +138,7 @@ impl PageMap {
 
     /// Where `page` is, for a read of it: where the map is on flash, its entry is fetched first.
     #[inline]
-    pub(crate) fn find(&mut self, page: Lpn, media: &mut impl Media) -> Option<Place> {
+    pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
         if self.on_flash.is_some() {
             self.need_entry(page, self.has_room_to_read(), media);
         }
@@ -163,7 +163,7 @@ impl PageMap {
     /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
     /// the rest is merged from its old version.
     #[inline]
-    pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl Media) {
+    pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl CollectMedia) {
         let turn = self.turn();
         let die = if self.has_room(turn) { turn } else { self.die_with_room(turn, media) };
         self.write_to(die, page, whole, media);
@@ -194,7 +194,13 @@ impl PageMap {
 
     /// Write `page` to `die`, which has room.
     #[inline]
-    pub(crate) fn write_to(&mut self, die: DieIdx, page: Lpn, whole: bool, media: &mut impl Media) {
+    pub(crate) fn write_to(
+        &mut self,
+        die: DieIdx,
+        page: Lpn,
+        whole: bool,
+        media: &mut impl CollectMedia,
+    ) {
         if self.on_flash.is_some() {
             self.need_entry(page, true, media);
         }
@@ -247,7 +253,7 @@ impl PageMap {
     /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where dies
     /// differ).
     #[cold]
-    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl Media) -> DieIdx {
+    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> DieIdx {
         for die in self.dies_from(turn) {
             if self.has_room(die) || self.make_room(die, media) {
                 return die;
@@ -269,7 +275,7 @@ impl PageMap {
     /// Collect blocks of `die` until it has one more than its reserve. False where it has nothing to
     /// gain.
     #[cold]
-    fn make_room(&mut self, die: DieIdx, media: &mut impl Media) -> bool {
+    fn make_room(&mut self, die: DieIdx, media: &mut impl CollectMedia) -> bool {
         // Twice through the die, a policy has seen every block; what it did not gain then is held by
         // pages that came back to this die.
         for _ in 0..2 * self.options.geometry.shape().blocks_per_die {
@@ -290,7 +296,11 @@ impl PageMap {
 
     /// Move what is left of a victim and erase it, in one go: nothing else happens meanwhile, so the
     /// victim's books are cleared at once.
-    pub(crate) fn collect_rest(&mut self, mut collection: Collection, media: &mut impl Media) {
+    pub(crate) fn collect_rest(
+        &mut self,
+        mut collection: Collection,
+        media: &mut impl CollectMedia,
+    ) {
         let Collection { die, victim: block, stream, .. } = collection;
         self.give_up_surplus(&collection, media);
         let mut pages = std::mem::take(&mut self.scratch);
@@ -320,7 +330,7 @@ impl PageMap {
     pub(crate) fn begin_collection(
         &mut self,
         die: DieIdx,
-        media: &mut impl Media,
+        media: &mut impl CollectMedia,
     ) -> Option<Collection> {
         if !self.blocks.has_reclaimable(die) {
             return None;
@@ -412,7 +422,7 @@ impl PageMap {
     }
 
     /// What `collection` does not move although it is valid is lost; see [`RelocationLoad::Exactly`].
-    fn give_up_surplus(&mut self, collection: &Collection, media: &mut impl Media) {
+    fn give_up_surplus(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         let (RelocationLoad::Exactly(number), Stream::Relocated) =
             (self.options.load, collection.stream)
         else {
@@ -463,7 +473,7 @@ impl PageMap {
         &mut self,
         collection: &mut Collection,
         item: Item,
-        media: &mut impl Media,
+        media: &mut impl CollectMedia,
     ) {
         let Item { from, valid } = item;
         self.spend(collection, 1);
@@ -483,7 +493,7 @@ impl PageMap {
 
     /// Program what is in `from` to a page of `stream`; returns where.
     #[inline]
-    fn copy(&mut self, from: Place, stream: Stream, media: &mut impl Media) -> Place {
+    fn copy(&mut self, from: Place, stream: Stream, media: &mut impl CollectMedia) -> Place {
         let die = self.die_for(Some(from.die), stream);
         let to = self.blocks.take_page(die, stream);
         media.relocate(from, to);
@@ -491,7 +501,7 @@ impl PageMap {
     }
 
     /// Erase the victim, which holds nothing valid any more.
-    pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl Media) {
+    pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         self.promised -= collection.promised;
         self.give_up_surplus(collection, media);
         if self.on_flash.is_some() {
@@ -528,7 +538,12 @@ impl PageMap {
 
     /// Close the block of the page that was just taken from `die`, where that page filled it up.
     #[inline]
-    pub(super) fn close_if_full(&mut self, die: DieIdx, stream: Stream, media: &mut impl Media) {
+    pub(super) fn close_if_full(
+        &mut self,
+        die: DieIdx,
+        stream: Stream,
+        media: &mut impl CollectMedia,
+    ) {
         if let Some(block) = self.blocks.close_if_full(die, stream) {
             if let Some(page) = self.metadata_page(die, block) {
                 media.program_metadata(page);

@@ -15,7 +15,7 @@ use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::gc::Victims;
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Shape};
-use crate::media::{Flash, Media, Merge, MergeMedia};
+use crate::media::{CollectMedia, Flash, Media, Merge, MergeMedia};
 use crate::nand::PageOrder;
 
 /// Flash with contents: every page holds the number of the write that programmed it.
@@ -58,6 +58,9 @@ impl Media for Shadow {
     fn program_metadata(&mut self, to: Place) {
         self.flash.program_metadata(to);
     }
+}
+
+impl CollectMedia for Shadow {
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
         let first = self.flash.geometry.first_page(victim).0 as usize;

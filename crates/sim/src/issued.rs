@@ -1,0 +1,205 @@
+//! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
+
+use crate::breakdown::Cause;
+use crate::events::{AccountIdx, Op, Purpose, Report, Stage, Timeline};
+use crate::geometry::{BlockIdx, DieIdx, Place};
+use crate::host::{IoIdx, PageIdx};
+use crate::media::{CollectMedia, Flash, Media};
+
+/// What a device is told when its time has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Token {
+    /// The controller has taken an I/O in.
+    TakenIn(IoIdx),
+    /// The data of a page to be written is in the controller's memory.
+    Arrived(PageIdx),
+    /// A page of the host ends.
+    Ended(PageIdx),
+    /// A page of the write cache is on flash.
+    Flushed,
+    /// The next step of the collection of a die.
+    Collect(DieIdx),
+}
+
+/// For whom flash works: who is told of the end, how, and where the time is written down.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Target {
+    pub(crate) token: Token,
+    pub(crate) report: Report,
+    pub(crate) account: Option<AccountIdx>,
+}
+
+impl Target {
+    /// A page of a host I/O: its end need only be known.
+    #[inline]
+    pub(crate) fn host(page: PageIdx) -> Target {
+        let account = Some(page.account());
+        Target { token: Token::Ended(page), report: Report::WhenKnown, account }
+    }
+
+    /// An operation that is timed elsewhere.
+    #[inline]
+    pub(crate) fn op(self) -> Op<Token> {
+        let Target { token, report, account } = self;
+        Op { report, account, ..Op::reminder(token) }
+    }
+
+    /// A page that leaves the write cache.
+    pub(crate) fn flush() -> Target {
+        Target { token: Token::Flushed, report: Report::AtEnd, account: None }
+    }
+
+    /// The collection of a die.
+    #[inline]
+    pub(crate) fn collection(die: DieIdx) -> Target {
+        Target { token: Token::Collect(die), report: Report::AtEnd, account: None }
+    }
+}
+
+/// The timed gear: what is asked for is issued at `at`.
+pub(crate) struct Issued<'a> {
+    flash: &'a mut Flash,
+    events: &'a mut Timeline<Token>,
+    at: u64,
+    target: Target,
+    /// Bytes that a read sends over the host link.
+    read_bytes: u64,
+    /// What must have ended before the host's page is read or programmed.
+    before: Vec<Op<Token>>,
+}
+
+impl<'a> Issued<'a> {
+    #[inline]
+    pub(crate) fn new(
+        flash: &'a mut Flash,
+        events: &'a mut Timeline<Token>,
+        at: u64,
+        target: Target,
+    ) -> Issued<'a> {
+        Issued { flash, events, at, target, read_bytes: 0, before: Vec::new() }
+    }
+
+    /// The same, for a read that sends so many bytes to the host.
+    #[inline]
+    pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a> {
+        Issued { read_bytes, ..self }
+    }
+
+    /// Nothing was ever written there: the controller answers a read alone.
+    pub(crate) fn answer(self) {
+        let op = Op { stage: Stage::Link, link_bytes: self.read_bytes, ..self.target.op() };
+        self.events.issue_after(self.at, &self.before, op);
+    }
+
+    /// An operation on the map: the host's page waits for it, a collection does not.
+    fn on_map(&mut self, op: Op<Token>) {
+        match self.target.account {
+            None => self.events.issue(self.at, Op { report: Report::Never, ..op }),
+            account => self.before.push(Op { account, lump: Some(Cause::Mapping), ..op }),
+        }
+    }
+
+    /// How long the cells of `page` are programmed.
+    #[inline]
+    fn program_ns(&self, page: Place) -> u64 {
+        // Odd pages are the second of two that share their cells.
+        let high = self.flash.geometry.page_in_block(page) % 2 == 1;
+        self.events.timing.program(high)
+    }
+}
+
+impl Media for Issued<'_> {
+    #[inline]
+    fn read(&mut self, from: Place) {
+        self.flash.read(from);
+        let Target { token, report, account } = self.target;
+        let read_ns = self.events.timing.read_ns;
+        let op = Op::read(from.die, read_ns, Purpose::HostRead, token);
+        let op = Op { report, account, link_bytes: self.read_bytes, ..op };
+        self.events.issue_after(self.at, &self.before, op);
+    }
+
+    #[inline]
+    fn program(&mut self, to: Place, merge_from: Option<Place>) {
+        self.flash.program(to, merge_from);
+        let Target { token, report, account } = self.target;
+        let program_ns = self.program_ns(to);
+        if let Some(from) = merge_from {
+            let read = Op::read(from.die, self.events.timing.read_ns, Purpose::HostWrite, token);
+            self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
+        }
+        let op = Op::program(to.die, program_ns, Purpose::HostWrite, token);
+        self.events.issue_after(self.at, &self.before, Op { report, account, ..op });
+    }
+
+    #[inline]
+    fn program_metadata(&mut self, to: Place) {
+        self.flash.program_metadata(to);
+        let program_ns = self.program_ns(to);
+        let op = Op::program(to.die, program_ns, Purpose::Metadata, self.target.token);
+        self.events.issue(self.at, op);
+    }
+}
+
+impl CollectMedia for Issued<'_> {
+    /// The collection goes on when the processor has planned it and its metadata has been read.
+    #[inline]
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
+        self.flash.begin_collection(victim, metadata);
+        let planned = self.events.process(self.at, self.events.timing.collect_ns);
+        let token = self.target.token;
+        match metadata {
+            None => self.events.remind(planned, token),
+            Some(page) => {
+                let read_ns = self.events.timing.read_ns;
+                let op = Op::read(page.die, read_ns, Purpose::Relocation, token);
+                self.events.issue_when(planned, self.at, op);
+            }
+        }
+    }
+
+    #[inline]
+    fn read_for_nothing(&mut self, from: Place) {
+        self.flash.read_for_nothing(from);
+    }
+
+    /// The read was charged when it was issued; the program is issued now that its data is there.
+    #[inline]
+    fn relocate(&mut self, from: Place, to: Place) {
+        self.flash.relocate(from, to);
+        let (program_ns, token) = (self.program_ns(to), self.target.token);
+        let op = Op::program(to.die, program_ns, Purpose::Relocation, token);
+        let inside = self.events.timing.copy_back && from.die == to.die;
+        self.events.issue(self.at, if inside { op.inside_the_die() } else { op });
+    }
+
+    /// Charged when it was issued; now it has ended.
+    #[inline]
+    fn erase(&mut self, block: BlockIdx) {
+        self.flash.erase(block);
+    }
+
+    fn give_up(&mut self, pages: u32) {
+        self.flash.give_up(pages);
+    }
+
+    #[inline]
+    fn look_up_map(&mut self, hit: bool) {
+        self.flash.look_up_map(hit);
+    }
+
+    fn read_mapping(&mut self, from: Place) {
+        self.flash.read_mapping(from);
+        let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
+        self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
+    }
+
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
+        self.flash.program_mapping(to, merge_from);
+        let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
+        if let Some(from) = merge_from {
+            self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
+        }
+        self.on_map(Op::program(to.die, self.program_ns(to), Purpose::Mapping, token));
+    }
+}
