@@ -261,7 +261,7 @@ impl<T: Copy> Timeline<T> {
             Stage::Channel => self.enter_channel(at, index),
             Stage::BusOut => {
                 let end = self.bus(at, index);
-                self.to_link(end, at, index);
+                self.leave(end, at, index);
             }
             Stage::Link => {
                 let bytes = self.ops[index as usize].link_bytes;
@@ -348,7 +348,7 @@ impl<T: Copy> Timeline<T> {
             Kind::Read => {
                 self.free_at(die, end);
                 if self.buses.is_empty() {
-                    self.to_link(end, at, index);
+                    self.leave(end, at, index);
                 } else {
                     self.ops[index as usize].stage = Stage::BusOut;
                     self.calendar.add_op(end, index);
@@ -364,7 +364,7 @@ impl<T: Copy> Timeline<T> {
 
     /// What was read goes over the link at `end`, where it is the host's.
     #[inline]
-    fn to_link(&mut self, end: u64, now: u64, index: u32) {
+    fn leave(&mut self, end: u64, now: u64, index: u32) {
         let op = &mut self.ops[index as usize];
         if op.link_bytes == 0 {
             return self.finish(end, now, index);
