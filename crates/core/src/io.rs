@@ -13,7 +13,7 @@ pub enum Mode {
 }
 
 /// One request to a block device: `size` bytes at `offset`, read or written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Io {
     /// Where the I/O begins, from the beginning of the device; a whole number of sectors.
     pub offset: Bytes,

@@ -147,17 +147,19 @@ impl SimDevice {
     /// that end.
     #[inline]
     fn settle(&mut self, until: u64) -> Option<u64> {
-        loop {
+        // Nothing is known of the time after the last I/O: the host may come back at any moment.
+        while !self.host.is_idle() {
             let end = self.host.first_end();
             let limit = end.map_or(until, |end| end.min(until));
             match self.events.next(limit) {
                 Some((at, token)) => self.happens(at, token),
-                None if end.is_none() && until == u64::MAX && !self.host.is_idle() => {
+                None if end.is_none() && until == u64::MAX => {
                     either!(&self.backend, backend => backend.stuck());
                 }
                 None => return end.filter(|end| *end <= until),
             }
         }
+        None
     }
 
     /// Let everything happen that is due by `until`.

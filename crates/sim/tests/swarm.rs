@@ -186,7 +186,7 @@ fn save_and_restore(mut device: SimDevice, folder: &Path, seed: u64) {
 /// Everything that can be seen of a device: what is under way, its clock, what it counted.
 fn life(device: &mut SimDevice) -> String {
     let mut done = Vec::new();
-    while device.next_completion().is_some() {
+    while device.next_completion(Nanos(u64::MAX)).is_some() {
         done.push(device.complete().expect("a completion"));
     }
     format!("{done:?} {} {:?}", device.now(), device.counters())
