@@ -68,7 +68,7 @@ impl Device for Scripted {
         self.under_way.sort_by_key(|completion| completion.completed);
         Ok(ticket)
     }
-    fn next_completion(&self) -> Option<Nanos> {
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
         self.under_way.first().map(|completion| completion.completed)
     }
     fn complete(&mut self) -> Result<Completion<()>> {

@@ -27,6 +27,10 @@ pub(crate) struct Write {
 
 /// An FTL and the times of its work.
 pub(crate) trait Backend {
+    /// Whether the pages of a host write are planned as one, as soon as the controller has taken it in,
+    /// and none of another write may come between them.
+    const PLANS_WHOLE_WRITES: bool;
+
     /// Where `page` is, for a read of it; `None` where it was never written. Whatever must be read to
     /// find out is asked of `media`.
     fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place>;
@@ -34,7 +38,7 @@ pub(crate) trait Backend {
     /// Read `page` from `at` on; `bytes` of it go to the host.
     fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
 
-    /// Write a page from `at` on.
+    /// Write a page from `at` on, when its data is there.
     fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>);
 
     /// What the collection of `die` waited for has happened.

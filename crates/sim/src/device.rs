@@ -46,6 +46,16 @@ pub(crate) enum AnyBackend {
     Merged(Merged),
 }
 
+impl AnyBackend {
+    #[inline]
+    fn plans_whole_writes(&self) -> bool {
+        match self {
+            AnyBackend::Paged(_) => Paged::PLANS_WHOLE_WRITES,
+            AnyBackend::Merged(_) => Merged::PLANS_WHOLE_WRITES,
+        }
+    }
+}
+
 /// Say `$what` of the backend, whichever it is.
 macro_rules! either {
     ($backend:expr, $name:ident => $what:expr) => {
@@ -192,13 +202,21 @@ impl SimDevice {
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         host.taken_in(index, at);
         let io = *host.io(index);
+        let extent = Extent::of(&io, page_bytes);
+        let as_one = cache.is_none() && backend.plans_whole_writes();
         for (page, bytes) in pages_of(&io, page_bytes) {
             let of_host = host.page(index, page, at, &mut events.accounts);
             let target = Target::host(of_host);
             if io.mode == Mode::Write {
                 let end = events.send(at, bytes);
                 events.spent(target.account, Cause::Link, end - at);
-                events.remind(end, Token::Arrived(of_host));
+                if as_one {
+                    let hardware = &mut Hardware { flash, events };
+                    let write = Write { page, extent, target };
+                    either!(backend, backend => backend.write(write, end, hardware));
+                } else {
+                    events.remind(end, Token::Arrived(of_host));
+                }
                 continue;
             }
             let cached = cache.as_ref().is_some_and(|cache| {

@@ -60,6 +60,8 @@ fn merges(counters: &Counters) -> u64 {
 }
 
 impl Backend for Merged {
+    const PLANS_WHOLE_WRITES: bool = true;
+
     #[inline]
     fn find(&mut self, page: Lpn, _: &mut impl CollectMedia) -> Option<Place> {
         self.ftl.lookup(page)
@@ -78,7 +80,7 @@ impl Backend for Merged {
             // Nothing was ever written there: the controller answers alone.
             return hardware.events.deliver(at, at, bytes, target.op());
         };
-        self.clocks.advance(at);
+        self.clocks.advance(hardware.events.now());
         let mut path = SimBreakdown::default();
         let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
         media.read(from);
@@ -90,7 +92,7 @@ impl Backend for Merged {
     #[inline]
     fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target } = write;
-        self.clocks.advance(ready);
+        self.clocks.advance(hardware.events.now());
         let at = ready.max(self.merging_until);
         let mut path = SimBreakdown::default();
         path.add(Cause::Merge, at - ready);

@@ -111,6 +111,8 @@ impl Paged {
 }
 
 impl Backend for Paged {
+    const PLANS_WHOLE_WRITES: bool = false;
+
     #[inline]
     fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
         self.ftl.find(page, media)
