@@ -233,7 +233,7 @@ fn run(overrides: &str, depth: usize, seed: u64) -> Result<Vec<(Ticket, u64)>, T
         let ticket = device.submit(&io).unwrap();
         prop_assert!(expected.insert(ticket, statuses).is_none(), "a ticket is used once");
         while expected.len() >= depth || (number == 299 && !expected.is_empty()) {
-            let due = device.next_completion();
+            let due = device.next_completion(Nanos(u64::MAX));
             let completion = device.complete().unwrap();
             let Some(statuses) = expected.remove(&completion.ticket) else {
                 return Err(TestCaseError::fail("completed twice, or never submitted"));
@@ -250,7 +250,7 @@ fn run(overrides: &str, depth: usize, seed: u64) -> Result<Vec<(Ticket, u64)>, T
             log.push((completion.ticket, time));
         }
     }
-    prop_assert_eq!(device.next_completion(), None);
+    prop_assert_eq!(device.next_completion(Nanos(u64::MAX)), None);
     Ok(log)
 }
 

@@ -312,7 +312,7 @@ impl Device for OpenChannelDevice {
     }
 
     #[inline]
-    fn next_completion(&self) -> Option<Nanos> {
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
         self.pending.peek().map(|Reverse((completed, ..))| Nanos(*completed))
     }
 
