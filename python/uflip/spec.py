@@ -54,6 +54,9 @@ STOP = ("confidence", "half_width", *STOP_COUNTS, "max_time_ns", "max_bytes_writ
 MIX_ORDERS = ("ratio", "first_percent")
 """How a mix takes I/Os of its two patterns; exactly one of these."""
 
+CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)
+"""What `changed` can change."""
+
 
 def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
     """Describe a basic pattern.
@@ -224,6 +227,47 @@ def writes_sequentially(spec: Mapping[str, Any]) -> bool:
         component.get("mode") == "write" and component.get("location") != "random"
         for component in components(spec)
     )
+
+
+def changed(spec: Spec, name: str, value: str | int) -> Spec:
+    """Return a pattern with one parameter changed: of a mix or a parallel pattern in every part.
+
+    Parameters
+    ----------
+    spec : Spec
+        As made here.
+    name : str
+        One of `CHANGEABLE`; "pattern" stands for mode and location, as a baseline names them.
+    value : str or int
+        Sizes and the pause may be strings with units.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or a value that cannot be read.
+
+    Examples
+    --------
+    >>> changed(baseline("SR"), "pattern", "RW")
+    {'kind': 'basic', 'mode': 'write', 'location': 'random'}
+    >>> changed(mix(baseline("SR"), baseline("RR"), 2), "io_size", "4k")["second"]
+    {'mode': 'read', 'location': 'random', 'io_size': 4096}
+    """
+    _known("parameter of a pattern", name, CHANGEABLE)
+    if spec.get("kind") == "parallel":
+        if name == "seed":
+            return spec | _read({name: value}, (name,))
+        return spec | {"patterns": [changed(part, name, value) for part in spec["patterns"]]}
+    of_mix = spec.get("kind") == "mix"
+    if of_mix and name not in (*MIX_PARAMETERS, *MIX_ORDERS):
+        return spec | {part: changed(spec[part], name, value) for part in ("first", "second")}
+    if name == "pattern":
+        _known("pattern", str(value), BASELINES)
+        mode, location = BASELINES[str(value)]
+        return spec | {"mode": mode, "location": location}
+    if name in (names := {"mode": MODES, "location": LOCATIONS, "time": TIMES}):
+        _known(name, str(value), names[name])
+    return spec | _read({name: value}, CHANGEABLE)
 
 
 def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:

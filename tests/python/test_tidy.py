@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "device_url", "errors", "models", "parallel", "profiles", "report", "results",
         "run", "simulated", "spec", "stats", "units",
     },
+    "sweep": {"catalogue", "device_url", "errors", "parallel", "run", "spec", "stats"},
     "selftest": {
         "analysis", "device_url", "errors", "models", "parallel", "reproduce", "run", "spec",
         "units",

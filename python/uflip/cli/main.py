@@ -21,6 +21,7 @@ VERBS = {
     "plan": "Show what `run` would do; touches nothing.",
     "prepare": "Bring a device into a well-defined state.",
     "pattern": "Execute one I/O pattern, as one would use fio.",
+    "sweep": "Run one pattern on many simulated devices, on all cores.",
     "show": "Print the results of a run.",
     "report": "Turn results into one self-contained HTML page.",
     "export": "Turn results into CSV or Parquet tables.",

@@ -40,6 +40,7 @@ WIDTH = 96
 @json_option
 def command(reproduction_id: str | None, out: Path | None, quiet: bool, as_json: bool) -> None:
     """Carry out the experiment ID of a paper; without ID, list them."""
+    from uflip.report.figures import files
     from uflip.reproduce import REPRODUCTIONS, carry_out, figure
 
     if reproduction_id is None:
@@ -48,8 +49,8 @@ def command(reproduction_id: str | None, out: Path | None, quiet: bool, as_json:
     if reproduction_id not in REPRODUCTIONS:
         raise unknown_name("reproduction", reproduction_id, REPRODUCTIONS, where="ID")
     if out is not None:
-        figure.check_name(out)
-        figure.check_library()
+        files.check_name(out)
+        files.check_library()
     reproduction = REPRODUCTIONS[reproduction_id]
     with display(reproduction.steps, quiet=quiet) as sink:
         sink.draw(0, reproduction.title)

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uflip.errors import UsageError
 from uflip.report.figures.canvas import mark_simulated, new_figure, styled
+from uflip.report.figures.files import save
 from uflip.report.figures.palette import INK, MUTED, look
 from uflip.reproduce.reproduction import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-FORMATS = (".png", ".svg", ".pdf")
-DPI = 160
 
 FAINT = MUTED
 READS, SEQUENTIAL_READS = look("RR").color, look("SR").color
@@ -41,38 +38,6 @@ PRINTED_LEVEL: dict[str, Any] = {"color": INK, "linewidth": 1.6, "linestyle": (0
 EQUATION: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5, 2))}
 
 
-def check_name(path: Path) -> None:
-    """Refuse a name that cannot become a figure, before anything is measured.
-
-    Raises
-    ------
-    UsageError
-        For another ending, or a folder that does not exist.
-    """
-    if path.suffix not in FORMATS:
-        raise UsageError(
-            "The name of the figure does not say its format",
-            where="--out",
-            got=str(path),
-            allowed=", ".join(f"FILE{ending}" for ending in FORMATS),
-            action="add one of these endings",
-        )
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(
-            "The figure cannot be written there",
-            where="--out",
-            got=f"{path} (a folder)" if path.is_dir() else f"{path} (its folder does not exist)",
-            allowed="a file name in a folder that exists",
-            action="create the folder first, or choose another name",
-        )
-
-
-@styled
-def check_library() -> str:
-    """Raise `UnavailableError` if there is no matplotlib, before anything is measured."""
-    return ""
-
-
 @styled
 def write(outcome: Outcome, path: Path) -> str:
     """Draw a reproduction into a file; an older figure of this name is replaced.
@@ -82,14 +47,7 @@ def write(outcome: Outcome, path: Path) -> str:
     str
         The path.
     """
-    import matplotlib as mpl
-
-    figure = outcome.reproduction.draw(outcome.data)
-    # The same data gives the same file: no date, and ids that do not change.
-    dated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with mpl.rc_context({"svg.hashsalt": outcome.reproduction.id, "svg.fonttype": "path"}):
-        figure.savefig(path, dpi=DPI, facecolor="white", metadata=dated[path.suffix])
-    return str(path)
+    return save(outcome.reproduction.draw(outcome.data), path, outcome.reproduction.id)
 
 
 def panels(rows: int = 1, columns: int = 1, *, height: float) -> "tuple[Figure, list[Axes]]":

@@ -107,8 +107,8 @@ def rows(data: Data) -> list[Row]:
             "the rate drops",
             max(falls),
             holds=max(falls) < 0,
-            note="the upper curve falls least from 3 writes in 4 on: writes alone keep six requests on "
-            "six dies in turn, while a few reads among them wait for dies that program",
+            note="the upper curve falls least from 3 writes in 4 on: writes alone keep six "
+            "requests on six dies in turn, while a few reads among them wait for dies that program",
         ),
         statement(
             "with relocation over erases only: largest ratio at any mix",

@@ -6,7 +6,9 @@
 `traces`           every I/O of the baselines, with running averages (figure 3)
 `distribution`     the share of I/Os slower than a given time: the whole distribution
 `spent`            what the time was spent on, for simulated devices
+`points`           the rows of a sweep over simulated devices, as a file of its own
 `axes`             scales and ticks that they share
+`files`            names and formats of figures that are files
 `canvas`           matplotlib's side: style, SVG, theme colours
 `palette`          colours and markers, the same for a pattern everywhere
 =================  ==========================================================================

@@ -1,0 +1,209 @@
+"""`uflip sweep`: one pattern on many simulated devices, every combination of what varies."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.common import (
+    device_argument,
+    echo_json,
+    echo_table,
+    json_option,
+    no_cache_option,
+    quiet_option,
+)
+from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
+from uflip.cli.progress import display
+from uflip.device_url import read_override
+from uflip.errors import ResultsError, UsageError
+from uflip.units import format_count, format_duration_ns
+
+if TYPE_CHECKING:
+    from uflip.sweep import Row
+
+EPILOG = """\b
+Examples:
+  uflip sweep sim:ofc --vary spare_factor=0.3,0.45,0.6 --vary gc=greedy,cyclic --pattern RW
+  uflip sweep sim:demo --vary queue_depth=1,2,4,8,16 --pattern RR --io-size 4k -o depth.png
+  uflip sweep sim:demo --vary gc=d_choices:2,d_choices:10 --pattern RW --warm-up 4 --untimed
+
+\b
+A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), or else a key of the
+profile. Each combination is a device of its own, in the state of its profile; they run on all
+cores, and the rows come in order.
+"""
+
+
+@click.command("sweep", epilog=EPILOG)
+@device_argument
+@click.option(
+    "--vary",
+    metavar="NAME=V1,V2,...",
+    multiple=True,
+    required=True,
+    help="What varies; more than one: every combination.",
+)
+@pattern_options
+@stop_options
+@spec_option
+@click.option(
+    "--warm-up",
+    metavar="TIMES",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Before: write so many times the device's size by the same pattern, untimed.",
+)
+@click.option("--untimed", is_flag=True, help="Counters only, at the speed of memory: no times.")
+@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="[default: all cores]")
+@click.option(
+    "-o",
+    "--out",
+    metavar="FIGURE",
+    type=click.Path(path_type=Path),
+    help="Draw a figure: .png, .svg or .pdf; an older one is replaced.",
+)
+@click.option(
+    "--csv",
+    "table",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the rows to a new .csv file.",
+)
+@no_cache_option
+@quiet_option
+@json_option
+def command(
+    *,
+    device: str,
+    vary: tuple[str, ...],
+    spec_file: str | None,
+    warm_up: float,
+    untimed: bool,
+    jobs: int | None,
+    out: Path | None,
+    table: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Run one pattern on every combination of values of the simulated DEVICE."""
+    from uflip import sweep
+    from uflip.report.figures import files
+
+    varied = _read_varied(vary)
+    spec = given_pattern(spec_file, parameters)
+    _check_table(table)
+    if out is not None:
+        files.check_name(out)
+        files.check_library()
+    total = len(sweep.points(device, spec, varied))
+    with display(total, quiet=quiet or as_json) as sink:
+        sink.draw(0, "")
+        rows = sweep.sweep(
+            device,
+            spec,
+            varied,
+            warm_up=warm_up,
+            timed=not untimed,
+            jobs=jobs,
+            on_step=sink.draw,
+        )
+    if table is not None:
+        _write_table(rows, table)
+    if out is not None:
+        from uflip.report.figures.points import draw_points
+
+        draw_points([row.as_dict() for row in rows], device, out)
+    if as_json:
+        echo_json(
+            {
+                "device": device,
+                "spec": spec,
+                "vary": varied,
+                "warm_up": warm_up,
+                "timed": not untimed,
+                "rows": [row.as_dict() for row in rows],
+            }
+        )
+    else:
+        _print(rows, list(varied))
+
+
+def _read_varied(given: Sequence[str]) -> dict[str, list[Any]]:
+    """Read NAME=V1,V2,... as often as it was given."""
+    varied: dict[str, list[Any]] = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        found = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not name or not found or name in varied:
+            raise UsageError(
+                "What varies cannot be read" if name not in varied else "A name varies once",
+                where="--vary",
+                got=text,
+                allowed="NAME=V1,V2,... as in spare_factor=0.1,0.2",
+                action="give a name and its values, separated by commas",
+            )
+        # Units stay texts until the pattern or the profile reads them.
+        varied[name.strip()] = [read_override("", value) for value in found]
+    return varied
+
+
+def _print(rows: "list[Row]", names: list[str]) -> None:
+    head = [*names]
+    timed = rows[0].statistics is not None
+    if timed:
+        head += ["I/Os per s", "mean", "p50", "p99", "max"]
+    head += ["write amplification", "relocated a block"]
+    echo_table(head, [_cells(row, names) for row in rows], left=len(names))
+
+
+def _cells(row: "Row", names: list[str]) -> list[str]:
+    cells = [str(row.values[name]) for name in names]
+    if row.statistics is not None and row.ios_per_s is not None:
+        times = [row.statistics[f"{name}_ns"] for name in ("mean", "p50", "p99", "max")]
+        cells.append(format_count(round(row.ios_per_s)))
+        cells += ["" if time is None else format_duration_ns(time) for time in times]
+    ratios = (row.write_amplification, row.relocated_pages_per_block)
+    return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+
+
+def _check_table(path: Path | None) -> None:
+    if path is None:
+        return
+    if path.suffix != ".csv":
+        raise UsageError(
+            "The name of the table does not say its format",
+            where="--csv",
+            got=str(path),
+            allowed="FILE.csv",
+            action="add this ending",
+        )
+    if path.exists() or not path.absolute().parent.is_dir():
+        exists = path.exists()
+        raise ResultsError(
+            "The table cannot be written there",
+            where="--csv",
+            got=f"{path} exists" if exists else f"the folder {path.parent} does not exist",
+            allowed="a new file in an existing folder",
+            action="choose another name" if exists else "create the folder first",
+        )
+
+
+def _write_table(rows: "list[Row]", path: Path) -> None:
+    """Write one line a point: what varied, then every number under its name."""
+    flat = [_flat(row) for row in rows]
+    with path.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(flat[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+
+
+def _flat(row: "Row") -> dict[str, Any]:
+    document = row.as_dict()
+    values, statistics = document.pop("values"), document.pop("statistics") or {}
+    counters = document.pop("counters")
+    flat: dict[str, Any] = values | document | statistics | counters
+    return flat

@@ -1,0 +1,98 @@
+"""The rows of a sweep as a figure: rate, response time and write amplification against what varies.
+
+The first name that varies is the x axis, to scale where its values are numbers; every combination
+of the others is a line.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from uflip.report.figures.canvas import mark_simulated, new_figure, styled
+from uflip.report.figures.files import save
+from uflip.report.figures.palette import CAUSES
+
+HEIGHT = 3.2
+MARKERS = "osD^vPX"
+
+
+@styled
+def draw_points(rows: Sequence[dict[str, Any]], title: str, path: Path) -> str:
+    """Draw the rows of a sweep into a file; an older figure of this name is replaced.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        As `uflip.sweep.Row.as_dict` makes them.
+    title : str
+        What was swept.
+    path : Path
+        As `check_name` takes it.
+
+    Returns
+    -------
+    str
+        The path.
+    """
+    panels = [panel for panel in _panels() if any(panel[1](row) is not None for row in rows)]
+    figure, axes = new_figure(1, len(panels), height=HEIGHT)
+    (first, *others) = rows[0]["values"]
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        label = ", ".join(f"{name} {row['values'][name]}" for name in others)
+        lines.setdefault(label, []).append(row)
+    places = list(dict.fromkeys(row["values"][first] for row in rows))
+    handles: list[Any] = []
+    for axis, (name, value_of) in zip(axes, panels, strict=True):
+        handles = [
+            axis.plot(*_line(of_line, first, places, value_of), label=label, **_look(number))[0]
+            for number, (label, of_line) in enumerate(lines.items())
+        ]
+        if not _to_scale(places):
+            axis.set_xticks(range(len(places)), [str(place) for place in places])
+        axis.set_title(name)
+        axis.set_xlabel(first)
+        axis.margins(y=0.08)
+        axis.set_ylim(bottom=0)
+    figure.suptitle(title, x=0.01, ha="left", size=9)
+    mark_simulated(figure, True)
+    if others:
+        figure.legend(handles=handles, loc="outside lower left", ncols=4)
+    return save(figure, path, title)
+
+
+def _line(
+    rows: list[dict[str, Any]], first: str, places: list[Any], value_of: Any
+) -> tuple[list[Any], list[float]]:
+    """Return x and y of the rows that have a value."""
+    known = [row for row in rows if value_of(row) is not None]
+    x = [row["values"][first] for row in known]
+    if not _to_scale(places):
+        x = [places.index(place) for place in x]
+    return x, [value_of(row) for row in known]
+
+
+def _to_scale(places: list[Any]) -> bool:
+    return all(isinstance(place, int | float) for place in places)
+
+
+def _look(number: int) -> dict[str, Any]:
+    return {"color": CAUSES[number % len(CAUSES)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def _panels() -> list[tuple[str, Any]]:
+    """List the panels: title, and a row's value there (None where it has none)."""
+
+    def response_ms(name: str) -> Any:
+        def of_row(row: dict[str, Any]) -> float | None:
+            ns = (row["statistics"] or {}).get(name)
+            return None if ns is None else ns / 1e6
+
+        return of_row
+
+    return [
+        ("I/Os per s", lambda row: row["ios_per_s"]),
+        ("mean response time [ms]", response_ms("mean_ns")),
+        ("p99 [ms]", response_ms("p99_ns")),
+        ("write amplification", lambda row: row["write_amplification"]),
+    ]

@@ -1,0 +1,260 @@
+"""One pattern on many simulated devices: every combination of the values that vary, on all cores.
+
+Every point makes a device of its own from its profile, in the state of that profile (the cache
+makes the second sweep of the same devices start at once), warms it up if asked to, and runs the
+pattern. Points know nothing of each other: a row is what the same command would give alone.
+"""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from uflip.catalogue import inspect_device
+from uflip.device_url import parse_url
+from uflip.errors import UsageError
+from uflip.parallel import OnStep, ignore, on_all_cores
+from uflip.run import Device, open_device, resolve
+from uflip.spec import CHANGEABLE, Spec, changed, writes
+from uflip.stats import summarise
+
+Values = dict[str, Any]
+"""What varies: name -> value at a point."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination: a device, a complete pattern, and which values make it this one."""
+
+    values: Values
+    url: str
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a point gave.
+
+    Attributes
+    ----------
+    values : dict
+        What varied.
+    device : str
+        The device's URL: what is measured here can be repeated by hand.
+    ios : int
+        I/Os of the run, ignored ones included.
+    elapsed_ns : int or None
+        From the first submission to the last completion [ns]; None where no time passed.
+    ios_per_s, bytes_per_s : float or None
+        Rates of the whole run.
+    statistics : dict or None
+        Of the response times: mean_ns, std_ns, percentiles, ...
+    write_amplification : float or None
+        Pages programmed a page that the host wrote; None where it wrote none.
+    relocated_pages_per_block : float or None
+        Pages moved a collected block; None where none was collected.
+    counters : dict
+        What the device counted during the run.
+    """
+
+    values: Values
+    device: str
+    ios: int
+    elapsed_ns: int | None
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: dict[str, int | float | None] | None
+    write_amplification: float | None
+    relocated_pages_per_block: float | None
+    counters: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, in the order of the fields."""
+        return asdict(self)
+
+
+def points(url: str, spec: Spec, vary: Mapping[str, Sequence[Any]]) -> list[Point]:
+    """List every combination, the last name varying fastest; all of them are checked.
+
+    Parameters
+    ----------
+    url : str
+        A simulated device; its own overrides hold at every point.
+    spec : Spec
+        The pattern.
+    vary : mapping
+        Name -> values. A name is one of `uflip.spec.CHANGEABLE`, or else a key of the profile.
+
+    Returns
+    -------
+    list of Point
+
+    Raises
+    ------
+    UsageError
+        If the device is not simulated, nothing varies, or any point makes no device or pattern.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> found = points("sim:demo", baseline("RW"), {"gc": ["greedy", "cyclic"], "io_size": ["4k"]})
+    >>> [(point.url, point.spec["io_size"]) for point in found]
+    [('sim:demo?gc=greedy', 4096), ('sim:demo?gc=cyclic', 4096)]
+    """
+    if parse_url(url).kind != "sim":
+        raise UsageError(
+            "Only simulated devices can be swept",
+            where="DEVICE",
+            got=url,
+            allowed="sim:NAME",
+            action="a real device is one device: vary a pattern with `uflip run`",
+        )
+    for name, values in vary.items():
+        if not values:
+            raise UsageError("Nothing varies", where=name, got="no value", allowed="NAME=V1,V2,...")
+    combinations = [
+        dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())
+    ]
+    return [_point(url, spec, values) for values in combinations]
+
+
+def _point(url: str, spec: Spec, values: Values) -> Point:
+    overrides = {}
+    for name, value in values.items():
+        if name in CHANGEABLE:
+            spec = changed(spec, name, value)
+        else:
+            overrides[name] = str(value).lower() if isinstance(value, bool) else value
+    if overrides:
+        url += ("&" if "?" in url else "?") + urlencode(overrides, safe=":/")
+    complete = resolve(spec, inspect_device(url))
+    complete.pop("totals")
+    return Point(values, url, complete)
+
+
+def sweep(
+    url: str,
+    spec: Spec,
+    vary: Mapping[str, Sequence[Any]],
+    *,
+    warm_up: float = 0.0,
+    timed: bool = True,
+    jobs: int | None = None,
+    on_step: OnStep = ignore,
+) -> list[Row]:
+    """Run a pattern on every combination of the values that vary.
+
+    Parameters
+    ----------
+    url, spec, vary
+        As for `points`.
+    warm_up : float
+        Before the run, write so many times the size of the device in the untimed gear, by the same
+        pattern with another seed: what is measured is then its steady state.
+    timed : bool
+        False: run in the untimed gear, at the speed of memory. Then there are no times, only what
+        was counted.
+    jobs : int, optional
+        So many points at a time; as many as there are cores without it.
+    on_step : callable, optional
+        Called after each point, in order.
+
+    Returns
+    -------
+    list of Row
+        In the order of `points`, however many run at a time.
+
+    Raises
+    ------
+    UsageError
+        As `points`; and for a warm-up by a pattern that only reads.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> rows = sweep(
+    ...     "sim:demo?blocks_per_die=64", baseline("RW"), {"spare_factor": [0.15, 0.3]}, timed=False
+    ... )
+    >>> rows[0].write_amplification > rows[1].write_amplification
+    True
+    """
+    if warm_up > 0 and not writes(spec):
+        raise UsageError(
+            "A pattern that only reads warms nothing up",
+            where="warm_up",
+            got=str(warm_up),
+            action="leave it away, or vary a pattern that writes",
+        )
+    work = partial(_measure, warm_up=warm_up, timed=timed)
+    return on_all_cores(work, points(url, spec, vary), on_step, _name, jobs)
+
+
+def _name(point: Point) -> str:
+    return " ".join(f"{name}={value}" for name, value in point.values.items())
+
+
+def _measure(point: Point, *, warm_up: float, timed: bool) -> Row:
+    with open_device(point.url) as device:
+        if warm_up > 0:
+            _warm_up(device, point.spec, warm_up)
+        return _timed(device, point) if timed else _untimed(device, point)
+
+
+def _warm_up(device: Device, spec: Spec, times: float) -> None:
+    """Write by the same pattern, with a seed of its own, until it is enough."""
+    info = device.info
+    written = resolve(spec, info)["totals"]["bytes_written"]
+    rounds = times * info["capacity_bytes"] / max(written, 1)
+    device.apply(_longer(spec, rounds) | {"seed": int(spec["seed"]) + 1})
+
+
+def _longer(spec: Spec, rounds: float) -> Spec:
+    """Make a pattern so many times as long."""
+    if spec["kind"] == "parallel":
+        return spec | {"patterns": [_longer(part, rounds) for part in spec["patterns"]]}
+    io_count = max(1, round(int(spec["io_count"]) * rounds))
+    kept = {name: value for name, value in spec.items() if name != "stop"}
+    return kept | {"io_count": io_count, "io_ignore": 0}
+
+
+def _timed(device: Device, point: Point) -> Row:
+    trace = device.run(point.spec)
+    kept = np.asarray(trace.column("ignored")) == 0
+    response_ns = np.asarray(trace.column("response_time_ns"))[kept]
+    elapsed_ns = trace.elapsed_ns()
+    sizes = np.asarray(trace.column("io_size_bytes"))
+    size_bytes = int(sizes.sum(dtype=np.uint64))
+    counters = json.loads(trace.counters_json() or "{}")
+    return _row(
+        point,
+        counters,
+        ios=len(trace),
+        elapsed_ns=elapsed_ns,
+        ios_per_s=len(trace) / elapsed_ns * 1e9,
+        bytes_per_s=size_bytes / elapsed_ns * 1e9,
+        statistics=summarise(response_ns).as_dict(),
+    )
+
+
+def _untimed(device: Device, point: Point) -> Row:
+    counters = device.apply(point.spec)
+    ios = resolve(point.spec, device.info)["totals"]["total_ios"]
+    nothing = {"elapsed_ns": None, "ios_per_s": None, "bytes_per_s": None, "statistics": None}
+    return _row(point, counters, ios=ios, **nothing)
+
+
+def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:
+    written, collected = counters["host_pages_written"], counters["blocks_collected"]
+    return Row(
+        values=point.values,
+        device=point.url,
+        write_amplification=counters["pages_programmed"] / written if written else None,
+        relocated_pages_per_block=counters["pages_relocated"] / collected if collected else None,
+        counters=counters,
+        **measured,
+    )

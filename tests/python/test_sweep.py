@@ -1,0 +1,191 @@
+"""Is a sweep every combination, each as it would be alone, in order, on all cores?"""
+
+import csv
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import uflip
+
+from uflip.errors import UsageError
+from uflip.run import open_device, resolve
+from uflip.spec import Spec, baseline, basic, changed, mix, parallel
+from uflip.stats import summarise
+from uflip.sweep import points, sweep
+
+URL = "sim:demo?blocks_per_die=64"
+VARY = {"spare_factor": [0.15, 0.3], "gc": ["greedy", "d_choices:5"], "queue_depth": [1, 8]}
+WRITES = baseline("RW", io_size="4k", io_count=2000)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# Points
+
+
+def test_points_are_all_combinations_in_order() -> None:
+    found = points(URL, WRITES, VARY)
+    expected = [
+        dict(zip(VARY, values, strict=True)) for values in itertools.product(*VARY.values())
+    ]
+    assert [point.values for point in found] == expected
+    assert found[5].url == URL + "&spare_factor=0.3&gc=greedy"
+    assert found[5].spec["queue_depth"] == 8
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "value", "changes"),
+    [
+        (baseline("SR"), "pattern", "RW", {"mode": "write", "location": "random"}),
+        (baseline("SR"), "io_size", "4KiB", {"io_size": 4096}),
+        (mix(baseline("SR"), baseline("RW"), 3), "ratio", 5, {"ratio": 5}),
+        (mix(baseline("SR"), baseline("RW"), 3), "queue_depth", "2", {"queue_depth": 2}),
+    ],
+)
+def test_a_parameter_of_a_pattern_can_vary(
+    spec: Spec, name: str, value: Any, changes: dict[str, Any]
+) -> None:
+    assert changed(spec, name, value) == spec | changes
+
+
+def test_every_part_of_a_pattern_changes() -> None:
+    both = parallel(mix(baseline("SR"), baseline("RW"), 3), baseline("RR"))
+    complete = resolve(changed(both, "io_size", 8192), open_device("sim:demo?state=empty").info)
+    first, second = complete["patterns"]
+    sizes = [part["io_size"] for part in (first["first"], first["second"], second)]
+    assert sizes == [8192] * 3
+
+
+@pytest.mark.parametrize(
+    ("url", "vary", "message"),
+    [
+        ("null", {"io_size": [512]}, "Only simulated devices"),
+        (URL, {"spare_fator": [0.1]}, "spare_factor"),
+        (URL, {"gc": ["greedy", "gredy"]}, "greedy_window"),
+        (URL, {"spare_factor": [0.3, 0.99999]}, "no room for the host"),
+        (URL, {"queue_depth": [1, 0]}, "queue_depth"),
+        (URL, {"pattern": ["SQ"]}, "RW"),
+        (URL, {"gc": []}, "Nothing varies"),
+    ],
+)
+def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
+    url: str, vary: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uflip.sweep.open_device", lambda *_: pytest.fail("it has begun"))
+    with pytest.raises(UsageError) as raised:
+        sweep(url, WRITES, vary)
+    assert message in str(raised.value)
+
+
+def test_reads_warm_nothing_up() -> None:
+    with pytest.raises(UsageError, match="only reads"):
+        sweep(URL, baseline("RR"), {"queue_depth": [1]}, warm_up=1)
+
+
+# Rows
+
+
+def test_a_row_is_what_the_point_gives_alone() -> None:
+    rows = sweep(URL, WRITES, VARY, warm_up=0.5)
+    assert [row.values for row in rows] == [point.values for point in points(URL, WRITES, VARY)]
+    row = rows[6]
+    with open_device(f"{URL}&spare_factor=0.3&gc=d_choices:5") as device:
+        capacity = device.info["capacity_bytes"]
+        pages = round(capacity / 2 / 4096)
+        device.apply(basic("write", "random", io_size=4096, io_count=pages, seed=2))
+        trace = device.run(WRITES)
+    counters = json.loads(trace.counters_json() or "")
+    assert row.counters == counters
+    assert row.statistics == summarise(trace.column("response_time_ns")).as_dict()
+    assert row.elapsed_ns == trace.elapsed_ns()
+    assert row.ios_per_s == pytest.approx(2000e9 / trace.elapsed_ns())
+    assert row.bytes_per_s == pytest.approx(4096 * 2000e9 / trace.elapsed_ns())
+    programmed, moved = counters["pages_programmed"], counters["pages_relocated"]
+    assert row.write_amplification == pytest.approx(programmed / 2000)
+    assert row.relocated_pages_per_block == pytest.approx(moved / counters["blocks_collected"])
+
+
+def test_rows_do_not_depend_on_how_many_run_at_a_time() -> None:
+    seen: list[tuple[int, str]] = []
+    alone = sweep(URL, WRITES, VARY, jobs=1, on_step=lambda *step: seen.append(step))
+    assert sweep(URL, WRITES, VARY, jobs=4) == alone
+    assert [done for done, _ in seen] == list(range(1, 9))
+    assert seen[1][1] == "spare_factor=0.15 gc=greedy queue_depth=8"
+
+
+def test_the_untimed_gear_counts_the_same() -> None:
+    timed = sweep(URL, WRITES, {"gc": ["greedy"]})
+    (untimed,) = sweep(URL, WRITES, {"gc": ["greedy"]}, timed=False)
+    assert untimed.statistics is None
+    assert untimed.elapsed_ns is None
+    assert untimed.ios == timed[0].ios
+    assert untimed.counters["host_pages_written"] == timed[0].counters["host_pages_written"]
+    assert untimed.write_amplification == pytest.approx(timed[0].write_amplification, rel=0.1)
+
+
+def test_ignored_ios_are_left_out_of_the_statistics() -> None:
+    (row,) = sweep(URL, WRITES | {"io_ignore": 500}, {"gc": ["greedy"]})
+    assert (row.ios, (row.statistics or {})["count"]) == (2000, 1500)
+
+
+# On the command line
+
+ARGUMENTS = ("--vary", "gc=greedy,cyclic", "--vary", "io_size=4k,16KiB", "--pattern", "RW")
+
+
+def test_rows_are_printed_written_and_drawn(here: Path) -> None:
+    done = uflip("sweep", URL, *ARGUMENTS, "--csv", "rows.csv", "-o", "rows.svg")
+    assert done.code == 0, done.err
+    head, *lines = done.out.splitlines()
+    assert head.split()[:2] == ["gc", "io_size"]
+    assert [line.split()[:2] for line in lines] == [
+        ["greedy", "4k"], ["greedy", "16KiB"], ["cyclic", "4k"], ["cyclic", "16KiB"],
+    ]  # fmt: skip
+    document = json.loads(uflip("sweep", URL, *ARGUMENTS, "--json").out)
+    assert document["vary"] == {"gc": ["greedy", "cyclic"], "io_size": ["4k", "16KiB"]}
+    with (here / "rows.csv").open(encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    for row, line in zip(document["rows"], table, strict=True):
+        assert line["gc"] == row["values"]["gc"]
+        assert float(line["mean_ns"]) == row["statistics"]["mean_ns"]
+        assert int(line["blocks_erased"]) == row["counters"]["blocks_erased"]
+    figure = (here / "rows.svg").read_bytes()
+    assert uflip("sweep", URL, *ARGUMENTS, "-o", "rows.svg").code == 0
+    assert (here / "rows.svg").read_bytes() == figure, "the same data, the same figure"
+
+
+def test_an_untimed_sweep_prints_no_times(here: Path) -> None:
+    done = uflip("sweep", URL, *ARGUMENTS, "--untimed", "-o", "wa.png")
+    assert done.code == 0
+    assert "p99" not in done.out
+    assert "write amplification" in done.out
+    assert (here / "wa.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--vary", "gc"], 2, ["NAME=V1,V2"]),
+        (["--vary", "gc="], 2, ["NAME=V1,V2"]),
+        (["--vary", "gc=greedy", "--vary", "gc=cyclic"], 2, ["once"]),
+        (["--vary", "gc=greedy", "-o", "x.gif"], 2, [".png"]),
+        (["--vary", "gc=greedy", "--csv", "x.txt"], 2, ["FILE.csv"]),
+        (["--vary", "gc=greedy", "--csv", "there.csv"], 5, ["exists"]),
+        (["--vary", "chanels=1"], 2, ["chanels", "channels"]),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work(
+    here: Path, arguments: list[str], code: int, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "there.csv").write_text("mine")
+    monkeypatch.setattr("uflip.sweep.open_device", lambda *_: pytest.fail("it has begun"))
+    done = uflip("sweep", URL, *arguments, "--pattern", "RW")
+    assert done.code == code
+    assert all(word in done.err for word in words), done.err
+    assert (here / "there.csv").read_text() == "mine"
