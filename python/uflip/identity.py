@@ -21,6 +21,8 @@ def model_identity(info: Mapping[str, Any]) -> dict[str, Any]:
     if info.get("kind") == "sim":
         profile = json.dumps(info["details"]["profile"], sort_keys=True)
         found["profile"] = hashlib.blake2b(profile.encode(), digest_size=8).hexdigest()
+        if (snapshot := info["details"].get("snapshot")) is not None:
+            found["snapshot"] = json.dumps(snapshot, sort_keys=True)
     return found
 
 

@@ -114,7 +114,8 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
     assert writer.status == "failed"
     assert caught.value.action.splitlines() == [
         "free some space",
-        "the 2 finished runs are kept, see `uflip show results/here`",
+        "the 2 finished runs are kept, see `uflip show results/here`; "
+        "`uflip run --resume results/here` makes the others",
     ]
 
 

@@ -11,15 +11,16 @@ from typing import Any
 import click
 
 from uflip.catalogue import inspect_device
-from uflip.cli.common import device_argument, echo_json, json_option, open_options, quiet_option
+from uflip.cli.common import echo_json, json_option, open_options, quiet_option
 from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import PlanProgress, display
+from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
-from uflip.device_url import parse_url
-from uflip.errors import ResultsError
+from uflip.device_url import URL_FORMS, parse_url
+from uflip.errors import ResultsError, UsageError
 from uflip.methodology import Estimate, History, Plan, estimate, execute, measure_harness
-from uflip.results.state_record import StateRecord
-from uflip.run import Device, check_options, open_device
+from uflip.results import ResultsWriter, host_provenance
+from uflip.run import check_options, open_device
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -27,15 +28,16 @@ Examples:
   uflip run sim:demo --out results/demo
   uflip run file:scratch.bin --size 1GiB --out results/disk --scale quick
   uflip run file:scratch.bin --only granularity,order
+  uflip run --resume results/disk
   uflip run /dev/nvme1n1 --destroy "MODEL:SERIAL:SIZE"      (see `uflip devices`)
 
 \b
-Ctrl-C ends the run at hand; all runs finished before are kept.
+Ctrl-C ends the run at hand; all runs finished before are kept, and --resume makes the others.
 """
 
 
 @click.command("run", epilog=EPILOG)
-@device_argument
+@click.argument("device", required=False)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -49,6 +51,12 @@ Ctrl-C ends the run at hand; all runs finished before are kept.
     type=click.Path(path_type=Path, dir_okay=False),
     help="Execute the plan in this file, see `uflip plan --out`.",
 )
+@click.option(
+    "--resume",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Go on with the benchmark in this folder, which was cut short.",
+)
 @state_option
 @target_options
 @open_options
@@ -56,9 +64,10 @@ Ctrl-C ends the run at hand; all runs finished before are kept.
 @json_option
 def command(
     *,
-    device: str,
+    device: str | None,
     out: Path | None,
     file: Path | None,
+    resume: Path | None,
     state: str | None,
     target_size: int | None,
     record: Path | None,
@@ -76,12 +85,28 @@ def command(
     not known to be in a well-defined state is brought into one first (see `uflip prepare`).
     Everything that is stored on a block device, and in a file, is overwritten.
     """
+    quiet = quiet or as_json
+    if resume is not None:
+        given = {"out": out, "plan": file, "state": state, "target_size": target_size}
+        given |= {"record": record, "size": size, "buffered": buffered}
+        _check_alone(given | {name: each for name, each in options.items() if name != "max_time"})
+        work = go_on(resume, device, destroy, quiet=quiet)
+        with work.device:
+            _execute(work, options["max_time"], quiet=quiet)
+        _conclude(resume, quiet, as_json)
+        return
+    if device is None:
+        raise UsageError(
+            "No device was named",
+            where="DEVICE",
+            allowed=URL_FORMS,
+            action="name a device, or a folder with --resume; see `uflip run --help`",
+        )
     # All that can be wrong is looked for before anything is created, written or opened for writing.
     check_options(parse_url(device), size, data, destroy)
     request = Request(device, state, target_size, record, options, file)
     out = Path("results") / _folder_name(device) if out is None else out
     _check_out(out)
-    quiet = quiet or as_json
     info = inspect_device(device, size=size, buffered=buffered)
     estimate(request.plan(info))
     if not quiet and info["details"].get("to_be_created"):
@@ -93,34 +118,29 @@ def command(
         if begun is None and plan.state is not None:
             begun = bring_into_state(opened, plan.state, kept, quiet=quiet)
         assert begun is not None
-        _execute(
-            plan,
-            opened,
-            begun,
-            out,
-            record=kept,
-            max_time_ns=options["max_time"],
-            quiet=quiet,
-        )
+        begun |= {"record": None if kept is None else str(kept.path)}
+        history = History(begun["state_id"], kept)
+        writer = _new_folder(out, plan, begun)
+        _execute(Resumed(opened, plan, writer, history, None), options["max_time"], quiet=quiet)
     _conclude(out, quiet, as_json)
 
 
-def _execute(
-    plan: Plan,
-    device: Device,
-    begun: dict[str, Any],
-    out: Path,
-    *,
-    record: StateRecord | None,
-    max_time_ns: int | None,
-    quiet: bool,
-) -> None:
-    from uflip.results import ResultsWriter, host_provenance
+def _check_alone(given: dict[str, Any]) -> None:
+    """Refuse options that a benchmark which goes on has had already."""
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                "A benchmark goes on as it began",
+                where=option,
+                got=f"{option} with --resume",
+                allowed="--resume FOLDER, with --max-time, --destroy, --quiet, --json",
+                action=f"leave {option} out, or start another benchmark",
+            )
 
-    estimated = estimate(plan)
-    if not quiet:
-        click.echo(_announce(plan, estimated), err=True)
-    writer = ResultsWriter.create(
+
+def _new_folder(out: Path, plan: Plan, begun: dict[str, Any]) -> ResultsWriter:
+    return ResultsWriter.create(
         out,
         device=plan.device,
         host=host_provenance(sys.argv),
@@ -135,16 +155,31 @@ def _execute(
         skipped=[skip.as_dict() for skip in plan.skipped],
         warnings=plan.warnings,
     )
-    history = History(begun["state_id"], record)
+
+
+def _execute(work: Resumed, max_time_ns: int | None, *, quiet: bool) -> None:
+    plan = work.plan
+    estimated = estimate(plan)
+    if not quiet:
+        click.echo(_announce(plan, estimated, len(work.writer.done)), err=True)
     with display(len(plan.runs), quiet=quiet) as sink:
-        progress = PlanProgress(plan, estimated, sink)
-        execute(plan, device, writer, history, progress, max_time_ns=max_time_ns)
+        execute(
+            plan,
+            work.device,
+            work.writer,
+            work.history,
+            PlanProgress(plan, estimated, sink),
+            max_time_ns=max_time_ns,
+            done=work.writer.done,
+            replay=work.replay,
+        )
 
 
-def _announce(plan: Plan, estimated: Estimate) -> str:
+def _announce(plan: Plan, estimated: Estimate, done: int) -> str:
     skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
+    there = f" ({done} of them finished before)" if done else ""
     return (
-        f"{plan.device['url']}: {estimated.runs} runs{skipped}, "
+        f"{plan.device['url']}: {estimated.runs} runs{there}{skipped}, "
         f"{format_count(estimated.ios)} I/Os, "
         f"{format_size(estimated.bytes_read)} to read, "
         f"{format_size(estimated.bytes_written)} to write, "

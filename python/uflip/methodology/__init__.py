@@ -10,6 +10,7 @@
 `cost`         what an I/O is assumed to take before the first one is made
 `harness`      what the measuring itself costs
 `history`      what has been written since the state was enforced
+`resume`       what is left of a plan that was cut short
 `execute`      the plan on a device: pause, run, commit, and so on until the end or Ctrl-C
 =============  ============================================================================
 """
@@ -28,6 +29,7 @@ from uflip.methodology.history import History
 from uflip.methodology.limits import within
 from uflip.methodology.plan import Choices, Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
+from uflip.methodology.resume import what_is_left
 from uflip.methodology.state import (
     STATES,
     Enforcement,
@@ -63,6 +65,7 @@ __all__ = [
     "plan_state",
     "read_plan",
     "state_of_profile",
+    "what_is_left",
     "within",
     "write_plan",
 ]

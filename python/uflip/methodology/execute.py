@@ -5,7 +5,7 @@ are kept, the manifest says how it ended, and the error says how to see what is 
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -86,6 +86,8 @@ def execute(
     on_event: Callable[[Event], None] = _ignore,
     *,
     max_time_ns: int | None = None,
+    done: Collection[str] = (),
+    replay: Callable[[PlannedRun, Trace], None] | None = None,
 ) -> None:
     """Make all runs of a plan and store them one by one.
 
@@ -104,6 +106,12 @@ def execute(
     max_time_ns : int, optional
         No run begins after so much time on the wall clock [ns]: the plan ends as interrupted, with
         a warning.
+    done : collection of str
+        Ids of runs that are stored already.
+    replay : callable, optional
+        For a device that was made anew: runs that are stored are made again, on it and in their
+        place, and handed to this function, which checks that they are the same. Without it they are
+        passed over.
 
     Raises
     ------
@@ -112,21 +120,26 @@ def execute(
     UflipError
         What the device or the writer says. Finished runs are stored.
     """
-    finished, started_ns = 0, time.monotonic_ns()
+    finished, started_ns = len(done), time.monotonic_ns()
     try:
         for index, run in enumerate(plan.runs):
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:
                 writer.finish("interrupted", [_out_of_time(max_time_ns, finished, plan)])
                 return
+            if run.id in done and replay is None:
+                continue
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
             on_event(RunStarted(index, run))
             device.idle(plan.pause_ns)
             trace = device.run(run.spec, partial(_report, on_event, index, run))
-            writer.commit(run, trace, {"state_id": history.state_id})
+            if run.id in done and replay is not None:
+                replay(run, trace)
+            else:
+                writer.commit(run, trace, {"state_id": history.state_id})
+                finished += 1
             history.after(trace)
-            finished += 1
             on_event(RunFinished(index, run, time.monotonic_ns() - began))
     except (KeyboardInterrupt, InterruptedRun):
         writer.finish("interrupted")
@@ -192,4 +205,4 @@ def _how_to_see(finished: int, path: Path) -> str:
     if not finished:
         return "no run was finished"
     runs = "the finished run is" if finished == 1 else f"the {finished} finished runs are"
-    return f"{runs} kept, see `uflip show {path}`"
+    return f"{runs} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"

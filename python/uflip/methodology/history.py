@@ -75,6 +75,11 @@ class History:
         self._noted.enforced(wanted.state_id)
         self.state_id = wanted.state_id
 
+    def cut_short(self, spec: Mapping[str, Any]) -> None:
+        """Take note that a run was cut short: nobody knows how much of it was written."""
+        if writes(spec):
+            self.state_id = next_state_id(self.state_id, spec, None)
+
     def after(self, trace: Trace) -> None:
         """Take note of a run that is over; reads leave a device in the state that it was in."""
         spec = json.loads(trace.spec_json)

@@ -181,7 +181,7 @@ def default_state(info: DeviceInfo) -> str:
     return "as-is"
 
 
-def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int) -> str | None:
+def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int | None) -> str | None:
     """Name the state after a run of a device that was in a named state.
 
     Parameters
@@ -190,8 +190,8 @@ def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int) -> st
         The state before; None stands for an unknown one, and stays.
     spec : mapping
         The resolved specification of the run.
-    ios : int
-        How many I/Os it made.
+    ios : int or None
+        How many I/Os it made; None where nobody knows.
     """
     return None if state_id is None else _digest({"after": state_id, "spec": spec, "ios": ios})
 

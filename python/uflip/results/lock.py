@@ -8,6 +8,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from uflip.errors import ResultsError
+
 NONE = -1  # in place of a descriptor, where no lock is held
 
 
@@ -20,6 +22,26 @@ def acquire(folder: Path) -> int:
         os.close(descriptor)
         return NONE
     return descriptor
+
+
+def acquire_alone(folder: Path) -> int:
+    """Hold the folder's lock, as `acquire`.
+
+    Raises
+    ------
+    ResultsError
+        If somebody else holds it.
+    """
+    held = acquire(folder)
+    if held == NONE and is_held(folder):
+        raise ResultsError(
+            what="Another process is at work in these results",
+            where=str(folder),
+            got="a folder that is locked",
+            allowed="a folder whose benchmark has ended",
+            action="wait for its end, or stop it",
+        )
+    return held
 
 
 def release(descriptor: int) -> None:

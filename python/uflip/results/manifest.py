@@ -5,8 +5,9 @@ Version history
 1   first version. Keys: see `REQUIRED`. `finished_utc` and `elapsed_s` are null until the end;
     `status` is "running" while the benchmark runs, then complete, interrupted or failed.
 2   `state`: in which state the device was before the first run, with its `state_id` (null where it
-    is not known); `target_size_bytes`: the part of the device that was used; `repetitions`; and
-    with a planned run `repetition` and `reset_before`.
+    is not known); `target_size_bytes`: the part of the device that was used; `repetitions`;
+    `resumed_utc`: when it was gone on with; and with a planned run `repetition`,
+    `reset_before`.
 
 A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
 does not know would present wrong numbers as right ones.
@@ -57,6 +58,7 @@ SINCE: dict[str, tuple[int, type | tuple[type, ...], Any]] = {
     "state": (2, dict, UNKNOWN_STATE),
     "target_size_bytes": (2, (int, type(None)), None),
     "repetitions": (2, int, 1),
+    "resumed_utc": (2, list, []),
 }
 PLANNED_RUN = ("id", "micro_benchmark", "pattern", "parameter", "value", "unit", "spec")
 

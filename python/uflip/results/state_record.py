@@ -129,7 +129,7 @@ def default_path(url: str) -> Path:
     return FOLDER / f"{slug[-80:]}.json"
 
 
-def open_record(path: Path, info: Mapping[str, Any]) -> StateRecord:
+def open_record(path: Path, info: Mapping[str, Any], *, ours_is_last: bool = False) -> StateRecord:
     """Open the record of a device, or begin one.
 
     Parameters
@@ -138,6 +138,9 @@ def open_record(path: Path, info: Mapping[str, Any]) -> StateRecord:
         The file; it may not exist yet.
     info : mapping
         The device, as it is now.
+    ours_is_last : bool
+        Whether the last write to the device is known to be a run of ours that was cut short, after
+        which nothing could be noted.
 
     Returns
     -------
@@ -164,7 +167,8 @@ def open_record(path: Path, info: Mapping[str, Any]) -> StateRecord:
         state = State(**{name: content[name] for name in State.__dataclass_fields__})
     except KeyError as error:
         raise _unreadable(path, f"no key {error}") from error
-    trusted = state.device == identity(info) and _undisturbed(state.written, last_write(info))
+    undisturbed = ours_is_last or _undisturbed(state.written, last_write(info))
+    trusted = state.device == identity(info) and undisturbed
     return StateRecord(path, info, state if trusted else None)
 
 

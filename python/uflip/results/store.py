@@ -170,5 +170,5 @@ def _unfinished(finished: int, planned: int) -> StoredWarning:
         "unfinished",
         f"The benchmark was killed: {finished} of {planned} runs finished",
         {"runs_finished": finished, "runs_planned": planned},
-        "the finished runs are whole; start the benchmark again for the others",
+        "the finished runs are whole; `uflip run --resume FOLDER` makes the others",
     )

@@ -164,6 +164,23 @@ def about_conditions(
     return found
 
 
+# Doubts that follow from the data and the conditions: they are found anew when a benchmark goes on.
+CONDITIONS = (
+    "state_not_enforced",
+    "buffered_io",
+    "compressible_data",
+    "sparse_file",
+    "busy_host",
+    "out_of_time",
+)
+
+
+def of_the_plan(warnings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the stored warnings that were there before the first run."""
+    found_later = {*CONDITIONS, *(check.code for check in CHECKS)}
+    return [warning for warning in warnings if warning["code"] not in found_later]
+
+
 def _readable(numbers: Numbers) -> dict[str, str]:
     return {
         name.removesuffix("_ns"): format_duration_ns(value) if name.endswith("_ns") else str(value)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from uflip import _native
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock, manifest
-from uflip.results.warnings import Examiner, StoredWarning, about_conditions
+from uflip.results.warnings import Examiner, StoredWarning, about_conditions, of_the_plan
 
 
 class Named(Protocol):
@@ -60,6 +60,9 @@ class ResultsWriter:
         self._manifest = content
         self._held = held
         self._began = time.monotonic()
+        self._before_s = 0.0
+        self.done: list[str] = []
+        """Ids of the runs that were there when the benchmark went on."""
         self._planned = {entry["id"]: entry for entry in content["plan"]}
         self._examiner = Examiner(content["device"], content["harness"])
 
@@ -112,6 +115,7 @@ class ResultsWriter:
             "uflip_version": _native.__version__,
             "created_utc": utc_now(),
             "finished_utc": None,
+            "resumed_utc": [],
             "status": "running",
             "device": dict(device),
             "host": dict(host),
@@ -137,6 +141,78 @@ class ResultsWriter:
             _remove_empty(folder)
             raise
         return cls(folder, content, held)
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike[str]) -> "ResultsWriter":
+        """Go on in a folder whose benchmark was cut short; `done` says what is there.
+
+        Raises
+        ------
+        ResultsError
+            If it is no result folder, is complete, is open in another process, or was written by
+            a version of the format that does not know how to go on; nothing is changed then.
+        """
+        folder = Path(path)
+        content = manifest.read(folder)
+        if content["status"] == "complete":
+            raise ResultsError(
+                what="These results are complete",
+                where=str(folder),
+                got=f"{len(content['plan'])} finished runs",
+                allowed="a folder whose benchmark was interrupted",
+                action="start another benchmark with a new --out",
+            )
+        if content["format_version"] < manifest.FORMAT_VERSION:
+            raise ResultsError(
+                what="These results cannot be gone on with",
+                where=str(folder),
+                got=f"format_version {content['format_version']}, which keeps no state",
+                allowed=f"format_version {manifest.FORMAT_VERSION}",
+                action="start another benchmark with a new --out",
+            )
+        held = lock.acquire_alone(folder)
+        try:
+            writer = cls(folder, content, held)
+            writer._take_up()
+        except BaseException:
+            lock.release(held)
+            raise
+        return writer
+
+    def _take_up(self) -> None:
+        """Find what is there, look at it again, and let go of what a kill left half written."""
+        for entry in self._manifest["plan"]:
+            path = self._file(entry["id"])
+            atomic.temporary_name(path).unlink(missing_ok=True)
+            if not path.exists():
+                continue
+            with native_errors():
+                trace = _native.read_trace(str(path))
+            spec = json.loads(trace.spec_json)
+            self._examiner.look(entry["id"], entry["micro_benchmark"], spec, trace)
+            self.done.append(entry["id"])
+        self._before_s = float(self._manifest["elapsed_s"] or 0.0)
+        self._manifest["warnings"] = of_the_plan(self._manifest["warnings"])
+
+    def replan(self, plan: Sequence[Mapping[str, Any]]) -> None:
+        """Note that the benchmark goes on, and with which plan; runs keep their ids."""
+        self._manifest |= {
+            "status": "running",
+            "finished_utc": None,
+            "elapsed_s": None,
+            "resumed_utc": [*self._manifest["resumed_utc"], utc_now()],
+            "plan": [dict(entry) for entry in plan],
+        }
+        self._planned = {entry["id"]: entry for entry in self._manifest["plan"]}
+        manifest.write(self.path, self._manifest)
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What the manifest says now."""
+        return self._manifest
+
+    def _file(self, run_id: str) -> Path:
+        return self.path / manifest.RUNS / f"{run_id}.parquet"
 
     def commit(
         self, run: Named, trace: _native.Trace, extra: Mapping[str, Any] | None = None
@@ -164,7 +240,7 @@ class ResultsWriter:
             nothing is left of it then.
         """
         entry = self._entry(run.id)
-        path = self.path / manifest.RUNS / f"{run.id}.parquet"
+        path = self._file(run.id)
         if path.exists():
             raise ResultsError(
                 what="A run is committed once", where=str(path), got="the same run again"
@@ -208,7 +284,7 @@ class ResultsWriter:
         content = self._manifest | {
             "status": status,
             "finished_utc": utc_now(),
-            "elapsed_s": round(time.monotonic() - self._began, 3),
+            "elapsed_s": round(self._before_s + time.monotonic() - self._began, 3),
             "warnings": [
                 *self._manifest["warnings"],
                 *(dict(warning) for warning in warnings),

@@ -1,0 +1,151 @@
+"""`uflip run --resume FOLDER`: what was cut short goes on, on the same device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uflip._native import Trace
+from uflip.catalogue import inspect_device
+from uflip.cli.state import bring_into_state
+from uflip.errors import DeviceError, ResultsError, UsageError
+from uflip.experiment import PlannedRun, Skipped
+from uflip.identity import identity
+from uflip.methodology import History, Plan, what_is_left
+from uflip.methodology.state import plan_request
+from uflip.results import Results, ResultsWriter
+from uflip.results.state_record import StateRecord, open_record
+from uflip.run import Device, DeviceInfo, open_device
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A benchmark that goes on."""
+
+    device: Device
+    plan: Plan
+    writer: ResultsWriter
+    history: History
+    replay: "Replay | None"
+
+
+class Replay:
+    """Checks that a simulated device that was made anew does what it did before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._stored = {run.id: run for run in Results.load(folder).runs}
+
+    def __call__(self, run: PlannedRun, trace: Trace) -> None:
+        """Raise unless a run took the same times again."""
+        before = self._stored[run.id].trace().column("response_time_ns")
+        if np.array_equal(np.asarray(before), np.asarray(trace.column("response_time_ns"))):
+            return
+        raise ResultsError(
+            what="The simulated device does not do what it did before",
+            where=run.id,
+            got="other response times from the same plan",
+            allowed="the same version of uflip on the same results",
+            action="start another benchmark with a new --out",
+        )
+
+
+def go_on(folder: Path, url: str | None, destroy: str | None, *, quiet: bool) -> Resumed:
+    """Open the device of a benchmark that was cut short, and find what is left of its plan.
+
+    Raises
+    ------
+    ResultsError
+        If the folder is complete, foreign, or open in another process.
+    DeviceError
+        If the device is another one than it was.
+    """
+    writer = ResultsWriter.resume(folder)
+    try:
+        kept = writer.manifest
+        device = _reopen(kept, url, destroy)
+        plan = _plan_of(kept, device.info)
+        simulated = device.info["kind"] == "sim"
+        record = _record_of(kept, device.info)
+        history = History(kept["state"]["state_id"], record)
+        if simulated:
+            if kept["state"]["known_from"] == "enforced" and plan.state is not None:
+                bring_into_state(device, plan.state, None, quiet=quiet)
+        else:
+            plan = _on_a_device_with_a_past(plan, writer.done, history, record)
+        writer.replan([run.as_dict() for run in plan.runs])
+    except BaseException:
+        writer.close()
+        raise
+    return Resumed(device, plan, writer, history, Replay(folder) if simulated else None)
+
+
+def _outlives(info: DeviceInfo) -> bool:
+    """Whether a device is still there after the process that measured it."""
+    return info["kind"] in ("file", "block")
+
+
+def _reopen(kept: Mapping[str, Any], url: str | None, destroy: str | None) -> Device:
+    was = kept["device"]
+    if url is not None and url != was["url"]:
+        raise UsageError(
+            "These results are of another device",
+            where="DEVICE",
+            got=url,
+            allowed=was["url"],
+            action="leave DEVICE out: the results say which it is",
+        )
+    buffered = "buffered" in str(was["io"])
+    size = was["capacity_bytes"] if was["kind"] == "null" else None
+    now = inspect_device(was["url"], size=size, buffered=buffered)
+    here, there = identity(now), identity(was)
+    different = [key for key in {**there, **here} if here.get(key) != there.get(key)]
+    if different:
+        key = different[0]
+        raise DeviceError(
+            "This is not the device that was measured",
+            where=was["url"],
+            got=f"{key} {here.get(key, 'none')}",
+            allowed=f"{key} {there.get(key, 'none')}",
+            action="connect the same device again, or start another benchmark with a new --out",
+        )
+    data = was["data"] if _outlives(was) else "random"
+    return open_device(was["url"], size=size, buffered=buffered, data=data, destroy=destroy)
+
+
+def _plan_of(kept: Mapping[str, Any], info: DeviceInfo) -> Plan:
+    """Make the plan again from what the manifest says of it."""
+    request = kept["state"]["request"]
+    names = PlannedRun.__dataclass_fields__
+    return Plan(
+        device=info,
+        scale=kept["scale"],
+        seed=kept["seed"],
+        runs=tuple(PlannedRun(**{name: run[name] for name in names}) for run in kept["plan"]),
+        skipped=tuple(Skipped(**skip) for skip in kept["skipped"]),
+        pause_ns=kept["pause_ns"],
+        target_size=kept["target_size_bytes"] or info["capacity_bytes"],
+        state=None if request is None else plan_request(info, request),
+        repetitions=kept["repetitions"],
+        warnings=tuple(kept["warnings"]),
+    )
+
+
+def _record_of(kept: Mapping[str, Any], info: DeviceInfo) -> StateRecord | None:
+    path = kept["state"].get("record")
+    return None if path is None else open_record(Path(path), info, ours_is_last=True)
+
+
+def _on_a_device_with_a_past(
+    plan: Plan, done: list[str], history: History, record: StateRecord | None
+) -> Plan:
+    """Go on with the state that the device is in, as far as that is known."""
+    known = record.state if record else None
+    history.state_id = known.state_id if known else None
+    just_reset = bool(done and known and known.state_id and known.runs_since == 0)
+    plan = what_is_left(plan, done, just_reset=just_reset)
+    left = [run for run in plan.runs if run.id not in done]
+    if left:
+        history.cut_short(left[0].spec)
+    return plan

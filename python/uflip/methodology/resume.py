@@ -1,0 +1,70 @@
+"""Going on with a plan that was cut short: what is left of it, on a device that has a past.
+
+A run that was under way may have written to its place, nobody knows how much. On a real device its
+sequential writes therefore get another place, or a reset where there is none left. A simulated
+device has gone with its process: it is made anew, and the finished runs are made on it again, which
+brings it to exactly where it was.
+
+**Source**: uFLIP (CIDR 2009) §4.1, §4.2: target spaces of sequential writes are used once.
+**Faithful**: nothing is reused from a target space that was written; the state is not enforced
+again before the space is used up.
+**Simplified**: a run that was under way counts as begun even if it had not written yet.
+**Ambiguous**: the paper knows no resumption.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from uflip.experiment import PlannedRun
+from uflip.methodology.places import Places, sequential_writes
+from uflip.methodology.plan import Plan
+from uflip.spec import writes_sequentially
+
+
+def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
+    """Return the plan as it goes on, on a real device.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan as it was made.
+    done : collection of str
+        Ids of the runs that were finished.
+    just_reset : bool
+        Whether the state was enforced again after the last of them.
+
+    Returns
+    -------
+    Plan
+        All of its runs; the first that is left has a fresh place, or a reset before it.
+    """
+    left = [number for number, run in enumerate(plan.runs) if run.id not in done]
+    if not left:
+        return plan
+    number = left[0]
+    run = plan.runs[number]
+    if just_reset:
+        run = replace(run, reset_before=False)
+    if writes_sequentially(run.spec) and not run.reset_before:
+        run = _elsewhere(plan, number, run)
+    runs = (*plan.runs[:number], run, *plan.runs[number + 1 :])
+    return replace(plan, runs=runs)
+
+
+def _elsewhere(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
+    """Give a run a place that no run uses between the last reset and the next one."""
+    ends = [end for each in _epoch(plan, number) for _, end in sequential_writes(each.spec)]
+    places = Places(plan.target_size, max(ends, default=0))
+    spec = places.move(run.spec)
+    if places.rounds:
+        # No place is left; after a reset its own is as good as any, and nobody else's.
+        return replace(run, reset_before=plan.state is not None)
+    return replace(run, spec=spec)
+
+
+def _epoch(plan: Plan, number: int) -> list[PlannedRun]:
+    """Return the runs from the last reset at or before run `number` to the next one after it."""
+    resets = [index for index, run in enumerate(plan.runs) if run.reset_before]
+    begin = max((index for index in resets if index <= number), default=0)
+    end = min((index for index in resets if index > number), default=len(plan.runs))
+    return list(plan.runs[begin:end])

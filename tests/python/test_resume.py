@@ -1,0 +1,246 @@
+"""Does a benchmark that was killed go on as if nothing had happened, and only where it may?"""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import start, uflip, unchanged
+
+from uflip.catalogue import inspect_device
+from uflip.errors import DeviceError
+from uflip.methodology import Choices, Plan, make_plan, what_is_left
+from uflip.methodology.places import sequential_writes
+from uflip.results import Results, lock
+from uflip.results.columns import as_array
+from uflip.run import open_device
+
+MIB, GIB = 1 << 20, 1 << 30
+SMALL_SIM = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def scratch(here: Path) -> Path:
+    """A file of 256 MiB on a file system with direct I/O."""
+    path = here / "scratch.bin"
+    try:
+        open_device(f"file:{path}", size=256 * MIB)
+    except DeviceError as error:
+        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
+    return path
+
+
+def killed(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
+    """Start a benchmark and kill it when so many runs are there."""
+    process = start("run", *arguments, "--out", out, "--quiet")
+    wait_for(lambda: len(list((out / "runs").glob("0*.parquet"))) >= finished)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    return process
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+
+
+# A simulated device
+
+
+@pytest.mark.parametrize(
+    ("finished", "state"), [(2, ()), (40, ("--state", "sequential")), (90, ("--state", "as-is"))]
+)
+def test_a_simulated_device_goes_on_byte_by_byte(
+    here: Path, finished: int, state: tuple[str, ...]
+) -> None:
+    arguments = (SMALL_SIM, "--scale", "quick", *state)
+    assert uflip("run", *arguments, "--out", "whole", "--quiet").code == 0
+    killed(here / "cut", finished, *arguments)
+    before = Results.load("cut")
+    assert finished <= len(before.runs) < len(before.manifest["plan"])
+    done = uflip("run", "--resume", "cut", "--quiet")
+    assert done.code == 0, done.err
+    whole, cut = Results.load("whole"), Results.load("cut")
+    assert (cut.status, cut.missing) == ("complete", [])
+    assert len(cut.manifest["resumed_utc"]) == 1
+    assert cut.manifest["plan"] == whole.manifest["plan"]
+    assert cut.manifest["warnings"] == whole.manifest["warnings"]
+    for one, other in zip(whole.runs, cut.runs, strict=True):
+        for column in ("submit_ns", "response_time_ns"):
+            times = [as_array(run.trace(), column) for run in (one, other)]
+            assert np.array_equal(*times), one.id
+        assert one.meta["counters"] == other.meta["counters"]
+        assert one.meta["state_id"] == other.meta["state_id"]
+
+
+# A real device
+
+
+def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Path) -> None:
+    out = scratch.parent / "out"
+    arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
+    killed(out, 13, *arguments)
+    record = json.loads((scratch.parent / "results/states/file-scratch.bin.json").read_text())
+    assert record["state_id"] is not None
+    planned = json.loads((out / "manifest.json").read_text())["plan"]
+    there = {run.id: run.path.stat().st_mtime_ns for run in Results.load(out).runs}
+    done = uflip("run", "--resume", out)
+    assert done.code == 0, done.err
+    assert "state over" not in done.err, "the state is not enforced again"
+    results = Results.load(out)
+    assert (results.status, results.missing) == ("complete", [])
+    for run in results.runs:
+        assert there.get(run.id, run.path.stat().st_mtime_ns) == run.path.stat().st_mtime_ns
+    # What may have been written: every place of the old plan up to the kill, and of the new one.
+    cut = next(number for number, run in enumerate(planned) if run["id"] not in there)
+    places = [sequential_writes(run["spec"]) for run in planned[: cut + 1]]
+    places += [sequential_writes(run["spec"]) for run in results.manifest["plan"][cut:]]
+    assert not any(run["reset_before"] for run in results.manifest["plan"])
+    flat = [place for run in places for place in run]
+    for number, (begin, end) in enumerate(flat):
+        assert all(end <= other or other_end <= begin for other, other_end in flat[number + 1 :])
+
+
+def test_a_file_that_is_not_the_same_is_refused(scratch: Path) -> None:
+    out = scratch.parent / "out"
+    killed(out, 1, "file:scratch.bin", "--scale", "quick", "--only", "baseline", "--pause", "1ms")
+    scratch.unlink()
+    (scratch.parent / "other.bin").write_bytes(b"another file, which takes its number")
+    scratch.write_bytes(bytes(256 * MIB))
+    with unchanged(out):
+        done = uflip("run", "--resume", out)
+    assert done.code == 4
+    assert "not the device that was measured" in done.err
+
+
+# Where it may not
+
+
+def test_a_complete_folder_is_not_gone_on_with(here: Path) -> None:
+    arguments = (SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "out", "--quiet")
+    assert uflip("run", *arguments).code == 0
+    with unchanged(here):
+        done = uflip("run", "--resume", "out")
+    assert (done.code, "These results are complete" in done.err) == (5, True)
+
+
+def test_a_foreign_folder_is_not_gone_on_with(here: Path) -> None:
+    (here / "photos").mkdir()
+    (here / "photos" / "manifest.json").write_text('{"format": "photos"}')
+    for folder in ("photos", "nothing"):
+        with unchanged(here):
+            done = uflip("run", "--resume", folder)
+        assert done.code == 5, done.err
+
+
+def test_a_folder_that_is_open_elsewhere_is_not_gone_on_with(here: Path) -> None:
+    killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
+    held = lock.acquire(here / "out")
+    with unchanged(here):
+        done = uflip("run", "--resume", "out")
+    assert (done.code, "Another process is at work" in done.err) == (5, True)
+    lock.release(held)
+    assert uflip("run", "--resume", "out", "--quiet").code == 0
+
+
+def test_results_without_a_state_are_not_gone_on_with(here: Path) -> None:
+    killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
+    path = here / "out" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
+    with unchanged(here):
+        done = uflip("run", "--resume", "out")
+    assert (done.code, "cannot be gone on with" in done.err) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("--seed", "3"), "--seed"),
+        (("--out", "x"), "--out"),
+        (("--state", "random"), "--state"),
+        (("sim:demo",), "DEVICE"),
+    ],
+)
+def test_a_benchmark_goes_on_as_it_began(
+    here: Path, arguments: tuple[str, ...], where: str
+) -> None:
+    killed(here / "out", 1, SMALL_SIM, "--scale", "quick")
+    with unchanged(here):
+        done = uflip("run", "--resume", "out", *arguments)
+    assert (done.code, where in done.err) == (2, True), done.err
+
+
+def test_a_benchmark_that_stopped_for_its_time_goes_on(here: Path) -> None:
+    del here
+    arguments = ("null", "--scale", "quick", "--only", "order", "--pause", "40ms")
+    stopped = uflip("run", *arguments, "--max-time", "100ms", "--out", "out", "--json")
+    document = json.loads(stopped.out)
+    # By the estimate all fits; by the clock it does not.
+    assert document["status"] in ("interrupted", "complete")
+    if document["status"] == "interrupted":
+        assert "out_of_time" in {warning["code"] for warning in document["warnings"]}
+        document = json.loads(uflip("run", "--resume", "out", "--json").out)
+    assert document["status"] == "complete"
+    assert "out_of_time" not in {warning["code"] for warning in document["warnings"]}
+
+
+# What is left of a plan
+
+
+def a_plan(capacity: int = 4 * GIB, **changes: Any) -> Plan:
+    info = inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"}
+    return make_plan(info, "quick", 1, Choices(**changes))
+
+
+@pytest.mark.parametrize("capacity", [64 * MIB, GIB, 64 * GIB])
+def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: int) -> None:
+    plan = a_plan(capacity)
+    for cut in range(len(plan.runs)):
+        done = {run.id for run in plan.runs[:cut]}
+        left = what_is_left(plan, done, just_reset=False)
+        assert [run.id for run in left.runs] == [run.id for run in plan.runs]
+        # The run that was cut short wrote to its old place, then comes what is left.
+        written = [*plan.runs[: cut + 1], *left.runs[cut:]]
+        taken: list[tuple[int, int]] = []
+        for number, run in enumerate(written):
+            if run.reset_before:
+                taken.clear()
+            for begin, end in sequential_writes(run.spec):
+                assert all(end <= o or o_end <= begin for o, o_end in taken), (cut, number)
+                assert end <= plan.target_size
+                taken.append((begin, end))
+
+
+def test_a_reset_that_was_done_is_not_done_again() -> None:
+    plan = a_plan(64 * GIB)
+    assert plan.resets == 0, "there is room for one place more"
+    first = next(number for number, run in enumerate(plan.runs) if sequential_writes(run.spec))
+    marked = replace(plan.runs[first], reset_before=True)
+    plan = replace(plan, runs=(*plan.runs[:first], marked, *plan.runs[first + 1 :]))
+    done = {run.id for run in plan.runs[:first]}
+    assert what_is_left(plan, done, just_reset=False).runs[first].reset_before
+    left = what_is_left(plan, done, just_reset=True).runs[first]
+    assert not left.reset_before
+    assert left.spec != plan.runs[first].spec, "it may have begun to write"
+
+
+def test_nothing_is_left_of_a_plan_that_is_done() -> None:
+    plan = a_plan(only=("order",))
+    assert what_is_left(plan, {run.id for run in plan.runs}, just_reset=False) == plan
+    reading = replace(plan, runs=tuple(run for run in plan.runs if run.pattern == "SR"))
+    assert what_is_left(reading, set(), just_reset=False) == reading
