@@ -8,6 +8,7 @@ other, are a plan (uFLIP §3.2, §4.2). Everything here is plain frozen data.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -121,12 +122,15 @@ class Context:
         The seed of the plan.
     io_size : int
         I/O size of the baseline patterns [bytes].
+    io_counts : mapping of str to Counts, optional
+        Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
     """
 
     info: Info
     scale: str
     seed: int
     io_size: int = BASELINE_IO_SIZE
+    io_counts: Mapping[str, Counts] | None = None
 
     @property
     def capacity(self) -> int:
@@ -145,6 +149,8 @@ class Context:
 
     def counts(self, pattern: str) -> Counts:
         """Return the counts of an ordinary run of a baseline pattern."""
+        if self.io_counts is not None:
+            return self.io_counts[pattern]
         if self.quick:
             return Counts(*_QUICK[pattern])
         return Counts(*_STANDARD[pattern])
@@ -154,7 +160,7 @@ class Context:
         if self.quick:
             ignored = _QUICK[pattern][1]
             return Counts(_QUICK_LONG + ignored, ignored)
-        return Counts(_STANDARD_LONG, _STANDARD[pattern][1])
+        return Counts(_STANDARD_LONG, self.counts(pattern).io_ignore)
 
     def shortened(self, pattern: str, io_count: int) -> Counts:
         """Return quick counts of another length, with the start-up in proportion."""

@@ -37,7 +37,7 @@ MTRON = {
                       25_600_000: 0.4}),
     ],
     "locality": curve(
-        "RW", {32768: 0.9, MIB: 0.4, 2 * MIB: 0.4, 4 * MIB: 0.4, 8 * MIB: 0.8, 16 * MIB: 1.5,
+        "RW", {32768: 0.9, MIB: 0.4, 2 * MIB: 0.4, 4 * MIB: 0.4, 8 * MIB: 0.8, 16 * MIB: 1.1,
                32 * MIB: 3.0},
     ),
     "partitioning": curve("SW", {1: 0.4, 2: 0.6, 4: 0.62, 8: 2.4, 16: 9.0}),
@@ -56,7 +56,7 @@ def test_a_row_by_hand() -> None:
     assert (found.SR_ms, found.RR_ms, found.SW_ms, found.RW_ms) == (0.4, 0.5, 0.4, 9.0)
     # 6.4 ms are too short by 2.6 - 0.4 = 2.2 ms.
     assert found.pause == Finding("found", pytest.approx(8.6 * MS), pytest.approx(1.05))
-    # 8 MiB cost x2; 16 MiB x3.75, and more than a tenth of 9 ms.
+    # 8 MiB cost x2, 16 MiB x2.75, however much less than a random write that is.
     assert found.locality == Finding("found", 8 * MIB, pytest.approx(2.0))
     assert found.partitions == Finding("found", 4, pytest.approx(1.55))
     assert found.reverse.factor == pytest.approx(1.0)
@@ -123,6 +123,13 @@ def test_a_page_mapped_device_degrades_nowhere() -> None:
 def test_one_partition_is_none() -> None:
     found = row(partitioning=curve("SW", {1: 0.4, 2: 5.0, 4: 9.0}))
     assert found.partitions.verdict == "none"
+
+
+def test_expensive_partitions_count_where_random_writes_are_more_so() -> None:
+    slow = {"SR": 1.9, "RR": 2.2, "SW": 2.9, "RW": 256.0}
+    partitions = curve("SW", {1: 2.9, 2: 14.0, 4: 14.5, 8: 200.0})
+    found = characteristics(slow, {"partitioning": partitions})
+    assert found.partitions == Finding("found", 4, pytest.approx(5.0))
 
 
 @pytest.mark.parametrize("missing", ["pause", "locality", "partitioning", "order"])

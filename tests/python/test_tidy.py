@@ -39,8 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"_native", "analysis", "errors", "identity", "stats", "units"},
     "report": {"analysis", "errors", "results", "stats", "units"},
     "reproduce": {
-        "_native", "device_url", "errors", "models", "parallel", "profiles", "report", "results",
-        "run", "simulated", "spec", "stats", "units",
+        "_native", "device_url", "errors", "experiment", "methodology", "models", "parallel",
+        "profiles", "report", "results", "run", "simulated", "spec", "stats", "units",
     },
     "sweep": {"catalogue", "device_url", "errors", "parallel", "run", "spec", "stats"},
     "selftest": {

@@ -35,6 +35,8 @@ pub struct SimDevice {
     cache: Option<WriteCache>,
     now: u64,
     sector_bytes: u64,
+    /// Where the last read ended [bytes].
+    read_end: u64,
 }
 
 /// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
@@ -85,6 +87,7 @@ impl SimDevice {
             cache: profile.write_cache(),
             now: 0,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
+            read_end: 0,
         };
         device.apply(crate::precondition::writes(&profile));
         device.info.details.insert("history".into(), history(&device.flash));
@@ -151,6 +154,18 @@ impl SimDevice {
                 }
             }
         }
+    }
+
+    /// How long the processor takes to take `request` in.
+    #[inline]
+    fn command_ns(&mut self, request: &Io) -> u64 {
+        let Timing { command_read_ns, command_write_ns, seek_read_ns, .. } = self.events.timing;
+        if request.mode == Mode::Write {
+            return command_write_ns;
+        }
+        let goes_on = request.offset.0 == self.read_end;
+        self.read_end = request.offset.0 + request.size.0;
+        if goes_on { command_read_ns } else { command_read_ns + seek_read_ns }
     }
 
     /// Let happen what happens until `until` or the first end of an I/O, whichever comes first; returns
@@ -401,9 +416,7 @@ impl Device for SimDevice {
         self.advance(now);
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let (io, ticket) = self.host.submit(*request, page_count(request, page_bytes), now);
-        let Timing { command_read_ns, command_write_ns, .. } = self.events.timing;
-        let write = request.mode == Mode::Write;
-        let length = if write { command_write_ns } else { command_read_ns };
+        let length = self.command_ns(request);
         let taken_in = self.events.process(now, length);
         if taken_in > now {
             self.events.remind(taken_in, Token::TakenIn(io));

@@ -31,15 +31,24 @@ pub(crate) struct Merged {
     merging_until: u64,
     /// When the last step beside the host ended.
     reclaiming_until: u64,
-    /// Steps that follow a host read.
-    steps_after_read: u32,
+    /// A step follows every so many host reads; 0: none. And how many came since the last.
+    reads_per_step: u32,
+    reads: u32,
     /// Merges done beside the host.
     beside: u64,
 }
 
 impl Merged {
-    pub(crate) fn new(ftl: Merging, clocks: Timeline, steps_after_read: u32) -> Merged {
-        Merged { ftl, clocks, merging_until: 0, reclaiming_until: 0, steps_after_read, beside: 0 }
+    pub(crate) fn new(ftl: Merging, clocks: Timeline, reads_per_step: u32) -> Merged {
+        Merged {
+            ftl,
+            clocks,
+            merging_until: 0,
+            reclaiming_until: 0,
+            reads_per_step,
+            reads: 0,
+            beside: 0,
+        }
     }
 
     /// One step from `at` on; `None` where nothing is to be done.
@@ -106,11 +115,15 @@ impl Backend for Merged {
 
     #[inline]
     fn after_read(&mut self, end: u64, hardware: &mut Hardware<'_>) {
-        for _ in 0..self.steps_after_read {
+        if self.reads_per_step == 0 {
+            return;
+        }
+        self.reads += 1;
+        if self.reads >= self.reads_per_step {
+            self.reads = 0;
             let at = end.max(self.reclaiming_until);
-            match self.step(at, hardware) {
-                Some(end) => self.reclaiming_until = end,
-                None => return,
+            if let Some(end) = self.step(at, hardware) {
+                self.reclaiming_until = end;
             }
         }
     }

@@ -96,6 +96,13 @@ pub struct TimingPart {
     /// Which of those that wait for a die it takes first; first come, first served where not said.
     #[serde(default)]
     pub die_queue: DieQueue,
+    /// More for a read that does not go on where the last one ended: its part of the map is loaded.
+    #[serde(default)]
+    pub seek_read_ns: u64,
+    /// A host write has ended when its data is in the registers of the dies, which take the next page
+    /// while one is programmed.
+    #[serde(default)]
+    pub cache_program: bool,
 }
 
 /// The translation layer.
@@ -265,7 +272,7 @@ impl Profile {
     /// Names and parameters of policies that do not exist.
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
         if self.merges() {
-            let steps = self.streams.as_ref().map_or(0, |part| part.reclaim_after_read);
+            let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let ftl = Merging::by_name(&self.merging_options())?;
             let clocks = Clocks::new(self.geometry(), self.timing());
             return Ok(AnyBackend::Merged(Merged::new(ftl, clocks, steps)));
@@ -331,6 +338,8 @@ impl Profile {
             command_write_ns: part.command_write_ns,
             relocate_ns: part.relocate_ns,
             collect_ns: part.collect_ns,
+            seek_read_ns: part.seek_read_ns,
+            cache_program: part.cache_program,
             link_bytes_per_s: part.link_bytes_per_s,
             copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
             die_queue: part.die_queue,
@@ -424,6 +433,7 @@ impl Profile {
             ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
             ("[linear]", self.linear.is_some() && name != "linear"),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
+            ("cache_program", self.timing.cache_program && of_page_maps),
         ];
         match unused.into_iter().find(|(_, unused)| *unused) {
             None => Ok(()),

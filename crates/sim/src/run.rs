@@ -21,7 +21,12 @@ pub(crate) struct Run {
 impl Run {
     /// An empty run at `offset`.
     pub(crate) fn at(offset: u32) -> Run {
-        Run { low: offset, high: offset, missing: (0, 0) }
+        Run::between(offset, offset)
+    }
+
+    /// A run of the pages from `low` on and before `high`.
+    pub(crate) fn between(low: u32, high: u32) -> Run {
+        Run { low, high, missing: (0, 0) }
     }
 
     /// Whether page `offset` is in it.

@@ -66,6 +66,9 @@ struct Die {
     /// What it does before that and may not have ended, in order, neighbours merged. Mostly nothing,
     /// which is why the last piece has a place of its own.
     before: VecDeque<Work>,
+    /// From when on the register can take the next page of the host, while the host's last page is
+    /// programmed.
+    register_free: u64,
 }
 
 /// Something that carries one thing at a time.
@@ -134,6 +137,17 @@ impl Timeline {
         let program_ns = if high { self.timing.program_high_ns } else { self.timing.program_ns };
         let arrived = self.bus(channel, ready, path);
         let die = &mut self.dies[die.0 as usize];
+        if self.timing.cache_program && purpose == Purpose::Host {
+            let start = die.wait_for_register(self.now, arrived, path);
+            let sent = self.channels[channel].take(self.now, start, transfer_ns);
+            path.add(Cause::ChannelWait, sent - start);
+            path.add(Cause::Transfer, transfer_ns);
+            let end = sent + transfer_ns;
+            let begin = end.max(die.last.end);
+            die.occupy(self.now, begin, begin + program_ns, purpose);
+            die.register_free = begin;
+            return end;
+        }
         let start = die.wait(self.now, arrived, path);
         let sent = self.channels[channel].take(self.now, start, transfer_ns);
         path.add(Cause::ChannelWait, sent - start);
@@ -187,7 +201,7 @@ impl Timeline {
 impl Die {
     fn idle() -> Die {
         let last = Work { start: 0, end: 0, purpose: Purpose::Host };
-        Die { last, before: VecDeque::new() }
+        Die { last, before: VecDeque::new(), register_free: 0 }
     }
 
     /// When work can start that is ready at `ready`; the wait is charged to whom the die works for.
@@ -197,6 +211,18 @@ impl Die {
             return ready;
         }
         self.wait_for_work(now, ready, path)
+    }
+
+    /// When data for the host's next page can be sent that is ready at `ready`: once the page before
+    /// it has left the register, or whatever else the die does has ended.
+    #[inline]
+    fn wait_for_register(&mut self, now: u64, ready: u64, path: &mut impl Account) -> u64 {
+        if self.last.purpose != Purpose::Host {
+            return self.wait(now, ready, path);
+        }
+        let start = ready.max(self.register_free);
+        path.add(Cause::DieWait, start - ready);
+        start
     }
 
     fn wait_for_work(&mut self, now: u64, ready: u64, path: &mut impl Account) -> u64 {

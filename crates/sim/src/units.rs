@@ -244,7 +244,7 @@ impl Journal {
         Journal { layout, unit: None, next: 0 }
     }
 
-    /// Store `pages` pages.
+    /// Store `pages` pages, one after the other; what follows waits for them.
     pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, media: &mut impl MergeMedia) {
         for _ in 0..pages {
             if self.next == self.layout.unit_pages {
@@ -253,6 +253,7 @@ impl Journal {
             }
             let unit = *self.unit.get_or_insert_with(|| free.take(0, media));
             media.program_map(self.layout.place(unit, self.next));
+            media.await_merges();
             self.next += 1;
         }
     }

@@ -47,17 +47,22 @@ pub(crate) struct WriteLog {
     newest: u32,
     units: Vec<LogUnit>,
     most_units: usize,
+    /// Whether what superseded clusters leave behind is used again before the log is empty.
+    compacts: bool,
     /// The unit being filled and its next place, where one is.
     open: Option<(usize, u32)>,
     /// Units that it holds in each bank, so that they are spread.
     in_bank: Vec<u32>,
+    /// Per logical unit: its clusters that are here; and how many units have any.
+    members: Vec<u16>,
+    member_units: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl WriteLog {
     /// A log of so many clusters on so many units of flash.
-    pub(crate) fn new(layout: Layout, clusters: u32, units: u32) -> WriteLog {
+    pub(crate) fn new(layout: Layout, clusters: u32, units: u32, compacts: bool) -> WriteLog {
         let logical = layout.logical_units() * layout.clusters_per_unit();
         let mut in_bank = vec![0; layout.banks as usize];
         // The journal has its place there.
@@ -71,8 +76,11 @@ impl WriteLog {
             newest: NONE,
             units: Vec::with_capacity(units as usize + 1),
             most_units: units as usize,
+            compacts,
             open: None,
             in_bank,
+            members: vec![0; layout.logical_units() as usize],
+            member_units: 0,
         }
     }
 
@@ -86,6 +94,25 @@ impl WriteLog {
     #[inline]
     pub(crate) fn has(&self, cluster: u32) -> bool {
         self.slot_of[cluster as usize] != NONE
+    }
+
+    /// Logical units that have clusters in it.
+    #[inline]
+    pub(crate) fn member_units(&self) -> u32 {
+        self.member_units
+    }
+
+    /// Whether `logical` has clusters in it.
+    #[inline]
+    pub(crate) fn is_member(&self, logical: u32) -> bool {
+        self.members[logical as usize] > 0
+    }
+
+    /// Whether every place was used and something is still there.
+    pub(crate) fn is_full(&self) -> bool {
+        self.open.is_none_or(|(_, next)| next == self.layout.clusters_per_unit())
+            && self.units.len() == self.most_units
+            && self.len() > 0
     }
 
     /// Where page `within` of `cluster` is, if its newest version is here.
@@ -135,6 +162,9 @@ impl WriteLog {
             self.leave_place(slot);
             self.unlink(slot);
             self.unused.push(slot);
+            let members = &mut self.members[(cluster / self.layout.clusters_per_unit()) as usize];
+            *members -= 1;
+            self.member_units -= u32::from(*members == 0);
         }
     }
 
@@ -182,6 +212,9 @@ impl WriteLog {
             None => self.slots.push(blank),
         }
         self.slot_of[cluster as usize] = slot;
+        let members = &mut self.members[(cluster / self.layout.clusters_per_unit()) as usize];
+        self.member_units += u32::from(*members == 0);
+        *members += 1;
         slot
     }
 
@@ -228,7 +261,9 @@ impl WriteLog {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
             self.open = None;
-            self.release_empty(free);
+            if self.compacts || self.len() == 0 {
+                self.release_empty(free);
+            }
             let victim = (self.units.len() == self.most_units).then(|| self.emptiest());
             self.open_unit(free, media);
             if let Some(victim) = victim {

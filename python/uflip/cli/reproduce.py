@@ -100,7 +100,14 @@ def _print(outcome: "Outcome") -> None:
     """Print the rows, and below them what one has to know about some."""
     click.echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
     notes: list[str] = []
-    rows = [_cells(row, _mark(row, notes)) for row in outcome.rows]
+    shown = outcome.rows
+    if outcome.reproduction.text is not None:
+        click.echo(outcome.reproduction.text(outcome.data))
+        shown = [row for row in shown if not row.within]
+        if not shown:
+            return
+        click.echo()
+    rows = [_cells(row, _mark(row, notes)) for row in shown]
     echo_table(("what", "kind", "published", "ours", "deviation", "within", ""), rows, left=2)
     if notes:
         click.echo()
@@ -120,13 +127,15 @@ def _mark(row: "Row", notes: list[str]) -> str:
 
 
 def _cells(row: "Row", mark: str) -> tuple[str, ...]:
-    published = row.published if isinstance(row.published, str) else _number(row.published)
+    published, ours = (
+        value if isinstance(value, str) else _number(value) for value in (row.published, row.ours)
+    )
     return (
         # A unit is not said twice: "relocated pages [pages]".
         row.what if row.unit in row.what else f"{row.what} [{row.unit}]",
         row.kind,
         published,
-        _number(row.ours),
+        ours,
         "" if row.deviation is None else f"{round(row.deviation, 3) + 0.0:+.1%}",
         "yes" if row.within else "NO",
         mark,

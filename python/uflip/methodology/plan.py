@@ -12,7 +12,7 @@ count, and so do mixes with them; random writes do not. How repetitions are orde
 group, then all of them again, so that what changes slowly shows as disagreement.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from uflip.experiment import (
     BASELINE_IO_SIZE,
     SCALES,
     Context,
+    Counts,
     Info,
     PlannedRun,
     Skipped,
@@ -59,6 +60,8 @@ class Choices:
         One of `STATES`.
     repetitions : int or None
         How often each run is made.
+    io_counts : mapping of str to Counts or None
+        Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
     used_bytes : int
         Up to here earlier plans have written sequentially since the state was enforced [bytes].
     """
@@ -69,6 +72,7 @@ class Choices:
     target_size: int | None = None
     state: str | None = None
     repetitions: int | None = None
+    io_counts: Mapping[str, Counts] | None = None
     used_bytes: int = 0
 
 
@@ -143,7 +147,9 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(list(MICRO_BENCHMARKS if chosen.only is None else chosen.only))
     used = _check_target(info, chosen.target_size)
-    context = Context(info | {"capacity_bytes": used}, scale, seed, chosen.io_size)
+    context = Context(
+        info | {"capacity_bytes": used}, scale, seed, chosen.io_size, chosen.io_counts
+    )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
     state_name = default_state(info) if chosen.state is None else chosen.state

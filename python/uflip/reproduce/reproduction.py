@@ -33,6 +33,8 @@ class Reproduction(Generic[Data]):
         Puts what was measured beside what was published.
     draw : callable
         Draws what was measured in the manner of the paper.
+    text : callable, optional
+        Lays out what was measured as the paper does; then only the rows that miss are printed.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Reproduction(Generic[Data]):
     measure: Callable[[OnStep], Data]
     rows: Callable[[Data], list[Row]]
     draw: Callable[[Data], "Figure"]
+    text: Callable[[Data], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ class Row:
         Its unit; "" for a plain ratio or count.
     published : float or str
         The printed value, or the statement where no value is printed.
-    ours : float
-        The simulated value.
+    ours : float or str
+        The simulated value, or the words that a cell of a table has for it.
     deviation : float or None
         (ours - published) / published; None where no value is printed.
     within : bool
@@ -45,7 +45,7 @@ class Row:
     what: str
     unit: str
     published: float | str
-    ours: float
+    ours: float | str
     deviation: float | None
     within: bool
     kind: str
@@ -109,6 +109,13 @@ def statement(
     True
     """
     return Row(what, unit, published, ours, None, holds, "statement", note)
+
+
+def cell(
+    what: str, published: str, ours: str, *, deviation: float | None, within: bool, note: str = ""
+) -> Row:
+    """Compare a cell of a table in the words of the table."""
+    return Row(what, "", published, ours, deviation, within, "cell", note)
 
 
 def _compared(

@@ -61,6 +61,11 @@ pub(crate) struct Timing {
     /// Relocated pages stay inside their die's plane and never see the channel.
     pub(crate) copy_back: bool,
     pub(crate) die_queue: DieQueue,
+    /// A host write has ended when its data is in the register of the die; while a page is programmed
+    /// the register takes the next (cache program).
+    pub(crate) cache_program: bool,
+    /// The processor's time for a read that does not go on where the last one ended.
+    pub(crate) seek_read_ns: u64,
 }
 
 impl Timing {

@@ -20,6 +20,8 @@
 //! the first page of a unit unless the write before was its successor; one that runs downwards begins
 //! with the last page of a unit, and only behind such a write.
 
+use std::collections::VecDeque;
+
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
@@ -45,6 +47,8 @@ pub(crate) struct StreamHybrid {
     live: Vec<u64>,
     /// Units being filled, the one written last first.
     streams: Vec<Stream>,
+    /// Streams that had to give way: the logical unit and its next page, the latest first.
+    displaced: VecDeque<(u32, u32)>,
     /// The first page of the host write before this one, and of this one.
     before: u32,
     current: u32,
@@ -68,6 +72,8 @@ struct Stream {
 struct Reclaim {
     logical: u32,
     target: UnitIdx,
+    /// What its stream has there already.
+    there: Run,
 }
 
 /// The table [streams] of the profile.
@@ -118,10 +124,11 @@ impl MergingFtl for StreamHybrid {
             layout,
             free: FreeUnits::new(layout),
             journal: Journal::new(layout),
-            log: WriteLog::new(layout, part.log_clusters, part.log_units),
+            log: WriteLog::new(layout, part.log_clusters, part.log_units, part.compact_log),
             map: vec![None; layout.logical_units() as usize],
             live: vec![0; pages.div_ceil(64)],
             streams: Vec::with_capacity(part.streams as usize),
+            displaced: VecDeque::with_capacity(part.resumed_streams as usize + 1),
             before: 0,
             current: 0,
             bringing: None,
@@ -157,6 +164,9 @@ impl MergingFtl for StreamHybrid {
             media.program(self.layout.place(unit, offset), None);
         } else if let Some(stream) = self.stream_for(page, extent) {
             self.write_stream(stream, page, extent, media);
+        } else if self.resumes_stream(logical, offset) {
+            self.resume_stream(logical, offset, media);
+            self.write_stream(0, page, extent, media);
         } else if self.begins_stream(page, extent) {
             self.open_stream(logical, offset, media);
             self.write_stream(0, page, extent, media);
@@ -230,6 +240,12 @@ impl StreamHybrid {
         (offset == stream.run.next() || below).then_some(index)
     }
 
+    /// Whether page `offset` goes on where a stream of the unit stood when it had to give way.
+    fn resumes_stream(&self, logical: u32, offset: u32) -> bool {
+        self.displaced.contains(&(logical, offset))
+            && self.streams.iter().all(|stream| stream.logical != logical)
+    }
+
     /// Whether `page` is the first of a stream.
     fn begins_stream(&self, page: Lpn, extent: &Extent) -> bool {
         let (logical, offset) = self.unit_of(page);
@@ -261,6 +277,26 @@ impl StreamHybrid {
         // One that runs downwards is full up to its end once this write is over.
         let run = Run::at(if offset == 0 { 0 } else { self.layout.unit_pages });
         self.streams.insert(0, Stream { logical, unit, run });
+    }
+
+    /// Let a stream that had to give way go on at `offset`: what lies before is copied to a new unit.
+    fn resume_stream<M: MergeMedia>(&mut self, logical: u32, offset: u32, media: &mut M) {
+        self.displaced.retain(|(other, _)| *other != logical);
+        while self.streams.len() >= self.part.streams as usize {
+            self.close_oldest_stream(media);
+        }
+        let target = self.free.take(self.layout.home(logical), media);
+        let merge = Reclaim { logical, target, there: Run::at(0) };
+        for cluster in 0..offset.div_ceil(self.layout.cluster_pages) {
+            self.copy_cluster(&merge, cluster, offset, media);
+            media.await_merges();
+        }
+        for other in 0..offset {
+            let (cluster, within) = self.cluster_of(Lpn(logical * self.layout.unit_pages + other));
+            self.log.invalidate(cluster, within);
+        }
+        let run = Run::between(0, offset);
+        self.streams.insert(0, Stream { logical, unit: target, run });
     }
 
     fn write_stream<M: MergeMedia>(
@@ -295,9 +331,13 @@ impl StreamHybrid {
     /// the rest of its unit.
     fn close_oldest_stream<M: MergeMedia>(&mut self, media: &mut M) {
         let Some(stream) = self.streams.last().copied() else { return };
+        if stream.run.low == 0 {
+            self.displaced.push_front((stream.logical, stream.run.high));
+            self.displaced.truncate(self.part.resumed_streams as usize);
+        }
         let clusters = stream.run.pages().div_ceil(self.layout.cluster_pages);
         if clusters > self.part.fold_clusters {
-            self.merge(stream.logical, media);
+            self.merge(&[stream.logical], media);
             media.await_merges();
             return;
         }
@@ -387,9 +427,21 @@ impl StreamHybrid {
         Some((unit, first, valid))
     }
 
+    /// Whether the log cannot take `cluster` without a merge.
+    fn lacks_room(&self, cluster: u32) -> bool {
+        let StreamsPart { log_clusters, log_members, compact_log, .. } = self.part;
+        let logical = cluster / self.layout.clusters_per_unit();
+        let another = log_members > 0
+            && !self.log.is_member(logical)
+            && self.log.member_units() >= log_members;
+        another
+            || (!self.log.has(cluster) && self.log.len() >= log_clusters)
+            || (!compact_log && self.log.is_full())
+    }
+
     /// Let the log have room for `cluster`: units are merged, several at once, until it has.
     fn make_room<M: MergeMedia>(&mut self, cluster: u32, media: &mut M) {
-        while !self.log.has(cluster) && self.log.len() >= self.part.log_clusters {
+        while self.lacks_room(cluster) {
             if !self.job.is_empty() {
                 while !self.job.is_empty() {
                     self.step(media);
@@ -397,9 +449,7 @@ impl StreamHybrid {
                 continue;
             }
             media.begin_reclaim();
-            for logical in self.oldest_units() {
-                self.merge(logical, media);
-            }
+            self.merge(&self.oldest_units(), media);
             media.await_merges();
         }
     }
@@ -423,28 +473,53 @@ impl StreamHybrid {
 
 /// Merges.
 impl StreamHybrid {
-    /// Bring the newest version of every page of `logical` together: in the unit of its stream, where
-    /// it has one, or in a new unit.
-    fn merge<M: MergeMedia>(&mut self, logical: u32, media: &mut M) {
-        let index = self.streams.iter().position(|stream| stream.logical == logical);
-        let stream = index.map(|index| self.streams[index]);
+    /// Bring the newest version of every page of each of `units` together: in the unit of its stream,
+    /// where it has one, or in a new unit. The firmware holds one cluster of each at a time.
+    fn merge<M: MergeMedia>(&mut self, units: &[u32], media: &mut M) {
+        let merges: Vec<Reclaim> =
+            units.iter().map(|logical| self.begin_merge(*logical, media)).collect();
+        for cluster in 0..self.layout.clusters_per_unit() {
+            for merge in &merges {
+                self.copy_cluster(merge, cluster, self.layout.unit_pages, media);
+            }
+            media.await_merges();
+        }
+        for merge in merges {
+            self.end_merge(merge, media);
+        }
+    }
+
+    fn begin_merge<M: MergeMedia>(&mut self, logical: u32, media: &mut M) -> Reclaim {
+        let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
         // Pages of the stream that are newer in the log have no place left in the stream's unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
         let target = match fits {
             Some(stream) => stream.unit,
             None => self.free.take(self.layout.home(logical), media),
         };
-        let first = logical * self.layout.unit_pages;
-        for offset in 0..self.layout.unit_pages {
-            let there = fits.is_some_and(|stream| stream.run.has(offset));
-            if let Some(from) = self.lookup(Lpn(first + offset)).filter(|_| !there) {
-                media.copy(from, self.layout.place(target, offset));
+        let there = fits.map_or(Run::at(0), |stream| stream.run);
+        Reclaim { logical, target, there }
+    }
+
+    /// Copy the pages of a cluster that lie before page `end` of the unit.
+    fn copy_cluster<M: MergeMedia>(&self, merge: &Reclaim, cluster: u32, end: u32, media: &mut M) {
+        let first = cluster * self.layout.cluster_pages;
+        for offset in first..(first + self.layout.cluster_pages).min(end) {
+            if merge.there.has(offset) {
+                continue;
+            }
+            if let Some(from) = self.lookup(Lpn(merge.logical * self.layout.unit_pages + offset)) {
+                media.copy(from, self.layout.place(merge.target, offset));
             }
         }
-        media.count_merge(if fits.is_some() { Merge::Partial } else { Merge::Full });
-        if let Some(index) = index {
+    }
+
+    fn end_merge<M: MergeMedia>(&mut self, merge: Reclaim, media: &mut M) {
+        let Reclaim { logical, target, there } = merge;
+        media.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
+        if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
-            if fits.is_none() {
+            if stream.unit != target {
                 self.free.discard(stream.unit);
             }
         }
@@ -514,33 +589,24 @@ impl StreamHybrid {
         self.job_cluster = 0;
         for logical in self.oldest_units() {
             if self.streams.iter().any(|stream| stream.logical == logical) {
-                self.merge(logical, media);
+                self.merge(&[logical], media);
             } else {
-                let target = self.free.take(self.layout.home(logical), media);
-                self.job.push(Reclaim { logical, target });
+                let merge = self.begin_merge(logical, media);
+                self.job.push(merge);
             }
         }
     }
 
     /// Copy the next cluster of every unit of the job, or end it.
     fn step<M: MergeMedia>(&mut self, media: &mut M) {
-        let pages = self.layout.cluster_pages;
-        for Reclaim { logical, target } in self.job.clone() {
-            let first = self.job_cluster * pages;
-            for offset in first..first + pages {
-                let page = Lpn(logical * self.layout.unit_pages + offset);
-                if let Some(from) = self.lookup(page) {
-                    media.copy(from, self.layout.place(target, offset));
-                }
-            }
+        for merge in &self.job {
+            self.copy_cluster(merge, self.job_cluster, self.layout.unit_pages, media);
         }
         self.job_cluster += 1;
         media.await_merges();
         if self.job_cluster == self.layout.clusters_per_unit() {
-            for Reclaim { logical, target } in std::mem::take(&mut self.job) {
-                media.count_merge(Merge::Full);
-                self.drop_from_log(logical);
-                self.set_data_unit(logical, target, media);
+            for merge in std::mem::take(&mut self.job) {
+                self.end_merge(merge, media);
             }
         }
     }

@@ -42,6 +42,8 @@ pub struct StreamsPart {
     pub banks: u32,
     /// Units that may be filled in order at a time.
     pub streams: u32,
+    /// Streams that had to give way and may come back: what they had is copied.
+    pub resumed_streams: u32,
     /// A stream may also run downwards, from the end of a unit.
     pub reverse_streams: bool,
     /// A stream that ends with at most so many clusters goes to the log; others are merged.
@@ -50,12 +52,17 @@ pub struct StreamsPart {
     pub log_clusters: u32,
     /// Units of flash that it has for them.
     pub log_units: u32,
+    /// Whether clusters of a log unit that are mostly superseded move on to the next; else the units
+    /// that they belong to are merged.
+    pub compact_log: bool,
+    /// Logical units that the log may have clusters of at a time; 0: any number.
+    pub log_members: u32,
     /// Clusters of the log that are kept free in idle time; 0: none.
     pub free_clusters: u32,
     /// Units that are merged at once, each in a bank of its own.
     pub merges_at_once: u32,
-    /// Clusters that are reclaimed after every host read; 0: reads are left alone.
-    pub reclaim_after_read: u32,
+    /// After every so many host reads reclamation does a step; 0: reads are left alone.
+    pub reads_per_step: u32,
     /// Writes of a part of a cluster merge its unit at once.
     pub bypass_partial_clusters: bool,
     /// Map pages that are programmed when another stream continues, and when a unit gets a new place.
