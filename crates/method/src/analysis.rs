@@ -34,6 +34,9 @@ pub const FEWEST_EPISODES: usize = 10;
 /// More correlation than this between neighbouring batches: they are too short.
 const MOST_CORRELATION: f64 = 0.3;
 
+/// What is smaller than this share of the half width asked for does not matter.
+const NARROW: f64 = 0.25;
+
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Options {
@@ -88,7 +91,7 @@ pub enum Phase {
 }
 
 /// Why a mean is not to be relied on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The start-up is not over where the series ends.
@@ -205,30 +208,55 @@ impl Core {
     pub(crate) fn of(times: &[f64], logs: &[f64], options: Options) -> Core {
         // The second half is beyond the start-up, if that can be told at all.
         let first = period(&logs[logs.len() / 2..]);
-        let mut end = startup(logs, first);
-        let rest = if let Startup::Over(ios) = end { ios } else { 0 };
-        let period = if rest == 0 && first > 1 { first } else { period(&logs[rest..]) };
-        if period != first {
-            end = startup(logs, period);
+        let end = startup(logs, first);
+        let ios = if let Startup::Over(ios) = end { ios } else { 0 };
+        let whole = period(&logs[ios..]);
+        let period = if whole == 1 { first } else { whole };
+        let end = if period == first { end } else { startup(logs, period) };
+        let found = Core::from(times, end, period, options);
+        if found.startup == 0 || found.is_steady() {
+            return found;
         }
+        // What still moves has no running phase to set a start-up apart from.
+        let mut rest = Core::from(times, Startup::Over(0), period, options);
+        rest.reasons.extend(found.reasons);
+        rest.reasons.sort_unstable();
+        rest.reasons.dedup();
+        rest
+    }
+
+    /// With a start-up and a period that are known.
+    fn from(times: &[f64], end: Startup, period: usize, options: Options) -> Core {
         let startup = if let Startup::Over(ios) = end { ios } else { 0 };
         let running = &times[startup..];
         let (levels, bounds) = levels(running);
         let slow_bound = slow_bound(running, &bounds);
-        let batches = batch_means(running, period, options.confidence);
+        let mut batches = batch_means(running, period, options.confidence);
+        let moves = batches.as_ref().map(|batches| stationarity(&batches.means));
+        if let (Some(batches), Some(moves)) = (&mut batches, &moves)
+            && moves.geweke > 1.0
+        {
+            // Whatever moves moves the mean by less than this.
+            batches.half_width += moves.apart;
+        }
         let mut core = Core {
             startup,
             period,
             slow_episodes: slow_episodes(running, slow_bound),
             slow_bound: slow_bound.is_finite().then_some(slow_bound),
             levels,
-            stationarity: batches.as_ref().map(|batches| stationarity(&batches.means)),
+            stationarity: moves,
             batches,
             reasons: Vec::new(),
             options,
         };
         core.reasons = core.doubts(end);
         core
+    }
+
+    /// Whether there is a running phase.
+    fn is_steady(&self) -> bool {
+        !matches!(self.phase(), Phase::Drifting | Phase::NeverSteady | Phase::TooShort)
     }
 
     pub(crate) fn verdict(&self, running: &[f64]) -> SeriesVerdict {
@@ -262,19 +290,17 @@ impl Core {
         if oscillates && self.period == 1 && self.slow_episodes < FEWEST_EPISODES {
             reasons.push(Reason::TooFewSlowEpisodes);
         }
-        if batches.half_width > self.options.half_width * batches.mean {
+        let asked = self.options.half_width * batches.mean;
+        if batches.half_width > asked {
             reasons.push(Reason::IntervalTooWide);
         }
-        // Where nothing varies to speak of, how it varies says nothing.
-        if batches.half_width <= 0.1 * self.options.half_width * batches.mean {
-            return reasons;
-        }
-        if batches.means.len() > FEWEST_BATCHES && batches.correlation > MOST_CORRELATION {
+        let few = batches.means.len() <= FEWEST_BATCHES;
+        if !few && batches.correlation > MOST_CORRELATION && batches.half_width > NARROW * asked {
             reasons.push(Reason::BatchesCorrelated);
         }
         if moves.slopes && moves.change.abs() > self.options.half_width {
             reasons.push(Reason::Drift);
-        } else if moves.geweke > 1.0 {
+        } else if moves.geweke > 1.0 && moves.apart > NARROW * asked {
             reasons.push(Reason::NotStationary);
         }
         reasons

@@ -1,16 +1,19 @@
 //! How many I/Os one oscillation takes: the first significant peak of the autocorrelation.
 //!
-//! **Source**: uFLIP (2009) §4.2 defines the period and finds it by eye; M. S. Bartlett (1946) for
-//! the scatter of autocorrelations.
+//! **Source**: uFLIP (2009) §4.2 defines the period and finds it by eye; S. Bernstein's inequality and
+//! M. S. Bartlett (1946) for the scatter of autocorrelations.
 //! **Faithful**: of the logarithm of response time, where a level counts and not how high the
 //! spikes are.
-//! **Simplified**: a period of up to a quarter of what was seen, and of at most
-//! [`LONGEST_PERIOD`]; whole I/Os.
+//! **Simplified**: a period of up to a sixth of what was seen, and of at most [`LONGEST_PERIOD`];
+//! whole I/Os.
 //! **Ambiguous**: of a series that repeats after P I/Os every multiple of P is a period: the
 //! smallest is meant. A pattern within the period (small merges between large ones) has lower
-//! peaks; how much lower they must be follows from the noise.
+//! peaks; how much lower they must be follows from the noise, and what is found is then tried as a
+//! part of a longer one.
 
 use crate::autocorrelation::autocorrelation;
+use crate::batches::mean;
+use crate::quantile::student_quantile;
 
 /// Longer oscillations are taken for changes of level.
 pub const LONGEST_PERIOD: usize = 1 << 15;
@@ -20,6 +23,21 @@ const MOST_IOS: usize = 1 << 18;
 
 /// A peak must also stand out by this much, whatever the noise, to be an oscillation worth a name.
 const LEAST_PEAK: f64 = 0.02;
+
+/// A peak must come again at twice and at three times the lag.
+const REPEATS: usize = 3;
+
+/// Chance that independent values are given a period.
+const FALSE_ALARM: f64 = 0.001;
+
+/// A period may be up to so many times a lag that nearly fits,
+const LARGEST_MULTIPLE: usize = 5;
+
+/// if it was seen so often.
+const FEWEST_REPEATS: usize = 5;
+
+/// Differences below the scatter of 1 % are the clock's.
+const LEAST_SCATTER: f64 = 0.01;
 
 /// How far peaks of one height may differ by the finite series alone.
 const ROUNDING: f64 = 0.001;
@@ -32,30 +50,37 @@ pub fn period(logs: &[f64]) -> usize {
     if n < 8 {
         return 1;
     }
-    let r = autocorrelation(logs, (n / 2).min(2 * LONGEST_PERIOD + 2));
-    let peaks = significant_peaks(&r, n);
+    let r = autocorrelation(logs, (n / 2).min(REPEATS * LONGEST_PERIOD + 2));
+    let peaks = significant_peaks(&r, logs);
     let Some(highest) = peaks.iter().map(|k| r[*k]).reduce(f64::max) else { return 1 };
     // The scatter of the difference of two peaks of a periodic series in white noise, four times.
     let tolerance = 4.0 * (2.0 * (1.0 - highest * highest).max(0.0) / n as f64).sqrt() + ROUNDING;
     let first = peaks.into_iter().find(|k| r[*k] >= highest - tolerance);
-    first.map_or(1, |k| refined(&r, k))
+    first.map_or(1, |k| whole(logs, refined(&r, k)))
 }
 
-/// Lags at which the series resembles itself more than chance and slow changes explain, and again
-/// at twice the lag.
-fn significant_peaks(r: &[f64], n: usize) -> Vec<usize> {
-    let longest = (r.len() - 1) / 2;
+/// Lags at which, and at two and three times which, the series resembles itself more than chance and
+/// slow changes explain.
+fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
+    let n = logs.len() as f64;
+    let longest = (r.len() - 2) / REPEATS;
+    let needed = by_chance(logs, longest).max(LEAST_PEAK);
     // Bartlett: correlation between neighbours makes the coefficients scatter more.
     let near = r[1..].iter().take_while(|value| **value > 0.0);
-    let scatter = ((1.0 + 2.0 * near.map(|value| value * value).sum::<f64>()) / n as f64).sqrt();
-    // The largest of `longest` normal variables stays about two below this.
-    let threshold = (2.0 * (longest.max(2) as f64).ln()).sqrt() + 2.0;
-    let needed = (threshold * scatter).max(LEAST_PEAK);
+    let needed = needed * (1.0 + 2.0 * near.map(|value| value * value).sum::<f64>()).sqrt();
+    if needed >= 1.0 || n < 8.0 {
+        return Vec::new();
+    }
     let mut lowest = r[1];
     let mut peaks = Vec::new();
-    for k in 2..longest {
-        let is_peak = r[k] >= r[k - 1] && r[k] > r[k + 1];
-        if is_peak && r[k] >= needed && r[k] - lowest >= needed && repeats(r, k) {
+    for k in 2..=longest {
+        let is_peak = r[k] >= r[k - 1] && r[k] >= r[k + 1];
+        let again = |times: usize| {
+            let near = &r[times * k - 1..=(times * k + 1).min(r.len() - 1)];
+            near.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+        };
+        let least = (1..=REPEATS).map(again).fold(f64::INFINITY, f64::min);
+        if is_peak && least >= needed && least - lowest >= needed {
             peaks.push(k);
         }
         lowest = lowest.min(r[k]);
@@ -63,13 +88,21 @@ fn significant_peaks(r: &[f64], n: usize) -> Vec<usize> {
     peaks
 }
 
-/// Whether there is a peak at twice the lag as well: a chance resemblance does not come twice.
-fn repeats(r: &[f64], k: usize) -> bool {
-    let reach = k / 8;
-    let again = &r[2 * k - reach..=(2 * k + reach).min(r.len() - 1)];
-    let between = r[k + k / 4..=k + k * 3 / 4].iter().copied().fold(f64::INFINITY, f64::min);
-    let again = again.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    again >= 0.5 * r[k] && (k < 4 || again - between >= 0.5 * (r[k] - between))
+/// The coefficient that one of `lags` lags of independent values reaches, [`REPEATS`] times over, with
+/// a chance of one in a thousand.
+///
+/// Bernstein's inequality for the sum of products: for values of many small deviations it is the
+/// normal approximation; for rare spikes (of kurtosis κ, n/κ of them) it is that of the Poisson
+/// distribution of how many of them happen to meet, n/κ² on average.
+fn by_chance(logs: &[f64], lags: usize) -> f64 {
+    let n = logs.len() as f64;
+    let centre = mean(logs);
+    let moment = |power: i32| logs.iter().map(|x| (x - centre).powi(power)).sum::<f64>() / n;
+    let kurtosis = moment(4) / moment(2).powi(2).max(f64::MIN_POSITIVE);
+    let rate = n / (kurtosis * kurtosis);
+    let exponent = ((lags.max(2) as f64).ln() - FALSE_ALARM.ln()) / REPEATS as f64;
+    let meetings = exponent / 3.0 + (exponent * exponent / 9.0 + 2.0 * exponent * rate).sqrt();
+    meetings * kurtosis / n
 }
 
 /// The lag near `k` whose multiples fit best: a long comb is finer than one peak.
@@ -78,4 +111,36 @@ fn refined(r: &[f64], k: usize) -> usize {
     let teeth = (r.len() - 1) / (k + reach);
     let comb = |lag: usize| (1..=teeth).map(|tooth| r[tooth * lag]).sum::<f64>();
     (k - reach..=k + reach).max_by(|a, b| comb(*a).total_cmp(&comb(*b))).unwrap_or(k)
+}
+
+/// The period itself, where `k` is a part of it: as long as the places of a multiple of `k` differ
+/// where those of `k` are the same.
+fn whole(logs: &[f64], k: usize) -> usize {
+    let multiples = (2..=LARGEST_MULTIPLE).map(|times| (times, times * k));
+    let mut possible = multiples.filter(|(_, whole)| whole * FEWEST_REPEATS <= logs.len());
+    possible
+        .find(|(times, whole)| differ(logs, k, *times, *whole))
+        .map_or(k, |(_, longer)| whole(logs, longer))
+}
+
+/// Whether, of the `times` places of `whole` that are one place of `k`, one differs from the others.
+fn differ(logs: &[f64], k: usize, times: usize, whole: usize) -> bool {
+    let (mut sums, mut squares) = (vec![0.0; whole], vec![0.0; whole]);
+    let repeats = logs.len() / whole;
+    for one in logs.chunks_exact(whole) {
+        for (place, x) in one.iter().enumerate() {
+            sums[place] += x;
+            squares[place] += x * x;
+        }
+    }
+    let count = repeats as f64;
+    let freedom = (times * (repeats - 1)) as f64;
+    let critical = student_quantile(FALSE_ALARM / whole as f64, freedom);
+    (0..k).any(|place| {
+        let places = (0..times).map(|time| place + time * k);
+        let within: f64 = places.clone().map(|p| squares[p] - sums[p] * sums[p] / count).sum();
+        let error = (within.max(0.0) / freedom).sqrt().max(LEAST_SCATTER) / count.sqrt();
+        let level = places.clone().map(|p| sums[p] / count).sum::<f64>() / times as f64;
+        places.map(|p| (sums[p] / count - level).abs()).any(|apart| apart > critical * error)
+    })
 }

@@ -4,27 +4,38 @@
 //! **Faithful**: MSER on batches of whole periods of the logarithm of response time: with batches
 //! shorter than the period (MSER-5) it keeps the whole start-up of FAST.
 //! **Simplified**: nothing.
-//! **Ambiguous**: MSER says where to cut, not whether anything was there, and only to the batch. So
-//! (1) the cut is moved to the I/O where two levels explain the series best; (2) it is a start-up
-//! only if nothing like it comes again in the running phase, and abstained from otherwise; (3) the
-//! same is tried again on what is left, so that a start-up of several steps or a slope is followed.
+//! **Ambiguous**: MSER says where to cut, not whether anything was there, only to the batch, and keeps
+//! a start-up that scatters less than the running phase. So (1) its cut only says from where on the
+//! running phase is learned, and the start-up ends where two levels explain the series best; (2) it
+//! is one only if nothing like it comes again in the running phase and nothing like the running phase
+//! came in it, and is abstained from otherwise; (3) the same is tried again on what is left, so that
+//! a start-up of several steps or a slope is followed.
 
 use crate::batches::mean;
 
 /// A start-up may take this share of what was seen; a longer one is not over.
 pub const LONGEST_SHARE: f64 = 0.75;
 
-/// Changes of less than this (of the logarithm, so 5 %) are no start-up.
-const LEAST_CHANGE: f64 = 0.05;
+/// Changes of the mean by less than this are no start-up.
+const LEAST_CHANGE: f64 = 0.03;
 
-/// A stretch of the running phase this much shorter than the start-up must not reach its level.
+/// A stretch of the running phase this much shorter than the start-up must not be like it,
 const SHORTER: usize = 3;
 
-/// It must not come nearer than this share of the way from the running level to the start-up's.
-const REACH: f64 = 0.6;
+/// which it is if it speaks for the start-up by this share of what the start-up itself does, I/O for
+/// I/O.
+const LIKE: f64 = 0.2;
 
 /// Scatter of single response times below this (1 %) counts as this: a clock has its grain.
 const LEAST_SCATTER: f64 = 0.01;
+
+/// The start-up must be its own in each of so many parts, of at least so many I/Os.
+const PARTS: usize = 8;
+const FEWEST_IN_A_PART: usize = 5;
+const SHORT_PART: usize = 64;
+
+/// A start-up of several steps, or a slope, may take this share: else the level may as well still move.
+const LONGEST_SLOPE: f64 = 0.5;
 
 /// How often a shorter start-up is looked for after the first.
 const MOST_STEPS: usize = 12;
@@ -41,15 +52,16 @@ pub enum Startup {
 /// The start-up of `logs` (logarithms of response times) whose running phase has `period`.
 #[must_use]
 pub fn startup(logs: &[f64], period: usize) -> Startup {
-    let longest = (logs.len() as f64 * LONGEST_SHARE) as usize;
+    let share = |share: f64| (logs.len() as f64 * share) as usize;
     let mut ios = 0;
-    for _ in 0..MOST_STEPS {
+    for number in 0..MOST_STEPS {
         match step(&logs[ios..], period) {
             Startup::NotOver => return Startup::NotOver,
             Startup::Over(0) => break,
             Startup::Over(more) => ios += more,
         }
-        if ios > longest {
+        let longest = if number == 0 { LONGEST_SHARE } else { LONGEST_SLOPE };
+        if ios > share(longest) {
             return Startup::NotOver;
         }
     }
@@ -58,11 +70,14 @@ pub fn startup(logs: &[f64], period: usize) -> Startup {
 
 /// One change of level at the beginning.
 fn step(logs: &[f64], period: usize) -> Startup {
-    let batch = batch_length(logs.len(), period);
-    let Some(cut) = mser(logs, batch) else { return Startup::NotOver };
-    let running = Running::after(logs, cut + batch, period);
-    let Some(ios) = running.boundary(logs, cut + 3 * batch) else { return Startup::Over(0) };
-    if running.is_like_nothing_in(logs, ios) { Startup::Over(ios) } else { Startup::Over(0) }
+    let longest = (logs.len() as f64 * LONGEST_SHARE) as usize;
+    let cut = mser(logs, batch_length(logs.len(), period), longest);
+    let running = Running::after(logs, cut.max(logs.len() / 2), period);
+    let Some(own) = running.boundary(logs, longest) else { return Startup::Over(0) };
+    if !matters(logs, own.ios) || !running.tells_apart(logs, &own) {
+        return Startup::Over(0);
+    }
+    if own.ios == longest { Startup::NotOver } else { Startup::Over(own.ios) }
 }
 
 /// At least 5 values and two periods, but never fewer than ten batches.
@@ -77,10 +92,9 @@ fn batch_length(n: usize, period: usize) -> usize {
     }
 }
 
-/// MSER: how many values to leave out; `None` if the best cut is the last one that is allowed.
-fn mser(logs: &[f64], batch: usize) -> Option<usize> {
+/// MSER: how many values to leave out, at most `longest`.
+fn mser(logs: &[f64], batch: usize, longest: usize) -> usize {
     let means: Vec<f64> = logs.chunks_exact(batch).map(mean).collect();
-    let last = (means.len() as f64 * LONGEST_SHARE) as usize;
     let centre = mean(&means);
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
@@ -88,11 +102,11 @@ fn mser(logs: &[f64], batch: usize) -> Option<usize> {
         let x = value - centre;
         (sum, squares, count) = (sum + x, squares + x * x, count + 1.0);
         let marginal = (squares - sum * sum / count).max(0.0) / (count * count);
-        if index <= last && marginal <= best.0 {
+        if index * batch <= longest && marginal <= best.0 {
             best = (marginal, index);
         }
     }
-    (best.1 < last || last == 0).then_some(best.1 * batch)
+    best.1 * batch
 }
 
 /// The running phase as the rest of the series shows it: a level for each place in the period.
@@ -103,7 +117,6 @@ struct Running {
 
 impl Running {
     fn after(logs: &[f64], from: usize, period: usize) -> Running {
-        let from = from.min(logs.len() / 2 + logs.len() / 4);
         let rest = logs.len() - from;
         // With fewer than three periods the places of a period cannot be told from the noise.
         let places = if rest >= 3 * period { period } else { 1 };
@@ -114,7 +127,10 @@ impl Running {
         }
         let levels: Vec<f64> = sums.iter().zip(&counts).map(|(sum, n)| sum / n).collect();
         let square = |(i, x): (usize, &f64)| (x - levels[i % places]).powi(2);
-        let variance = logs.iter().enumerate().skip(from).map(square).sum::<f64>() / rest as f64;
+        let squares = logs.iter().enumerate().skip(from).map(square).sum::<f64>();
+        // Of values that the levels were not fitted to: with few periods they are not well known.
+        let (fitted, rest) = (places as f64, rest as f64);
+        let variance = squares / (rest - fitted) * (1.0 + fitted / rest);
         Running { levels, variance: variance.max(LEAST_SCATTER.powi(2)) }
     }
 
@@ -123,50 +139,76 @@ impl Running {
         logs[index] - self.levels[index % self.levels.len()]
     }
 
-    /// The number of I/Os at the beginning that are best explained by a level of their own; `None`
-    /// if the running phase explains them as well.
-    fn boundary(&self, logs: &[f64], until: usize) -> Option<usize> {
-        let until = until.min((logs.len() as f64 * LONGEST_SHARE) as usize);
+    /// The first I/Os that are best explained by a level of their own; `None` if the running phase
+    /// explains them as well.
+    fn boundary(&self, logs: &[f64], until: usize) -> Option<Own> {
         let (mut level, mut shift) = (Spread::default(), Spread::default());
         let mut explained = 0.0;
-        let mut best = (0.0, 0);
-        for index in 0..until {
+        let mut best = Own { ios: 0, gain: 0.0, centre: 0.0, variance: 1.0, shifted: false };
+        for (index, log) in logs.iter().enumerate().take(until) {
             let departure = self.departure(logs, index);
-            level.add(logs[index]);
+            level.add(*log);
             shift.add(departure);
-            explained += departure * departure / self.variance + self.variance.ln();
-            let own = level.cost().min(shift.cost());
-            let gain = explained - own;
-            if gain > best.0 {
-                best = (gain, index + 1);
+            explained += self.cost(departure);
+            let shifted = shift.cost() < level.cost();
+            let own = if shifted { &shift } else { &level };
+            let gain = explained - own.cost();
+            if gain > best.gain {
+                let (centre, variance) = (own.mean(), own.variance());
+                best = Own { ios: index + 1, gain, centre, variance, shifted };
             }
         }
         // Two parameters and a place were fitted.
         let chance = 2.0 * (logs.len() as f64).ln() + 6.0;
-        (best.0 > chance).then_some(best.1)
+        (best.gain > chance).then_some(best)
     }
 
-    /// Whether the first `ios` differ, and no shorter stretch later on comes near their level.
-    fn is_like_nothing_in(&self, logs: &[f64], ios: usize) -> bool {
-        let departures: Vec<f64> = (0..logs.len()).map(|i| self.departure(logs, i)).collect();
-        let change = mean(&departures[..ios]);
-        if change.abs() < LEAST_CHANGE {
-            return false;
-        }
-        let later = &departures[ios..];
-        let length = (ios / SHORTER).max(1);
-        if later.len() < length {
-            return false;
-        }
-        let sum: f64 = later[..length].iter().sum();
-        let mut farthest = sum * change.signum();
-        let mut sum = sum;
-        for index in length..later.len() {
-            sum += later[index] - later[index - length];
-            farthest = farthest.max(sum * change.signum());
-        }
-        farthest / (length as f64) < REACH * change.abs()
+    /// Twice the negative log-likelihood of a departure.
+    fn cost(&self, departure: f64) -> f64 {
+        departure * departure / self.variance + self.variance.ln()
     }
+
+    /// Whether the start-up is its own in all its parts, and no shorter stretch later on is like it.
+    fn tells_apart(&self, logs: &[f64], own: &Own) -> bool {
+        let mut sums = Vec::with_capacity(logs.len() + 1);
+        sums.push(0.0);
+        for index in 0..logs.len() {
+            let departure = self.departure(logs, index);
+            let from_own = if own.shifted { departure } else { logs[index] } - own.centre;
+            let of_own = from_own * from_own / own.variance + own.variance.ln();
+            sums.push(sums[index] + self.cost(departure) - of_own);
+        }
+        let period = self.levels.len();
+        let part = (own.ios / PARTS).max(period).max(FEWEST_IN_A_PART).min(own.ios);
+        // A slope comes near the running level in its last part, and chance decides there.
+        let count = own.ios / part;
+        let from = if count > 2 { 1 } else { 0 };
+        let ends = (from..count).map(|number| own.ios - number * part);
+        let mut parts = ends.map(|end| sums[end] - sums[end - part]);
+        let length = (own.ios / SHORTER).max(period.min(own.ios)).max(1);
+        let likeness = LIKE * sums[own.ios] / own.ios as f64 * length as f64;
+        let mut later = own.ios..(logs.len() + 1).saturating_sub(length);
+        let chance = if part <= SHORT_PART { -3.0 * (part as f64).sqrt() } else { 0.0 };
+        parts.all(|part| part > chance) && later.all(|at| sums[at + length] - sums[at] < likeness)
+    }
+}
+
+/// A beginning that is explained by a level of its own.
+struct Own {
+    ios: usize,
+    /// How much better than by the running phase, in twice the log-likelihood.
+    gain: f64,
+    centre: f64,
+    variance: f64,
+    /// Whether the level is one of departures from the running phase, or of response times.
+    shifted: bool,
+}
+
+/// Whether the first `ios` cost so much more or less that a mean would show it.
+fn matters(logs: &[f64], ios: usize) -> bool {
+    let mean_of = |logs: &[f64]| logs.iter().map(|x| x.exp()).sum::<f64>() / logs.len() as f64;
+    let (first, rest) = (mean_of(&logs[..ios]), mean_of(&logs[ios..]));
+    (first - rest).abs() >= LEAST_CHANGE * rest
 }
 
 /// Sum and squares of a growing stretch.
@@ -186,8 +228,14 @@ impl Spread {
 
     /// Twice the negative log-likelihood under a normal distribution of its own.
     fn cost(&self) -> f64 {
-        let mean = self.sum / self.count;
-        let variance = (self.squares / self.count - mean * mean).max(LEAST_SCATTER.powi(2));
-        self.count * (1.0 + variance.ln())
+        self.count * (1.0 + self.variance().ln())
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.count
+    }
+
+    fn variance(&self) -> f64 {
+        (self.squares / self.count - self.mean().powi(2)).max(LEAST_SCATTER.powi(2))
     }
 }

@@ -18,6 +18,8 @@ const FALSE_ALARM: f64 = 0.01;
 pub struct Stationarity {
     /// Geweke's z, in units of the bound beyond which it is no chance: below 1 is steady.
     pub geweke: f64,
+    /// How far the first tenth is from the last half, in the unit of the series.
+    pub apart: f64,
     /// Change from the beginning to the end of the line, relative to the mean.
     pub change: f64,
     /// Whether the line rises or falls beyond chance.
@@ -32,15 +34,17 @@ pub fn stationarity(means: &[f64]) -> Stationarity {
     let n = means.len();
     let line = Line::through(means);
     let critical = student_quantile(FALSE_ALARM, (n - 2) as f64);
+    let (geweke, apart) = geweke(means);
     Stationarity {
-        geweke: geweke(means),
+        geweke,
+        apart,
         change: line.slope * (n - 1) as f64 / mean(means).abs().max(f64::MIN_POSITIVE),
         slopes: line.error > 0.0 && line.slope.abs() > critical * line.error,
         gradual: line.squares < best_step(means),
     }
 }
 
-fn geweke(means: &[f64]) -> f64 {
+fn geweke(means: &[f64]) -> (f64, f64) {
     let n = means.len();
     let (first, last) = (&means[..n.div_ceil(10)], &means[n / 2..]);
     let centre = mean(last);
@@ -49,9 +53,10 @@ fn geweke(means: &[f64]) -> f64 {
     let error = (variance * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
     let apart = (mean(first) - centre).abs();
     if apart <= 1e-9 * centre.abs() {
-        return 0.0;
+        return (0.0, apart);
     }
-    apart / (error * student_quantile(FALSE_ALARM, freedom)).max(f64::MIN_POSITIVE)
+    let bound = (error * student_quantile(FALSE_ALARM, freedom)).max(f64::MIN_POSITIVE);
+    (apart / bound, apart)
 }
 
 struct Line {
