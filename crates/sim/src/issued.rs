@@ -1,7 +1,7 @@
 //! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
 
 use crate::breakdown::Cause;
-use crate::events::{AccountIdx, Op, Purpose, Report, Stage, Timeline};
+use crate::events::{AccountIdx, Op, Purpose, Report, Timeline};
 use crate::geometry::{BlockIdx, DieIdx, Place};
 use crate::host::{IoIdx, PageIdx};
 use crate::media::{CollectMedia, Flash, Media};
@@ -41,7 +41,7 @@ impl Target {
     #[inline]
     pub(crate) fn op(self) -> Op<Token> {
         let Target { token, report, account } = self;
-        Op { report, account, ..Op::reminder(token) }
+        Op { report, account, ..Op::timed_elsewhere(token) }
     }
 
     /// A page that leaves the write cache.
@@ -87,7 +87,7 @@ impl<'a> Issued<'a> {
 
     /// Nothing was ever written there: the controller answers a read alone.
     pub(crate) fn answer(self) {
-        let op = Op { stage: Stage::Link, link_bytes: self.read_bytes, ..self.target.op() };
+        let op = Op { link_bytes: self.read_bytes, ..self.target.op() };
         self.events.issue_after(self.at, &self.before, op);
     }
 

@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::{DieIdx, Geometry};
-use calendar::{Calendar, Event};
+use calendar::{Calendar, Event, What};
 pub(crate) use op::{Kind, Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
@@ -104,7 +104,7 @@ pub(crate) struct Timeline<T> {
     /// One page, and how long it is on the host link: worked out once.
     page_bytes: u64,
     link_page_ns: u64,
-    calendar: Calendar,
+    calendar: Calendar<T>,
     ops: Vec<Op<T>>,
     unused: Vec<u32>,
     /// What is known already, at its time, which may lie in the future.
@@ -154,9 +154,10 @@ impl<T: Copy> Timeline<T> {
                 return Some(told);
             }
             let Event { at, what, .. } = self.calendar.take(until)?;
-            match what.op() {
-                Some(index) => self.arrive(at, index),
-                None => self.release(at, what.die()),
+            match what {
+                What::Tell(token) => return Some((at, token)),
+                What::Arrive(index) => self.arrive(at, index),
+                What::Release(die) => self.release(at, die),
             }
         }
     }
@@ -183,7 +184,7 @@ impl<T: Copy> Timeline<T> {
     pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
         let index = self.put(op);
         if at > now {
-            self.calendar.add_op(at, index);
+            self.calendar.arrive(at, index);
         } else {
             self.arrive(at, index);
         }
@@ -192,8 +193,7 @@ impl<T: Copy> Timeline<T> {
     /// Tell `token` at `at`, when everything before has happened.
     #[inline]
     pub(crate) fn remind(&mut self, at: u64, token: T) {
-        let index = self.put(Op::reminder(token));
-        self.calendar.add_op(at, index);
+        self.calendar.tell(at, token);
     }
 
     #[inline]
@@ -223,7 +223,7 @@ impl<T: Copy> Timeline<T> {
     /// What `op` read is in memory at `at`: `bytes` of it go over the link.
     #[inline]
     pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
-        self.issue_when(at, now, Op { stage: Stage::Link, link_bytes: bytes, ..op });
+        self.issue_when(at, now, Op { link_bytes: bytes, ..op });
     }
 
     /// `op` ends at `end`, which others have worked out.
@@ -257,7 +257,7 @@ impl<T: Copy> Timeline<T> {
                 let end = self.bus(at, index);
                 self.ops[index as usize].stage = Stage::Ring;
                 if end > at {
-                    self.calendar.add_op(end, index);
+                    self.calendar.arrive(end, index);
                 } else {
                     self.enter_ring(at, index);
                 }
@@ -273,10 +273,6 @@ impl<T: Copy> Timeline<T> {
                 let end = self.send(at, bytes);
                 self.charge(index, Cause::Link, end - at);
                 self.finish(end, at, index);
-            }
-            Stage::Tell => {
-                self.told.push_back((at, self.ops[index as usize].token));
-                self.unused.push(index);
             }
         }
     }
@@ -295,7 +291,7 @@ impl<T: Copy> Timeline<T> {
         }
         state.ring.push_back(index);
         if state.ring.len() == 1 && state.free_at != UNKNOWN {
-            self.calendar.add_release(state.free_at, die);
+            self.calendar.release(state.free_at, die);
         }
     }
 
@@ -327,7 +323,7 @@ impl<T: Copy> Timeline<T> {
             Kind::Read => {
                 state.free_at = UNKNOWN;
                 op.stage = Stage::Channel;
-                self.calendar.add_op(at + cell_ns, index);
+                self.calendar.arrive(at + cell_ns, index);
                 self.charge(index, Cause::CellRead, cell_ns);
             }
             Kind::Program => self.enter_channel(at, index),
@@ -356,7 +352,7 @@ impl<T: Copy> Timeline<T> {
                     self.leave(end, at, index);
                 } else {
                     self.ops[index as usize].stage = Stage::BusOut;
-                    self.calendar.add_op(end, index);
+                    self.calendar.arrive(end, index);
                 }
             }
             Kind::Program | Kind::Inside => {
@@ -375,7 +371,7 @@ impl<T: Copy> Timeline<T> {
             return self.finish(end, now, index);
         }
         op.stage = Stage::Link;
-        self.calendar.add_op(end, index);
+        self.calendar.arrive(end, index);
     }
 
     /// The operation ends at `end`; told when its user wants to know.
@@ -383,17 +379,13 @@ impl<T: Copy> Timeline<T> {
     fn finish(&mut self, end: u64, now: u64, index: u32) {
         let op = &mut self.ops[index as usize];
         if let Some(next) = op.next {
-            self.calendar.add_op(end, next);
+            self.calendar.arrive(end, next);
             self.unused.push(index);
             return;
         }
         match op.report {
             Report::WhenKnown => self.told.push_back((end, op.token)),
-            Report::AtEnd if end > now => {
-                op.stage = Stage::Tell;
-                self.calendar.add_op(end, index);
-                return;
-            }
+            Report::AtEnd if end > now => self.calendar.tell(end, op.token),
             Report::AtEnd => self.told.push_back((end, op.token)),
             Report::Never => {}
         }
@@ -406,7 +398,7 @@ impl<T: Copy> Timeline<T> {
         let state = &mut self.dies[die.0 as usize];
         state.free_at = end;
         if !state.ring.is_empty() {
-            self.calendar.add_release(end, die);
+            self.calendar.release(end, die);
         }
     }
 

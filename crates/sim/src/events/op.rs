@@ -58,8 +58,6 @@ pub(crate) enum Stage {
     Channel,
     BusOut,
     Link,
-    /// Its user is told.
-    Tell,
 }
 
 /// One flash operation.
@@ -125,9 +123,9 @@ impl<T: Copy> Op<T> {
         Op { kind: Kind::Inside, stage: Stage::Ring, ..self }
     }
 
-    /// No operation at all: its user is told at its time.
+    /// What others time: only its end is told, or its data goes over the link.
     #[inline]
-    pub(crate) fn reminder(token: T) -> Op<T> {
-        Op { stage: Stage::Tell, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }
+    pub(crate) fn timed_elsewhere(token: T) -> Op<T> {
+        Op { stage: Stage::Link, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }
     }
 }

@@ -138,6 +138,8 @@ enum Happens {
     ReleaseDie(usize),
     ReleaseLane(usize),
     Arrive(usize),
+    /// The operation is over.
+    End(usize),
 }
 
 /// Who waits: an operation, for how long it needs the resource, and the order of what comes after.
@@ -215,6 +217,7 @@ impl Reference {
                         Happens::ReleaseDie(die) => self.release_die(die),
                         Happens::ReleaseLane(lane) => self.release_lane(lane),
                         Happens::Arrive(number) => self.arrive(number),
+                        Happens::End(number) => self.end(number),
                     }
                 }
                 _ => break,
@@ -244,13 +247,6 @@ impl Reference {
                 self.queue_lane(channel, number, length);
             }
             Stage::Link => self.queue_lane(self.lanes.len() - 1, number, 6),
-            Stage::Tell => match self.then[number].take() {
-                Some(then) => {
-                    self.ops[number] = then;
-                    self.arrive(number);
-                }
-                None => self.told.push_back(number),
-            },
             Stage::BusOut => unreachable!("there is no bus"),
         }
     }
@@ -281,21 +277,32 @@ impl Reference {
             end += if kind == Kind::Program { cell_ns } else { 0 };
             self.events.push((end, release.0, release.1));
         }
-        self.advance(number);
-        self.events.push((end, order, Happens::Arrive(number)));
+        let happens = self.advance(number);
+        self.events.push((end, order, happens));
     }
 
-    /// The stage that follows, where nothing more is to be waited for.
-    fn advance(&mut self, number: usize) {
+    fn end(&mut self, number: usize) {
+        match self.then[number].take() {
+            Some(then) => {
+                self.ops[number] = then;
+                self.arrive(number);
+            }
+            None => self.told.push_back(number),
+        }
+    }
+
+    /// What follows the stage that is over.
+    fn advance(&mut self, number: usize) -> Happens {
         let buses = self.timing.buses > 0;
         let op = &mut self.ops[number];
-        let after_read = if op.link_bytes > 0 { Stage::Link } else { Stage::Tell };
-        op.stage = match (op.stage, op.kind) {
+        let next = match (op.stage, op.kind) {
             (Stage::BusIn, _) => Stage::Ring,
             (Stage::Channel, Kind::Read) if buses => Stage::BusOut,
-            (Stage::Channel, Kind::Read) | (Stage::BusOut, _) => after_read,
-            _ => Stage::Tell,
+            (Stage::Channel, Kind::Read) | (Stage::BusOut, _) if op.link_bytes > 0 => Stage::Link,
+            _ => return Happens::End(number),
         };
+        op.stage = next;
+        Happens::Arrive(number)
     }
 
     fn hold(&mut self, number: usize) {
@@ -314,9 +321,8 @@ impl Reference {
             Kind::Inside => {
                 let release = Happens::ReleaseDie(die.0 as usize);
                 self.events.push((self.now + cell_ns, u64::from(die.0), release));
-                self.ops[number].stage = Stage::Tell;
                 let order = self.order();
-                self.events.push((self.now + cell_ns, order, Happens::Arrive(number)));
+                self.events.push((self.now + cell_ns, order, Happens::End(number)));
             }
         }
     }
