@@ -38,8 +38,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "results": {"_native", "analysis", "errors", "identity", "stats", "units"},
     "report": {"analysis", "errors", "results", "stats", "units"},
+    "oc": {
+        "_native", "device_url", "errors", "report", "results", "run", "simulated", "units",
+    },
     "reproduce": {
-        "_native", "device_url", "errors", "experiment", "methodology", "models", "parallel",
+        "_native", "device_url", "errors", "experiment", "methodology", "models", "oc", "parallel",
         "profiles", "report", "results", "run", "simulated", "spec", "stats", "units",
     },
     "sweep": {"catalogue", "device_url", "errors", "parallel", "run", "spec", "stats"},

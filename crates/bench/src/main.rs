@@ -4,6 +4,7 @@
 
 mod bare;
 mod bare_ftl;
+mod flash;
 mod harness;
 mod sim;
 
@@ -16,6 +17,9 @@ fn main() {
     }
     if wanted("sim") {
         rows.extend(sim::rows());
+    }
+    if wanted("flash") {
+        rows.extend(flash::rows());
     }
     for row in rows {
         println!("{row}");

@@ -25,6 +25,7 @@ VERBS = {
     "show": "Print the results of a run.",
     "report": "Turn results into one self-contained HTML page.",
     "export": "Turn results into CSV or Parquet tables.",
+    "oc": "Measure an open-channel device with uFLIP-OC.",
     "reproduce": "Repeat a paper's experiments, its numbers beside ours.",
     "selftest": "Compare the simulator with theory.",
     "devices": "List the devices that can be measured.",

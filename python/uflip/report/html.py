@@ -93,7 +93,7 @@ def build_page(document: Document, traces: Sequence[BaselineTrace]) -> str:
     return _template("page.html").substitute(
         version=escape(str(document["uflip_version"])),
         title=escape(f"{device}: uFLIP report"),
-        style=_style(),
+        style=style(),
         badge=_badge(document),
         device=escape(device),
         facts=escape(_facts(document)),
@@ -114,7 +114,8 @@ def _template(name: str) -> Template:
     return Template((resources.files("uflip.report") / "templates" / name).read_text("utf-8"))
 
 
-def _style() -> str:
+def style() -> str:
+    """Return the style sheet of every page of ours, light and dark."""
     return _template("style.css").substitute(
         light=palette.css_variables(dark=False), dark=palette.css_variables(dark=True)
     )

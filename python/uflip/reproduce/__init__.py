@@ -7,6 +7,12 @@ tests follow from the list.
 from typing import Any
 
 from uflip.reproduce import (
+    oc_fig2,
+    oc_fig3,
+    oc_fig4,
+    oc_fig5,
+    oc_table2,
+    oc_table3,
     ofc_fig5a,
     ofc_fig5b,
     ofc_fig6a,
@@ -26,6 +32,12 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         ofc_fig6b.REPRODUCTION,
         ofc_fig7.REPRODUCTION,
         ofc_throughput.REPRODUCTION,
+        oc_fig2.REPRODUCTION,
+        oc_fig3.REPRODUCTION,
+        oc_fig4.REPRODUCTION,
+        oc_fig5.REPRODUCTION,
+        oc_table2.REPRODUCTION,
+        oc_table3.REPRODUCTION,
     )
 }
 """Id -> reproduction, in the order in which they are listed."""

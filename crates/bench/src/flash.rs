@@ -1,0 +1,62 @@
+//! Vector commands of the simulated open-channel SSD through the engine, every one recorded.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use uflip_engine::Control;
+use uflip_engine::flash::{FlashOutcome, FlashSpec, run_flash};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
+
+const ROUNDS: usize = 3;
+/// uFLIP-OC stopped µOC1 here; every cycle writes and reads 512 pages.
+const CYCLES: u64 = 17_000;
+
+/// All figures of this file.
+pub(crate) fn rows() -> Vec<Value> {
+    let one = json!({"channels": 8, "luns": 4, "blocks": 8, "pages": 512, "mix": "W",
+        "threads": 32});
+    let eight = json!({"channels": 8, "blocks": 64, "pages": 512, "mix": "W", "vector": 8,
+        "iteration": "round_robin"});
+    vec![
+        rate("open channel: vectors of 1 page (8 addresses), 32 threads", &one, ">= 1"),
+        rate("open channel: vectors of 8 pages (64 addresses)", &eight, ">= 1"),
+        wear(),
+    ]
+}
+
+fn device() -> OpenChannelDevice {
+    let text = include_str!("../../../python/uflip/profiles/dfc.toml");
+    let profile = OpenChannelProfile::parse(text, "dfc.toml", "{}").expect("a profile");
+    OpenChannelDevice::new("bench", &profile).expect("a device")
+}
+
+/// Seconds that `job` takes on a new device, and how many commands it made.
+fn seconds(job: &Value) -> (f64, usize) {
+    let mut device = device();
+    let spec = FlashSpec::parse(&job.to_string()).expect("a job");
+    let job = spec.resolve(*device.geometry()).expect("a job that fits");
+    let control = Control::new(job.threads() as usize);
+    let begin = Instant::now();
+    let outcome = run_flash(&mut device, job, &control).expect("a run without an error");
+    let taken = begin.elapsed().as_secs_f64();
+    match outcome {
+        FlashOutcome::Trace(trace) => (taken, trace.len()),
+        FlashOutcome::Wear(log) => (taken, log.len()),
+    }
+}
+
+fn rate(name: &str, job: &Value, target: &str) -> Value {
+    let best = (0..ROUNDS)
+        .map(|_| seconds(job))
+        .map(|(taken, commands)| commands as f64 / taken / 1e6)
+        .fold(0.0, f64::max);
+    json!({"name": name, "value": best, "unit": "M commands/s", "reference": null, "ratio": null,
+        "target": target})
+}
+
+fn wear() -> Value {
+    let job = json!({"kind": "wear", "repeat": CYCLES});
+    let (taken, _) = seconds(&job);
+    json!({"name": "uOC1: 17,000 cycles of 512 pages", "value": taken, "unit": "s",
+        "reference": null, "ratio": null, "target": "< 20"})
+}

@@ -1,0 +1,340 @@
+"""`uflip oc`: the benchmark of open-channel devices, and single jobs over physical addresses."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.common import (
+    device_argument,
+    echo_json,
+    echo_pairs,
+    echo_table,
+    json_option,
+    quiet_option,
+    read_duration,
+    split_names,
+)
+from uflip.cli.progress import display
+from uflip.errors import UsageError
+
+if TYPE_CHECKING:
+    from uflip.oc.benchmark import Measured
+    from uflip.oc.contract import Rule
+    from uflip.oc.folder import Folder
+    from uflip.oc.session import OnStep, Session
+
+EPILOG = """\b
+Examples:
+  uflip oc sim:dfc
+  uflip oc sim:dfc --scale quick --only oc0,oc2
+  uflip oc sim:dfc --out results/dfc        (logs, oc.json, report.html)
+  uflip oc pattern sim:dfc --channels 8 --threads 8 --blocks 2 --pages 512 --mix WR
+
+\b
+Jobs over physical addresses, as FOX has them: uflip oc pattern --help
+"""
+
+PATTERN_EPILOG = """\b
+Examples:
+  uflip oc pattern sim:dfc --pages 512 --mix WWWR
+  uflip oc pattern sim:dfc --luns 4 --threads 4 --blocks 8 --pages 512 --mix W --log io.csv
+  uflip oc pattern sim:dfc --channels 8 --vector 8 --pages 512 --mix W --iteration round_robin
+  uflip oc pattern sim:dfc --channels 8 --threads 8 --pages 512 --read 25 --iteration isolated
+
+\b
+What every option means: docs/reference/open-channel.md
+"""
+
+LOG_FORMATS = (".csv", ".parquet")
+
+
+class Oc(click.Group):
+    """A group whose default is the benchmark: `uflip oc DEVICE` is `uflip oc run DEVICE`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; a word that is none is a device."""
+        if args[0] not in self.commands:
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group("oc", cls=Oc, epilog=EPILOG, subcommand_metavar="[run|pattern] DEVICE [OPTIONS]")
+def command() -> None:
+    """Measure an open-channel device with uFLIP-OC; without `pattern`, all of its benchmark."""
+
+
+@command.command("run")
+@device_argument
+@click.option(
+    "--scale",
+    metavar="standard|quick",
+    default="standard",
+    show_default=True,
+    help="standard: 64 blocks and whole blocks, as in the paper; quick: 4 blocks.",
+)
+@click.option(
+    "--only",
+    metavar="NAMES",
+    multiple=True,
+    help="Only these of oc0, oc1, oc2, oc3, separated by commas.",
+)
+@click.option(
+    "--sacrifice",
+    metavar="CHANNEL:LUN:BLOCK",
+    help="The block that oc1 wears out.  [default: the last one, on simulated devices only]",
+)
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Keep the log of every job, what was found, and a report, in a new folder.",
+)
+@quiet_option
+@json_option
+def run(
+    device: str,
+    *,
+    scale: str,
+    only: tuple[str, ...],
+    sacrifice: str | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run uFLIP-OC's four micro-benchmarks on DEVICE."""
+    from uflip.errors import unknown_name
+    from uflip.oc.benchmark import check_names, document
+    from uflip.oc.device import open_flash_device
+    from uflip.oc.folder import Folder
+    from uflip.oc.session import SCALES, choose_sacrifice
+
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES, where="--scale")
+    names = check_names(split_names(only))
+    opened = open_flash_device(device)
+    block = choose_sacrifice(opened.info, opened.geometry, sacrifice) if "oc1" in names else None
+    header = _header(opened.info, scale)
+    folder = Folder(out, header) if out else None
+    try:
+        with display(len(names), quiet=quiet or as_json) as sink:
+            session = _session(opened, SCALES[scale], folder, names, sink.draw)
+            measured, rules = _measure(session, names, block)
+        found = document(measured)
+        if folder:
+            folder.finish(found)
+            _write_report(folder, measured, rules, opened.info, header)
+    except BaseException as error:
+        if folder:
+            folder.fail(error)
+        raise
+    if as_json:
+        echo_json({"device": device, "scale": scale} | found | {"contract": _plain(rules)})
+        return
+    _print(measured, rules)
+    if folder and not quiet:
+        click.echo(f"\n{folder.path / 'report.html'}")
+
+
+def _session(
+    device: Any, scale: Any, folder: "Folder | None", names: list[str], draw: Any
+) -> "Session":
+    from uflip.oc.session import Session
+
+    def on_step(text: str, share: float) -> None:
+        done = next((i for i, name in enumerate(names) if text.startswith(name)), 0)
+        draw(done + min(share, 0.99), text)
+
+    keep: dict[str, Any] = {"keep": folder.keep} if folder else {}
+    step: OnStep = on_step
+    return Session(device, scale, on_step=step, **keep)
+
+
+def _measure(
+    session: "Session", names: list[str], block: tuple[int, int, int] | None
+) -> "tuple[Measured, list[Rule]]":
+    from uflip.oc.benchmark import measure
+    from uflip.oc.contract import probe_order, revisit
+
+    measured = measure(session, names, block)
+    # A block that the benchmark has used anyway.
+    alignment = probe_order(session.device, (0, 0, 0)) if "oc0" in names else None
+    return measured, revisit(measured, session.device, alignment)
+
+
+def _header(info: dict[str, Any], scale: str) -> dict[str, Any]:
+    from uflip import __version__
+    from uflip.results import host_provenance
+
+    return {
+        "uflip_version": __version__,
+        "scale": scale,
+        "device": info,
+        "host": host_provenance(sys.argv),
+    }
+
+
+def _write_report(
+    folder: "Folder",
+    measured: "Measured",
+    rules: "list[Rule]",
+    info: dict[str, Any],
+    header: dict[str, Any],
+) -> None:
+    from uflip.oc.page import build_page
+    from uflip.results import atomic
+
+    page = build_page(measured, rules, info, header)
+    atomic.write_file(folder.path / "report.html", page.encode())
+
+
+def _plain(rules: "list[Rule]") -> list[dict[str, str]]:
+    from dataclasses import asdict
+
+    return [asdict(rule) for rule in rules]
+
+
+def _print(measured: "Measured", rules: "list[Rule]") -> None:
+    """Print the tables of the paper, then the rules."""
+    from uflip.oc.text import render
+
+    click.echo(render(measured, rules))
+
+
+@command.command("pattern", epilog=PATTERN_EPILOG)
+@device_argument
+@click.option("--first-channel", type=int, metavar="N", help="First channel.  [default: 0]")
+@click.option("--channels", type=int, metavar="N", help="Channels to cover.  [default: 1]")
+@click.option("--first-lun", type=int, metavar="N", help="First LUN of each.  [default: 0]")
+@click.option("--luns", type=int, metavar="N", help="LUNs of each channel.  [default: 1]")
+@click.option("--first-block", type=int, metavar="N", help="First block.  [default: 0]")
+@click.option("--blocks", type=int, metavar="N", help="Blocks of each LUN.  [default: 1]")
+@click.option("--first-page", type=int, metavar="N", help="First page.  [default: 0]")
+@click.option("--pages", type=int, metavar="N", help="Pages of each block.  [default: 1]")
+@click.option("--mix", metavar="LETTERS", help="W and R, repeated, like WWWR.  [default: R]")
+@click.option(
+    "--read", type=click.IntRange(0, 100), metavar="PERCENT", help="The mix as a share of reads."
+)
+@click.option("--threads", type=int, metavar="N", help="Submitting threads.  [default: 1]")
+@click.option("--vector", type=int, metavar="PAGES", help="Pages a command.  [default: 1]")
+@click.option(
+    "--sleep", metavar="DURATION", callback=read_duration, help="Between two commands of a thread."
+)
+@click.option(
+    "--iteration",
+    metavar="ORDER",
+    help="sequential, round_robin or isolated.  [default: sequential]",
+)
+@click.option("--repeat", type=int, metavar="N", help="How often.  [default: 1]")
+@click.option(
+    "--log",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A line a command, with its physical address: .csv or .parquet, a new file.",
+)
+@quiet_option
+@json_option
+def pattern(
+    device: str, read: int | None, log: Path | None, quiet: bool, as_json: bool, **options: Any
+) -> None:
+    """Execute one job over physical addresses on DEVICE, as FOX does."""
+    from uflip.oc.device import open_flash_device
+    from uflip.oc.series import Series, mb_per_s
+
+    job = {key: value for key, value in options.items() if value is not None}
+    if read is not None:
+        job["mix"] = _mix_of(read, job.get("mix"))
+    if log is not None and log.suffix not in LOG_FORMATS:
+        raise UsageError(
+            "The name of the log does not say its format",
+            where="--log",
+            got=str(log),
+            allowed=", ".join(f"FILE{ending}" for ending in LOG_FORMATS),
+            action="add one of these endings",
+        )
+    opened = open_flash_device(device)
+    resolved = opened.resolve(job)
+    with display(1, quiet=quiet or as_json) as sink:
+        trace = opened.run(
+            job, on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}")
+        )
+    if log is not None:
+        _write_log(log, trace, opened.geometry["sector_bytes"])
+    series, rate = Series.of(trace), mb_per_s(trace, opened.geometry["sector_bytes"])
+    found = _findings(trace, series, rate)
+    if as_json:
+        echo_json({"device": device, "job": resolved} | found)
+        return
+    _print_job(resolved, found)
+
+
+def _mix_of(read: int, mix: str | None) -> str:
+    """Return the shortest mix with a share of reads, writes first."""
+    from math import gcd
+
+    if mix is not None:
+        raise UsageError(
+            "The mix is given twice",
+            where="--mix and --read",
+            got=f"--mix {mix} --read {read}",
+            action="leave one of the two away",
+        )
+    common = gcd(read, 100)
+    return "W" * ((100 - read) // common) + "R" * (read // common)
+
+
+def _write_log(log: Path, trace: Any, sector_bytes: int) -> None:
+    from uflip.errors import native_errors
+
+    with native_errors():
+        if log.suffix == ".csv":
+            trace.write_csv(str(log), sector_bytes)
+        else:
+            trace.write_parquet(str(log), "{}")
+
+
+def _findings(trace: Any, series: Any, rate: float) -> dict[str, Any]:
+    """What a job amounts to, as FOX prints it."""
+    import numpy as np
+
+    from uflip.oc.benchmark import times_summary
+    from uflip.oc.series import ERASE, READ, WRITE
+
+    numbers = np.asarray(trace.column("status"))
+    names, counts = np.unique(numbers[numbers > 0], return_counts=True)
+    failures = {trace.statuses[n]: int(c) for n, c in zip(names, counts, strict=True)}
+    return {
+        "elapsed_ns": trace.elapsed_ns(),
+        "commands": len(trace),
+        "mb_per_s": rate,
+        "commands_per_s": len(trace) / trace.elapsed_ns() * 1e9,
+        "reads": times_summary(series, READ),
+        "writes": times_summary(series, WRITE),
+        "erases": times_summary(series, ERASE),
+        "failed": series.failed,
+        "failures": failures,
+    }
+
+
+def _print_job(job: dict[str, Any], found: dict[str, Any]) -> None:
+    from uflip.units import format_duration_ns
+
+    echo_pairs(
+        [
+            ("job", ", ".join(f"{k} {v}" for k, v in job.items() if k not in ("kind", "totals"))),
+            ("elapsed", format_duration_ns(found["elapsed_ns"])),
+            ("throughput", f"{found['mb_per_s']:.2f} MB/s, {found['commands_per_s']:,.0f} IOPS"),
+            ("failed", ", ".join(f"{n} {name}" for name, n in found["failures"].items()) or "0"),
+        ]
+    )
+    keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+    rows = [
+        (word, f"{times['count']:,}", *(f"{times[key]:.3f}" for key in keys))
+        for word in ("reads", "writes", "erases")
+        if (times := found[word])
+    ]
+    click.echo()
+    echo_table(("[ms]", "commands", "mean", "p5", "p50", "p95", "p99", "max"), rows)

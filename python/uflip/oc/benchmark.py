@@ -1,0 +1,136 @@
+"""The four micro-benchmarks of uFLIP-OC, one after the other, on one device."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uflip.errors import unknown_name
+from uflip.oc import oc0, oc1, oc2, oc3
+from uflip.oc.oc0 import Oc0
+from uflip.oc.oc1 import Oc1
+from uflip.oc.oc3 import Oc3
+from uflip.oc.scaling import Scaling
+from uflip.oc.series import READ, WRITE, Series
+from uflip.oc.session import Block, Session, check_unused
+
+MICRO_BENCHMARKS = {module.NAME: module.TITLE for module in (oc0, oc1, oc2, oc3)}
+"""Name -> what it is about, in the order of the paper."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found; None for what was left out."""
+
+    oc0: Oc0 | None
+    oc1: Oc1 | None
+    oc2: dict[str, Scaling] | None
+    oc3: Oc3 | None
+
+
+def check_names(only: list[str] | None) -> list[str]:
+    """Return the micro-benchmarks to run, in their order.
+
+    Raises
+    ------
+    UsageError
+        For a name that is none.
+    """
+    for name in only or []:
+        if name not in MICRO_BENCHMARKS:
+            raise unknown_name("micro-benchmark", name, MICRO_BENCHMARKS, where="--only")
+    return [name for name in MICRO_BENCHMARKS if not only or name in only]
+
+
+def measure(session: Session, names: list[str], sacrifice: Block | None) -> Measured:
+    """Run micro-benchmarks by name; `sacrifice` is the block that oc1 wears out.
+
+    Raises
+    ------
+    RefusedError
+        If the block to sacrifice is in use.
+    """
+    if "oc1" in names and sacrifice is not None:
+        check_unused(session, sacrifice)
+    return Measured(
+        oc0.measure(session) if "oc0" in names else None,
+        oc1.measure(session, sacrifice) if "oc1" in names and sacrifice is not None else None,
+        oc2.measure(session) if "oc2" in names else None,
+        oc3.measure(session) if "oc3" in names else None,
+    )
+
+
+def document(measured: Measured) -> dict[str, Any]:
+    """Turn what was found into plain data: what `--json` prints and a result folder keeps."""
+    found: dict[str, Any] = {}
+    if measured.oc0:
+        found["oc0"] = {
+            "mixes": _mixes(measured.oc0.mixes, measured.oc0.throughput),
+            "write_mb_per_s": measured.oc0.write_mb_per_s.tolist(),
+            "read_mb_per_s": measured.oc0.read_mb_per_s.tolist(),
+        }
+    if measured.oc1:
+        worn = measured.oc1
+        share = worn.failing_share()
+        found["oc1"] = {
+            "sacrificed": "{}:{}:{}".format(*worn.block),
+            "cycles": worn.cycles,
+            "pages": worn.pages,
+            "first_failing_read_cycles": worn.first_failure(),
+            "failing_reads_share": float(share[-1]) if len(share) else 0.0,
+            "failed_writes": int(worn.failed_writes.sum()),
+            "erase_first_ms": float(worn.erase_ms[0]),
+            "erase_last_ms": float(worn.erase_ms[-1]),
+            "write_first_ms": float(worn.write_ms[0]),
+            "write_last_ms": float(worn.write_ms[-1 - worn.erase_failed]),
+            "erase_failed": worn.erase_failed,
+        }
+    if measured.oc2:
+        found["oc2"] = _scaling(measured.oc2)
+    if measured.oc3:
+        found["oc3"] = {
+            "scaling": _scaling(measured.oc3.scaling),
+            "all_luns_mb_per_s": measured.oc3.all_luns,
+            "mixes": _mixes(measured.oc3.mixes, measured.oc3.throughput),
+        }
+    return found
+
+
+def _scaling(found: dict[str, Scaling]) -> dict[str, Any]:
+    return {
+        kind: {
+            "over": scaling.over,
+            "mb_per_s": {str(degree): value for degree, value in scaling.mb_per_s.items()},
+            "factors": {str(degree): value for degree, value in scaling.factors().items()},
+        }
+        for kind, scaling in found.items()
+    }
+
+
+def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> dict[str, Any]:
+    return {
+        name: {
+            "mb_per_s": throughput[name],
+            "failed": series.failed,
+            "reads": times_summary(series, READ),
+            "writes": times_summary(series, WRITE),
+        }
+        for name, series in mixes.items()
+    }
+
+
+def times_summary(series: Series, op: int) -> dict[str, float] | None:
+    """Return count, mean and percentiles of the response times of an operation [ms]."""
+    times = series.times(op)
+    if not len(times):
+        return None
+    p5, p50, p95, p99 = np.percentile(times, [5, 50, 95, 99])
+    return {
+        "count": len(times),
+        "mean_ms": float(times.mean()),
+        "p5_ms": float(p5),
+        "p50_ms": float(p50),
+        "p95_ms": float(p95),
+        "p99_ms": float(p99),
+        "max_ms": float(times.max()),
+    }

@@ -1,0 +1,179 @@
+"""An open-channel device: jobs over physical addresses go down, their logs come up."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from uflip import _native
+from uflip.device_url import parse_url
+from uflip.errors import InterruptedRun, UsageError, native_errors
+from uflip.run import CANCEL_PATIENCE_S, SLICE_S, DeviceInfo, OnProgress
+from uflip.simulated import open_flash
+
+Job = dict[str, Any]
+"""A job as `docs/reference/open-channel.md` describes it; what is left out has a default."""
+
+Address = tuple[int, int, int, int, int, int]
+"""Channel, LUN, block, plane, page, sector."""
+
+
+class FlashDevice:
+    """An open open-channel device. Jobs follow each other on it, and its state stays between them.
+
+    Made by `open_flash_device`.
+    """
+
+    def __init__(self, native: _native.FlashDevice, url: str) -> None:
+        self._native = native
+        self.url = url
+        info: DeviceInfo = json.loads(native.info_json())
+        self.info = info | {"url": url}
+        """What is known about the device; plain data."""
+        self.geometry: dict[str, int] = info["details"]["geometry"]
+        """channels, luns_per_channel, planes, blocks_per_plane, pages_per_block,
+        sectors_per_page, sector_bytes, vector_max."""
+
+    @property
+    def page_sectors(self) -> int:
+        """Sectors that are written together: a page of every plane."""
+        return self.geometry["planes"] * self.geometry["sectors_per_page"]
+
+    @property
+    def page_bytes(self) -> int:
+        """What is written together [bytes]."""
+        return self.page_sectors * self.geometry["sector_bytes"]
+
+    @property
+    def vector_pages_max(self) -> int:
+        """Most pages of all planes in one command."""
+        return self.geometry["vector_max"] // self.page_sectors
+
+    def resolve(self, job: Job) -> Job:
+        """Check a job and fill in the defaults; nothing is touched.
+
+        Returns
+        -------
+        dict
+            Complete, and with "totals".
+
+        Raises
+        ------
+        UsageError
+            If it does not make sense, or leaves the geometry.
+
+        Examples
+        --------
+        >>> open_flash_device("sim:dfc").resolve({"pages": 8})["totals"]["pages_read"]
+        8
+        """
+        with native_errors():
+            resolved: Job = json.loads(self._native.resolve(json.dumps(job)))
+        return resolved
+
+    def run(
+        self, job: Job, *, prepare: bool = True, on_progress: OnProgress | None = None
+    ) -> _native.FlashTrace:
+        """Execute a job and return its log: every command, or every cycle of a wear job.
+
+        Parameters
+        ----------
+        job : dict
+            What to do.
+        prepare : bool
+            Erase what it writes, and write what it only reads, before; neither is in the log.
+        on_progress : callable, optional
+            Called about ten times a second with (done, total, last_response_ns).
+
+        Raises
+        ------
+        UsageError
+            If the job does not make sense, or leaves the geometry.
+        InterruptedRun
+            After Ctrl-C.
+        """
+        with native_errors():
+            handle = self._native.start(json.dumps(job), prepare)
+        try:
+            while not handle.wait(SLICE_S):
+                if on_progress is not None:
+                    on_progress(*handle.progress())
+        except KeyboardInterrupt:
+            handle.cancel()
+            handle.wait(CANCEL_PATIENCE_S)
+            raise InterruptedRun(
+                "The job was interrupted", where=self.url, action="start it again when it suits you"
+            ) from None
+        except BaseException:
+            handle.cancel()
+            raise
+        with native_errors():
+            return handle.result()
+
+    def command(self, op: str, addresses: Sequence[Address]) -> tuple[int, list[str]]:
+        """Execute one vector command, and wait for it.
+
+        Parameters
+        ----------
+        op : str
+            "read", "write" or "erase".
+        addresses : sequence of tuple
+            Up to 64 of channel, LUN, block, plane, page, sector.
+
+        Returns
+        -------
+        tuple
+            Response time [ns], and the status of every address by name.
+
+        Raises
+        ------
+        UsageError
+            For another operation, or a vector of no or too many addresses.
+
+        Examples
+        --------
+        >>> open_flash_device("sim:dfc").command("read", [(0, 0, 5, 0, 0, 0)])[1]
+        ['unwritten']
+        """
+        with native_errors():
+            return self._native.command(op, list(addresses))
+
+    def block_state(self, channel: int, lun: int, block: int) -> tuple[int, int, bool]:
+        """Return erases, pages written, and whether it is retired.
+
+        Raises
+        ------
+        UsageError
+            If the address lies outside the device.
+        """
+        with native_errors():
+            return self._native.block_state(channel, lun, block)
+
+
+def open_flash_device(url: str) -> FlashDevice:
+    """Open an open-channel device.
+
+    Parameters
+    ----------
+    url : str
+        `sim:NAME` with a profile of an open-channel device, with or without overrides.
+
+    Raises
+    ------
+    UsageError
+        For a block device, an unknown profile, or an override that does not fit.
+
+    Examples
+    --------
+    >>> open_flash_device("sim:dfc").page_bytes
+    32768
+    """
+    target = parse_url(url)
+    if target.kind != "sim":
+        raise UsageError(
+            "Only simulated open-channel devices can be opened",
+            where="DEVICE",
+            got=url,
+            allowed="sim:dfc, or a profile of your own",
+            action="LightNVM is gone from Linux; zoned devices are not there yet",
+        )
+    return FlashDevice(open_flash(target), url)

@@ -1,0 +1,83 @@
+"""What a benchmark of an open-channel device leaves on disk.
+
+    FOLDER/oc.json               device, host, scale, status, what was found
+    FOLDER/runs/NAME.parquet     the log of each job, written when it is over
+    FOLDER/report.html           figures and tables
+
+A folder that exists is never touched. After an error or Ctrl-C what is there stays, and `oc.json`
+says what failed, and where.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.results import atomic
+
+FORMAT_VERSION = 1
+"""Of `oc.json`; 1: first."""
+
+MANIFEST = "oc.json"
+
+
+class Folder:
+    """A new folder that logs are put into as they come.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist.
+    header : dict
+        What is known before: device, host, scale.
+
+    Raises
+    ------
+    ResultsError
+        If it exists or cannot be made.
+    """
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self.path = path
+        self._header = header
+        try:
+            (path / "runs").mkdir(parents=True)
+        except OSError as error:
+            raise ResultsError(
+                "The result folder cannot be made",
+                where=f"--out {path}",
+                got=error.strerror or str(error),
+                allowed="a new name in a folder that can be written",
+                action="choose another --out; nothing is ever overwritten",
+            ) from None
+        self._jobs: list[str] = []
+        self._write("running", {})
+
+    def keep(self, name: str, trace: _native.FlashTrace) -> None:
+        """Write the log of a job; it is there whole or not at all."""
+        file = self.path / "runs" / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.parquet"
+        partial = atomic.temporary_name(file)
+        with native_errors():
+            trace.write_parquet(str(partial), json.dumps({"name": name}))
+        partial.rename(file)
+        atomic.fsync_directory(file.parent)
+        self._jobs.append(file.name)
+
+    def finish(self, found: dict[str, Any]) -> None:
+        """Say that everything is there."""
+        self._write("complete", found)
+
+    def fail(self, error: BaseException) -> None:
+        """Say what failed; logs that are there stay."""
+        parts = error.parts() if isinstance(error, UflipError) else {"what": str(error)}
+        self._write("failed", {"error": parts})
+
+    def _write(self, status: str, found: dict[str, Any]) -> None:
+        whole = {
+            "format_version": FORMAT_VERSION, "status": status, **self._header,
+            "jobs": self._jobs, **found,
+        }  # fmt: skip
+        text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+        atomic.write_file(self.path / MANIFEST, text.encode())

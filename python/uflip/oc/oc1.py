@@ -1,0 +1,105 @@
+"""µOC1: a block is erased, written and read until it fails.
+
+**Source**: uFLIP-OC (2017) §3.1, Table 1, Figure 4.
+**Faithful**: cycles of one erase, writes of all pages in order, reads of all pages in order, by one
+thread; it ends when an erase fails, or after so many cycles (the paper stopped after 17,000).
+**Simplified**: a row a cycle is kept, not one a page.
+**Ambiguous**: nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+from uflip.oc.session import Block, Session
+
+NAME = "oc1"
+TITLE = "wear of one block"
+
+SMOOTHED_CYCLES = 200
+"""A share of failing reads is a mean over so many cycles: a cycle has a few hundred reads."""
+
+
+@dataclass(frozen=True)
+class Oc1:
+    """What µOC1 found: a row a cycle.
+
+    Attributes
+    ----------
+    block : tuple of int
+        Channel, LUN, block that was sacrificed.
+    pages : int
+        Reads, and writes, of a cycle.
+    erase_ms, write_ms, read_ms : ndarray, shape (cycles,)
+        Time of the erase, mean times of a write and a read [ms].
+    failed_reads, failed_writes : ndarray, shape (cycles,)
+        How many of `pages` failed.
+    erase_failed : bool
+        Whether it ended with an erase that failed.
+    """
+
+    block: Block
+    pages: int
+    erase_ms: NDArray[np.float64]
+    write_ms: NDArray[np.float64]
+    read_ms: NDArray[np.float64]
+    failed_reads: NDArray[np.uint64]
+    failed_writes: NDArray[np.uint64]
+    erase_failed: bool
+
+    @staticmethod
+    def of(trace: _native.FlashTrace, block: Block, pages: int) -> "Oc1":
+        """Take the rows out of the log of a wear job."""
+
+        def ms(name: str) -> NDArray[np.float64]:
+            return np.asarray(trace.column(name)) / 1e6
+
+        def count(name: str) -> NDArray[np.uint64]:
+            return np.asarray(trace.column(name)).copy()
+
+        failed = count("failed_reads"), count("failed_writes")
+        times = ms("erase_ns"), ms("write_ns"), ms("read_ns")
+        return Oc1(block, pages, *times, *failed, trace.erase_failed)
+
+    @property
+    def cycles(self) -> int:
+        """How many cycles there were."""
+        return len(self.erase_ms)
+
+    def first_failure(self) -> int | None:
+        """Return how often the block had been erased when a read failed first; None if none did."""
+        failing = np.flatnonzero(self.failed_reads)
+        return int(failing[0]) + 1 if len(failing) else None
+
+    def failing_share(self) -> NDArray[np.float64]:
+        """Return the share of reads that fail, smoothed over cycles, shape (cycles,)."""
+        width = min(SMOOTHED_CYCLES, max(self.cycles, 1))
+        sums = np.concatenate([[0.0], np.cumsum(self.failed_reads / self.pages)])
+        ends = np.arange(1, self.cycles + 1)
+        begins = np.maximum(ends - width, 0)
+        smoothed: NDArray[np.float64] = (sums[ends] - sums[begins]) / (ends - begins)
+        return smoothed
+
+    def cycles_until(self, share: float) -> int | None:
+        """Return the erases after which such a share of reads fails; None if it never does."""
+        reached = np.flatnonzero(self.failing_share() >= share)
+        # The mean is that of the middle of the cycles that it is taken over.
+        return int(reached[0]) + 1 - SMOOTHED_CYCLES // 2 if len(reached) else None
+
+
+def measure(session: Session, block: Block) -> Oc1:
+    """Wear out a block."""
+    channel, lun, number = block
+    pages = min(session.scale.wear_pages, session.device.geometry["pages_per_block"])
+    job = {
+        "kind": "wear",
+        "first_channel": channel,
+        "first_lun": lun,
+        "first_block": number,
+        "blocks": 1,
+        "pages": pages,
+        "repeat": session.scale.cycles,
+    }
+    return Oc1.of(session.run("oc1", job), block, pages)

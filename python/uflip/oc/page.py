@@ -1,0 +1,273 @@
+"""The report of an open-channel device: one page of HTML with everything in it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from uflip.oc import figures
+from uflip.oc.benchmark import Measured, times_summary
+from uflip.oc.contract import Rule, write_variance
+from uflip.oc.oc0 import MIXES, Oc0
+from uflip.oc.oc1 import Oc1
+from uflip.oc.oc2 import KINDS
+from uflip.oc.oc3 import SHARES
+from uflip.oc.scaling import Scaling
+from uflip.oc.series import READ, WRITE, Series
+from uflip.report.figures.canvas import styled, to_svg
+from uflip.report.html import style
+from uflip.report.sections import figure
+
+READS_AND_WRITES = ("reads", "writes")
+
+
+def build_page(
+    measured: Measured, rules: Sequence[Rule], info: Mapping[str, Any], header: Mapping[str, Any]
+) -> str:
+    """Build the page.
+
+    Parameters
+    ----------
+    measured : Measured
+        What was found.
+    rules : sequence of Rule
+        The unwritten contract, revisited.
+    info : mapping
+        The device.
+    header : mapping
+        "uflip_version" and "scale".
+
+    Raises
+    ------
+    UnavailableError
+        If matplotlib is not installed.
+    """
+    simulated = bool(info["simulated"])
+    sections = [
+        ("oc0", "µOC0: one LUN", _oc0(measured.oc0, simulated) if measured.oc0 else ""),
+        ("oc1", "µOC1: wear", _oc1(measured.oc1, simulated) if measured.oc1 else ""),
+        ("oc2", "µOC2: LUNs of a channel", _oc2(measured.oc2, simulated) if measured.oc2 else ""),
+        ("oc3", "µOC3: channels", _oc3(measured, simulated) if measured.oc3 else ""),
+        ("contract", "The unwritten contract, revisited", _contract(rules)),
+        ("provenance", "Provenance", _provenance(info, header)),
+    ]
+    present = [part for part in sections if part[2]]
+    geometry = info["details"]["geometry"]
+    facts = (
+        f"{info['url']} · {geometry['channels']} channels of {geometry['luns_per_channel']} LUNs · "
+        f"scale {header['scale']}"
+    )
+    template = Template((resources.files("uflip.oc") / "page.html").read_text("utf-8"))
+    return template.substitute(
+        version=escape(str(header["uflip_version"])),
+        title=escape(f"{info['url']}: uFLIP-OC report"),
+        style=style(),
+        badge='<span class="badge">simulated</span>' if simulated else "",
+        device=escape(str(info["details"].get("profile", {}).get("description") or info["url"])),
+        facts=escape(facts),
+        notice=_notice(simulated),
+        abstract=escape(_abstract(measured)),
+        contents="\n".join(f'<li><a href="#{a}">{heading}</a></li>' for a, heading, _ in present),
+        sections="\n".join(
+            f'<section id="{anchor}"><h2>{heading}</h2>\n{body}\n</section>'
+            for anchor, heading, body in present
+        ),
+    )
+
+
+def _notice(simulated: bool) -> str:
+    if not simulated:
+        return ""
+    return (
+        '<div class="notice" role="note"><p><b>These are results of a simulator</b>, in virtual '
+        "time. They describe a model of a device, not a product.</p></div>"
+    )
+
+
+def _abstract(measured: Measured) -> str:
+    """What was found, in a few sentences."""
+    said = []
+    if measured.oc0:
+        write, read = measured.oc0.write_mb_per_s, measured.oc0.read_mb_per_s
+        said.append(
+            f"A LUN alone writes {np.median(write):.1f} and reads {np.median(read):.1f} MB/s."
+        )
+    if measured.oc3:
+        both = measured.oc3.all_luns
+        said.append(
+            f"All of them together write {both['writes']:.0f} and read {both['reads']:.0f} MB/s."
+        )
+    if measured.oc1:
+        first = measured.oc1.first_failure()
+        share = measured.oc1.failing_share()[-1]
+        said.append(
+            f"A block fails its first read after {first:,} erases; after {measured.oc1.cycles:,}, "
+            f"{share:.0%} of its reads fail."
+            if first
+            else f"No read failed in {measured.oc1.cycles:,} cycles of one block."
+        )
+    return " ".join(said)
+
+
+@styled
+def _bands(mixes: Mapping[str, Series], titles: Mapping[str, str], name: str, sim: bool) -> str:
+    drawn = figures.bands(mixes, titles, simulated=sim)
+    return to_svg(drawn, name, "Response times", "A dot for each I/O; reads blue, writes orange.")
+
+
+@styled
+def _heat(found: Oc0, sim: bool) -> str:
+    drawn = figures.heat_map(found.write_mb_per_s, found.read_mb_per_s, simulated=sim)
+    return to_svg(drawn, "heat", "Throughput of every LUN", "One cell for each channel and LUN.")
+
+
+@styled
+def _worn(found: Oc1, sim: bool) -> str:
+    drawn = figures.wear(found, simulated=sim)
+    return to_svg(
+        drawn, "wear", "Wear of a block", "Times on the left, failing reads on the right."
+    )
+
+
+@styled
+def _scaled(
+    found: Mapping[str, Scaling], panels: Sequence[tuple[str, Sequence[str]]], name: str, sim: bool
+) -> str:
+    drawn = figures.scalings(found, panels=panels, simulated=sim)
+    return to_svg(drawn, name, "Throughput by parallelism", "A line for each way of having more.")
+
+
+def _oc0(found: Oc0, sim: bool) -> str:
+    titles = {mix: mix for mix in MIXES}
+    return figure(
+        1,
+        "Response times of a single LUN",
+        _bands(found.mixes, titles, "bands", sim),
+        "Each dot is an I/O of one page of all planes, by one thread; the letters are the mix. "
+        "Bands of writes are low and high pages and those that had not to wait; reads that follow "
+        "writes wait for them.",
+        data=_times_table(found.mixes, found.throughput),
+    ) + figure(
+        2,
+        "Throughput of every LUN",
+        _heat(found, sim),
+        "One LUN at a time, by one thread. Equal cells are a device whose LUNs are alike.",
+    )
+
+
+def _oc1(found: Oc1, sim: bool) -> str:
+    first = found.first_failure()
+    ended = "an erase failed" if found.erase_failed else "so many cycles were asked for"
+    return figure(
+        3,
+        "Wear of one block",
+        _worn(found, sim),
+        f"Block {':'.join(map(str, found.block))} (channel:LUN:block) was erased, written and "
+        f"read {found.cycles:,} times; it ended because {ended}. The share of reads that fail is a "
+        "mean over 200 cycles.",
+        found="no read failed"
+        if first is None
+        else f"the first read failed after {first:,} erases; {int(found.failed_writes.sum())} "
+        "writes failed",
+    )
+
+
+def _oc2(found: Mapping[str, Scaling], sim: bool) -> str:
+    panels = [("writes", list(KINDS)[:2]), ("reads", list(KINDS)[2:])]
+    return figure(
+        4,
+        "Throughput over the LUNs of one channel",
+        _scaled(found, panels, "luns", sim),
+        "Where a line bends, the channel is what all LUNs wait for.",
+    ) + _scaling_table(found)
+
+
+def _oc3(measured: Measured, sim: bool) -> str:
+    found = measured.oc3
+    assert found
+    panels = [(word, [f"{word}, vectors", f"{word}, threads"]) for word in ("writes", "reads")]
+    everything = ", ".join(f"{word} {value:.0f} MB/s" for word, value in found.all_luns.items())
+    return (
+        figure(
+            5,
+            "Throughput over channels",
+            _scaled(found.scaling, panels, "channels", sim),
+            "Pages of one vector, or threads, each on a channel of its own. "
+            f"With a thread for every LUN: {everything}.",
+        )
+        + _scaling_table(found.scaling)
+        + figure(
+            6,
+            "Reads beside writes",
+            _bands(found.mixes, {share: share for share in SHARES}, "isolated", sim),
+            "Every thread either reads or writes, on a channel of its own. Reads that stay where "
+            "they are, whatever the share of writes, are isolated from them.",
+            data=_times_table(found.mixes, found.throughput),
+            found=write_variance(measured),
+        )
+    )
+
+
+def _contract(rules: Sequence[Rule]) -> str:
+    rows = [
+        (f"<b>{escape(r.name)}</b><br>{escape(r.says)}", escape(r.verdict), escape(r.evidence))
+        for r in rules
+    ]
+    intro = (
+        "<p>The five rules that He et al. found for SSDs with a translation layer (EuroSys 2017), "
+        "as uFLIP-OC revisits them in its section 6, with the numbers of this device.</p>"
+    )
+    return intro + _table(("rule", "verdict", "evidence"), rows, numbers=False)
+
+
+def _provenance(info: Mapping[str, Any], header: Mapping[str, Any]) -> str:
+    geometry = info["details"]["geometry"]
+    rows = [(escape(key), escape(str(value))) for key, value in geometry.items()]
+    rows += [("uflip", escape(str(header["uflip_version"]))), ("scale", escape(header["scale"]))]
+    return _table(("what", "value"), rows, numbers=False)
+
+
+def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
+    rows = []
+    for mix, series in mixes.items():
+        for op, word in ((WRITE, "writes"), (READ, "reads")):
+            times = times_summary(series, op)
+            if times is None:
+                continue
+            keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+            rows.append((
+                f"{escape(mix)}, {word}",
+                f"{int(times['count']):,}",
+                *(f"{times[key]:.3f}" for key in keys),
+                f"{throughput[mix]:.2f}",
+            ))  # fmt: skip
+    head = ("mix", "I/Os", "mean [ms]", "p5", "p50", "p95", "p99", "most", "MB/s of all")
+    return _table(head, rows)
+
+
+def _scaling_table(found: Mapping[str, Scaling]) -> str:
+    rows = [
+        (f"{escape(name)}, {degree} {scaling.over}", f"{value:.2f}", f"{factor:.2f}")
+        for name, scaling in found.items()
+        for (degree, value), factor in zip(
+            scaling.mb_per_s.items(), scaling.factors().values(), strict=True
+        )
+    ]
+    return _table(("", "MB/s", "scaling factor"), rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """A table of cells that are HTML already; the first column names the row."""
+    right = ' class="n"' if numbers else ""
+    names = "".join(f"<th{right if index else ''}>{name}</th>" for index, name in enumerate(head))
+    body = "".join(
+        f"<tr><th>{row[0]}</th>" + "".join(f"<td{right}>{cell}</td>" for cell in row[1:]) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{names}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )

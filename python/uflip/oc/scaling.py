@@ -1,0 +1,30 @@
+"""Throughput by degree of parallelism, and the factor by which it grows."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Throughput at several degrees.
+
+    Attributes
+    ----------
+    over : str
+        What there is more and more of: "LUNs", "threads", "pages".
+    mb_per_s : dict of int to float
+        Throughput by degree [MB/s].
+    """
+
+    over: str
+    mb_per_s: dict[int, float]
+
+    def factors(self) -> dict[int, float]:
+        """Return throughput relative to that of the lowest degree.
+
+        Examples
+        --------
+        >>> Scaling("LUNs", {1: 16.0, 2: 24.0}).factors()
+        {1: 1.0, 2: 1.5}
+        """
+        first = self.mb_per_s[min(self.mb_per_s)]
+        return {degree: value / first for degree, value in self.mb_per_s.items()}

@@ -1,0 +1,67 @@
+"""What is made of the log of a job: response times by operation, and throughput."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+
+READ, WRITE, ERASE = range(3)
+"""Numbers of the operations in a log."""
+
+MB = 1e6
+"""uFLIP-OC's MB/s: its 50 MB/s a channel and 400 MB/s for eight agree with powers of ten."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Response times of a job, in the order of submission.
+
+    Attributes
+    ----------
+    op : ndarray of uint8, shape (n,)
+        0 read, 1 write, 2 erase.
+    response_time_ms : ndarray of float64, shape (n,)
+        [ms].
+    failed : int
+        Commands of which an address failed.
+    """
+
+    op: NDArray[np.uint8]
+    response_time_ms: NDArray[np.float64]
+    failed: int
+
+    @staticmethod
+    def of(trace: _native.FlashTrace) -> "Series":
+        """Take what figures need out of a log."""
+        order = np.argsort(np.asarray(trace.column("submit_ns")), kind="stable")
+        return Series(
+            np.asarray(trace.column("op"))[order],
+            np.asarray(trace.column("response_time_ns"))[order] / 1e6,
+            int(np.count_nonzero(np.asarray(trace.column("failed")))),
+        )
+
+    def times(self, op: int) -> NDArray[np.float64]:
+        """Response times of one operation [ms]."""
+        times: NDArray[np.float64] = self.response_time_ms[self.op == op]
+        return times
+
+
+def mb_per_s(trace: _native.FlashTrace, sector_bytes: int) -> float:
+    """Return what was read and written in the time of a job [MB/s]; erases move nothing."""
+    moved = np.asarray(trace.column("op")) != ERASE
+    sectors = np.asarray(trace.column("addresses"))[moved].astype(np.int64).sum()
+    return float(sectors) * sector_bytes / trace.elapsed_ns() * 1e9 / MB
+
+
+def degrees(most: int) -> list[int]:
+    """Powers of two up to a number, and the number itself.
+
+    Examples
+    --------
+    >>> degrees(4), degrees(6)
+    ([1, 2, 4], [1, 2, 4, 6])
+    """
+    powers = [1 << bit for bit in range(most.bit_length()) if 1 << bit <= most]
+    return powers if powers[-1] == most else [*powers, most]

@@ -1,0 +1,100 @@
+"""What a benchmark of an open-channel device found, as text for a terminal."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from uflip.oc.benchmark import Measured, times_summary
+from uflip.oc.contract import Rule
+from uflip.oc.scaling import Scaling
+from uflip.oc.series import READ, WRITE, Series
+
+WIDTH = 96
+
+
+def render(measured: Measured, rules: Sequence[Rule]) -> str:
+    """Return the tables, then the rules."""
+    parts = []
+    if measured.oc0:
+        write, read = measured.oc0.write_mb_per_s, measured.oc0.read_mb_per_s
+        parts += [
+            "oc0: one LUN, one thread",
+            _times(measured.oc0.mixes, measured.oc0.throughput),
+            f"every LUN alone: writes {_range(write)} MB/s, reads {_range(read)} MB/s",
+        ]
+    if measured.oc1:
+        worn = measured.oc1
+        first = worn.first_failure()
+        parts += [
+            f"oc1: block {':'.join(map(str, worn.block))} erased {worn.cycles:,} times",
+            f"  first failing read     {'none' if first is None else f'{first:,} erases'}\n"
+            f"  failing reads at last  {worn.failing_share()[-1]:.1%}\n"
+            f"  failed writes          {int(worn.failed_writes.sum())}\n"
+            f"  erase                  {worn.erase_ms[0]:.2f} ms at first, "
+            f"{worn.erase_ms[-1]:.2f} ms at last"
+            + ("\n  the last erase failed" if worn.erase_failed else ""),
+        ]
+    if measured.oc2:
+        parts += ["oc2: LUNs of one channel", _scaling(measured.oc2)]
+    if measured.oc3:
+        everything = measured.oc3.all_luns
+        parts += [
+            "oc3: channels",
+            _scaling(measured.oc3.scaling),
+            "a thread for every LUN: "
+            + ", ".join(f"{word} {value:.0f} MB/s" for word, value in everything.items()),
+            _times(measured.oc3.mixes, measured.oc3.throughput),
+        ]
+    parts += ["The unwritten contract, revisited", _rules(rules)]
+    return "\n\n".join(parts)
+
+
+def _range(values: np.ndarray) -> str:
+    return f"{values.min():.1f} to {values.max():.1f}"
+
+
+def _times(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
+    rows = [("mix", "MB/s", "", "mean [ms]", "p5", "p50", "p95", "max")]
+    for mix, series in mixes.items():
+        for op, word in ((WRITE, "writes"), (READ, "reads")):
+            times = times_summary(series, op)
+            if times is None:
+                continue
+            keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "max_ms")
+            cells = [f"{times[key]:.2f}" for key in keys]
+            rows.append((mix, f"{throughput[mix]:.2f}", word, *cells))  # type: ignore[arg-type]
+    return _aligned(rows)
+
+
+def _scaling(found: Mapping[str, Scaling]) -> str:
+    rows = [("", "", "MB/s", "factor")]
+    for kind, scaling in found.items():
+        factors = scaling.factors()
+        rows += [
+            (kind, f"{degree} {scaling.over}", f"{value:.2f}", f"{factors[degree]:.2f}")
+            for degree, value in scaling.mb_per_s.items()
+        ]
+    return _aligned(rows)
+
+
+def _rules(rules: Sequence[Rule]) -> str:
+    def paragraph(number: int, rule: Rule) -> str:
+        text = f"{number}. {rule.name} ({rule.says}): {rule.verdict}. {rule.evidence}"
+        return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="     ")
+
+    return "\n".join(paragraph(number, rule) for number, rule in enumerate(rules, start=1))
+
+
+def _aligned(rows: Iterable[Sequence[str]]) -> str:
+    """Align columns: words to the left, numbers to the right."""
+    table = [tuple(row) for row in rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return "\n".join(
+        "  "
+        + "  ".join(
+            cell.ljust(width) if index == 0 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    )

@@ -1,0 +1,367 @@
+"""uFLIP-OC: jobs over physical addresses, the four micro-benchmarks, what is kept, what is refused.
+
+Expected sequences are nested loops as the paper's Table 1 prints them; the rules of NAND themselves
+are tested in crates/sim/tests/open_channel.rs.
+"""
+
+import csv
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from command_line import uflip
+
+from uflip import _native
+from uflip.errors import RefusedError, UsageError
+from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
+from uflip.oc.benchmark import MICRO_BENCHMARKS, document, measure
+from uflip.oc.contract import NOT_MEASURED, revisit
+from uflip.oc.oc1 import Oc1
+from uflip.oc.page import build_page
+from uflip.oc.series import READ, WRITE, degrees
+from uflip.oc.session import Scale, Session, check_unused, choose_sacrifice
+
+# Another geometry than the paper's: 3 channels of 2 LUNs, one plane, small blocks.
+OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
+
+
+def columns(trace: _native.FlashTrace, *names: str) -> list[tuple[int, ...]]:
+    """Rows of some columns, in the order of submission."""
+    order = np.argsort(np.asarray(trace.column("submit_ns")), kind="stable")
+    values = [np.asarray(trace.column(name))[order].tolist() for name in names]
+    return list(zip(*values, strict=True))
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[Any, FlashDevice]:
+    """All four micro-benchmarks on the other geometry."""
+    device = open_flash_device(OTHER)
+    session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8))
+    return measure(session, list(MICRO_BENCHMARKS), (2, 1, 7)), device
+
+
+# Jobs
+
+
+def test_a_job_covers_what_it_says_in_its_order() -> None:
+    device = open_flash_device(OTHER)
+    job = {"channels": 2, "luns": 2, "blocks": 2, "first_block": 3, "pages": 3, "mix": "W"}
+    places = ("channel", "lun", "block", "page")
+    units = [(channel, lun) for lun in range(2) for channel in range(2)]
+    in_turn = [(*unit, block, page) for block in (3, 4) for page in range(3) for unit in units]
+    trace = device.run(job | {"iteration": "round_robin"})
+    assert columns(trace, *places) == in_turn
+    one_by_one = [(*unit, block, page) for unit in units for block in (3, 4) for page in range(3)]
+    trace = device.run(job | {"iteration": "sequential"})
+    assert columns(trace, *places) == one_by_one
+    assert set(columns(trace, "op", "failed", "addresses")) == {(WRITE, 0, 4)}
+
+
+def test_threads_have_units_of_their_own_or_blocks_of_their_own() -> None:
+    device = open_flash_device(OTHER)
+    trace = device.run({"channels": 3, "threads": 3, "pages": 2})
+    assert {(t, c) for t, c in columns(trace, "thread", "channel")} == {(0, 0), (1, 1), (2, 2)}
+    trace = device.run({"blocks": 4, "threads": 2, "pages": 2})
+    owned = set(columns(trace, "thread", "block"))
+    assert owned == {(0, 0), (0, 1), (1, 2), (1, 3)}
+
+
+def test_reads_of_a_mix_follow_the_writes() -> None:
+    trace = open_flash_device(OTHER).run({"pages": 16, "mix": "WRRR"})
+    expected, writes, reads = [], 0, 0
+    for number in range(16):
+        if number % 4 == 0:
+            expected.append((WRITE, writes))
+            writes += 1
+        else:
+            reads = 0 if reads == writes else reads
+            expected.append((READ, reads))
+            reads += 1
+    assert columns(trace, "op", "page") == expected
+    assert {failed for (failed,) in columns(trace, "failed")} == {0}
+
+
+def test_isolated_threads_read_or_write() -> None:
+    job = {
+        "channels": 3,
+        "luns": 2,
+        "threads": 6,
+        "pages": 4,
+        "mix": "WRR",
+        "iteration": "isolated",
+    }
+    trace = open_flash_device(OTHER).run(job)
+    by_thread = {t: {op for thread, op in columns(trace, "thread", "op") if thread == t}
+                 for t in range(6)}  # fmt: skip
+    assert [by_thread[t] for t in range(6)] == [{READ}] * 4 + [{WRITE}] * 2
+
+
+def test_a_repeated_job_erases_in_between_and_says_so() -> None:
+    trace = open_flash_device(OTHER).run({"blocks": 2, "pages": 2, "mix": "W", "repeat": 3})
+    once = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
+    erases = [(2, 0, 0), (2, 1, 0)]
+    assert columns(trace, "op", "block", "page") == [*once, *erases, *once, *erases, *once]
+    totals = open_flash_device(OTHER).resolve({"blocks": 2, "pages": 2, "mix": "W", "repeat": 3})[
+        "totals"
+    ]
+    assert totals["total_ios"] == len(trace)
+    assert (totals["blocks_erased"], totals["pages_written"]) == (4, 12)
+
+
+def test_a_sleep_stands_between_two_commands() -> None:
+    trace = open_flash_device(OTHER).run({"pages": 4, "sleep": 5_000_000})
+    times = columns(trace, "submit_ns", "response_time_ns")
+    for (begin, taken), (after, _) in pairwise(times):
+        assert after - begin - taken == 5_000_000
+
+
+def test_a_vector_is_one_command_over_several_channels() -> None:
+    trace = open_flash_device("sim:dfc").run(
+        {"channels": 8, "vector": 4, "pages": 4, "mix": "W", "iteration": "round_robin"}
+    )
+    assert columns(trace, "channel", "page", "addresses") == [
+        (channel, page, 32) for page in range(4) for channel in (0, 4)
+    ]
+
+
+def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
+    job = {"channels": 3, "threads": 3, "blocks": 2, "pages": 16, "mix": "WR"}
+    for name in ("a.parquet", "b.parquet"):
+        open_flash_device(OTHER).run(job).write_parquet(str(tmp_path / name), "{}")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_causes_sum_to_the_response_time() -> None:
+    trace = open_flash_device(OTHER).run({"luns": 2, "blocks": 2, "pages": 16, "mix": "WR"})
+    parts = sum(np.asarray(trace.column(cause)).astype(np.int64) for cause in trace.causes)
+    assert np.array_equal(parts, np.asarray(trace.column("response_time_ns")))
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        ({"channels": 4}, "channels 0 to 2"),
+        ({"first_lun": 1, "luns": 2}, "luns 0 to 1"),
+        ({"first_block": 8}, "blocks 0 to 7"),
+        ({"pages": 17}, "pages 0 to 15"),
+        ({"vector": 65, "pages": 16}, "at most 64 addresses"),
+        ({"vector": 3, "pages": 16}, "a divisor"),
+        ({"mix": "WX"}, "letters W and R"),
+        ({"mix": "RW"}, "a W first"),
+        ({"threads": 2, "channels": 3}, "a divisor of the number of LUNs"),
+        ({"iteration": "random"}, "sequential, round_robin, isolated"),
+        ({"kind": "wear", "blocks": 2}, "blocks = 1"),
+        ({"repeat": 0}, "1 or more"),
+        ({"chanels": 1}, "unknown field"),
+    ],
+)
+def test_a_job_that_cannot_be_meant_is_refused_with_what_can(
+    job: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        open_flash_device(OTHER).resolve(job)
+    assert says in str(error.value)
+
+
+# Commands one by one
+
+
+def test_a_vector_of_65_and_an_unknown_operation_are_refused() -> None:
+    device = open_flash_device("sim:dfc")
+    with pytest.raises(UsageError, match="1 to 64"):
+        device.command("read", [(0, 0, 0, 0, 0, 0)] * 65)
+    with pytest.raises(UsageError, match="read, write, erase"):
+        device.command("trim", [(0, 0, 0, 0, 0, 0)])
+    with pytest.raises(UsageError, match="The channel"):
+        device.block_state(8, 0, 0)
+
+
+def test_addresses_end_one_by_one() -> None:
+    device = open_flash_device("sim:dfc")
+    page = [(0, 0, 0, plane, 0, sector) for plane in range(2) for sector in range(4)]
+    assert device.command("write", page[:3])[1] == ["partial_page"] * 3
+    assert device.command("write", page)[1] == ["done"] * 8
+    assert device.command("write", page)[1] == ["out_of_order"] * 8
+    assert device.command("read", [page[0], (9, 0, 0, 0, 0, 0)])[1] == ["done", "out_of_range"]
+    assert device.block_state(0, 0, 0) == (0, 1, False)
+
+
+# The micro-benchmarks
+
+
+def test_the_four_micro_benchmarks_on_another_geometry(measured: tuple[Any, FlashDevice]) -> None:
+    found, _ = measured
+    assert found.oc0.write_mb_per_s.shape == (3, 2)
+    assert list(found.oc2["writes, one thread"].mb_per_s) == [1, 2]
+    # Ranges are powers of two up to the geometry, and divide its channels.
+    assert list(found.oc3.scaling["writes, threads"].mb_per_s) == [1, 3]
+    assert found.oc1.cycles == 30
+    assert not any(series.failed for series in found.oc0.mixes.values())
+    json.dumps(document(found), allow_nan=False)
+
+
+def test_the_rules_have_evidence(measured: tuple[Any, FlashDevice]) -> None:
+    found, device = measured
+    rules = revisit(found, device, ["out_of_order"] * 4)
+    assert len(rules) == 5
+    assert all(rule.evidence for rule in rules)
+    by_name = {rule.name: rule for rule in rules}
+    assert by_name["Aligned sequentiality"].verdict == "holds and is trivial"
+    assert revisit(found, device, ["done"] * 4)[2].verdict == "does not apply"
+    assert revisit(found, device, None)[2].verdict == NOT_MEASURED
+
+
+def test_the_report_has_every_part_and_loads_nothing(measured: tuple[Any, FlashDevice]) -> None:
+    found, device = measured
+    page = build_page(found, revisit(found, device, None), device.info,
+                      {"uflip_version": "0", "scale": "quick"})  # fmt: skip
+    for anchor in ("oc0", "oc1", "oc2", "oc3", "contract", "provenance"):
+        assert f'<section id="{anchor}">' in page
+    assert page.count("<svg") == 6
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "<script" not in page
+
+
+def test_throughput_counts_what_moved_in_the_time_it_took() -> None:
+    device = open_flash_device("sim:dfc")
+    trace = device.run({"pages": 8})
+    assert mb_per_s(trace, 4096) == pytest.approx(8 * 32_768 / trace.elapsed_ns() * 1e3)
+
+
+def test_wear_is_counted_by_cycle() -> None:
+    failed = np.zeros(1000, np.uint64)
+    failed[500:] = 1
+    ones = np.ones(1000)
+    worn = Oc1((0, 0, 0), 10, ones, ones, ones, failed, np.zeros(1000, np.uint64), False)
+    assert worn.first_failure() == 501
+    # A step from 0 to 10 %: half of it is reached where the window is half over it.
+    assert worn.cycles_until(0.0499) == 500
+    assert worn.cycles_until(0.2) is None
+
+
+def test_degrees_are_powers_of_two_and_the_end() -> None:
+    assert degrees(1) == [1]
+    assert degrees(12) == [1, 2, 4, 8, 12]
+
+
+def test_a_series_is_in_the_order_of_submission() -> None:
+    trace = open_flash_device(OTHER).run(
+        {"channels": 3, "threads": 3, "pages": 4, "mix": "WRR", "iteration": "isolated"}
+    )
+    assert Series.of(trace).op[:3].tolist() == [READ, READ, WRITE]
+
+
+# Sacrifice
+
+
+def test_a_real_device_loses_no_block_that_nobody_named() -> None:
+    geometry = open_flash_device(OTHER).geometry
+    info = {"simulated": False, "url": "/dev/nvme0n1"}
+    with pytest.raises(RefusedError, match="--sacrifice CHANNEL:LUN:BLOCK"):
+        choose_sacrifice(info, geometry, None)
+    assert choose_sacrifice(info, geometry, "1:0:5") == (1, 0, 5)
+    assert choose_sacrifice({"simulated": True, "url": ""}, geometry, None) == (2, 1, 7)
+    for wrong in ("3:0:0", "0:0", "a:b:c", "0:0:-1"):
+        with pytest.raises(UsageError, match="0:0:0 to 2:1:7"):
+            choose_sacrifice(info, geometry, wrong)
+
+
+def test_a_block_in_use_is_not_sacrificed() -> None:
+    device = open_flash_device(OTHER)
+    session = Session(device, Scale(blocks=2, cycles=1, wear_pages=1))
+    with pytest.raises(RefusedError, match="blocks 0 to 1"):
+        check_unused(session, (0, 0, 1))
+    check_unused(session, (0, 0, 2))
+    device.run({"first_block": 2, "pages": 3, "mix": "W"})
+    with pytest.raises(RefusedError, match="3 pages of it are written"):
+        check_unused(session, (0, 0, 2))
+
+
+# The command line
+
+
+def test_a_benchmark_keeps_logs_findings_and_a_report(tmp_path: Path) -> None:
+    out = tmp_path / "found"
+    done = uflip("oc", OTHER, "--scale", "quick", "--only", "oc0,oc2", "--out", out, "--json")
+    assert done.code == 0, done.err
+    kept = json.loads((out / "oc.json").read_text())
+    assert kept["status"] == "complete"
+    assert kept["oc2"] == json.loads(done.out)["oc2"]
+    assert len(kept["jobs"]) == len(list((out / "runs").glob("*.parquet"))) == 5 + 2 * 6 + 4 * 2
+    table = pq.read_table(out / "runs" / "oc0-WRWR.parquet")
+    assert table.num_rows == 4 * 16
+    assert {"channel", "lun", "block", "page", "status"} <= set(table.column_names)
+    assert (out / "report.html").stat().st_size > 10_000
+    again = uflip("oc", OTHER, "--only", "oc2", "--out", out)
+    assert again.code == 5
+    assert "cannot be made" in again.err
+
+
+def test_a_run_that_fails_says_what_failed_and_keeps_what_it_had(tmp_path: Path) -> None:
+    out = tmp_path / "found"
+    done = uflip("oc", OTHER, "--scale", "quick", "--sacrifice", "0:0:1", "--out", out)
+    assert done.code == 3
+    kept = json.loads((out / "oc.json").read_text())
+    assert kept["status"] == "failed"
+    assert "in use" in kept["error"]["what"]
+
+
+def test_a_job_from_the_command_line_with_both_logs(tmp_path: Path) -> None:
+    job = [
+        "oc",
+        "pattern",
+        OTHER,
+        "--channels",
+        "3",
+        "--threads",
+        "3",
+        "--pages",
+        "8",
+        "--read",
+        "25",
+    ]
+    text, table = tmp_path / "io.csv", tmp_path / "io.parquet"
+    done = uflip(*job, "--log", text, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["job"]["mix"] == "WWWR"
+    assert uflip(*job, "--log", table).code == 0
+    with text.open() as file:
+        lines = list(csv.DictReader(file, delimiter=";"))
+    assert len(lines) == found["commands"] == pq.read_table(table).num_rows == 24
+    assert [int(line["sequence"]) for line in lines] == list(range(24))
+    assert {line["type"] for line in lines} == {"r", "w"}
+    starts = [int(line["start_ns"]) for line in lines]
+    assert starts == sorted(starts)
+    assert uflip(*job, "--log", text).code != 0, "a log is never overwritten"
+    assert uflip(*job, "--log", "io.txt").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("oc", "sim:demo"), "block device"),
+        (("oc", "file:x"), "Only simulated open-channel devices"),
+        (("run", "sim:dfc"), "uflip oc"),
+        (("pattern", "sim:dfc", "--pattern", "RR"), "uflip oc"),
+        (("oc", "sim:dfc", "--only", "oc9"), "oc0, oc1, oc2, oc3"),
+        (("oc", "sim:dfc", "--scale", "huge"), "standard, quick"),
+        (("oc", "sim:dfc", "--sacrifice", "9:0:0"), "0:0:0 to 7:3:1023"),
+        (("oc", "pattern", "sim:dfc", "--mix", "W", "--read", "5"), "leave one"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_anything_is_done(
+    arguments: tuple[str, ...], says: str
+) -> None:
+    done = uflip(*arguments)
+    assert done.code != 0
+    assert says in done.err
+
+
+def test_info_tells_the_geometry() -> None:
+    done = uflip("info", "sim:dfc", "--json")
+    assert json.loads(done.out)["details"]["geometry"]["vector_max"] == 64
