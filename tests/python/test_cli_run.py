@@ -53,7 +53,7 @@ def test_a_benchmark_of_a_simulated_device_from_beginning_to_end(here: Path) -> 
     assert results.status == "complete"
     assert results.missing == []
     assert {run.micro_benchmark for run in results.runs} == {
-        "baseline", "granularity", "alignment", "locality", "partitioning", "order",
+        "baseline", "interference", "granularity", "alignment", "locality", "partitioning", "order",
         "parallelism", "mix", "pause", "bursts",
     }  # fmt: skip
     assert results.manifest["device"]["url"] == SMALL_SIM

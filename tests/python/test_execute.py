@@ -12,6 +12,7 @@ from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (
     Choices,
     Event,
+    Found,
     History,
     Plan,
     RunFinished,
@@ -42,6 +43,12 @@ class Writer:
         self.committed.append(run.id)
         self.lengths.append(len(trace))
 
+    def note(self, key: str, value: Any) -> None:
+        raise AssertionError("nothing is found in this plan")
+
+    def trace_of(self, run_id: str) -> Any:
+        raise AssertionError("nothing is read in this plan")
+
     def finish(self, status: str, warnings: Any = ()) -> None:
         if self.finish_fails:
             raise ResultsError("The disk is still full")
@@ -71,7 +78,7 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
         stored = event.index + isinstance(event, RunFinished)
         assert len(writer.committed) == stored
 
-    execute(plan, device, writer, History(None), watch)
+    execute(plan, device, writer, watch, history=History(None), found=Found(plan, writer))
     assert writer.status == "complete"
     assert writer.committed == [run.id for run in plan.runs]
     assert writer.lengths == [run.spec["io_count"] for run in plan.runs]
@@ -86,12 +93,14 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
 def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
     plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=20_000_000))
     taken: list[int] = []
+    writer = Writer()
     execute(
         plan,
         device,
-        Writer(),
-        History(None),
+        writer,
         lambda event: taken.append(event.taken_ns) if isinstance(event, RunFinished) else None,
+        history=History(None),
+        found=Found(plan, writer),
     )
     assert min(taken) >= 20_000_000
 
@@ -99,7 +108,14 @@ def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
 def test_no_run_begins_when_the_time_is_over(device: Device) -> None:
     plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=50_000_000))
     writer = Writer()
-    execute(plan, device, writer, History(None), max_time_ns=120_000_000)
+    execute(
+        plan,
+        device,
+        writer,
+        history=History(None),
+        found=Found(plan, writer),
+        max_time_ns=120_000_000,
+    )
     assert writer.status == "interrupted"
     assert 1 <= len(writer.committed) <= 3
     assert [warning["code"] for warning in writer.warnings] == ["out_of_time"]
@@ -110,7 +126,7 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
 ) -> None:
     writer = Writer(fail_at=2)
     with pytest.raises(ResultsError, match="disk is full") as caught:
-        execute(plan, device, writer, History(None))
+        execute(plan, device, writer, history=History(None), found=Found(plan, writer))
     assert writer.status == "failed"
     assert caught.value.action.splitlines() == [
         "free some space",
@@ -120,15 +136,16 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
 
 
 def test_a_disk_that_stays_full_does_not_hide_the_first_error(plan: Plan, device: Device) -> None:
+    writer = Writer(fail_at=0, finish_fails=True)
     with pytest.raises(ResultsError, match="The disk is full"):
-        execute(plan, device, Writer(fail_at=0, finish_fails=True), History(None))
+        execute(plan, device, writer, history=History(None), found=Found(plan, writer))
 
 
 def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
     small = open_device("null", size="1MiB")
     writer = Writer()
     with pytest.raises(UflipError) as caught:
-        execute(plan, small, writer, History(None))
+        execute(plan, small, writer, history=History(None), found=Found(plan, writer))
     assert writer.status == "failed"
     assert "no run was finished" in caught.value.action
 
@@ -138,7 +155,7 @@ def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> N
     writer = Writer()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
-        execute(plan, device, writer, History(None))
+        execute(plan, device, writer, history=History(None), found=Found(plan, writer))
     assert writer.status == "interrupted"
     assert 0 < len(writer.committed) < len(plan.runs)
     assert "uflip show results/here" in caught.value.action

@@ -11,6 +11,7 @@ from uflip.cli.state import record_of, used_bytes
 from uflip.errors import UsageError
 from uflip.experiment import BASELINE_IO_SIZE, SCALES
 from uflip.methodology import (
+    METHODS,
     Choices,
     Plan,
     default_state,
@@ -62,6 +63,12 @@ plan_options = together(
             help="How often each run is made.  [default: 3; 1 for quick]",
         ),
         click.option(
+            "--method",
+            metavar="|".join(METHODS),
+            help="auto: each run ends when its mean is known; paper: fixed lengths.  "
+            "[default: auto; paper for quick]",
+        ),
+        click.option(
             "--max-bytes-written",
             metavar="SIZE",
             callback=read_size,
@@ -75,7 +82,7 @@ plan_options = together(
         ),
     ]
 )
-"""Names: scale, only, seed, io_size, pause, repetitions, max_bytes_written, max_time."""
+"""Names: scale, only, seed, io_size, pause, repetitions, method, max_bytes_written, max_time."""
 
 
 @dataclass(frozen=True)
@@ -131,5 +138,6 @@ class Request:
             target_size=self.target_size,
             state=state,
             repetitions=options["repetitions"],
+            method=options["method"],
             used_bytes=used_bytes(wanted, record),
         )

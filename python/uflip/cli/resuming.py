@@ -13,7 +13,7 @@ from uflip.cli.state import bring_into_state
 from uflip.errors import DeviceError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.identity import identity
-from uflip.methodology import History, Plan, what_is_left
+from uflip.methodology import Found, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
 from uflip.results import Results, ResultsWriter
 from uflip.results.state_record import StateRecord, open_record
@@ -28,6 +28,7 @@ class Resumed:
     plan: Plan
     writer: ResultsWriter
     history: History
+    found: Found
     replay: "Replay | None"
 
 
@@ -78,7 +79,10 @@ def go_on(folder: Path, url: str | None, destroy: str | None, *, quiet: bool) ->
     except BaseException:
         writer.close()
         raise
-    return Resumed(device, plan, writer, history, Replay(folder) if simulated else None)
+    # A device that was made anew shows it again; a real one has shown it.
+    phases, lingering = (None, None) if simulated else (kept["phases"], kept["interference"])
+    found = Found(plan, writer, phases, lingering)
+    return Resumed(device, plan, writer, history, found, Replay(folder) if simulated else None)
 
 
 def _outlives(info: DeviceInfo) -> bool:
@@ -128,6 +132,7 @@ def _plan_of(kept: Mapping[str, Any], info: DeviceInfo) -> Plan:
         target_size=kept["target_size_bytes"] or info["capacity_bytes"],
         state=None if request is None else plan_request(info, request),
         repetitions=kept["repetitions"],
+        method=kept["method"],
         warnings=tuple(kept["warnings"]),
     )
 

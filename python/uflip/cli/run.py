@@ -18,7 +18,7 @@ from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
 from uflip.device_url import URL_FORMS, parse_url
 from uflip.errors import ResultsError, UsageError
-from uflip.methodology import Estimate, History, Plan, estimate, execute, measure_harness
+from uflip.methodology import Estimate, Found, History, Plan, estimate, execute, measure_harness
 from uflip.results import ResultsWriter, host_provenance
 from uflip.run import check_options, open_device
 from uflip.units import format_count, format_duration_ns, format_size
@@ -121,7 +121,8 @@ def command(
         begun |= {"record": None if kept is None else str(kept.path)}
         history = History(begun["state_id"], kept)
         writer = _new_folder(out, plan, begun)
-        _execute(Resumed(opened, plan, writer, history, None), options["max_time"], quiet=quiet)
+        work = Resumed(opened, plan, writer, history, Found(plan, writer), None)
+        _execute(work, options["max_time"], quiet=quiet)
     _conclude(out, quiet, as_json)
 
 
@@ -150,6 +151,7 @@ def _new_folder(out: Path, plan: Plan, begun: dict[str, Any]) -> ResultsWriter:
         pause_ns=plan.pause_ns,
         target_size_bytes=plan.target_size,
         repetitions=plan.repetitions,
+        method=plan.method,
         state=begun,
         plan=[run.as_dict() for run in plan.runs],
         skipped=[skip.as_dict() for skip in plan.skipped],
@@ -167,8 +169,9 @@ def _execute(work: Resumed, max_time_ns: int | None, *, quiet: bool) -> None:
             plan,
             work.device,
             work.writer,
-            work.history,
             PlanProgress(plan, estimated, sink),
+            history=work.history,
+            found=work.found,
             max_time_ns=max_time_ns,
             done=work.writer.done,
             replay=work.replay,

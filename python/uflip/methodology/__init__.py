@@ -4,6 +4,10 @@
 `state`        how a well-defined state is enforced, and what it is called (uFLIP §4.1)
 `plan`         which runs, in which order, where on the device (uFLIP §4.2)
 `plan_file`    the plan as a file that people can edit
+`lengths`      how long runs are: until their mean is known, or as the paper says
+`phases`       start-up and period of the device (uFLIP §4.2)
+`interference` how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
+`found`        both, found on the way and kept
 `limits`       how much a plan may write, how long it may take
 `places`       targets of their own for sequential writes
 `estimate`     how many I/Os, bytes and minutes a plan will take, and how many are left
@@ -24,8 +28,10 @@ from uflip.methodology.execute import (
     RunStarted,
     execute,
 )
+from uflip.methodology.found import Found
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
+from uflip.methodology.lengths import METHODS
 from uflip.methodology.limits import within
 from uflip.methodology.plan import Choices, Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
@@ -42,11 +48,13 @@ from uflip.methodology.state import (
 )
 
 __all__ = [
+    "METHODS",
     "STATES",
     "Choices",
     "Enforcement",
     "Estimate",
     "Event",
+    "Found",
     "History",
     "OnState",
     "Plan",

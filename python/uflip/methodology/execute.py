@@ -15,7 +15,10 @@ from typing import Any, Protocol
 from uflip._native import Trace
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun
+from uflip.methodology import interference
+from uflip.methodology.found import Found
 from uflip.methodology.history import History
+from uflip.methodology.phases import adapted
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import OnState
 from uflip.run import Device
@@ -82,9 +85,10 @@ def execute(
     plan: Plan,
     device: Device,
     writer: Writer,
-    history: History,
     on_event: Callable[[Event], None] = _ignore,
     *,
+    history: History,
+    found: Found,
     max_time_ns: int | None = None,
     done: Collection[str] = (),
     replay: Callable[[PlannedRun, Trace], None] | None = None,
@@ -99,10 +103,12 @@ def execute(
         The device, open for writing.
     writer : Writer
         Stores runs; `finish` is called on it in every case.
-    history : History
-        The state of the device, which runs change.
     on_event : callable
         Told about the start, the progress and the end of each run.
+    history : History
+        The state of the device, which runs change.
+    found : Found
+        Phases and pause: found on the way, or known from before.
     max_time_ns : int, optional
         No run begins after so much time on the wall clock [ns]: the plan ends as interrupted, with
         a warning.
@@ -121,25 +127,23 @@ def execute(
         What the device or the writer says. Finished runs are stored.
     """
     finished, started_ns = len(done), time.monotonic_ns()
+    held: list[_Made] = []
     try:
-        for index, run in enumerate(plan.runs):
+        for index, run in _to_be_made(plan, done, all_of_them=replay is not None):
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:
                 writer.finish("interrupted", [_out_of_time(max_time_ns, finished, plan)])
                 return
-            if run.id in done and replay is None:
-                continue
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
             on_event(RunStarted(index, run))
-            device.idle(plan.pause_ns)
-            trace = device.run(run.spec, partial(_report, on_event, index, run))
-            if run.id in done and replay is not None:
-                replay(run, trace)
-            else:
-                writer.commit(run, trace, {"state_id": history.state_id})
-                finished += 1
-            history.after(trace)
+            made = _make(run, device, found, history, partial(_report, on_event, index, run))
+            held.append(made)
+            if _lingers_into_the_next(run):
+                continue  # storing it now would let the device rest
+            for each in held:
+                finished += _store(each, writer, done, replay)
+            held.clear()
             on_event(RunFinished(index, run, time.monotonic_ns() - began))
     except (KeyboardInterrupt, InterruptedRun):
         writer.finish("interrupted")
@@ -157,6 +161,77 @@ def execute(
             error.action = "\n".join(part for part in parts if part)
         raise
     writer.finish("complete")
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A run that was made, and what is stored about it."""
+
+    run: PlannedRun
+    trace: Trace
+    about: dict[str, Any]
+
+
+def _make(
+    run: PlannedRun,
+    device: Device,
+    found: Found,
+    history: History,
+    on_progress: Callable[[int, int, int], None],
+) -> _Made:
+    """Leave the device alone for a while, make a run, and take note of what it did and showed."""
+    batch = run.value if run.micro_benchmark == interference.NAME else None
+    pause_ns = found.pause_ns if batch in (None, 1) else 0
+    spec = adapted(run, found.phases()) if "stop" in run.spec else run.spec
+    device.idle(pause_ns)
+    trace = device.run(spec, on_progress)
+    about = {"state_id": history.state_id, "pause_ns": pause_ns}
+    history.after(trace)
+    if batch is not None:
+        # The device is asked when the writes have just ended.
+        writes = interference.BATCHES[batch - 1] == "RW"
+        found.batch(run, trace, interference.busy_ns(device) if writes else None)
+    return _Made(run, trace, about)
+
+
+def _store(
+    made: _Made,
+    writer: Writer,
+    done: Collection[str],
+    replay: Callable[[PlannedRun, Trace], None] | None,
+) -> int:
+    """Store a run that is new, check one that is stored; returns how many were stored."""
+    if made.run.id not in done:
+        writer.commit(made.run, made.trace, made.about)
+        return 1
+    if replay is not None:
+        replay(made.run, made.trace)
+    return 0
+
+
+def _to_be_made(
+    plan: Plan, done: Collection[str], *, all_of_them: bool
+) -> list[tuple[int, PlannedRun]]:
+    """Return the runs that are not stored, or all of them, with their numbers."""
+    return [
+        (index, run)
+        for index, run in enumerate(plan.runs)
+        if all_of_them or run.id not in done or _is_needed_again(run, plan, done)
+    ]
+
+
+def _lingers_into_the_next(run: PlannedRun) -> bool:
+    """Whether the next run is to follow at once."""
+    return run.micro_benchmark == interference.NAME and run.value < len(interference.BATCHES)
+
+
+def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:
+    """Whether a batch must be made again because others of its experiment are missing."""
+    if run.micro_benchmark != interference.NAME:
+        return False
+    return any(
+        each.id not in done for each in plan.runs if each.micro_benchmark == interference.NAME
+    )
 
 
 def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:

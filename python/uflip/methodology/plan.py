@@ -3,9 +3,10 @@
 **Source**: uFLIP (CIDR 2009) §4.2 and §4.3: experiments with sequential writes are delayed and
 grouped so that their target spaces do not overlap; the state is reset when these are used up;
 consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
-**Faithful**: runs without sequential writes come first; the others get places of their own
-(`places`); a reset before the first run that finds no place; three repetitions; 1 s between runs,
-the paper's conservative choice.
+**Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
+sequential writes; the others get places of their own (`places`); a reset before the first run that
+finds no place; three repetitions; 1 s between runs, the paper's conservative choice, or more if the
+device needs it.
 **Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
 **Ambiguous**: what a sequential write is. Here ordered, partitioned and parallel sequential writes
 count, and so do mixes with them; random writes do not. How repetitions are ordered: all runs of a
@@ -27,6 +28,8 @@ from uflip.experiment import (
     Skipped,
     run_seed,
 )
+from uflip.methodology import interference
+from uflip.methodology.lengths import METHODS, self_timed
 from uflip.methodology.places import Places
 from uflip.methodology.state import Enforcement, default_state, plan_state
 from uflip.microbench import MICRO_BENCHMARKS, check_names
@@ -40,6 +43,7 @@ QUICK_PAUSE_NS = 100_000_000
 REPETITIONS = 3
 QUICK_REPETITIONS = 1
 MOST_REPETITIONS = 100
+BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ class Choices:
         Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
     used_bytes : int
         Up to here earlier plans have written sequentially since the state was enforced [bytes].
+    method : str or None
+        One of `METHODS`: how long runs are.
     """
 
     only: tuple[str, ...] | None = None
@@ -74,6 +80,7 @@ class Choices:
     repetitions: int | None = None
     io_counts: Mapping[str, Counts] | None = None
     used_bytes: int = 0
+    method: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,8 @@ class Plan:
         The state that the plan begins in, and that resets enforce again; None for "as-is".
     repetitions : int
         How often each run is made.
+    method : str
+        "auto": runs end when their mean is known; "paper": they have fixed lengths.
     warnings : tuple of dict
         Doubts about the plan: code, message, numbers, advice.
     """
@@ -111,6 +120,7 @@ class Plan:
     target_size: int
     state: Enforcement | None
     repetitions: int
+    method: str
     warnings: tuple[dict[str, Any], ...]
 
     @property
@@ -147,8 +157,14 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(list(MICRO_BENCHMARKS if chosen.only is None else chosen.only))
     used = _check_target(info, chosen.target_size)
+    method = _method(scale, chosen)
     context = Context(
-        info | {"capacity_bytes": used}, scale, seed, chosen.io_size, chosen.io_counts
+        info | {"capacity_bytes": used},
+        scale,
+        seed,
+        chosen.io_size,
+        chosen.io_counts,
+        budgets=method == "auto",
     )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
@@ -156,17 +172,19 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     state = plan_state(info, state_name, chosen.target_size)
     experiments = [experiment for name in names for experiment in MICRO_BENCHMARKS[name](context)]
     places = Places(context.capacity, chosen.used_bytes)
-    runs = [run for experiment in experiments for run in experiment.runs]
+    runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
+    lingering = interference.lay_out(context) if _finds_its_pause(names, chosen) else []
     return Plan(
         device=info,
         scale=scale,
         seed=seed,
-        runs=tuple(_in_order(runs, repetitions, seed, places, resets=state is not None)),
+        runs=tuple(_in_order(runs, lingering, repetitions, seed, places, resets=state is not None)),
         skipped=tuple(skip for experiment in experiments for skip in experiment.skipped),
         pause_ns=_default_pause_ns(context) if chosen.pause_ns is None else chosen.pause_ns,
         target_size=used,
         state=state,
         repetitions=repetitions,
+        method=method,
         warnings=tuple(_warnings(context, places, resets=state is not None)),
     )
 
@@ -218,21 +236,59 @@ def _repetitions(context: Context, chosen: int | None) -> int:
     )
 
 
+def _method(scale: str, chosen: Choices) -> str:
+    """Lengths that somebody chose are fixed, and so are those of the quick scale."""
+    if chosen.method is None:
+        return "paper" if scale == "quick" or chosen.io_counts is not None else "auto"
+    if chosen.method in METHODS:
+        return chosen.method
+    raise unknown_name("method", chosen.method, METHODS, where="--method")
+
+
+def _timed(run: PlannedRun, method: str) -> PlannedRun:
+    """The long baseline runs show the phases, which no rule may cut short."""
+    fixed = method == "paper" or run.micro_benchmark == BASELINE
+    return run if fixed else self_timed(run)
+
+
+def _finds_its_pause(names: Sequence[str], chosen: Choices) -> bool:
+    """Whether the pause is measured: in a plan that looks at the device as a whole."""
+    return BASELINE in names and chosen.pause_ns is None
+
+
 def _in_order(
-    runs: Sequence[PlannedRun], repetitions: int, seed: int, places: Places, *, resets: bool
+    runs: Sequence[PlannedRun],
+    lingering: Sequence[PlannedRun],
+    repetitions: int,
+    seed: int,
+    places: Places,
+    *,
+    resets: bool,
 ) -> list[PlannedRun]:
-    """Put runs with sequential writes last, on places of their own, and number all of them."""
-    gentle = [run for run in runs if not writes_sequentially(run.spec)]
-    disturbing = [run for run in runs if writes_sequentially(run.spec)]
-    placed = []
-    for run in _repeated(disturbing, repetitions, seed):
-        rounds = places.rounds
-        spec = places.move(run.spec)
-        placed.append(replace(run, spec=spec, reset_before=resets and places.rounds > rounds))
-    ordered = [*_repeated(gentle, repetitions, seed), *placed]
-    return [
-        replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
+    """Put runs in order, those with sequential writes on places of their own, and number them.
+
+    First what tells about the device (uFLIP §4.2, §4.3), then what hardly disturbs its state, then
+    what does.
+    """
+    baselines = [run for run in runs if run.micro_benchmark == BASELINE]
+    again = [run for run in _repeated(runs, repetitions, seed) if run not in baselines]
+    ordered = [
+        *sorted(baselines, key=_disturbs),
+        *lingering,
+        *(run for run in again if not _disturbs(run)),
+        *(run for run in again if _disturbs(run)),
     ]
+    placed = []
+    for number, run in enumerate(ordered, start=1):
+        rounds = places.rounds
+        spec = places.move(run.spec) if _disturbs(run) else run.spec
+        reset = resets and places.rounds > rounds
+        placed.append(replace(run, id=f"{number:04d}-{run.id}", spec=spec, reset_before=reset))
+    return placed
+
+
+def _disturbs(run: PlannedRun) -> bool:
+    return writes_sequentially(run.spec)
 
 
 def _repeated(runs: Iterable[PlannedRun], repetitions: int, seed: int) -> list[PlannedRun]:

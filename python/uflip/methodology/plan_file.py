@@ -13,6 +13,7 @@ from typing import Any
 from uflip.errors import UflipError, UsageError
 from uflip.experiment import Info, PlannedRun
 from uflip.identity import model_identity
+from uflip.methodology.lengths import METHODS
 from uflip.methodology.places import sequential_writes
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import plan_request
@@ -32,7 +33,7 @@ HEAD = {
     "device": dict,
     "runs": list,
 }
-OPTIONAL = {"state": dict}
+OPTIONAL = {"state": dict, "method": str}
 RUN = {
     "id": str,
     "micro_benchmark": str,
@@ -58,6 +59,7 @@ def write_plan(plan: Plan) -> str:
         "scale": plan.scale,
         "seed": plan.seed,
         "repetitions": plan.repetitions,
+        "method": plan.method,
         "pause_ns": plan.pause_ns,
         "target_size_bytes": plan.target_size,
     }
@@ -120,6 +122,7 @@ def read_plan(path: Path, info: Info) -> Plan:
         target_size=content["target_size_bytes"],
         state=None if state is None else plan_request(info, state),
         repetitions=content["repetitions"],
+        method=content.get("method", METHODS[0]),
         warnings=(),
     )
 
@@ -240,5 +243,7 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(each) for each in value) + "]"
+    if isinstance(value, float):
+        return repr(value)
     # Text, whole numbers and booleans look the same in both.
     return json.dumps(value, ensure_ascii=False)

@@ -6,6 +6,7 @@ Version history
     `status` is "running" while the benchmark runs, then complete, interrupted or failed.
 2   `state`: in which state the device was before the first run, with its `state_id` (null where it
     is not known); `target_size_bytes`: the part of the device that was used; `repetitions`;
+    `method`, `phases`, `interference`: how lengths and pauses were found, null until they are;
     `resumed_utc`: when it was gone on with; and with a planned run `repetition`,
     `reset_before`.
 
@@ -59,6 +60,9 @@ SINCE: dict[str, tuple[int, type | tuple[type, ...], Any]] = {
     "target_size_bytes": (2, (int, type(None)), None),
     "repetitions": (2, int, 1),
     "resumed_utc": (2, list, []),
+    "method": (2, str, "paper"),
+    "phases": (2, (dict, type(None)), None),
+    "interference": (2, (dict, type(None)), None),
 }
 PLANNED_RUN = ("id", "micro_benchmark", "pattern", "parameter", "value", "unit", "spec")
 

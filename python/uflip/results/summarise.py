@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from uflip import _native
+from uflip.analysis import analyse
+from uflip.errors import UsageError
 from uflip.results.characteristics import characteristics
-from uflip.results.columns import measured
+from uflip.results.columns import as_array, measured
 from uflip.results.store import Results, StoredRun, metadata_of
 from uflip.stats import summarise
 from uflip.units import format_size
 
 BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine micro-benchmarks
+INTERFERENCE = "interference"  # the measurement of the pause between runs; none of the nine either
 PATTERNS = ("SR", "RR", "SW", "RW")
 
 Document = dict[str, Any]
@@ -53,7 +56,7 @@ def summary(results: Results) -> Document:
     baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
     benchmarks: dict[str, list[Document]] = {}
     for name, document in runs:
-        if name != BASELINE:
+        if name not in (BASELINE, INTERFERENCE):
             benchmarks.setdefault(name, []).append(document)
     kept = results.manifest
     means = _baseline_means(baselines)
@@ -71,6 +74,9 @@ def summary(results: Results) -> Document:
         "pause_ns": kept["pause_ns"],
         "target_size_bytes": kept["target_size_bytes"],
         "repetitions": kept["repetitions"],
+        "method": kept["method"],
+        "phases": kept["phases"],
+        "interference": kept["interference"],
         "state": kept["state"],
         **means,
         "key_characteristics": characteristics(means["baselines_ms"], benchmarks).as_dict(),
@@ -125,7 +131,7 @@ def merged(runs: Sequence[StoredRun]) -> Document:
         "elapsed_ns": first.elapsed_ns(),
         "statistics": _statistics(response_time_ns),
         "repetitions": [
-            {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)}
+            {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)} | how_it_ended(trace)
             for each, trace, times in zip(runs, traces, every, strict=True)
         ],
         "disagreement": disagreement([_mean(times) for times in every]),
@@ -144,6 +150,46 @@ def merged(runs: Sequence[StoredRun]) -> Document:
         document["write_amplification"] = write_amplification(document["counters"])
     document["spec"] = spec
     return document
+
+
+def how_it_ended(trace: _native.Trace) -> Document:
+    """How well the mean of a run is known: converged, half_width_ns, startup_ios, period_ios.
+
+    Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
+    afterwards. All null where it cannot be told (processes without a common pace, zeros).
+    """
+    unknown: Document = dict.fromkeys(("converged", "half_width_ns", "startup_ios", "period_ios"))
+    if trace.ended_json is not None:
+        ended = json.loads(trace.ended_json)
+        # Of a mix, which has two series, the one that is known worst.
+        worst = max(ended["series"], key=lambda one: one["half_width_ns"] or float("inf"))
+        return {
+            "converged": ended["converged"],
+            "half_width_ns": worst["half_width_ns"],
+            "startup_ios": ended["startup_ios"],
+            "period_ios": worst["period_ios"],
+        }
+    times = _one_series(trace)
+    if times is None:
+        return unknown
+    try:
+        seen = analyse(times)
+    except UsageError:
+        return unknown
+    return {name: getattr(seen, name) for name in unknown}
+
+
+def _one_series(trace: _native.Trace) -> np.ndarray | None:
+    """The response times of a run, of several processes in step their means."""
+    times, stream = as_array(trace, "response_time_ns"), as_array(trace, "stream")
+    degree = int(stream.max()) + 1 if len(stream) else 0
+    if degree == 0 or len(times) % degree:
+        return None
+    lengths = np.bincount(stream, minlength=degree)
+    if not (lengths == lengths[0]).all():
+        return None
+    series: np.ndarray = times.reshape(degree, -1).mean(axis=0)
+    return series
 
 
 def disagreement(means: Sequence[float | None]) -> float | None:

@@ -80,6 +80,7 @@ class ResultsWriter:
         state: Mapping[str, Any] = manifest.UNKNOWN_STATE,
         target_size_bytes: int | None = None,
         repetitions: int = 1,
+        method: str = "paper",
         plan: Sequence[Mapping[str, Any]],
         skipped: Sequence[Mapping[str, Any]] = (),
         warnings: Sequence[Mapping[str, Any]] = (),
@@ -100,6 +101,8 @@ class ResultsWriter:
             The part of the device that is used, from its beginning.
         repetitions
             How often each run is made.
+        method
+            How long runs are: "auto" or "paper".
         plan, skipped, warnings
             Planned runs, what was left out and why, doubts of the plan; plain dictionaries.
 
@@ -125,7 +128,10 @@ class ResultsWriter:
             "pause_ns": pause_ns,
             "target_size_bytes": target_size_bytes,
             "repetitions": repetitions,
+            "method": method,
             "state": dict(state),
+            "phases": None,
+            "interference": None,
             "plan": [dict(entry) for entry in plan],
             "skipped": [dict(entry) for entry in skipped],
             "warnings": [dict(entry) for entry in warnings],
@@ -193,6 +199,19 @@ class ResultsWriter:
             self.done.append(entry["id"])
         self._before_s = float(self._manifest["elapsed_s"] or 0.0)
         self._manifest["warnings"] = of_the_plan(self._manifest["warnings"])
+
+    def note(self, key: str, value: Mapping[str, Any]) -> None:
+        """Store what was found out about the device: `phases` or `interference`."""
+        self._manifest[key] = dict(value)
+        manifest.write(self.path, self._manifest)
+
+    def trace_of(self, run_id: str) -> _native.Trace | None:
+        """Read a finished run; None where it is not there."""
+        path = self._file(run_id)
+        if not path.exists():
+            return None
+        with native_errors():
+            return _native.read_trace(str(path))
 
     def replan(self, plan: Sequence[Mapping[str, Any]]) -> None:
         """Note that the benchmark goes on, and with which plan; runs keep their ids."""

@@ -1,0 +1,105 @@
+"""What a plan finds out about the device before its experiments: phases and pause.
+
+Both are stored as soon as they are known, so that a benchmark that goes on later goes on with them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from uflip._native import Trace
+from uflip.experiment import PlannedRun
+from uflip.methodology import interference
+from uflip.methodology.phases import Phases, find_phases
+from uflip.methodology.plan import Plan
+from uflip.microbench.layout import LABELS
+
+BASELINE = "baseline"
+
+
+class Noting(Protocol):
+    """Where findings and finished runs are; `uflip.results.ResultsWriter` is one."""
+
+    def note(self, key: str, value: Mapping[str, Any]) -> None:
+        """Store a finding durably."""
+
+    def trace_of(self, run_id: str) -> Trace | None:
+        """Read a finished run; None where it is not there."""
+
+
+class Found:
+    """Phases and pause of the device of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is executed.
+    noting : Noting
+        Where finished runs are, and findings go.
+    phases, lingering : mapping or None
+        What is known from before.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        noting: Noting,
+        phases: Phases | None = None,
+        lingering: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._plan = plan
+        self._noting = noting
+        self._phases = phases
+        self._lingering = lingering
+        self._batches: dict[int, Trace] = {}
+        self._device_busy_ns: int | None = None
+
+    @property
+    def pause_ns(self) -> int:
+        """How long the device is left alone before a run [ns]."""
+        if self._lingering is None:
+            return self._plan.pause_ns
+        return max(self._plan.pause_ns, int(self._lingering["pause_ns"]))
+
+    def phases(self) -> Phases | None:
+        """Return the phases, found when they are first asked for; None without baseline runs."""
+        if self._phases is None:
+            self._phases = self._look_at_the_baselines()
+        return self._phases
+
+    def _look_at_the_baselines(self) -> Phases | None:
+        first = {
+            run.pattern: run.id
+            for run in self._plan.runs
+            if run.micro_benchmark == BASELINE and run.repetition == 1
+        }
+        traces = {label: self._noting.trace_of(first[label]) for label in LABELS if label in first}
+        times = {
+            label: np.asarray(trace.column("response_time_ns"))
+            for label, trace in traces.items()
+            if trace is not None
+        }
+        if not times:
+            return None
+        phases = find_phases(times)
+        self._noting.note("phases", phases)
+        return phases
+
+    def batch(self, run: PlannedRun, trace: Trace, device_busy_ns: int | None) -> None:
+        """Take a batch of the interference experiment; after the last one the pause is known."""
+        self._batches[run.value] = trace
+        if device_busy_ns is not None:
+            self._device_busy_ns = device_busy_ns
+        if len(self._batches) < len(interference.BATCHES):
+            return
+        before, after = self._batches[1], self._batches[3]
+        seen = interference.lingering(
+            np.asarray(before.column("response_time_ns")),
+            np.asarray(after.column("response_time_ns")),
+            np.asarray(after.column("submit_ns")),
+            least_pause_ns=self._plan.pause_ns,
+            device_busy_ns=self._device_busy_ns,
+        )
+        self._lingering = seen.as_dict()
+        self._noting.note("interference", self._lingering)

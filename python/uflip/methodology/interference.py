@@ -1,0 +1,214 @@
+"""How long a run lingers: sequential reads, a batch of random writes, sequential reads again.
+
+    SR  ········   RW  |||||||||   SR  ''''''''''··········
+                                       affected  as before
+
+What the writes left behind makes the first reads after them slower. How many, and for how long, is
+the lower bound of the pause between runs.
+
+**Source**: uFLIP (CIDR 2009) §4.3, Figure 5; §5.1: an effect of 2.5 s on the Mtron, "for this
+device, we therefore overestimate the pause to 5 seconds"; 1 s where there is none.
+**Faithful**: the experiment; the pause is twice the effect, and at least that of the plan.
+**Simplified**: the three batches are runs of their own, some hundred microseconds apart on a real
+device; the effect is resolved to windows of 64 reads.
+**Ambiguous**: when a read is affected. Decided against the first batch: a window is affected if it
+has more slow reads (above the first batch's 95 %) than a binomial law and any window of the first
+batch allow, or if its ranks among the first batch are higher beyond chance (Mann-Whitney). The
+effect ends at the first two windows in a row that are not affected.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.experiment import Context, Counts, PlannedRun, run_seed
+from uflip.microbench.layout import baseline_spec
+from uflip.run import Device
+
+NAME = "interference"
+BATCHES = ("SR", "RW", "SR")
+WINDOW = 64
+# Of one false alarm in all windows together.
+ALPHA = 0.01
+SLOW_SHARE = 0.05
+# The paper: an effect of 2.5 s, a pause of 5 s.
+PAUSE_FACTOR = 2
+# Reads after the writes: the Mtron's effect took some 3,000 of them.
+STANDARD_READS = 5120
+QUICK_READS = 1024
+# A device is idle when nothing changes in it any more for so long [ns].
+LONGEST_BUSY_NS = 100_000_000_000
+
+
+@dataclass(frozen=True)
+class Lingering:
+    """What a batch of random writes leaves behind.
+
+    Attributes
+    ----------
+    reads_affected : int
+        Sequential reads after it that are slower than before it.
+    lingering_ns : int
+        How long that takes, from the first of them [ns].
+    over : bool
+        Whether it was over before the reads were.
+    slow_ns : float
+        Reads above this count as slow: 95 % of the first batch are not [ns].
+    device_busy_ns : int or None
+        How long the device itself is busy after the writes if it is left alone [ns]; None where
+        that is unknowable.
+    pause_ns : int
+        The pause that follows [ns].
+    """
+
+    reads_affected: int
+    lingering_ns: int
+    over: bool
+    slow_ns: float
+    device_busy_ns: int | None
+    pause_ns: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as the manifest holds it."""
+        return asdict(self)
+
+
+def lay_out(context: Context) -> list[PlannedRun]:
+    """Lay out the three batches."""
+    reads = QUICK_READS if context.quick else STANDARD_READS
+    runs = []
+    for batch, pattern in enumerate(BATCHES, start=1):
+        counts = context.counts(pattern) if pattern == "RW" else Counts(reads, 0)
+        spec = baseline_spec(context, pattern, counts=counts)
+        spec["seed"] = run_seed(context.seed, NAME, pattern, batch)
+        name = f"{NAME}-{pattern}-batch-{batch}"
+        runs.append(PlannedRun(name, NAME, pattern, "batch", batch, "", spec))
+    return runs
+
+
+def lingering(
+    before_ns: NDArray[Any],
+    after_ns: NDArray[Any],
+    submit_ns: NDArray[Any],
+    *,
+    least_pause_ns: int,
+    device_busy_ns: int | None = None,
+) -> Lingering:
+    """Find out how many reads after the writes are affected by them.
+
+    Parameters
+    ----------
+    before_ns, after_ns
+        Response times of the reads before (n,) and after (m,) the writes [ns].
+    submit_ns
+        When the reads after them were submitted (m,) [ns].
+    least_pause_ns : int
+        The pause is at least this [ns].
+    device_busy_ns : int, optional
+        What the device says.
+    """
+    before = np.sort(np.asarray(before_ns, dtype=np.float64))
+    after = np.asarray(after_ns, dtype=np.float64)
+    slow_ns = float(before[math.ceil((1 - SLOW_SHARE) * len(before)) - 1])
+    windows = [after[at : at + WINDOW] for at in range(0, len(after), WINDOW)]
+    level = ALPHA / (2 * max(len(windows), 1))
+    most = max(
+        int((np.asarray(before_ns)[at : at + WINDOW] > slow_ns).sum())
+        for at in range(0, len(before), WINDOW)
+    )
+    affected = [_is_affected(window, before, slow_ns, most, level) for window in windows]
+    end = _end_of_stretch(affected)
+    reads = _last_slow(after[: end * WINDOW], slow_ns)
+    lasted = int(submit_ns[reads - 1] + after[reads - 1] - submit_ns[0]) if reads else 0
+    return Lingering(
+        reads_affected=reads,
+        lingering_ns=lasted,
+        over=end < len(windows),
+        slow_ns=slow_ns,
+        device_busy_ns=device_busy_ns,
+        pause_ns=max(least_pause_ns, PAUSE_FACTOR * lasted),
+    )
+
+
+def _is_affected(
+    window: NDArray[np.float64],
+    before: NDArray[np.float64],
+    slow_ns: float,
+    most: int,
+    level: float,
+) -> bool:
+    slow = int((window > slow_ns).sum())
+    if slow > most and _binomial_tail(slow, len(window), SLOW_SHARE) < level:
+        return True
+    return _rank_z(window, before) > _normal_bound(level)
+
+
+def _binomial_tail(at_least: int, n: int, p: float) -> float:
+    """Chance of so many or more successes."""
+    return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(at_least, n + 1))
+
+
+def _rank_z(window: NDArray[np.float64], before: NDArray[np.float64]) -> float:
+    """Mann-Whitney: how far the window's ranks among `before` (sorted) lie above the middle."""
+    n, m = len(window), len(before)
+    below = np.searchsorted(before, window, side="left")
+    ties = np.searchsorted(before, window, side="right") - below
+    u = float((below + ties / 2).sum())
+    _, repeated = np.unique(np.concatenate([window, before]), return_counts=True)
+    total = n + m
+    correction = float((repeated.astype(np.float64) ** 3 - repeated).sum()) / (total * (total - 1))
+    variance = n * m / 12 * (total + 1 - correction)
+    return (u - n * m / 2) / math.sqrt(variance) if variance > 0 else 0.0
+
+
+def _normal_bound(level: float) -> float:
+    """Return the quantile that a standard normal variable exceeds with this chance."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(1 - level)
+
+
+def _end_of_stretch(affected: list[bool]) -> int:
+    """Return where the affected windows end: before the first two in a row that are not."""
+    end = 0
+    for number, here in enumerate(affected):
+        if here:
+            end = number + 1
+        elif number - end >= 1:
+            break
+    return end
+
+
+def _last_slow(stretch: NDArray[np.float64], slow_ns: float) -> int:
+    slow = np.flatnonzero(stretch > slow_ns)
+    return int(slow[-1]) + 1 if len(slow) else len(stretch)
+
+
+def busy_ns(device: Device) -> int | None:
+    """Say how long a simulated device will be busy if it is left alone from now on [ns].
+
+    Asked of copies of it, which idle for different times: from when on does idling longer change
+    nothing that the device counts? None for devices that cannot be copied.
+    """
+    if not device.info["simulated"] or device.counters() is None:
+        return None
+    settled = _counted_after(device, LONGEST_BUSY_NS)
+    busy, idle = 0, LONGEST_BUSY_NS
+    if _counted_after(device, 0) == settled:
+        return 0
+    while idle - busy > max(busy // 100, 1_000):
+        middle = (busy + idle) // 2
+        if _counted_after(device, middle) == settled:
+            idle = middle
+        else:
+            busy = middle
+    return idle
+
+
+def _counted_after(device: Device, idle_ns: int) -> dict[str, Any] | None:
+    copy = device.clone()
+    copy.idle(idle_ns)
+    return copy.counters()

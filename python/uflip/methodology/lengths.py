@@ -1,0 +1,35 @@
+"""How long runs are: until their mean is known, or as long as the paper says.
+
+**Source**: uFLIP (CIDR 2009) §4.2 names an automatic IOCount as future work; §5.1 has fixed ones.
+**Faithful**: `paper` keeps the counts of §5.1.
+**Simplified**: a run ends by its budget at the latest; `converged` says whether it had to.
+**Ambiguous**: the budgets. They are set so that a periodic device with the paper's longest period
+(128 I/Os) and start-up (125) is known to 5 %.
+"""
+
+from dataclasses import replace
+
+from uflip.experiment import PlannedRun
+from uflip.spec import until_converged
+
+METHODS = ("auto", "paper")
+"""`auto`: each run ends when its mean is known; `paper`: fixed IOCount and IOIgnore (§5.1)."""
+
+# uFLIP §5.1: its shortest run. What happens less often than that may go unseen.
+MIN_IOS = 1024
+# A run of seldom slow I/Os on a slow device must end some day.
+MAX_TIME_NS = 300_000_000_000
+# All I/Os of a mix together: its trace has to fit into memory.
+MIX_IOS = 1 << 19
+
+
+def self_timed(run: PlannedRun) -> PlannedRun:
+    """Let a run end when its mean is known; what it was laid out for becomes its budget."""
+    spec = run.spec
+    budget = int(spec["io_count"])
+    if spec["kind"] == "mix":
+        budget = min(budget, MIX_IOS // (spec["ratio"] + 1))
+    stopped = until_converged(
+        spec, min_ios=min(MIN_IOS, budget), max_ios=budget, max_time_ns=MAX_TIME_NS
+    )
+    return replace(run, spec=stopped)

@@ -1,0 +1,186 @@
+"""Does a plan find start-up, period, run length and pause by itself, and say when it does not?"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from uflip.methodology import Choices, interference, make_plan
+from uflip.methodology.interference import WINDOW, lingering
+from uflip.methodology.lengths import MIN_IOS
+from uflip.methodology.phases import adapted, fewest_ios, find_phases
+from uflip.results import Results, summary
+from uflip.run import open_device
+from uflip.spec import baseline
+
+MTRON_STARTUP, MTRON_PERIOD = 125, 3
+
+
+def mtron(n: int) -> Any:
+    """The device of uFLIP §4.2: 125 cheap writes, then cheap, cheap, expensive, and so on."""
+    times = np.where(np.arange(n) % MTRON_PERIOD == 2, 27_000_000, 400_000)
+    times[:MTRON_STARTUP] = 400_000
+    return times
+
+
+# The paper's cautions
+
+
+def test_without_ioignore_512_writes_read_a_quarter_low() -> None:
+    """§4.2: "the measured time will be about 25% lower than it should be"."""
+    true_mean = (2 * 0.4 + 27) / 3
+    measured = mtron(512).mean() / 1e6
+    assert measured / true_mean - 1 == pytest.approx(-0.25, abs=0.02)
+    found = find_phases({"RW": mtron(5120)})
+    # The last two cheap writes could as well be the first of the running phase.
+    assert 0 <= MTRON_STARTUP - found["startup_ios"] < MTRON_PERIOD == found["period_ios"]
+    assert found["patterns"]["RW"]["mean_ns"] / 1e6 == pytest.approx(true_mean, rel=0.01)
+
+
+@pytest.mark.parametrize("ratio", [1, 4, 8, 64])
+def test_a_mix_of_512_ios_beyond_ratio_4_measures_only_the_start_up(ratio: int) -> None:
+    """§4.2: of RR/RW only the initial, very cheap writes; not if scaled by the ratio."""
+    rare = 512 // (ratio + 1)
+    seen = mtron(rare)
+    only_cheap = bool((seen == 400_000).all())
+    assert only_cheap == (ratio > 4 or rare <= MTRON_STARTUP)
+    # What a plan does: counts and budgets are those of the rarer pattern.
+    info = open_device("sim:demo").info
+    plan = make_plan(info, "standard", 1, Choices(only=("mix",), repetitions=1))
+    (run,) = [r for r in plan.runs if (r.pattern, r.value) == ("RR/RW", ratio)]
+    assert run.spec["stop"]["min_ios"] == MIN_IOS > 2 * MTRON_STARTUP
+
+
+# Run length
+
+
+def test_no_run_ends_before_the_phases_were_seen() -> None:
+    info = open_device("sim:demo").info
+    plan = make_plan(info, "standard", 1, Choices(only=("granularity",), repetitions=1))
+    run = plan.runs[0]
+    assert adapted(run, None) == run.spec
+    short = {"startup_ios": 10, "period_ios": 3, "patterns": {}}
+    assert adapted(run, short) == run.spec
+    long = {"startup_ios": 1500, "period_ios": 128, "patterns": {}}
+    assert fewest_ios(long) == 4280
+    assert adapted(run, long)["stop"]["min_ios"] == 4280
+    huge = {"startup_ios": 10**6, "period_ios": 1, "patterns": {}}
+    assert adapted(run, huge)["stop"]["min_ios"] == run.spec["stop"]["max_ios"]
+
+
+def test_the_papers_lengths_are_still_there() -> None:
+    info = open_device("sim:demo").info
+    plan = make_plan(info, "standard", 1, Choices(only=("granularity",), method="paper"))
+    assert {run.spec["io_count"] for run in plan.runs} == {1024, 5120}
+    assert {run.spec["io_ignore"] for run in plan.runs if run.pattern == "RW"} == {128}
+
+
+# Interference
+
+
+def exponential(n: int, mean: float, seed: int) -> Any:
+    return np.random.default_rng(seed).exponential(mean, n) + 100_000
+
+
+def submitted(times: Any) -> Any:
+    return np.concatenate([[0], np.cumsum(times)[:-1]])
+
+
+@pytest.mark.parametrize("affected", [0, 300, 1000, 3000])
+@pytest.mark.parametrize("shape", ["constant", "exponential"])
+def test_the_affected_reads_are_counted(affected: int, shape: str) -> None:
+    """Figure 5: some 3,000 reads are slower after the writes, then as before."""
+    if shape == "constant":
+        before, after = np.full(1024, 400_000.0), np.full(5120, 400_000.0)
+    else:
+        before, after = exponential(1024, 50_000, 1), exponential(5120, 50_000, 2)
+    after[:affected] *= 2
+    seen = lingering(before, after, submitted(after), least_pause_ns=1_000_000_000)
+    assert abs(seen.reads_affected - affected) <= WINDOW
+    assert seen.over
+    elapsed = after[: seen.reads_affected].sum()
+    assert seen.lingering_ns == pytest.approx(elapsed, rel=1e-6, abs=2)
+    assert seen.pause_ns == max(1_000_000_000, 2 * seen.lingering_ns)
+
+
+def test_an_effect_that_outlasts_the_reads_says_so() -> None:
+    before, after = np.full(1024, 4e5), np.full(1024, 8e5)
+    seen = lingering(before, after, submitted(after), least_pause_ns=0)
+    assert (seen.over, seen.reads_affected) == (False, 1024)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_reads_that_are_as_before_are_seldom_called_affected(seed: int) -> None:
+    """A false alarm needs the first window: one in a hundred would be one of 60 here at most."""
+    before, after = exponential(1024, 50_000, seed), exponential(5120, 50_000, seed + 1)
+    seen = lingering(before, after, submitted(after), least_pause_ns=0)
+    assert seen.reads_affected <= WINDOW
+
+
+def test_ranks_agree_with_scipy() -> None:
+    before, window = exponential(500, 40_000, 3).round(-4), exponential(64, 60_000, 4).round(-4)
+    z = interference._rank_z(window, np.sort(before))
+    p = stats.mannwhitneyu(
+        window, before, alternative="greater", method="asymptotic", use_continuity=False
+    ).pvalue
+    assert stats.norm.sf(z) == pytest.approx(p, rel=1e-6)
+    assert interference._binomial_tail(9, 64, 0.05) == pytest.approx(
+        stats.binom.sf(8, 64, 0.05), rel=1e-9
+    )
+    assert math.isclose(interference._normal_bound(1e-4), stats.norm.isf(1e-4))
+
+
+def test_a_simulated_device_says_how_long_it_is_busy() -> None:
+    device = open_device("sim:demo")
+    device.idle(10**12)
+    assert interference.busy_ns(device) == 0
+    device.run(baseline("RW", io_count=2000))
+    busy = interference.busy_ns(device)
+    assert busy is not None
+    assert busy > 0
+    before = device.counters()
+    device.idle(busy)
+    settled = device.counters()
+    assert settled != before
+    device.idle(10**12)
+    assert device.counters() == settled
+    assert interference.busy_ns(open_device("null")) is None
+
+
+# The whole
+
+
+def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
+    arguments = ("--scale", "quick", "--only", "baseline,order", "--method", "auto")
+    out = ("--repetitions", "2", "--out", tmp_path / "r", "--quiet")
+    done = uflip("run", "sim:demo", *arguments, *out)
+    assert done.code == 0, done.err
+    results = Results.load(tmp_path / "r")
+    phases = results.manifest["phases"]
+    assert set(phases["patterns"]) == {"SR", "RR", "SW", "RW"}
+    longest = max(found["startup_ios"] for found in phases["patterns"].values())
+    assert phases["startup_ios"] == longest
+    seen = results.manifest["interference"]
+    assert seen["device_busy_ns"] > 0
+    assert seen["pause_ns"] >= 1_000_000_000
+    wanted = min(fewest_ios(phases), 1024)
+    for run in results.runs:
+        ended = run.trace().ended_json
+        assert (ended is None) == (run.micro_benchmark in ("baseline", "interference"))
+        if ended is not None:
+            assert json.loads(ended)["stop"]["min_ios"] >= wanted
+        batch = run.value if run.micro_benchmark == "interference" else 0
+        assert run.meta["pause_ns"] == (0 if batch in (2, 3) else 1_000_000_000)
+    document = summary(results)
+    assert "interference" not in document["micro_benchmarks"]
+    for experiment in document["micro_benchmarks"]["order"]:
+        assert len(experiment["repetitions"]) == 2
+        assert {each["converged"] for each in experiment["repetitions"]} <= {True, False}
