@@ -47,7 +47,7 @@ class Writer:
         raise AssertionError("nothing is found in this plan")
 
     def trace_of(self, run_id: str) -> Any:
-        raise AssertionError("nothing is read in this plan")
+        raise AssertionError("this plan has no baseline runs")
 
     def finish(self, status: str, warnings: Any = ()) -> None:
         if self.finish_fails:

@@ -145,6 +145,7 @@ def execute(
                 finished += _store(each, writer, done, replay)
             held.clear()
             on_event(RunFinished(index, run, time.monotonic_ns() - began))
+        found.phases()
     except (KeyboardInterrupt, InterruptedRun):
         writer.finish("interrupted")
         raise InterruptedRun(

@@ -268,12 +268,14 @@ def _in_order(
     """Put runs in order, those with sequential writes on places of their own, and number them.
 
     First what tells about the device (uFLIP §4.2, §4.3), then what hardly disturbs its state, then
-    what does.
+    what does. Where nothing depends on what is told, sequential writes wait as all others do.
     """
-    baselines = [run for run in runs if run.micro_benchmark == BASELINE]
-    again = [run for run in _repeated(runs, repetitions, seed) if run not in baselines]
+    telling = [run for run in runs if run.micro_benchmark == BASELINE]
+    if not any("stop" in run.spec for run in runs):
+        telling = [run for run in telling if not _disturbs(run)]
+    again = [run for run in _repeated(runs, repetitions, seed) if run not in telling]
     ordered = [
-        *sorted(baselines, key=_disturbs),
+        *sorted(telling, key=_disturbs),
         *lingering,
         *(run for run in again if not _disturbs(run)),
         *(run for run in again if _disturbs(run)),

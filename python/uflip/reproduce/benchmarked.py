@@ -16,6 +16,7 @@ from typing import Any
 from uflip.errors import InterruptedRun
 from uflip.methodology import (
     Choices,
+    Found,
     History,
     Plan,
     execute,
@@ -87,7 +88,7 @@ def benchmark(
             warnings=plan.warnings,
         )
         history = History(state_of_profile(device.info["details"]["profile"]))
-        execute(plan, device, writer, history, look)
+        execute(plan, device, writer, look, history=history, found=Found(plan, writer))
         return summary(Results.load(writer.path))
 
 
