@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/gc/*.rs crates/sim/src/alloc/*.rs crates/sim/src/ftl/*.rs)
 
-.PHONY: help demo setup test check format test-rust test-python bench docs clean
+.PHONY: help demo setup test check format test-rust test-python soak bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -41,6 +41,12 @@ test-rust:
 
 test-python: .venv/dev.stamp
 	$(BIN)/python -m pytest -q
+
+SOAK_CASES ?= 20000
+
+soak:  ## random simulated devices for an hour, from a new seed; a failure prints the seed
+	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
+		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
 
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench

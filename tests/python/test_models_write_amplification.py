@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from uflip.errors import UsageError
+from uflip.models import hot_cold as hc
 from uflip.models import write_amplification as wa
 
 spare_factors = st.floats(0.02, 0.9)
@@ -76,18 +77,18 @@ def test_hot_and_cold_reference_table(
     spare_factor: float, hot_writes: float, mixed: float, fifo_pools: float, greedy_pools: float
 ) -> None:
     case = {"spare_factor": spare_factor, "hot_writes": hot_writes, "hot_pages": 1 - hot_writes}
-    assert wa.mixed_fifo(**case) == pytest.approx(mixed, abs=1.1e-3)
-    best = wa.best_separation(**case).write_amplification
+    assert hc.mixed_fifo(**case) == pytest.approx(mixed, abs=1.1e-3)
+    best = hc.best_separation(**case).write_amplification
     assert best == pytest.approx(fifo_pools, abs=1.1e-3)
     pool = functools.partial(wa.greedy_digamma, pages_per_block=64)
-    best = wa.best_separation(**case, pool=pool).write_amplification
+    best = hc.best_separation(**case, pool=pool).write_amplification
     assert best == pytest.approx(greedy_pools, abs=1.1e-3)
 
 
 def test_two_published_examples() -> None:
     # Xiang & Kurkoski: over-provisioning of 30 % gives 2.36. Desnoyers: alpha 1.0914 gives 6.59.
     assert wa.fifo(spare_factor=0.3 / 1.3) == pytest.approx(2.36, abs=5e-3)
-    mixed = wa.mixed_fifo(spare_factor=1 - 1 / 1.0914, hot_writes=0.7258, hot_pages=0.142)
+    mixed = hc.mixed_fifo(spare_factor=1 - 1 / 1.0914, hot_writes=0.7258, hot_pages=0.142)
     assert mixed == pytest.approx(6.59, abs=5e-3)
 
 
@@ -180,20 +181,20 @@ def test_with_spare_enough_greedy_relocates_nothing() -> None:
 def test_equal_classes_are_one_class(spare_factor: float, share: float) -> None:
     fifo = wa.fifo(spare_factor=spare_factor)
     case = {"spare_factor": spare_factor, "hot_writes": share, "hot_pages": share}
-    assert wa.mixed_fifo(**case) == pytest.approx(fifo)
-    best = wa.best_separation(**case)
+    assert hc.mixed_fifo(**case) == pytest.approx(fifo)
+    best = hc.best_separation(**case)
     assert best.write_amplification == pytest.approx(fifo)
-    assert wa.separated(**case, hot_spare=share).write_amplification == pytest.approx(fifo)
+    assert hc.separated(**case, hot_spare=share).write_amplification == pytest.approx(fifo)
 
 
 @pytest.mark.parametrize("hot_writes", [0.6, 0.8, 0.99])
 def test_best_separation_beats_a_grid_of_splits(hot_writes: float) -> None:
     case = {"spare_factor": 0.15, "hot_writes": hot_writes, "hot_pages": 0.25}
-    best = wa.best_separation(**case)
-    grid = [wa.separated(**case, hot_spare=k / 200).write_amplification for k in range(1, 200)]
+    best = hc.best_separation(**case)
+    grid = [hc.separated(**case, hot_spare=k / 200).write_amplification for k in range(1, 200)]
     assert best.write_amplification <= min(grid) + 1e-12
     assert best.write_amplification == pytest.approx(min(grid), rel=1e-3)
-    assert best.write_amplification < wa.mixed_fifo(**case)
+    assert best.write_amplification < hc.mixed_fifo(**case)
 
 
 # --- a naive simulation --------------------------------------------------------------------------
@@ -297,7 +298,7 @@ def test_mixed_hot_and_cold_against_simulation() -> None:
         return rng.randrange(hot) if rng.random() < 0.8 else rng.randrange(hot, pages)
 
     seen = simulate(blocks=400, pages_per_block=16, spare_factor=0.25, choose=oldest, draw=draw)
-    theory = wa.mixed_fifo(spare_factor=0.25, hot_writes=0.8, hot_pages=0.2)
+    theory = hc.mixed_fifo(spare_factor=0.25, hot_writes=0.8, hot_pages=0.2)
     assert seen == pytest.approx(theory, rel=0.01)
 
 
@@ -326,14 +327,14 @@ def test_spare_factor_out_of_range(policy: Callable[..., float], spare_factor: f
             {"spare_factor": 0.2, "pages_per_block": 0, "choices": 2},
             "pages_per_block",
         ),
-        (wa.mixed_fifo, {"spare_factor": 0.2, "hot_writes": 1, "hot_pages": 0.2}, "hot_writes"),
-        (wa.mixed_fifo, {"spare_factor": 0.2, "hot_writes": 0.8, "hot_pages": 20}, "hot_pages"),
+        (hc.mixed_fifo, {"spare_factor": 0.2, "hot_writes": 1, "hot_pages": 0.2}, "hot_writes"),
+        (hc.mixed_fifo, {"spare_factor": 0.2, "hot_writes": 0.8, "hot_pages": 20}, "hot_pages"),
         (
-            wa.separated,
+            hc.separated,
             {"spare_factor": 0.2, "hot_writes": 0.8, "hot_pages": 0.2, "hot_spare": 1},
             "hot_spare",
         ),
-        (wa.best_separation, {"spare_factor": 0.2, "hot_writes": 0, "hot_pages": 1}, "hot_writes"),
+        (hc.best_separation, {"spare_factor": 0.2, "hot_writes": 0, "hot_pages": 1}, "hot_writes"),
         (
             wa.pool_spare_factor,
             {

@@ -3,7 +3,8 @@
 ========================  =====================================================================
 `channel`                 data rate of a flash channel, with and without die interleaving (OFC)
 `relocation`              valid pages in a collected block against the spare factor (OFC)
-`write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random, hot and cold data
+`write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random
+`hot_cold`                the same where some pages are written more often, mixed or separated
 `hybrid`                  block-mapped devices with a log: BAST, FAST, Myers & Sinclair's equations
 ========================  =====================================================================
 
@@ -12,6 +13,6 @@ keyword-only, takes plain numbers whose unit is the last word of the name, and r
 `uflip.errors.UsageError` for a value outside its range.
 """
 
-from uflip.models import channel, hybrid, relocation, write_amplification
+from uflip.models import channel, hot_cold, hybrid, relocation, write_amplification
 
-__all__ = ["channel", "hybrid", "relocation", "write_amplification"]
+__all__ = ["channel", "hot_cold", "hybrid", "relocation", "write_amplification"]
