@@ -341,6 +341,23 @@ def test_a_job_from_the_command_line_with_both_logs(tmp_path: Path) -> None:
     assert uflip(*job, "--log", "io.txt").code == 2
 
 
+def test_a_job_with_failing_reads_says_what_failed_and_where() -> None:
+    done = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512", "--json")
+    found = json.loads(done.out)
+    assert done.code == 0
+    assert found["failed"] == found["failures"]["uncorrectable"] > 0
+    assert found["first_failure"]["op"] == "read"
+    text = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512").out
+    assert f"page {found['first_failure']['page']} by thread 0" in text
+    assert "uncorrectable" in text
+
+
+def test_a_retired_block_is_told_by_every_command() -> None:
+    url = "sim:dfc?erase_step_cycles=1&erase_steps_max=2&erases=3"
+    found = json.loads(uflip("oc", "pattern", url, "--pages", "4", "--mix", "W", "--json").out)
+    assert found["failures"] == {"retired": 4}
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

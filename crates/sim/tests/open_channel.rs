@@ -97,12 +97,12 @@ fn a_block_that_cannot_be_erased_is_retired() {
 fn one_command_takes_what_the_profile_says() {
     let mut device = device(r#"{"program_spread_permille": 0, "quick_low_pages": 0}"#);
     let transfer = 32_768 * 1_000_000_000 / 50_400_000;
-    let threads = 35_000 + 10_000 + 40_000;
+    let threads = 35_000 + 5_000 + 40_000;
     let (write, _) = command(&mut device, FlashOp::Write, &page(&small(), at(0, 0)));
     assert_eq!(write, threads + transfer, "acknowledged when the data is in the card");
     // The next write finds the low page still being programmed.
     let (next, _) = command(&mut device, FlashOp::Write, &page(&small(), at(0, 1)));
-    assert_eq!(next, threads + transfer + 530_000 - (35_000 + 10_000 + 40_000));
+    assert_eq!(next, threads + transfer + 415_000 - (35_000 + 5_000 + 40_000));
     device.wait_until(Nanos(device.now().0 + 10_000_000));
     let (read, _) = command(&mut device, FlashOp::Read, &page(&small(), at(0, 0)));
     assert_eq!(read, threads + 150_000 + transfer);

@@ -316,7 +316,30 @@ def _findings(trace: Any, series: Any, rate: float) -> dict[str, Any]:
         "erases": times_summary(series, ERASE),
         "failed": series.failed,
         "failures": failures,
+        "first_failure": _first_failure(trace) if failures else None,
     }
+
+
+def _first_failure(trace: Any) -> dict[str, Any]:
+    """Say which command failed first, and where."""
+    import numpy as np
+
+    failed = np.flatnonzero(np.asarray(trace.column("failed")))
+    row = int(failed[np.argmin(np.asarray(trace.column("submit_ns"))[failed])])
+    names = ("thread", "submit_ns", "op", "channel", "lun", "block", "page", "failed", "status")
+    found = {name: int(np.asarray(trace.column(name))[row]) for name in names}
+    words = {"op": ("read", "write", "erase")[found["op"]],
+             "status": trace.statuses[found["status"]]}  # fmt: skip
+    return found | words
+
+
+def _place(failure: dict[str, Any] | None) -> str:
+    if failure is None:
+        return ""
+    return (
+        "{op} of channel {channel}, LUN {lun}, block {block}, page {page} by thread {thread}, "
+        "{failed} addresses {status}".format(**failure)
+    )
 
 
 def _print_job(job: dict[str, Any], found: dict[str, Any]) -> None:
@@ -328,6 +351,7 @@ def _print_job(job: dict[str, Any], found: dict[str, Any]) -> None:
             ("elapsed", format_duration_ns(found["elapsed_ns"])),
             ("throughput", f"{found['mb_per_s']:.2f} MB/s, {found['commands_per_s']:,.0f} IOPS"),
             ("failed", ", ".join(f"{n} {name}" for name, n in found["failures"].items()) or "0"),
+            ("first of them", _place(found["first_failure"])),
         ]
     )
     keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")

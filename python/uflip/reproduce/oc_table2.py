@@ -15,7 +15,7 @@ from uflip.oc.scaling import Scaling
 from uflip.parallel import OnStep
 from uflip.reproduce import oc
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, fitted, prediction
+from uflip.reproduce.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,15 +28,12 @@ PUBLISHED: dict[str, dict[int, float]] = {
 }
 """Table 2 [MB/s]; the last row from the text."""
 
-FITTED = {
-    ("writes, a thread a LUN", 1): "program_low_ns, program_high_ns",
-    ("writes, one thread", 2): "lun_switch_ns",
-    ("writes, one thread", 4): "lun_switch_ns",
-    ("writes, a thread a LUN", 2): "lun_switch_ns",
-    ("writes, a thread a LUN", 4): "lun_switch_ns",
-    ("reads, a thread a LUN", 1): "the threads of OX",
-    ("reads, a thread a LUN", 2): "channel_bytes_per_s",
+FACTORS: dict[str, dict[int, float]] = {
+    "writes, a thread a LUN": {2: 1.62, 4: 2.25},
+    "writes, one thread": {2: 1.40, 4: 1.99},
+    "reads, a thread a LUN": {2: 1.34, 4: 1.34},
 }
+"""Table 2, scaling factors."""
 
 
 @dataclass(frozen=True)
@@ -52,19 +49,18 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[Row]:
-    """Every value of the table."""
-    found = []
-    for kind, published in PUBLISHED.items():
-        for luns, value in published.items():
-            what = f"{kind}, {luns} LUN{'s' if luns > 1 else ''}"
-            ours = data.scaling[kind].mb_per_s[luns]
-            constant = FITTED.get((kind, luns))
-            found.append(
-                fitted(what, "MB/s", value, ours, constant=constant, tolerance=oc.TOLERANCE)
-                if constant
-                else prediction(what, "MB/s", value, ours, tolerance=oc.TOLERANCE)
-            )
-    return found
+    """Every rate of the table, then its scaling factors."""
+    found = [
+        oc.joint(
+            f"{kind}, {luns} LUN{'s' if luns > 1 else ''}",
+            "MB/s",
+            value,
+            data.scaling[kind].mb_per_s[luns],
+        )
+        for kind, published in PUBLISHED.items()
+        for luns, value in published.items()
+    ]
+    return found + oc.factor_rows(data.scaling, FACTORS)
 
 
 def draw(data: Data) -> "Figure":

@@ -17,7 +17,7 @@ from uflip.oc.scaling import Scaling
 from uflip.parallel import OnStep
 from uflip.reproduce import oc
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, fitted, prediction
+from uflip.reproduce.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,11 +28,14 @@ PUBLISHED: dict[str, dict[int, float]] = {
 }
 """Table 3 [MB/s]."""
 
+FACTORS: dict[str, dict[int, float]] = {
+    "writes, vectors": {2: 1.81, 4: 2.66, 8: 2.90},
+    "writes, threads": {2: 2.06, 4: 2.61, 8: 2.77},
+}
+"""Table 3, scaling factors."""
+
 ALL_LUNS = {"writes": 300.0, "reads": 400.0}
 """With 32 threads [MB/s], in the text."""
-
-SUBMISSION = "queue_thread_ns"
-FITTED = {("writes, vectors", 2), ("writes, vectors", 8)}
 
 
 @dataclass(frozen=True)
@@ -50,22 +53,20 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[Row]:
-    """Every value of the table, and the rates of 32 threads."""
-    found = []
-    for kind, published in PUBLISHED.items():
-        scaling = data.scaling[kind]
-        for degree, value in published.items():
-            what = f"{kind}, {degree} {scaling.over[: None if degree > 1 else -1]}"
-            ours = scaling.mb_per_s[degree]
-            found.append(
-                fitted(what, "MB/s", value, ours, constant=SUBMISSION, tolerance=oc.TOLERANCE)
-                if (kind, degree) in FITTED
-                else prediction(what, "MB/s", value, ours, tolerance=oc.TOLERANCE)
-            )
-    return found + [
-        prediction(
-            f"{word}, 32 threads", "MB/s", value, data.all_luns[word], tolerance=oc.TOLERANCE
+    """Every value of the table, its scaling factors, and the rates of 32 threads."""
+    found = [
+        oc.joint(
+            f"{kind}, {degree} {data.scaling[kind].over[: None if degree > 1 else -1]}",
+            "MB/s",
+            value,
+            data.scaling[kind].mb_per_s[degree],
         )
+        for kind, published in PUBLISHED.items()
+        for degree, value in published.items()
+    ]
+    found += oc.factor_rows(data.scaling, FACTORS)
+    return found + [
+        oc.joint(f"{word}, 32 threads", "MB/s", value, data.all_luns[word])
         for word, value in ALL_LUNS.items()
     ]
 
