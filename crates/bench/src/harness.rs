@@ -121,7 +121,7 @@ fn resident_bytes() -> f64 {
     pages * 4096.0
 }
 
-fn row(name: &str, value: f64, unit: &str, reference: f64, target: &str) -> Value {
+pub(crate) fn row(name: &str, value: f64, unit: &str, reference: f64, target: &str) -> Value {
     json!({"name": name, "value": value, "unit": unit, "reference": reference,
         "ratio": value / reference, "target": target})
 }
@@ -130,7 +130,7 @@ fn median_of(values: &[u64]) -> f64 {
     median(&mut values.iter().map(|value| *value as f64).collect::<Vec<_>>())
 }
 
-fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

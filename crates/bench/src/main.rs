@@ -6,6 +6,7 @@ mod bare;
 mod bare_ftl;
 mod flash;
 mod harness;
+mod method;
 mod sim;
 
 fn main() {
@@ -14,6 +15,9 @@ fn main() {
     let mut rows = Vec::new();
     if wanted("harness") {
         rows.extend(harness::rows());
+    }
+    if wanted("method") {
+        rows.extend(method::rows());
     }
     if wanted("sim") {
         rows.extend(sim::rows());

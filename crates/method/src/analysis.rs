@@ -235,8 +235,9 @@ impl Core {
         let moves = batches.as_ref().map(|batches| stationarity(&batches.means));
         if let (Some(batches), Some(moves)) = (&mut batches, &moves)
             && moves.geweke > 1.0
+            && moves.apart <= NARROW * options.half_width * batches.mean
         {
-            // Whatever moves moves the mean by less than this.
+            // It is no reason to doubt the mean, but moves it by no more than this.
             batches.half_width += moves.apart;
         }
         let mut core = Core {

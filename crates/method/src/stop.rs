@@ -5,7 +5,7 @@
 //! **Faithful**: looks at geometrically spaced lengths, so that all of them cost a few times the
 //! last one.
 //! **Simplified**: nothing.
-//! **Ambiguous**: how far apart the looks are: a quarter more I/Os until one is convincing, then an
+//! **Ambiguous**: how far apart the looks are: a fifth more I/Os until one is convincing, then a
 //! sixteenth more to confirm it.
 
 use crate::analysis::{Core, FEWEST_IOS, Options, Reason};
@@ -110,7 +110,7 @@ impl StopRule {
         let convincing = cores.iter().all(|core| core.reasons.is_empty());
         let stop = convincing && self.convinced;
         self.convinced = convincing;
-        self.next = ios + if convincing { ios.div_ceil(16) } else { ios.div_ceil(4) };
+        self.next = ios + if convincing { ios.div_ceil(16) } else { ios.div_ceil(5) };
         Verdict {
             stop,
             convincing,

@@ -6,6 +6,7 @@ middle of a run when it is long enough. Here are its results as frozen values.
 ============  ============================================================
 `analyse`     response times in, `Analysis` out
 `run_length`  where the engine's stop rule would have ended a run
+`files`       response times of a CSV or Parquet column, a fio latency log, a stored run
 ============  ============================================================
 """
 

@@ -1,0 +1,129 @@
+"""`uflip analyse`: phases, period, mean with its interval, and doubts of a series from a file."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uflip.cli.common import echo_json, echo_pairs, json_option
+from uflip.units import format_count, format_duration_ns
+
+if TYPE_CHECKING:
+    from uflip.analysis import Analysis
+
+EPILOG = """\b
+Examples:
+  uflip analyse results/demo/runs/0001-baseline-SR.parquet
+  uflip analyse trace.csv --column took_us
+  uflip analyse job_clat.1.log --json
+
+\b
+FILE is a run of a result folder, a CSV or Parquet table, or a latency log of
+fio (--write_lat_log). The unit is what the name of the column ends with (_ns,
+_us, _ms, _s), else ns. Of a run with several processes the mean of the I/Os of
+the same number is taken.
+"""
+
+
+@click.command("analyse", epilog=EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--column", metavar="NAME", help="Column of a table.  [default: response_time_ns]")
+@click.option(
+    "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
+)
+@click.option("--confidence", type=float, metavar="P", help="Of the intervals.  [default: 0.95]")
+@click.option(
+    "--half-width",
+    type=float,
+    metavar="SHARE",
+    help="Of the mean, to either side, that is narrow enough.  [default: 0.05]",
+)
+@json_option
+def command(
+    *,
+    file: Path,
+    column: str | None,
+    unit: str | None,
+    confidence: float | None,
+    half_width: float | None,
+    as_json: bool,
+) -> None:
+    """Analyse the response times in FILE: start-up, period, levels, the mean and its interval."""
+    from uflip.analysis import analyse
+    from uflip.analysis.files import read_times
+    from uflip.errors import UsageError
+
+    times = read_times(file, column, unit)
+    try:
+        found = analyse(times, confidence=confidence, half_width=half_width)
+    except UsageError as error:
+        error.where = f"{file}, {error.where}" if error.where else str(file)
+        raise
+    if as_json:
+        echo_json(found.as_dict())
+    else:
+        _print(file, found)
+
+
+def _print(file: Path, found: "Analysis") -> None:
+    from uflip.analysis import PHASES, REASONS
+
+    click.echo(click.style(f"{file.name}, {format_count(found.ios)} I/Os", bold=True))
+    width = found.half_width_ns
+    interval = (
+        "" if width is None else f" ± {format_duration_ns(width)} ({width / found.mean_ns:.1%})"
+    )
+    no = "; ".join(REASONS[name] for name in found.reasons)
+    pairs = [
+        ("phase", f"{found.phase}: {PHASES[found.phase]}"),
+        ("start-up", f"{format_count(found.startup_ios)} I/Os" if found.startup_ios else ""),
+        ("period", f"{format_count(found.period_ios)} I/Os" if found.period_ios > 1 else ""),
+        ("levels", _levels(found)),
+        (
+            "mean",
+            f"{format_duration_ns(found.mean_ns)}{interval}, {found.confidence:.0%} confidence",
+        ),
+        ("converged", "yes" if found.converged else f"no: {no}"),
+        ("slow episodes", _slow(found)),
+        ("percentiles", _percentiles(found)),
+        ("level changes", _changes(found)),
+    ]
+    echo_pairs(pairs, "  ")
+
+
+def _mean(found: "Analysis") -> str:
+    mean, width = format_duration_ns(found.mean_ns), found.half_width_ns
+    if width is None:
+        return mean
+    share = f"{width / found.mean_ns:.1%}, {found.confidence:.0%} confidence"
+    return f"{mean} ± {format_duration_ns(width)} ({share})"
+
+
+def _levels(found: "Analysis") -> str:
+    return ", ".join(
+        f"{format_duration_ns(level['mean_ns'])} ({level['share']:.1%})"
+        for level in map(asdict, found.levels)
+    )
+
+
+def _slow(found: "Analysis") -> str:
+    if found.slow_bound_ns is None:
+        return ""
+    bound = format_duration_ns(found.slow_bound_ns)
+    return f"{format_count(found.slow_episodes)}, from {bound} on"
+
+
+def _percentiles(found: "Analysis") -> str:
+    return "  ".join(
+        f"p{each.share * 100:g} {format_duration_ns(each.value_ns)} "
+        f"[{format_duration_ns(each.low_ns)}, {format_duration_ns(each.high_ns)}]"
+        for each in found.percentiles
+    )
+
+
+def _changes(found: "Analysis") -> str:
+    """Say where, as long as it can be read at a glance."""
+    shown = [format_count(at) for at in found.change_points[:8]]
+    more = len(found.change_points) - len(shown)
+    return "at I/O " + ", ".join(shown) + (f" and {more} more" if more > 0 else "") if shown else ""

@@ -1,0 +1,81 @@
+"""`python -m uflip.proof`: all trials, as the tables of docs/reference/method-proof.md.
+
+With 400 repeats, which the page has, it takes some ten minutes on two processors.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from uflip.proof.economy import economy
+from uflip.proof.rivals import RULES
+from uflip.proof.trials import DETECTION, LENGTH, Detected, Lengths, detect, in_parallel, measure
+
+Mapped = Callable[..., Iterable[object]]
+
+OURS, OTHERS = tuple(RULES)[:1], tuple(RULES)[1:]
+MOST_FOR_OTHERS = 100
+
+
+def main() -> None:
+    """Make the trials and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m uflip.proof", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=400, help="series of each family")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
+    given = parser.parse_args()
+    with in_parallel(given.workers) as pool:
+        mapped = partial(pool.map, chunksize=5)
+        _print_detection(given.repeats, mapped)
+        _print_lengths(given.repeats, mapped)
+    _print_economy(given.repeats)
+
+
+def _print_detection(repeats: int, mapped: Mapped) -> None:
+    print(f"## Start-up and period, {repeats} series a family\n")
+    _head("family", "start-up found", "claimed wrongly", "period right")
+    for number in range(len(DETECTION)):
+        row: Detected = detect(number, repeats, mapped)
+        _row(row.case, _percent(row.found), _percent(row.claimed_wrongly), _percent(row.period))
+
+
+def _print_lengths(repeats: int, mapped: Mapped) -> None:
+    others = min(repeats, MOST_FOR_OTHERS)
+    print(f"\n## Where rules stop, {repeats} series a family, {others} for the other rules\n")
+    _head("family", "rule", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
+    for number in range(len(LENGTH)):
+        rows: list[Lengths] = measure(number, repeats, OURS, mapped)
+        rows += measure(number, min(repeats, MOST_FOR_OTHERS), OTHERS, mapped)
+        for row in rows:
+            name = row.case if row is rows[0] else ""
+            ios = "" if row.ios is None else f"{row.ios:,.0f}"
+            _row(
+                name, row.rule, _percent(row.stopped), _percent(row.covered), ios,
+                _percent(row.error), _percent(row.half_width),
+            )  # fmt: skip
+
+
+def _print_economy(repeats: int) -> None:
+    print("\n## I/Os against the best fixed rule, on what is periodic\n")
+    _head("family", "half width asked for", "fewest of any fixed rule", "ours", "ratio")
+    for row in economy(min(repeats, 100)):
+        _row(row.case, f"{row.asked:.1%}", f"{row.fewest:,}", f"{row.ours:,}", f"{row.ratio:.2f}")
+
+
+def _head(*names: str) -> None:
+    _row(*names)
+    _row(*("---" for _ in names))
+
+
+def _row(*cells: str) -> None:
+    print("| " + " | ".join(cells) + " |")
+    sys.stdout.flush()
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}".replace("100.0", "100")
+
+
+if __name__ == "__main__":
+    main()

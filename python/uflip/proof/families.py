@@ -1,0 +1,266 @@
+"""Generated series of response times whose truth is known: start-up, period, mean.
+
+A family draws its parameters and its noise from one generator; the same seed gives the same series.
+Noise is multiplicative and log-normal: response times are positive and skewed.
+
+**Source** uFLIP (CIDR 2009) §4.2 (cheap start-up, then oscillation between two or more values);
+Myers & Sinclair (2010) for FAST, small merges in large ones; bursts are a two-state Markov chain.
+**Faithful** the figures' levels and periods where a name is a device's: mtron 0.4 and 27 ms, period
+3, 125 cheap writes; kdti period 128; fast 0.101, 5.548 and 356.6 ms, 8,192 writes.
+**Simplified** the level of an I/O does not depend on its address.
+**Ambiguous** where a start-up ends if it looks like the running phase: there the truth is None, and
+a method may claim nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Times = NDArray[np.float64]
+Random = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Series:
+    """Response times (n,) [ns] and what they were made of.
+
+    Attributes
+    ----------
+    times : ndarray
+        Response times [ns].
+    startup : (int, int) or None
+        First and last I/O with which the running phase may be said to begin: a cheap stretch of the
+        period just after the start-up may be counted either way. None: there is none.
+    period : int or None
+        I/Os of a period; 1 for none; None where it is not the question.
+    mean : float
+        Expected mean of the running phase [ns].
+    identifiable : bool
+        Whether the start-up can be told from what comes later; else a method may abstain.
+    cheap : int
+        I/Os before the first one that would, in this running phase, have been at the lowest level.
+    """
+
+    times: Times
+    startup: tuple[int, int] | None
+    period: int | None
+    mean: float
+    identifiable: bool = True
+    cheap: int = 0
+
+
+Family = Callable[[Random, int], Series]
+"""Makes a series of (about) so many I/Os."""
+
+
+def noise(random: Random, n: int, sigma: float) -> Times:
+    """Factors (n,) with mean 1."""
+    return np.exp(random.normal(-sigma * sigma / 2, sigma, n))
+
+
+def flat(sigma: float) -> Family:
+    """Independent I/Os at one level."""
+
+    def make(random: Random, n: int) -> Series:
+        return Series(1e5 * noise(random, n, sigma), None, 1, 1e5)
+
+    return make
+
+
+def heavy_tail(share: float, alpha: float) -> Family:
+    """One level, and a share of I/Os with a Pareto tail that begins at ten times of it."""
+
+    def make(random: Random, n: int) -> Series:
+        tail = random.random(n) < share
+        times = 1e5 * noise(random, n, 0.1)
+        times[tail] = 1e6 * (1 + random.pareto(alpha, int(tail.sum())))
+        return Series(times, None, 1, (1 - share) * 1e5 + share * 1e6 * alpha / (alpha - 1))
+
+    return make
+
+
+def two_levels(share: float, ratio: float) -> Family:
+    """Each I/O is slow with a chance."""
+
+    def make(random: Random, n: int) -> Series:
+        slow = random.random(n) < share
+        times = 4e5 * np.where(slow, ratio, 1) * noise(random, n, 0.1)
+        return Series(times, None, 1, 4e5 * (1 + share * (ratio - 1)))
+
+    return make
+
+
+def periodic(period: int, levels: tuple[float, ...], sigma: float = 0.05) -> Family:
+    """Oscillate from the first I/O on: mostly cheap, one I/O in a period at each other level."""
+    one = np.full(period, 4e5)
+    for number, ratio in enumerate(levels):
+        one[(number + 1) * period // len(levels) - 1] = 4e5 * ratio
+
+    def make(random: Random, n: int) -> Series:
+        begin = int(random.integers(period))
+        times = one[(np.arange(n) + begin) % period] * noise(random, n, sigma)
+        before = one[(begin - 1 - np.arange(period)) % period]
+        cheap = int(np.argmax(before > 4e5))
+        return Series(times, None, period, float(one.mean()), cheap=cheap)
+
+    return make
+
+
+def after_startup(startup: int, running: Family, cheap: float = 4e5, sigma: float = 0.05) -> Family:
+    """Cheap I/Os first, then the running phase of another family."""
+
+    def make(random: Random, n: int) -> Series:
+        rest = running(random, n - startup)
+        times = np.concatenate([cheap * noise(random, startup, sigma), rest.times])
+        # What comes before the first slow I/O may be counted either way.
+        slow = int(np.argmax(rest.times > 2 * cheap)) if rest.times.max() > 2 * cheap else 0
+        first = startup - rest.cheap
+        # Where the mean does not show it (less than 3 %), it is not looked for.
+        identifiable = first > 0 and abs(cheap / rest.mean - 1) > 0.04
+        told = (max(0, first), startup + slow)
+        return Series(times, told, rest.period, rest.mean, identifiable)
+
+    return make
+
+
+def mtron(random: Random, n: int) -> Series:
+    """UFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn."""
+    one = np.array([4e5, 4e5, 27e6])
+    times = np.concatenate([np.full(125, 4e5), np.resize(one, n - 125)])
+    return Series(times * noise(random, n, 0.05), (125, 127), 3, float(one.mean()))
+
+
+def kdti(random: Random, n: int) -> Series:
+    """UFLIP figure 4: no start-up, one slow write in 128."""
+    return periodic(128, (60.0,))(random, n)
+
+
+def fast(random: Random, n: int) -> Series:
+    """Myers & Sinclair: a merge every 64 writes, after 8,192 writes a full merge every 64 pages."""
+    index = np.arange(n)
+    times = np.where(index % 64 == 63, 5.548e6, 1.01e5)
+    full = (index >= 8192) & (index % 64 == 31)
+    times = np.where(full, 3.566e8, times)
+    mean = (62 * 1.01e5 + 5.548e6 + 3.566e8) / 64
+    # The first I/O that shows the running phase is the first full merge.
+    return Series(times * noise(random, n, 0.05), (8192 - 32, 8192 + 31), 64, mean)
+
+
+def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
+    """Garbage collection in bursts: two states that last geometric numbers of I/Os."""
+
+    def make(random: Random, n: int) -> Series:
+        pairs = int(n / (dwell_fast + dwell_slow) * 2) + 20
+        lengths = np.empty(2 * pairs, dtype=np.int64)
+        lengths[0::2] = random.geometric(1 / dwell_fast, pairs)
+        lengths[1::2] = random.geometric(1 / dwell_slow, pairs)
+        state = np.repeat(np.tile([1.0, ratio], pairs), lengths)
+        while len(state) < 2 * n:
+            state = np.concatenate([state, state[::-1]])
+        # Begins in the middle, so that the first state is as long as any.
+        begin = int(random.integers(len(state) - n))
+        share = dwell_slow / (dwell_fast + dwell_slow)
+        times = 1e5 * state[begin : begin + n] * noise(random, n, 0.1)
+        return Series(times, None, 1, 1e5 * (1 + share * (ratio - 1)))
+
+    return make
+
+
+def autoregressive(rho: float, sigma: float) -> Family:
+    """Neighbours resemble each other: an AR(1) process of the logarithm."""
+
+    def make(random: Random, n: int) -> Series:
+        from numpy.lib.stride_tricks import sliding_window_view
+
+        # A moving average over ten correlation times is the process but for 5e-5 of it.
+        reach = int(10 / (1 - rho))
+        weights = rho ** np.arange(reach)
+        weights *= sigma / np.sqrt((weights * weights).sum())
+        steps = random.normal(size=n + reach - 1)
+        if n * reach > 20_000_000:
+            size = len(steps)
+            spectrum = np.fft.rfft(steps, 2 * size) * np.fft.rfft(weights, 2 * size)
+            logs = np.fft.irfft(spectrum)[reach - 1 : reach - 1 + n]
+        else:
+            logs = sliding_window_view(steps, reach) @ weights[::-1]
+        return Series(1e5 * np.exp(logs - sigma * sigma / 2), None, 1, 1e5)
+
+    return make
+
+
+def drifting(change: float) -> Family:
+    """The level rises by this share from the first I/O to the last: there is no mean."""
+
+    def make(random: Random, n: int) -> Series:
+        line = 1 + change * np.arange(n) / n
+        return Series(1e5 * line * noise(random, n, 0.1), None, 1, float("nan"))
+
+    return make
+
+
+def decaying(share: float, height: float = 4.0) -> Family:
+    """Exponential approach to the level within this share of the series, from a multiple of it.
+
+    The start-up ends where less than 10 %, or less than 1 %, of the level is left.
+    """
+
+    def make(random: Random, n: int) -> Series:
+        curve = 1 + height * np.exp(-np.arange(n) / (share * n))
+        ends = tuple(int(share * n * np.log(height / left)) for left in (0.1, 0.01))
+        told = (ends[0], ends[1])
+        return Series(1e5 * curve * noise(random, n, 0.1), told, 1, 1e5, ends[1] < n / 2)
+
+    return make
+
+
+def jittered(period: int, jitter: int) -> Family:
+    """Slow I/Os at distances that vary around a period."""
+
+    def make(random: Random, n: int) -> Series:
+        steps = random.integers(period - jitter, period + jitter + 1, 2 * n // period + 8)
+        places = np.cumsum(steps)
+        times = np.full(n, 4e5)
+        times[places[places < n]] = 4e5 * 30
+        return Series(times * noise(random, n, 0.05), None, None, 4e5 * (1 + 29 / period))
+
+    return make
+
+
+def ramp(length: int, change: float) -> Family:
+    """A start-up that climbs evenly to the running level."""
+
+    def make(random: Random, n: int) -> Series:
+        climb = np.minimum(1.0, change + (1 - change) * np.arange(n) / length)
+        return Series(1e5 * climb * noise(random, n, 0.05), (length, length), 1, 1e5)
+
+    return make
+
+
+def any_periodic(random: Random, n: int) -> Series:
+    """A period of 1 to 512 I/Os, two to four levels, no start-up: everything drawn."""
+    period = int(np.exp(random.uniform(np.log(2), np.log(513))))
+    count = int(random.integers(1, min(4, period + 1)))
+    # Each level half as high again as the one below at least: what the noise covers is one level.
+    levels = tuple(float(x) for x in np.cumprod(random.uniform(1.5, 6.0, count)) * 2)
+    return periodic(period, levels, float(random.uniform(0.01, 0.15)))(random, n)
+
+
+def any_startup(random: Random, n: int) -> Series:
+    """A start-up of 5 to 20,000 I/Os before a running phase of any kind; n is made large enough."""
+    startup = int(np.exp(random.uniform(np.log(5), np.log(20_000))))
+    n = max(n, 3 * startup)
+    kind = int(random.integers(3))
+    if kind == 0:
+        return after_startup(startup, any_periodic)(random, n)
+    if kind == 1:
+        share = float(random.uniform(0.1, 0.5))
+        found = after_startup(startup, two_levels(share, float(random.uniform(5, 60))))(random, n)
+        # Where a cheap stretch a third as long comes by chance, nothing can be told apart.
+        by_chance = n * (1 - share) ** (startup / 3)
+        return replace(found, identifiable=by_chance < 0.01)
+    sigma = float(random.uniform(0.02, 0.15))
+    cheap = 1e5 * float(random.choice([0.2, 0.5, 0.7, 2.0, 5.0]))
+    found = after_startup(startup, flat(sigma), cheap=cheap, sigma=sigma)(random, n)
+    return replace(found, startup=(startup, startup))

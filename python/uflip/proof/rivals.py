@@ -1,0 +1,141 @@
+"""Other rules for where to cut and when to stop, as their authors wrote them down.
+
+Each rule looks at a series from the beginning and says how many I/Os it would have run, which of
+them it would have ignored, and how wide it takes the interval to be.
+
+**Source** MSER-5: Spratt 1998, Hoad & Robinson 2010. SNIA: PTS 2.0, definition of steady state.
+fio: `steadystate.c`. The interval for independent I/Os: any textbook.
+**Faithful** MSER-5 on the response times themselves with its half rule; SNIA's two conditions over
+five rounds, 20 % and 10 %; fio's `ss=iops:X%` and `ss=iops_slope:X%` over a window, the number
+reported being that of the whole job.
+**Simplified** SNIA's round and fio's interval are so many I/Os and not seconds: a generated series
+has no clock but its own response times.
+**Ambiguous** fio's slope is per sample; X = 10 is how users write SNIA's 10 %.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from uflip.analysis import run_length
+from uflip.proof.families import Times
+
+# uFLIP §5.1: IOCount of its random writes, and the IOIgnore that goes with it.
+PAPER_IOS, PAPER_IGNORE = 5120, 128
+FIRST_LOOK, GROWTH = 1024, 1.2
+Z95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a rule made of a series: I/Os run, mean and half width [ns], and whether it stopped."""
+
+    ios: int
+    mean: float
+    half_width: float
+    stopped: bool
+
+
+Rule = Callable[[Times, int], Measured]
+"""A rule, given a series and the I/Os before which it must not stop."""
+
+
+def ours(times: Times, fewest: int) -> Measured:
+    """Judge as the engine does."""
+    found = run_length(times, min_ios=fewest)
+    half_width = 0.0 if found.half_width_ns is None else found.half_width_ns
+    return Measured(found.ios, found.mean_ns, half_width, found.stopped)
+
+
+def independent(times: Times) -> float:
+    """Half width of the textbook's interval, as if the I/Os were independent [ns]."""
+    return float(Z95 * times.std(ddof=1) / np.sqrt(len(times)))
+
+
+def paper(times: Times, fewest: int) -> Measured:
+    """UFLIP's numbers for random writes, whatever the device."""
+    del fewest
+    kept = times[PAPER_IGNORE:PAPER_IOS]
+    return Measured(PAPER_IOS, float(kept.mean()), independent(kept), True)
+
+
+def textbook(times: Times, fewest: int) -> Measured:
+    """Stop when the interval for independent I/Os is narrow enough."""
+    for n in _looks(len(times), fewest):
+        half_width = independent(times[:n])
+        if half_width <= 0.05 * times[:n].mean():
+            return Measured(n, float(times[:n].mean()), half_width, True)
+    return Measured(len(times), float(times.mean()), independent(times), False)
+
+
+def mser5(times: Times, fewest: int) -> Measured:
+    """Cut by MSER-5, stop when the interval for independent I/Os is narrow enough."""
+    for n in _looks(len(times), fewest):
+        means = times[: n // 5 * 5].reshape(-1, 5).mean(axis=1)
+        counts = np.arange(len(means), 0, -1)
+        sums, squares = means[::-1].cumsum()[::-1], (means**2)[::-1].cumsum()[::-1]
+        errors = (squares - sums**2 / counts) / counts**2
+        cut = int(np.argmin(errors[: len(means) // 2]))
+        if cut == len(means) // 2 - 1:
+            continue
+        kept = times[5 * cut : n]
+        if independent(kept) <= 0.05 * kept.mean():
+            return Measured(n, float(kept.mean()), independent(kept), True)
+    return Measured(len(times), float(times.mean()), independent(times), False)
+
+
+def snia(times: Times, fewest: int, rounds: int = 5) -> Measured:
+    """Five rounds within 20 % of their mean, whose line changes by 10 % at most."""
+    length = max(fewest // rounds, 1)
+    y = times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
+    x = np.arange(rounds)
+    for end in range(rounds, len(y) + 1):
+        window = y[end - rounds : end]
+        centre = window.mean()
+        slope = np.polyfit(x, window, 1)[0]
+        if np.ptp(window) <= 0.2 * centre and abs(slope) * (rounds - 1) <= 0.1 * centre:
+            kept = times[(end - rounds) * length : end * length]
+            return Measured(end * length, float(centre), independent(kept), True)
+    return Measured(len(times), float(times.mean()), independent(times), False)
+
+
+def fio(kind: str, percent: float, samples: int = 30) -> Rule:
+    """Make a rule of fio's: `mean` for `ss=iops:X%`, `slope` for `ss=iops_slope:X%`."""
+
+    def rule(times: Times, fewest: int) -> Measured:
+        length = max(fewest // samples, 1)
+        rates = 1 / times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
+        x = np.arange(samples) - (samples - 1) / 2
+        for end in range(samples, len(rates) + 1):
+            window = rates[end - samples : end]
+            if kind == "mean":
+                distance = np.abs(window - window.mean()).max()
+            else:
+                distance = abs((x * window).sum() / (x * x).sum())
+            if 100 * distance / window.mean() < percent:
+                whole = times[: end * length]
+                return Measured(end * length, float(whole.mean()), independent(whole), True)
+        return Measured(len(times), float(times.mean()), independent(times), False)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "uflip": ours,
+    "uFLIP 2009: 5120, 128 ignored": paper,
+    "independent I/Os": textbook,
+    "MSER-5": mser5,
+    "SNIA PTS": snia,
+    "fio ss=iops:10%": fio("mean", 10.0),
+    "fio ss=iops_slope:10%": fio("slope", 10.0),
+}
+"""Name of a rule -> the rule."""
+
+
+def _looks(n: int, fewest: int) -> list[int]:
+    """Look as often as our own rule does."""
+    found = [max(fewest, FIRST_LOOK)]
+    while found[-1] * GROWTH <= n:
+        found.append(int(found[-1] * GROWTH))
+    return [look for look in found if look <= n]

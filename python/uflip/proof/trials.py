@@ -1,0 +1,201 @@
+"""Trials: how often a rule is right on many series of one family.
+
+Two questions. *Detection*: is the start-up found where it is, and is none claimed where there is
+none; is the period right. *Run length*: where a rule stops, how many I/Os it took, and how often
+its interval holds the true mean.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from uflip.analysis import analyse
+from uflip.proof import families as make
+from uflip.proof.families import Family, Series
+from uflip.proof.rivals import RULES
+
+# A start-up is found if it is within this share, or these I/Os, of the truth.
+SHARE, IOS = 0.1, 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A family, how long its series are, and the I/Os before which no rule may stop.
+
+    `converges` says whether there is a mean to be found within the series.
+    """
+
+    name: str
+    family: Family
+    ios: int
+    fewest: int = 1024
+    converges: bool = True
+
+
+# A start-up that was seen in a long baseline asks for so many I/Os before the first look.
+AFTER_FAST = 4 * 8192 // 3 + 8
+AFTER_20000 = 4 * 20_000 // 3 + 8
+
+DETECTION = (
+    Case("flat, scatter 2 %", make.flat(0.02), 5120),
+    Case("flat, scatter 100 %", make.flat(1.0), 5120),
+    Case("Pareto tail, 1 in 100", make.heavy_tail(0.01, 2.5), 5120),
+    Case("two levels at random, 30 %", make.two_levels(0.3, 30), 5120),
+    Case("two levels at random, 3 %", make.two_levels(0.03, 60), 5120),
+    Case("mtron: 125, then period 3", make.mtron, 5120),
+    Case("kdti: period 128", make.kdti, 5120),
+    Case("fast: 8,192, then period 64", make.fast, 20_480),
+    Case("periods 2 … 512, 2 … 4 levels", make.any_periodic, 5120),
+    Case("start-ups 5 … 20,000", make.any_startup, 5120),
+    Case("slope of 1,000", make.ramp(1000, 0.3), 5120),
+    Case("exponential approach", make.decaying(0.05), 5120),
+    Case("distances 64 ± 8", make.jittered(64, 8), 5120),
+    Case("bursts of 200 and 40", make.bursty(200, 40), 20_480),
+    Case("bursts of 2,000 and 400", make.bursty(2000, 400), 20_480),
+    Case("bursts of 2,000 and 400, short", make.bursty(2000, 400), 5120),
+    Case("AR(1), 0.9", make.autoregressive(0.9, 0.3), 5120),
+    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 20_480),
+    Case("drift, 30 %", make.drifting(0.3), 5120),
+)
+
+LENGTH = (
+    Case("flat, scatter 30 %", make.flat(0.3), 20_000),
+    Case("flat, scatter 100 %", make.flat(1.0), 60_000),
+    Case("Pareto tail, 1 in 100", make.heavy_tail(0.01, 3.5), 100_000),
+    Case("two levels at random, 30 %", make.two_levels(0.3, 30), 60_000),
+    Case("two levels at random, 3 %", make.two_levels(0.03, 60), 200_000),
+    Case("mtron: 125, then period 3", make.mtron, 20_000),
+    Case("kdti: period 128", make.kdti, 20_000),
+    Case("period 7", make.periodic(7, (30.0,)), 20_000),
+    Case("period 512, 3 levels", make.periodic(512, (30.0, 80.0)), 30_000),
+    Case("fast: 8,192, then period 64", make.fast, 60_000, AFTER_FAST),
+    Case("20,000, then period 3", make.after_startup(20_000, make.periodic(3, (60.0,))), 90_000,
+         AFTER_20000),
+    Case("500, then two levels", make.after_startup(500, make.two_levels(0.3, 30)), 60_000),
+    Case("slope of 1,000", make.ramp(1000, 0.3), 20_000),
+    Case("distances 64 ± 8", make.jittered(64, 8), 30_000),
+    Case("bursts of 20 and 4", make.bursty(20, 4), 150_000),
+    Case("bursts of 200 and 40", make.bursty(200, 40), 800_000),
+    Case("AR(1), 0.9", make.autoregressive(0.9, 0.3), 60_000),
+    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 300_000),
+    Case("exponential approach", make.decaying(0.05), 20_000),
+    Case("drift, 11 times", make.drifting(10.0), 20_000, converges=False),
+    Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000, 24_000, converges=False),
+    Case("the same, too early to see one", make.bursty(2000, 400), 60_000, converges=False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Detected:
+    """Shares of series: start-up found, where it can be; claimed wrongly; period right."""
+
+    case: str
+    found: float | None
+    claimed_wrongly: float
+    period: float | None
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What a rule did with a family.
+
+    `stopped` is the share of series in which it stopped; of these, `covered` the share whose
+    interval holds the true mean, `ios` the median of I/Os run, `error` the mean distance from the
+    true mean relative to it, `half_width` the mean half width likewise.
+    """
+
+    case: str
+    rule: str
+    stopped: float
+    covered: float | None
+    ios: float | None
+    error: float | None
+    half_width: float | None
+
+
+def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
+    """Whether a start-up is where it is."""
+    first, last = truth
+    reach = max(IOS, SHARE * last)
+    return first - reach <= startup_ios <= last + reach
+
+
+def _series(case: Case, seed: int) -> Series:
+    return case.family(np.random.default_rng(seed), case.ios)
+
+
+def _detect(number: int, seed: int) -> tuple[bool | None, bool, bool | None]:
+    series = _series(DETECTION[number], seed)
+    found = analyse(series.times)
+    right = series.startup is not None and is_within(found.startup_ios, series.startup)
+    period = None
+    if series.period is not None:
+        period = found.period_ios == series.period
+        period |= series.period > 1 and found.period_ios % series.period == 0
+    told = right if series.startup is not None and series.identifiable else None
+    return told, found.startup_ios > 0 and not right, period
+
+
+def detect(number: int, repeats: int, mapped: Callable[..., Iterable[object]] = map) -> Detected:
+    """Detect start-up and period in so many series of `DETECTION[number]`."""
+    trials: list[tuple[bool | None, bool, bool | None]] = list(
+        mapped(partial(_detect, number), range(repeats))  # type: ignore[arg-type]
+    )
+    found = [told for told, _, _ in trials if told is not None]
+    periods = [period for _, _, period in trials if period is not None]
+    return Detected(
+        DETECTION[number].name,
+        _share(found),
+        sum(claimed for _, claimed, _ in trials) / repeats,
+        _share(periods),
+    )
+
+
+def _measure(number: int, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
+    case = LENGTH[number]
+    series = _series(case, seed)
+    rows: list[tuple[float, ...]] = []
+    for rule in rules:
+        got = RULES[rule](series.times, case.fewest)
+        error = abs(got.mean - series.mean) / series.mean
+        rows.append((got.stopped, error, got.ios, got.half_width / series.mean))
+    return rows
+
+
+def measure(
+    number: int,
+    repeats: int,
+    rules: tuple[str, ...] = tuple(RULES),
+    mapped: Callable[..., Iterable[object]] = map,
+) -> list[Lengths]:
+    """Let rules stop in so many series of `LENGTH[number]`."""
+    trials = np.array(list(mapped(partial(_measure, number, rules), range(repeats))))
+    found = []
+    for index, rule in enumerate(rules):
+        rows = trials[:, index]
+        stopped = rows[rows[:, 0] > 0]
+        name, share = LENGTH[number].name, len(stopped) / repeats
+        if len(stopped) == 0:
+            found.append(Lengths(name, rule, share, None, None, None, None))
+            continue
+        if np.isnan(stopped[:, 1]).any():  # there is no true mean
+            found.append(
+                Lengths(name, rule, share, None, float(np.median(stopped[:, 2])), None, None)
+            )
+            continue
+        covered = float((stopped[:, 1] <= stopped[:, 3]).mean())
+        ios, error = float(np.median(stopped[:, 2])), float(stopped[:, 1].mean())
+        found.append(Lengths(name, rule, share, covered, ios, error, float(stopped[:, 3].mean())))
+    return found
+
+
+def in_parallel(workers: int) -> ProcessPoolExecutor:
+    """Make a pool whose `map` runs trials on several processors."""
+    return ProcessPoolExecutor(workers)
+
+
+def _share(values: list[bool]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,96 @@
+"""The method on generated series whose truth is known: a share of what `uflip.proof` tries.
+
+The whole is `python -m uflip.proof`, and its tables are in docs/reference/method-proof.md.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from uflip.proof import families as make
+from uflip.proof.economy import CASES, economy
+from uflip.proof.trials import DETECTION, LENGTH, Case, detect, measure
+
+REPEATS = 30
+
+
+def numbers_of(cases: tuple[Case, ...], *names: str) -> list[int]:
+    found = [case.name for case in cases]
+    return [found.index(name) for name in names]
+
+
+def lowest(share: float, repeats: int = REPEATS) -> float:
+    """What a method that is right with this chance falls below once in a thousand times."""
+    return float(stats.binom.ppf(0.001, repeats, share)) / repeats
+
+
+@pytest.mark.parametrize("number", range(len(DETECTION)), ids=lambda n: DETECTION[n].name)
+def test_startup_and_period_are_found_or_abstained_from(number: int) -> None:
+    row = detect(number, REPEATS)
+    assert row.claimed_wrongly <= 1 - lowest(0.98)
+    if row.found is not None:
+        assert row.found >= lowest(0.95)
+    if row.period is not None:
+        assert row.period >= lowest(0.95)
+
+
+QUICK = numbers_of(
+    LENGTH,
+    "flat, scatter 30 %",
+    "two levels at random, 30 %",
+    "mtron: 125, then period 3",
+    "kdti: period 128",
+    "period 512, 3 levels",
+    "fast: 8,192, then period 64",
+    "500, then two levels",
+    "slope of 1,000",
+    "AR(1), 0.9",
+)
+
+
+@pytest.mark.parametrize("number", QUICK, ids=lambda n: LENGTH[n].name)
+def test_intervals_hold_the_true_mean_where_the_rule_stops(number: int) -> None:
+    (row,) = measure(number, REPEATS, ("uflip",))
+    assert row.stopped >= lowest(0.99)
+    assert row.covered is not None
+    assert row.covered >= lowest(0.93)
+    assert row.half_width is not None
+    assert row.half_width <= 0.051
+
+
+@pytest.mark.parametrize("name", ["drift, 11 times", "bursts of 2,000 and 400"])
+def test_what_has_no_mean_yet_is_not_said_to_converge(name: str) -> None:
+    (number,) = numbers_of(LENGTH, name)
+    (row,) = measure(number, REPEATS, ("uflip",))
+    assert row.stopped <= 0.05
+
+
+def test_a_rule_that_knows_no_period_or_burst_is_wrong_where_ours_is_right() -> None:
+    (number,) = numbers_of(LENGTH, "AR(1), 0.9")
+    ours, textbook = measure(number, REPEATS, ("uflip", "independent I/Os"))
+    assert ours.covered is not None
+    assert textbook.covered is not None
+    assert ours.covered > 0.8
+    assert textbook.covered < 0.6
+
+
+def test_periodic_series_take_no_more_than_half_as_many_ios_again_as_any_fixed_rule() -> None:
+    rows = economy(10)
+    assert len(rows) == len(CASES)
+    # Of ten series; the page has a hundred.
+    assert max(row.ratio for row in rows) <= 1.65
+    assert np.median([row.ratio for row in rows]) <= 1.5
+
+
+def test_the_families_are_what_they_say() -> None:
+    random = np.random.default_rng(1)
+    for cases in (DETECTION, LENGTH):
+        for case in cases:
+            if not case.converges or "drift" in case.name or "exponential" in case.name:
+                continue
+            series = case.family(random, max(case.ios, 20_000))
+            first = 0 if series.startup is None else series.startup[1]
+            rest = series.times[first:]
+            # Correlated series know their own mean badly: half of it either way is enough here.
+            assert abs(rest.mean() / series.mean - 1) < 0.5, case.name
+    assert make.mtron(random, 500).startup == (125, 127)
