@@ -12,7 +12,7 @@
 //! reads dominated by the transfer through the ECC; reads that wait for programs and are retried; one
 //! submission path for all channels; a channel that one LUN after the other shares.
 //! **Simplified**: planes of a LUN work together; no data is kept; the threads of OX are times, not
-//! schedules.
+//! schedules; a low page can be read before the high page of its cells is written.
 //! **Ambiguous**: what the time between two LUNs of a channel is spent on. The paper says "overhead on
 //! the DFC and OX controller"; here it is [`profile::ControllerPart::lun_switch_ns`], fitted.
 
