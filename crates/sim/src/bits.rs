@@ -10,3 +10,84 @@ pub(crate) fn clear(set: &mut [u64], first: usize, end: usize) {
         from = to;
     }
 }
+
+/// Whether `index` is in the set.
+#[inline]
+pub(crate) fn has(set: &[u64], index: usize) -> bool {
+    set[index / 64] >> (index % 64) & 1 == 1
+}
+
+/// Put `index` into the set.
+#[inline]
+pub(crate) fn insert(set: &mut [u64], index: usize) {
+    set[index / 64] |= 1 << (index % 64);
+}
+
+/// Take `index` out of the set.
+#[inline]
+pub(crate) fn remove(set: &mut [u64], index: usize) {
+    set[index / 64] &= !(1 << (index % 64));
+}
+
+/// What the set has from `first` on, at most `length` (1 to 64) of it, the first one in the lowest
+/// bit.
+#[inline]
+pub(crate) fn word(set: &[u64], first: usize, length: usize) -> u64 {
+    let (index, shift) = (first / 64, first % 64);
+    let low = set[index] >> shift;
+    let high = if shift == 0 || shift + length <= 64 { 0 } else { set[index + 1] << (64 - shift) };
+    (low | high) & (u64::MAX >> (64 - length))
+}
+
+/// Put into the set what `word` has, its lowest bit standing for `first`.
+#[inline]
+pub(crate) fn insert_word(set: &mut [u64], first: usize, word: u64) {
+    let (index, shift) = (first / 64, first % 64);
+    set[index] |= word << shift;
+    if shift > 0 && word >> (64 - shift) != 0 {
+        set[index + 1] |= word >> (64 - shift);
+    }
+}
+
+/// The members of the set from `first` on and before `end`, in order.
+pub(crate) fn members(set: &[u64], first: usize, end: usize) -> impl Iterator<Item = usize> + '_ {
+    (first..end).step_by(64).flat_map(move |from| {
+        let mut word = word(set, from, (end - from).min(64));
+        std::iter::from_fn(move || {
+            let index = (word != 0).then(|| word.trailing_zeros() as usize)?;
+            word &= word - 1;
+            Some(from + index)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a set that is a list of truths.
+        #[test]
+        fn words_say_what_single_bits_say(
+            bits in prop::collection::vec(any::<bool>(), 130..300), first in 0usize..66,
+            length in 1usize..=64, more in any::<u64>(), cut in (0usize..130, 0usize..130),
+        ) {
+            let mut set = vec![0; bits.len().div_ceil(64)];
+            (0..bits.len()).filter(|i| bits[*i]).for_each(|i| insert(&mut set, i));
+            let expected = (0..length).filter(|i| bits[first + i]).map(|i| 1u64 << i).sum::<u64>();
+            prop_assert_eq!(word(&set, first, length), expected);
+            let listed: Vec<usize> = (first..bits.len()).filter(|i| bits[*i]).collect();
+            prop_assert_eq!(members(&set, first, bits.len()).collect::<Vec<_>>(), listed);
+            let mut both = set.clone();
+            insert_word(&mut both, first, more);
+            for i in 0..64 {
+                prop_assert_eq!(has(&both, first + i), bits[first + i] || more >> i & 1 == 1);
+            }
+            clear(&mut both, cut.0, cut.1);
+            (cut.0..cut.1).for_each(|i| assert!(!has(&both, i)));
+            remove(&mut set, first);
+            prop_assert!(!has(&set, first));
+        }
+    }
+}

@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 
 use uflip_core::{Error, Result};
 
+use crate::bits;
 use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::media::MergeMedia;
 
 /// The map of blocks, and the pages that were programmed in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -27,26 +29,21 @@ pub(crate) struct DataBlocks {
 
 const NO_BLOCK: u32 = u32::MAX;
 
-#[inline]
-fn get(set: &[u64], page: Lpn) -> bool {
-    set[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
-}
-
 impl DataBlocks {
     /// Whether the device has `others` blocks beside those that the host's data takes.
     ///
     /// # Errors
     /// Where it has not, or where the host's data takes no whole number of blocks.
-    pub(crate) fn check(geometry: &Geometry, others: u32, what: &str) -> Result<()> {
+    pub(crate) fn check(geometry: &Geometry, others: u64, what: &str) -> Result<()> {
         let shape = geometry.shape();
         let blocks = u64::from(geometry.blocks());
         let data = u64::from(shape.logical_pages.div_ceil(shape.pages_per_block));
-        if data + u64::from(others) <= blocks {
+        if data + others <= blocks {
             return Ok(());
         }
         Err(Error::usage("The device has too few blocks for its FTL")
             .got(format!("{blocks} blocks, of which the host's data takes {data}"))
-            .allowed(format!("{} blocks or more: {what} besides", data + u64::from(others)))
+            .allowed(format!("{} blocks or more: {what} besides", data + others))
             .action("raise spare_factor or blocks_per_die"))
     }
 
@@ -94,14 +91,16 @@ impl DataBlocks {
     /// Where `page` is, if its newest version is in its data block.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
-        let block = self.block_of(self.logical_block(page)).filter(|_| get(&self.valid, page));
+        let block = self
+            .block_of(self.logical_block(page))
+            .filter(|_| bits::has(&self.valid, page.0 as usize));
         block.map(|block| self.place_in(block, page))
     }
 
     /// Where `page` can be written in place: its data block is there and its place still erased.
     #[inline]
     pub(crate) fn erased_place(&self, page: Lpn) -> Option<Place> {
-        if get(&self.programmed, page) {
+        if bits::has(&self.programmed, page.0 as usize) {
             return None;
         }
         self.block_of(self.logical_block(page)).map(|block| self.place_in(block, page))
@@ -110,15 +109,14 @@ impl DataBlocks {
     /// The newest version of `page` was programmed in its data block.
     #[inline]
     pub(crate) fn set_programmed(&mut self, page: Lpn) {
-        let bit = 1 << (page.0 % 64);
-        self.programmed[page.0 as usize / 64] |= bit;
-        self.valid[page.0 as usize / 64] |= bit;
+        bits::insert(&mut self.programmed, page.0 as usize);
+        bits::insert(&mut self.valid, page.0 as usize);
     }
 
     /// The newest version of `page` is in its data block no more.
     #[inline]
     pub(crate) fn set_invalid(&mut self, page: Lpn) {
-        self.valid[page.0 as usize / 64] &= !(1 << (page.0 % 64));
+        bits::remove(&mut self.valid, page.0 as usize);
     }
 
     /// `block`, which is erased or a log block in order, becomes the data block of `logical`, and no
@@ -126,10 +124,49 @@ impl DataBlocks {
     pub(crate) fn set_block(&mut self, logical: u32, block: BlockIdx) -> Option<BlockIdx> {
         let pages = self.pages_of(logical);
         let (first, end) = (pages.start as usize, pages.end as usize);
-        crate::bits::clear(&mut self.programmed, first, end);
-        crate::bits::clear(&mut self.valid, first, end);
+        bits::clear(&mut self.programmed, first, end);
+        bits::clear(&mut self.valid, first, end);
         let old = std::mem::replace(&mut self.map[logical as usize], block.0);
         (old != NO_BLOCK).then_some(BlockIdx(old))
+    }
+
+    /// A page of the data block of `logical` was programmed, and holds nothing any more.
+    #[inline]
+    pub(crate) fn set_spent(&mut self, page: Lpn) {
+        bits::insert(&mut self.programmed, page.0 as usize);
+        bits::remove(&mut self.valid, page.0 as usize);
+    }
+
+    /// Copy what the data block of `logical` holds to the same places of `to`, which becomes its data
+    /// block. Returns the old one, for the caller to erase.
+    pub(crate) fn copy_to(
+        &mut self,
+        logical: u32,
+        to: BlockIdx,
+        media: &mut impl MergeMedia,
+    ) -> Option<BlockIdx> {
+        let pages = self.pages_of(logical);
+        let (first, end) = (pages.start as usize, pages.end as usize);
+        let old = self.block_of(logical);
+        if let Some(from) = old {
+            let (from, to) = (self.first_place(from), self.first_place(to));
+            media.copy_set(from, to, &self.valid, first, end - first);
+        }
+        // What was copied, and nothing else, is programmed in the new block.
+        for at in (first..end).step_by(64) {
+            let length = (end - at).min(64);
+            let valid = bits::word(&self.valid, at, length);
+            bits::clear(&mut self.programmed, at, at + length);
+            bits::insert_word(&mut self.programmed, at, valid);
+        }
+        self.map[logical as usize] = to.0;
+        old
+    }
+
+    /// The first place of `block`.
+    fn first_place(&self, block: BlockIdx) -> Place {
+        let page = self.geometry.first_page(block);
+        Place { page, block, die: self.geometry.die_of(block) }
     }
 
     /// An erased block: of `die`, or where that has none, of the die that has the most.
@@ -166,9 +203,16 @@ impl DataBlocks {
         }
         assert!(owners.iter().all(|owners| *owners == 1), "every block has one owner: {owners:?}");
         for page in (0..self.geometry.shape().logical_pages).map(Lpn) {
-            assert!(!get(&self.valid, page) || get(&self.programmed, page), "valid: programmed");
+            assert!(
+                !bits::has(&self.valid, page.0 as usize)
+                    || bits::has(&self.programmed, page.0 as usize),
+                "valid: programmed"
+            );
             let mapped = self.block_of(self.logical_block(page)).is_some();
-            assert!(mapped || !get(&self.programmed, page), "programmed: in a data block");
+            assert!(
+                mapped || !bits::has(&self.programmed, page.0 as usize),
+                "programmed: in a data block"
+            );
         }
     }
 }

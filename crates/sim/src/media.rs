@@ -3,8 +3,9 @@
 
 use uflip_core::Counters;
 
+use crate::bits;
 use crate::breakdown::{Account, Cause};
-use crate::geometry::{BlockIdx, Geometry, Place};
+use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::nand::{Nand, PageOrder};
 use crate::timeline::{Purpose, Timeline};
 
@@ -46,6 +47,16 @@ pub(crate) trait CollectMedia: Media {
 pub(crate) trait MergeMedia: Media {
     /// Move the page `from` to `to` in a merge.
     fn copy(&mut self, from: Place, to: Place);
+    /// [`MergeMedia::copy`] of several pages of a block to the same places of another: those that `set`
+    /// has, of which `first` and the `pages` that follow stand for the pages of the block. `from` and
+    /// `to` are the first pages of the blocks.
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64], first: usize, pages: usize) {
+        for index in bits::members(set, first, first + pages) {
+            let at =
+                |place: Place| Place { page: Ppn(place.page.0 + (index - first) as u32), ..place };
+            self.copy(at(from), at(to));
+        }
+    }
     /// Erase `block` in a merge.
     fn erase_merged(&mut self, block: BlockIdx);
     /// The firmware stores its map on `to`.
@@ -57,6 +68,9 @@ pub(crate) trait MergeMedia: Media {
     /// What follows begins when all that was asked for so far has ended.
     fn await_merges(&mut self);
 }
+
+/// The even pages of a word.
+const EVEN: u64 = u64::MAX / 3;
 
 /// How a merge came by its block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,6 +190,19 @@ impl MergeMedia for Flash {
     }
 
     #[inline]
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64], first: usize, pages: usize) {
+        for at in (0..pages).step_by(64) {
+            let word = bits::word(set, first + at, (pages - at).min(64));
+            let place = |place: Place| Place { page: Ppn(place.page.0 + at as u32), ..place };
+            self.nand.copy_word(place(from), place(to), word);
+            let copied = u64::from(word.count_ones());
+            self.counters.pages_read += copied;
+            self.counters.pages_programmed += copied;
+            self.counters.pages_relocated += copied;
+        }
+    }
+
+    #[inline]
     fn erase_merged(&mut self, block: BlockIdx) {
         self.erase(block);
     }
@@ -285,6 +312,21 @@ impl<A: Account> MergeMedia for Timed<'_, A> {
         let high = self.is_high(to);
         let end = self.timeline.copy(from.die, to.die, high, self.at);
         self.extend(end, Cause::Merge);
+    }
+
+    #[inline]
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64], first: usize, pages: usize) {
+        self.flash.copy_set(from, to, set, first, pages);
+        let count = |word: u64| u64::from(word.count_ones());
+        let (mut low, mut high) = (0, 0);
+        for at in (0..pages).step_by(64) {
+            let word = bits::word(set, first + at, (pages - at).min(64));
+            (low, high) = (low + count(word & EVEN), high + count(word & !EVEN));
+        }
+        if low + high > 0 {
+            let end = self.timeline.copy_many(from.die, to.die, low, high, self.at);
+            self.extend(end, Cause::Merge);
+        }
     }
 
     #[inline]

@@ -2,7 +2,8 @@
 //! order, no read of a page that was not programmed. A broken rule is a fault of the FTL, so it is a
 //! panic with the state printed, never an error that could be overlooked.
 
-use crate::geometry::{BlockIdx, Geometry, Place};
+use crate::bits;
+use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -81,13 +82,35 @@ impl Nand {
         }
     }
 
+    /// Read and program pages at the same places of two blocks, where pages are programmed in any
+    /// order: those that `pages` has, whose lowest bit stands for `from` and for `to`.
+    #[inline]
+    pub(crate) fn copy_word(&mut self, from: Place, to: Place, pages: u64) {
+        let (source, target) = (from.page.0 as usize, to.page.0 as usize);
+        let length = 64 - pages.leading_zeros() as usize;
+        if length == 0 {
+            return;
+        }
+        let missing = pages & !bits::word(&self.programmed, source, length);
+        if missing != 0 {
+            let page = Ppn(from.page.0 + missing.trailing_zeros());
+            broken_read(Place { page, ..from }, self.geometry.page_in_block(from), 0);
+        }
+        let taken = pages & bits::word(&self.programmed, target, length);
+        if taken != 0 {
+            let page = Ppn(to.page.0 + taken.trailing_zeros());
+            broken_program(Place { page, ..to }, self.geometry.page_in_block(to), 0);
+        }
+        bits::insert_word(&mut self.programmed, target, pages);
+    }
+
     #[inline]
     pub(crate) fn erase(&mut self, block: BlockIdx) {
         self.next_page[block.0 as usize] = 0;
         if !self.programmed.is_empty() {
             let first = self.geometry.first_page(block).0 as usize;
             let end = first + self.geometry.shape().pages_per_block as usize;
-            crate::bits::clear(&mut self.programmed, first, end);
+            bits::clear(&mut self.programmed, first, end);
         }
         self.erase_count[block.0 as usize] += 1;
     }
@@ -123,7 +146,7 @@ fn broken_read(from: Place, in_block: u32, next: u16) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{Ppn, Shape};
+    use crate::geometry::Shape;
 
     fn at(nand: &Nand, page: u32) -> Place {
         nand.geometry.place_of(Ppn(page))

@@ -4,7 +4,7 @@ mod mapping;
 mod merging;
 
 pub use mapping::MappingPart;
-pub use merging::{LinearPart, LogPart, StreamsPart};
+pub use merging::{Compat, LinearPart, LogPart, StreamsPart};
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};

@@ -175,6 +175,31 @@ impl Timeline {
         self.program(target, high, data, Purpose::Merge, &mut ())
     }
 
+    /// [`Timeline::copy`] of several pages, `low` even ones and `high` odd ones, in whichever order;
+    /// returns the end of the last.
+    pub(crate) fn copy_many(
+        &mut self,
+        source: DieIdx,
+        target: DieIdx,
+        low: u64,
+        high: u64,
+        ready: u64,
+    ) -> u64 {
+        let Timing { read_ns, program_ns, program_high_ns, relocate_ns, transfer_ns, .. } =
+            self.timing;
+        let alone = self.timing.copy_back || (transfer_ns == 0 && self.buses.is_empty());
+        if alone && source == target && relocate_ns == 0 {
+            // Nothing but the die is needed: one long piece of work.
+            let die = &mut self.dies[target.0 as usize];
+            let start = die.last.end.max(ready);
+            let end = start + low * (read_ns + program_ns) + high * (read_ns + program_high_ns);
+            die.occupy(self.now, start, end, Purpose::Merge);
+            return end;
+        }
+        let pages = (0..low).map(|_| false).chain((0..high).map(|_| true));
+        pages.map(|high| self.copy(source, target, high, ready)).max().unwrap_or(ready)
+    }
+
     /// Erase a block of `die` from `ready` on; returns the end.
     #[inline]
     pub(crate) fn erase(&mut self, die: DieIdx, ready: u64) -> u64 {

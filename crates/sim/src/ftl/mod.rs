@@ -26,7 +26,6 @@ pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationL
 pub(crate) struct MergingOptions<'a> {
     pub(crate) name: &'a str,
     pub(crate) geometry: Geometry,
-    #[allow(dead_code)] // of the FTLs with log blocks, which follow
     pub(crate) log: Option<&'a LogPart>,
     pub(crate) streams: Option<&'a StreamsPart>,
     pub(crate) linear: Option<&'a LinearPart>,
@@ -139,7 +138,10 @@ macro_rules! ftls {
 ftls! {
     paged: "page_map", "dftl";
     merging:
+    "bast" => bast::Bast,
     "block_map" => block_map::BlockMap,
+    "fast" => fast::Fast,
     "linear" => linear::Linear,
     "stream_hybrid" => stream_hybrid::StreamHybrid,
+    "superblock" => superblock::Superblock,
 }

@@ -11,7 +11,7 @@ use crate::ftl::{Merging, MergingOptions};
 use crate::geometry::{Geometry, Lpn, Shape};
 use crate::media::Media;
 use crate::nand::PageOrder;
-use crate::profile::{LinearPart, StreamsPart};
+use crate::profile::{Compat, LinearPart, LogPart, StreamsPart};
 
 const PAGE: u64 = 4096;
 
@@ -86,6 +86,16 @@ proptest! {
     ) {
         let options = MergingOptions { name: "block_map", ..bare(geometry) };
         read_your_writes(&options, seed, hot);
+        // Whatever room there is goes to the log.
+        let data = geometry.shape().logical_pages.div_ceil(geometry.shape().pages_per_block);
+        let log_blocks = (geometry.blocks() - data - 1).min(12);
+        let log = Some(&LogPart { log_blocks, superblock_blocks: 1 + hot as u32 % 4, compat: Compat::None });
+        for name in ["bast", "fast", "superblock"] {
+            let options = MergingOptions { name, log, ..bare(geometry) };
+            if log_blocks >= 2 {
+                read_your_writes(&options, seed, hot);
+            }
+        }
     }
 
     #[test]

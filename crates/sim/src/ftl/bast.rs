@@ -1,0 +1,252 @@
+//! BAST: data blocks with fixed places, and log blocks of which each belongs to one data block at a
+//! time.
+//!
+//! ```text
+//! write ─▶ its place in the data block is erased ─▶ there
+//!       ─▶ its data block has a log block         ─▶ appended there; a full one is merged at once
+//!       ─▶ it has none                            ─▶ a new one; where all are in use, the one that was
+//!                                                     written longest ago is merged first
+//! merge:  all pages in order: switch │ the first ones in order: partial │ anything else: full
+//! ```
+//!
+//! **Source**: Kim et al., "A space-efficient flash translation layer for CompactFlash systems" (IEEE
+//! Trans. Consumer Electronics 48(2), 2002).
+//! **Faithful**: one log block a data block, written from its first page on; the three merges.
+//! **Simplified**: maps are in memory; one erased block is kept beside data and log.
+//! **Ambiguous**: which log block is merged for another one's sake: here the least recently written,
+//! which the closed form in `python/uflip/models/hybrid.py` assumes too. A log block that has filled up
+//! is merged by the write that filled it.
+
+use uflip_core::Result;
+
+use super::fast::{check_log, log_part};
+use super::{MergingFtl, MergingOptions};
+use crate::backend::Extent;
+use crate::data_blocks::DataBlocks;
+use crate::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::media::{Merge, MergeMedia};
+
+/// Data blocks and their log blocks.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Bast {
+    geometry: Geometry,
+    data: DataBlocks,
+    most: usize,
+    /// Log blocks in use; those that are not are in `unused`.
+    logs: Vec<Log>,
+    unused: Vec<u32>,
+    /// Per logical block: its log block, or [`NONE`].
+    log_of: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+}
+
+/// The log block of a data block.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Log {
+    block: BlockIdx,
+    logical: u32,
+    /// How many pages it has.
+    next: u32,
+    /// Every one of them at its own place.
+    in_order: bool,
+    /// Per page of the data block: where its newest version is here, or [`NO_PAGE`].
+    newest: Vec<u16>,
+    /// Neighbours in the order of last writes.
+    older: u32,
+    newer: u32,
+}
+
+const NONE: u32 = u32::MAX;
+const NO_PAGE: u16 = u16::MAX;
+
+impl MergingFtl for Bast {
+    fn check(options: &MergingOptions<'_>) -> Result<()> {
+        check_log(options, 1)
+    }
+
+    fn new(options: &MergingOptions<'_>) -> Bast {
+        let part = log_part(options).expect("checked");
+        let shape = options.geometry.shape();
+        let blocks = shape.logical_pages.div_ceil(shape.pages_per_block);
+        Bast {
+            geometry: options.geometry,
+            data: DataBlocks::new(options.geometry),
+            most: part.log_blocks as usize,
+            logs: Vec::with_capacity(part.log_blocks as usize),
+            unused: Vec::new(),
+            log_of: vec![NONE; blocks as usize],
+            oldest: NONE,
+            newest: NONE,
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, page: Lpn) -> Option<Place> {
+        self.lookup_log(page).or_else(|| self.data.lookup(page))
+    }
+
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let logical = self.data.logical_block(page);
+        if self.data.block_of(logical).is_none() {
+            let block = self.data.take_free(self.data.home(logical));
+            self.data.set_block(logical, block);
+        }
+        if let Some(place) = self.data.erased_place(page) {
+            media.program(place, if extent.covers(page) { None } else { self.lookup(page) });
+            self.data.set_programmed(page);
+            self.forget(page);
+            return;
+        }
+        let log = match self.log_of[logical as usize] {
+            NONE => self.open(logical, media),
+            log => log,
+        };
+        self.append(log, page, extent, media);
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        self.forget(page);
+        self.data.set_invalid(page);
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        let used = self.log_of.iter().filter(|log| **log != NONE);
+        self.data.audit(used.map(|log| self.logs[*log as usize].block));
+    }
+}
+
+impl Bast {
+    fn offset(&self, page: Lpn) -> usize {
+        (page.0 - self.data.pages_of(self.data.logical_block(page)).start) as usize
+    }
+
+    #[inline]
+    fn lookup_log(&self, page: Lpn) -> Option<Place> {
+        let log = self.log_of[self.data.logical_block(page) as usize];
+        if log == NONE {
+            return None;
+        }
+        let log = &self.logs[log as usize];
+        let slot = log.newest[self.offset(page)];
+        (slot != NO_PAGE).then(|| self.slot(log.block, u32::from(slot)))
+    }
+
+    fn slot(&self, block: BlockIdx, slot: u32) -> Place {
+        let page = Ppn(self.geometry.first_page(block).0 + slot);
+        Place { page, block, die: self.geometry.die_of(block) }
+    }
+
+    /// The log has no version of `page` that counts.
+    fn forget(&mut self, page: Lpn) {
+        let (log, offset) = (self.log_of[self.data.logical_block(page) as usize], self.offset(page));
+        if log != NONE {
+            self.logs[log as usize].newest[offset] = NO_PAGE;
+        }
+    }
+
+    /// A log block for `logical`, which has none.
+    fn open<M: MergeMedia>(&mut self, logical: u32, media: &mut M) -> u32 {
+        if self.logs.len() - self.unused.len() == self.most {
+            media.begin_reclaim();
+            self.merge(self.oldest, media);
+        }
+        let block = self.data.take_free(self.data.home(logical));
+        let pages = self.geometry.shape().pages_per_block as usize;
+        let log = self.unused.pop().unwrap_or_else(|| {
+            let newest = vec![NO_PAGE; pages];
+            let (older, newer) = (NONE, NONE);
+            self.logs.push(Log { block, logical, next: 0, in_order: true, newest, older, newer });
+            self.logs.len() as u32 - 1
+        });
+        let books = &mut self.logs[log as usize];
+        (books.block, books.logical, books.next, books.in_order) = (block, logical, 0, true);
+        books.newest.fill(NO_PAGE);
+        self.link(log);
+        self.log_of[logical as usize] = log;
+        log
+    }
+
+    fn append<M: MergeMedia>(&mut self, log: u32, page: Lpn, extent: &Extent, media: &mut M) {
+        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let offset = self.offset(page);
+        let books = &mut self.logs[log as usize];
+        let slot = books.next;
+        books.next += 1;
+        books.in_order &= slot as usize == offset;
+        books.newest[offset] = slot as u16;
+        let (block, logical, in_order) = (books.block, books.logical, books.in_order);
+        media.program(self.slot(block, slot), rest);
+        self.data.set_invalid(page);
+        self.unlink(log);
+        self.link(log);
+        let pages = self.data.pages_of(logical).len() as u32;
+        if slot + 1 == self.geometry.shape().pages_per_block || (in_order && slot + 1 == pages) {
+            media.await_merges();
+            self.merge(log, media);
+        }
+    }
+
+    /// Bring the newest version of every page of a data block together, as cheaply as its log allows.
+    fn merge<M: MergeMedia>(&mut self, log: u32, media: &mut M) {
+        let Log { block, logical, next, in_order, .. } = self.logs[log as usize];
+        let pages = self.data.pages_of(logical);
+        let target =
+            if in_order { block } else { self.data.take_free(self.data.home(logical)) };
+        media.count_merge(match (in_order, next as usize == pages.len()) {
+            (true, true) => Merge::Switch,
+            (true, false) => Merge::Partial,
+            (false, _) => Merge::Full,
+        });
+        let old = self.data.copy_to(logical, target, media);
+        for (offset, page) in pages.map(Lpn).enumerate() {
+            let slot = self.logs[log as usize].newest[offset];
+            if slot != NO_PAGE {
+                if !in_order {
+                    let from = self.slot(block, u32::from(slot));
+                    media.copy(from, self.data.place_in(target, page));
+                }
+                self.data.set_programmed(page);
+            } else if in_order && (offset as u32) < next {
+                self.data.set_spent(page);
+            }
+        }
+        self.log_of[logical as usize] = NONE;
+        self.unlink(log);
+        self.unused.push(log);
+        media.await_merges();
+        self.erase(old, media);
+        self.erase(Some(block).filter(|_| !in_order), media);
+        media.await_merges();
+    }
+
+    fn erase<M: MergeMedia>(&mut self, block: Option<BlockIdx>, media: &mut M) {
+        if let Some(block) = block {
+            media.erase_merged(block);
+            self.data.give_back(block);
+        }
+    }
+
+    fn unlink(&mut self, log: u32) {
+        let Log { older, newer, .. } = self.logs[log as usize];
+        match older {
+            NONE => self.oldest = newer,
+            older => self.logs[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => self.logs[newer as usize].older = older,
+        }
+    }
+
+    /// `log` was written last.
+    fn link(&mut self, log: u32) {
+        let older = std::mem::replace(&mut self.newest, log);
+        (self.logs[log as usize].older, self.logs[log as usize].newer) = (older, NONE);
+        match older {
+            NONE => self.oldest = log,
+            older => self.logs[older as usize].newer = log,
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! FAST: data blocks with fixed places, and log blocks that any of them may use.
+//!
+//! ```text
+//! write ─▶ its place in the data block is erased ─▶ there
+//!       ─▶ first page of a block                 ─▶ the sequential log block, merged first if in use
+//!       ─▶ next page of the sequential log block ─▶ there; when it is full it becomes the data block
+//!       ─▶ another page of its block             ─▶ the sequential log block is merged with it
+//!       ─▶ anything else                         ─▶ the random log blocks, a ring: when all are full, every
+//!                                                    data block with a page in the oldest one is merged
+//! ```
+//!
+//! **Source**: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
+//! translation" (ACM TECS 6(3), 2007); Myers & Sinclair (2010) §6.1.
+//! **Faithful**: one sequential log block, which every write of a first page opens; random log blocks
+//! shared by all data blocks, reclaimed in the order of filling; switch, partial and full merges.
+//! **Simplified**: maps are in memory. Data blocks are merged one after the other, the pages of each as
+//! its dies allow. One erased block is kept beside data and log.
+//! **Ambiguous**: a write to the block of the sequential log that is not its next page: behind what it
+//! has, a partial merge takes the page along; inside, a full merge does (as FlashSim's code). When a
+//! random log block is reclaimed that has a page of that block, the merge is partial. `compat =
+//! "flashsim2010"` repeats the fault of FlashSim's `fast.c`: a merge keeps only what is valid in the data
+//! block, and log entries of merged blocks stay behind, so that data is lost and every entry costs a
+//! merge.
+
+use std::collections::VecDeque;
+
+use uflip_core::{Error, Result};
+
+use super::{MergingFtl, MergingOptions};
+use crate::backend::Extent;
+use crate::bits;
+use crate::data_blocks::DataBlocks;
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::media::{Merge, MergeMedia};
+use crate::profile::{Compat, LogPart};
+
+/// Data blocks, the sequential log block, the ring of random ones.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Fast {
+    geometry: Geometry,
+    data: DataBlocks,
+    /// Merges lose what is in the log.
+    lossy: bool,
+    sequential: Option<Sequential>,
+    /// Which pages of the sequential log block hold what was not trimmed.
+    sequential_valid: Vec<u64>,
+    /// Random log blocks, the one filled first at the front; the last one is being filled.
+    ring: VecDeque<LogBlock>,
+    most_random: usize,
+    /// The next page of the log block being filled.
+    next: u32,
+    /// Per logical page: the place of its newest version in the random log, or [`NOWHERE`].
+    logged: Vec<u32>,
+    /// The same, one bit a page.
+    is_logged: Vec<u64>,
+    /// Log blocks opened so far: they go round the dies.
+    opened: u32,
+}
+
+/// The log block that takes a block in order.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Sequential {
+    block: BlockIdx,
+    logical: u32,
+    /// How many pages it has.
+    next: u32,
+}
+
+/// A random log block, and the logical page in each of its pages.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct LogBlock {
+    block: BlockIdx,
+    pages: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+/// The table [log] of the profile.
+///
+/// # Errors
+/// Where it has none.
+pub(super) fn log_part<'a>(options: &MergingOptions<'a>) -> Result<&'a LogPart> {
+    options.log.ok_or_else(|| {
+        Error::usage("An FTL with log blocks needs to know how many")
+            .got(format!("ftl = \"{}\" without a table [log]", options.name))
+            .action("add [log]; docs/reference/profiles.md explains its keys")
+    })
+}
+
+/// Whether there are so many log blocks, at least `least`.
+///
+/// # Errors
+/// Fewer, or more than the device has room for.
+pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> {
+    let part = log_part(options)?;
+    let blocks = options.geometry.blocks();
+    if part.log_blocks < least || part.log_blocks >= blocks {
+        return Err(Error::usage("The number of log blocks makes no device")
+            .got(format!("log_blocks = {} of {blocks} blocks", part.log_blocks))
+            .allowed(format!("{least} or more, and fewer than there are blocks"))
+            .action("change log_blocks"));
+    }
+    if part.compat != Compat::None && options.name != "fast" {
+        return Err(Error::usage("Only FAST has faults to be compatible with")
+            .got(format!("a 'compat' with ftl = \"{}\"", options.name))
+            .allowed("compat = \"none\"")
+            .action("change one of the two"));
+    }
+    DataBlocks::check(
+        &options.geometry,
+        u64::from(part.log_blocks) + 1,
+        &format!("{} log blocks, and 1 for merges", part.log_blocks),
+    )
+}
+
+impl MergingFtl for Fast {
+    fn check(options: &MergingOptions<'_>) -> Result<()> {
+        check_log(options, 2)
+    }
+
+    fn new(options: &MergingOptions<'_>) -> Fast {
+        let part = log_part(options).expect("checked");
+        let geometry = options.geometry;
+        let pages = geometry.shape().logical_pages as usize;
+        Fast {
+            geometry,
+            data: DataBlocks::new(geometry),
+            lossy: part.compat == Compat::Flashsim2010,
+            sequential: None,
+            sequential_valid: vec![0; geometry.shape().pages_per_block.div_ceil(64) as usize],
+            ring: VecDeque::with_capacity(part.log_blocks as usize),
+            most_random: part.log_blocks as usize - 1,
+            next: geometry.shape().pages_per_block,
+            logged: crate::huge::filled(pages, NOWHERE),
+            is_logged: vec![0; pages.div_ceil(64)],
+            opened: 0,
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, page: Lpn) -> Option<Place> {
+        let in_log = self.logged[page.0 as usize];
+        if in_log != NOWHERE {
+            return Some(self.geometry.place_of(Ppn(in_log)));
+        }
+        self.data.lookup(page).or_else(|| self.lookup_sequential(page))
+    }
+
+    #[inline]
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let logical = self.data.logical_block(page);
+        if self.data.block_of(logical).is_none() {
+            let block = self.data.take_free(self.data.home(logical));
+            self.data.set_block(logical, block);
+        }
+        if let Some(place) = self.data.erased_place(page) {
+            media.program(place, self.rest_of(page, extent));
+            self.data.set_programmed(page);
+            // A merge for its own log page may have made room for it in the data block meanwhile.
+            if !self.lossy && bits::has(&self.is_logged, page.0 as usize) {
+                self.forget(page);
+            }
+            return;
+        }
+        let offset = page.0 - self.data.pages_of(logical).start;
+        if offset == 0 {
+            self.write_first(logical, page, extent, media);
+            return;
+        }
+        match self.sequential {
+            Some(log) if log.logical == logical && log.next == offset => {
+                self.append_sequential(page, extent, media);
+            }
+            Some(log) if log.logical == logical => {
+                self.write_out_of_order(log, offset, page, extent, media);
+            }
+            _ => self.append_random(page, extent, media),
+        }
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        self.forget(page);
+        self.data.set_invalid(page);
+        let logical = self.data.logical_block(page);
+        if self.sequential.is_some_and(|log| log.logical == logical) {
+            let offset = page.0 - self.data.pages_of(logical).start;
+            bits::remove(&mut self.sequential_valid, offset as usize);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, page: Lpn) {
+        crate::huge::prefetch(&self.logged, page.0 as usize);
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        let random = self.ring.iter().map(|log| log.block);
+        self.data.audit(random.chain(self.sequential.map(|log| log.block)));
+        for (page, place) in self.logged.iter().enumerate() {
+            assert_eq!(*place != NOWHERE, bits::has(&self.is_logged, page));
+        }
+    }
+}
+
+/// Where things are.
+impl Fast {
+    fn lookup_sequential(&self, page: Lpn) -> Option<Place> {
+        let logical = self.data.logical_block(page);
+        let log = self.sequential.filter(|log| log.logical == logical)?;
+        let offset = page.0 - self.data.pages_of(logical).start;
+        let valid = offset < log.next && bits::has(&self.sequential_valid, offset as usize);
+        valid.then(|| self.data.place_in(log.block, page))
+    }
+
+    /// Where the rest of `page` is, if the host brings only a part of it.
+    #[inline]
+    fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
+        if extent.covers(page) { None } else { self.lookup(page) }
+    }
+
+    /// Neither the data block nor the random log has a version of `page` that counts.
+    fn drop_old(&mut self, page: Lpn) {
+        self.forget(page);
+        self.data.set_invalid(page);
+    }
+
+    /// The random log has no version of `page`.
+    #[inline]
+    fn forget(&mut self, page: Lpn) {
+        self.logged[page.0 as usize] = NOWHERE;
+        bits::remove(&mut self.is_logged, page.0 as usize);
+    }
+}
+
+/// The sequential log block.
+impl Fast {
+    /// Write the first page of a block: it opens a sequential log block of its own.
+    fn write_first<M: MergeMedia>(
+        &mut self,
+        logical: u32,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        if let Some(log) = self.sequential {
+            self.merge_sequential(log, None, media);
+        }
+        let die = self.next_die();
+        let block = self.data.take_free(die);
+        self.sequential = Some(Sequential { block, logical, next: 0 });
+        self.sequential_valid.fill(0);
+        self.append_sequential(page, extent, media);
+    }
+
+    fn append_sequential<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let rest = self.rest_of(page, extent);
+        let log = self.sequential.as_mut().expect("a sequential log block");
+        media.program(self.data.place_in(log.block, page), rest);
+        bits::insert(&mut self.sequential_valid, log.next as usize);
+        log.next += 1;
+        let log = *log;
+        self.drop_old(page);
+        if log.next as usize == self.data.pages_of(log.logical).len() {
+            media.await_merges();
+            media.count_merge(Merge::Switch);
+            self.become_data_block(log, None, media);
+        }
+    }
+
+    /// Write a page of the sequential log's block that is not its next one.
+    fn write_out_of_order<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        offset: u32,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        if offset > log.next {
+            self.merge_sequential(log, Some((page, extent)), media);
+        } else {
+            self.merge_around(log, page, extent, media);
+        }
+    }
+
+    /// Copy the rest of its block to the sequential log block, which becomes the data block; the host's
+    /// page is programmed there with it.
+    fn merge_sequential<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        with: Option<(Lpn, &Extent)>,
+        media: &mut M,
+    ) {
+        media.count_merge(Merge::Partial);
+        self.become_data_block(log, with, media);
+    }
+
+    fn become_data_block<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        with: Option<(Lpn, &Extent)>,
+        media: &mut M,
+    ) {
+        let Sequential { block, logical, next } = log;
+        let rest = with.and_then(|(page, extent)| self.rest_of(page, extent));
+        if let Some((page, _)) = with {
+            self.drop_old(page);
+        }
+        self.sequential = None;
+        let old = self.data.copy_to(logical, block, media);
+        self.copy_from_log(logical, block, media);
+        let pages = self.data.pages_of(logical);
+        for offset in 0..next {
+            let page = Lpn(pages.start + offset);
+            if bits::has(&self.sequential_valid, offset as usize) {
+                self.data.set_programmed(page);
+            } else {
+                self.data.set_spent(page);
+            }
+        }
+        media.await_merges();
+        if let Some((page, _)) = with {
+            media.program(self.data.place_in(block, page), rest);
+            self.data.set_programmed(page);
+            media.await_merges();
+        }
+        self.erase(old, media);
+    }
+
+    /// Write `page`, which the sequential log block has already: everything goes to a new block.
+    fn merge_around<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        let rest = self.rest_of(page, extent);
+        self.drop_old(page);
+        let block = self.data.take_free(self.data.home(log.logical));
+        media.count_merge(Merge::Full);
+        let old = self.data.copy_to(log.logical, block, media);
+        self.copy_from_log(log.logical, block, media);
+        let pages = self.data.pages_of(log.logical);
+        for other in (pages.start..pages.start + log.next).map(Lpn).filter(|other| *other != page) {
+            if bits::has(&self.sequential_valid, (other.0 - pages.start) as usize) {
+                let from = self.data.place_in(log.block, other);
+                media.copy(from, self.data.place_in(block, other));
+                self.data.set_programmed(other);
+            }
+        }
+        self.sequential = None;
+        media.await_merges();
+        media.program(self.data.place_in(block, page), rest);
+        self.data.set_programmed(page);
+        media.await_merges();
+        self.erase(old, media);
+        self.erase(Some(log.block), media);
+    }
+}
+
+/// The random log blocks.
+impl Fast {
+    #[inline]
+    fn append_random<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let pages = self.geometry.shape().pages_per_block;
+        if self.next == pages {
+            self.open_random(media);
+        }
+        let rest = self.rest_of(page, extent);
+        let log = self.ring.back_mut().expect("one was opened");
+        let at = Ppn(self.geometry.first_page(log.block).0 + self.next);
+        log.pages[self.next as usize] = page.0;
+        self.next += 1;
+        media.program(Place { page: at, block: log.block, die: self.geometry.die_of(log.block) }, rest);
+        // Where the log has it already, the data block's version is invalid; or, with the fault, stays.
+        if !bits::has(&self.is_logged, page.0 as usize) {
+            self.data.set_invalid(page);
+        }
+        self.logged[page.0 as usize] = at.0;
+        bits::insert(&mut self.is_logged, page.0 as usize);
+    }
+
+    /// Begin the next random log block: a new one, or the oldest after it was reclaimed.
+    fn open_random<M: MergeMedia>(&mut self, media: &mut M) {
+        self.next = 0;
+        if self.ring.len() < self.most_random {
+            let die = self.next_die();
+            let block = self.data.take_free(die);
+            let pages = vec![NOWHERE; self.geometry.shape().pages_per_block as usize];
+            self.ring.push_back(LogBlock { block, pages });
+            return;
+        }
+        let mut log = self.ring.pop_front().expect("two log blocks or more");
+        media.begin_reclaim();
+        self.reclaim(&log, media);
+        self.erase(Some(log.block), media);
+        log.block = self.data.take_free(self.geometry.die_of(log.block));
+        self.ring.push_back(log);
+    }
+
+    /// Merge every data block that has a live page in `log`.
+    fn reclaim<M: MergeMedia>(&mut self, log: &LogBlock, media: &mut M) {
+        let first = self.geometry.first_page(log.block).0;
+        let live = |fast: &Fast, slot: usize| {
+            fast.logged[log.pages[slot] as usize] == first + slot as u32
+        };
+        let mut merged: Vec<u32> = Vec::new();
+        for slot in 0..log.pages.len() {
+            if !live(self, slot) {
+                continue;
+            }
+            let page = Lpn(log.pages[slot]);
+            let logical = self.data.logical_block(page);
+            if self.lossy {
+                // The entry goes with its log block; others of the same data block stay behind.
+                self.forget(page);
+                if merged.contains(&logical) {
+                    continue;
+                }
+                merged.push(logical);
+            }
+            self.merge(logical, media);
+        }
+    }
+
+    /// Bring the newest version of every page of `logical` together.
+    fn merge<M: MergeMedia>(&mut self, logical: u32, media: &mut M) {
+        if let Some(log) = self.sequential.filter(|log| log.logical == logical) {
+            self.merge_sequential(log, None, media);
+            media.await_merges();
+            return;
+        }
+        let block = self.data.take_free(self.data.home(logical));
+        media.count_merge(Merge::Full);
+        let old = self.data.copy_to(logical, block, media);
+        self.copy_from_log(logical, block, media);
+        media.await_merges();
+        self.erase(old, media);
+    }
+
+    /// Copy what the random log has of `logical` to its data block `block`.
+    fn copy_from_log<M: MergeMedia>(&mut self, logical: u32, block: BlockIdx, media: &mut M) {
+        if self.lossy {
+            return;
+        }
+        let pages = self.data.pages_of(logical);
+        let (first, end) = (pages.start as usize, pages.end as usize);
+        for page in bits::members(&self.is_logged, first, end) {
+            let from = self.geometry.place_of(Ppn(self.logged[page]));
+            let page = Lpn(page as u32);
+            media.copy(from, self.data.place_in(block, page));
+            self.data.set_programmed(page);
+            self.logged[page.0 as usize] = NOWHERE;
+        }
+        bits::clear(&mut self.is_logged, first, end);
+    }
+
+    fn erase<M: MergeMedia>(&mut self, block: Option<BlockIdx>, media: &mut M) {
+        if let Some(block) = block {
+            media.erase_merged(block);
+            media.await_merges();
+            self.data.give_back(block);
+        }
+    }
+
+    fn next_die(&mut self) -> DieIdx {
+        self.opened += 1;
+        DieIdx(self.opened % self.geometry.shape().dies)
+    }
+}

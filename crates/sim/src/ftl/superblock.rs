@@ -1,0 +1,251 @@
+//! Superblock: neighbouring logical blocks share their flash blocks, page by page.
+//!
+//! ```text
+//! superblock s    │ block │ block │ … │ open block ─▶        any page of s on any page of these
+//! ```
+//!
+//! A superblock of n logical blocks may have n flash blocks, and more as long as the update blocks of
+//! all superblocks together are not more than the log blocks of the profile. Where one more is needed,
+//! a block of the same superblock is collected; where it has no update block, one of the superblock
+//! that was written longest ago.
+//!
+//! **Source**: Kang et al. (EMSOFT 2006); Jung et al., "Superblock FTL" (ACM TECS 9(4), 2010).
+//! **Faithful**: page-level mapping inside a superblock only; collection inside a superblock, of a block
+//! without valid pages first, then of the one with the fewest; a global limit on update blocks.
+//! **Simplified**: the map is in memory; the papers keep it in the spare areas of the pages. Superblocks
+//! have as many logical blocks as the profile says, and never split.
+//! **Ambiguous**: what counts as which merge: a block that is erased without copying is a switch merge,
+//! one whose valid pages found room in the open block is a partial merge, any other a full merge.
+
+use uflip_core::{Error, Result};
+
+use super::fast::{check_log, log_part};
+use super::{MergingFtl, MergingOptions};
+use crate::backend::Extent;
+use crate::data_blocks::DataBlocks;
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::media::{Merge, MergeMedia};
+
+/// Superblocks, and the map of their pages.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Superblock {
+    geometry: Geometry,
+    /// Its free blocks are used, its map is not.
+    free: DataBlocks,
+    logical_blocks: u32,
+    most_updates: u32,
+    updates: u32,
+    groups: Vec<Group>,
+    /// Per logical page: where it is; per flash page: what it holds.
+    map: Vec<u32>,
+    reverse: Vec<u32>,
+    /// Writes of groups so far: their clock.
+    writes: u64,
+    opened: u32,
+}
+
+/// A superblock.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Group {
+    /// Its blocks and how many pages of each are valid; the last one is open.
+    blocks: Vec<(BlockIdx, u32)>,
+    /// The next page of the open block; full where there is none.
+    next: u32,
+    /// How many it may have before they count as update blocks.
+    own: u32,
+    written: u64,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl MergingFtl for Superblock {
+    fn check(options: &MergingOptions<'_>) -> Result<()> {
+        let part = log_part(options)?;
+        if part.superblock_blocks == 0 {
+            return Err(Error::usage("A superblock has blocks")
+                .got("superblock_blocks = 0")
+                .allowed("1 or more")
+                .action("change superblock_blocks"));
+        }
+        check_log(options, 1)
+    }
+
+    fn new(options: &MergingOptions<'_>) -> Superblock {
+        let part = log_part(options).expect("checked");
+        let geometry = options.geometry;
+        let shape = geometry.shape();
+        let blocks = shape.logical_pages.div_ceil(shape.pages_per_block);
+        let per_group = part.superblock_blocks.min(blocks);
+        let group = |first: u32| Group {
+            blocks: Vec::with_capacity(per_group as usize + 2),
+            next: shape.pages_per_block,
+            own: per_group.min(blocks - first),
+            written: 0,
+        };
+        Superblock {
+            geometry,
+            free: DataBlocks::new(geometry),
+            logical_blocks: per_group,
+            most_updates: part.log_blocks,
+            updates: 0,
+            groups: (0..blocks).step_by(per_group as usize).map(group).collect(),
+            map: crate::huge::filled(shape.logical_pages as usize, NOWHERE),
+            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            writes: 0,
+            opened: 0,
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, page: Lpn) -> Option<Place> {
+        let at = self.map[page.0 as usize];
+        (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
+    }
+
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let group = (self.free.logical_block(page) / self.logical_blocks) as usize;
+        self.writes += 1;
+        self.groups[group].written = self.writes;
+        if self.groups[group].next == self.geometry.shape().pages_per_block {
+            self.make_room(group, media);
+        }
+        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let to = self.take_page(group);
+        media.program(to, rest);
+        self.place(group, page, to);
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        let group = (self.free.logical_block(page) / self.logical_blocks) as usize;
+        self.invalidate(group, page);
+        self.map[page.0 as usize] = NOWHERE;
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        self.free.audit(self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.0));
+        let valid: u32 = self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
+        let mapped = self.map.iter().filter(|at| **at != NOWHERE).count();
+        assert_eq!(valid as usize, mapped, "as many valid pages as mapped ones");
+        let over = |group: &Group| (group.blocks.len() as u32).saturating_sub(group.own);
+        assert_eq!(self.groups.iter().map(over).sum::<u32>(), self.updates);
+        assert!(self.updates <= self.most_updates);
+    }
+}
+
+impl Superblock {
+    /// The next page of the open block of `group`, which has one.
+    fn take_page(&mut self, group: usize) -> Place {
+        let group = &mut self.groups[group];
+        let (block, _) = *group.blocks.last().expect("an open block");
+        group.next += 1;
+        let page = Ppn(self.geometry.first_page(block).0 + group.next - 1);
+        Place { page, block, die: self.geometry.die_of(block) }
+    }
+
+    /// `page` is in the open block of `group` from now on.
+    fn place(&mut self, group: usize, page: Lpn, to: Place) {
+        self.invalidate(group, page);
+        self.map[page.0 as usize] = to.page.0;
+        self.reverse[to.page.0 as usize] = page.0;
+        self.groups[group].blocks.last_mut().expect("an open block").1 += 1;
+    }
+
+    fn invalidate(&mut self, group: usize, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            let blocks = &mut self.groups[group].blocks;
+            let of = blocks.iter_mut().find(|block| block.0 == old.block);
+            of.expect("a page is in a block of its superblock").1 -= 1;
+        }
+    }
+
+    /// Open a block for `group`, whose open block is full.
+    fn make_room<M: MergeMedia>(&mut self, group: usize, media: &mut M) {
+        self.erase_empty(group, media);
+        if (self.groups[group].blocks.len() as u32) < self.groups[group].own {
+            self.open(group);
+            return;
+        }
+        if self.updates == self.most_updates {
+            media.begin_reclaim();
+            if self.groups[group].blocks.len() as u32 > self.groups[group].own {
+                self.collect(group, media);
+                return;
+            }
+            self.shrink_oldest(media);
+        }
+        self.open(group);
+    }
+
+    fn open(&mut self, group: usize) {
+        self.opened += 1;
+        let block = self.free.take_free(DieIdx(self.opened % self.geometry.shape().dies));
+        let group = &mut self.groups[group];
+        group.blocks.push((block, 0));
+        group.next = 0;
+        self.updates += u32::from(group.blocks.len() as u32 > group.own);
+    }
+
+    /// Erase the blocks of `group` that hold nothing; its open block is full.
+    fn erase_empty<M: MergeMedia>(&mut self, group: usize, media: &mut M) {
+        while let Some(index) = self.groups[group].blocks.iter().position(|block| block.1 == 0) {
+            media.count_merge(Merge::Switch);
+            self.erase(group, index, media);
+        }
+    }
+
+    fn erase<M: MergeMedia>(&mut self, group: usize, index: usize, media: &mut M) {
+        let group = &mut self.groups[group];
+        self.updates -= u32::from(group.blocks.len() as u32 > group.own);
+        let (block, _) = group.blocks.remove(index);
+        media.await_merges();
+        media.erase_merged(block);
+        media.await_merges();
+        self.free.give_back(block);
+    }
+
+    /// Take away update blocks of the superblock that was written longest ago, until it has none.
+    fn shrink_oldest<M: MergeMedia>(&mut self, media: &mut M) {
+        let updated = |group: &usize| {
+            self.groups[*group].blocks.len() as u32 > self.groups[*group].own
+        };
+        let oldest = (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
+        let oldest = oldest.expect("somebody has the update blocks");
+        while self.groups[oldest].blocks.len() as u32 > self.groups[oldest].own {
+            self.collect(oldest, media);
+        }
+    }
+
+    /// Move the valid pages of the block of `group` that has the fewest to its open block, and to a new
+    /// one where that is full; then erase it.
+    fn collect<M: MergeMedia>(&mut self, group: usize, media: &mut M) {
+        let pages = self.geometry.shape().pages_per_block;
+        let full = self.groups[group].next == pages;
+        // An open block that is not full yet is no victim.
+        let candidates = self.groups[group].blocks.len() - usize::from(!full);
+        let blocks = &self.groups[group].blocks;
+        let index = (0..candidates).min_by_key(|index| blocks[*index].1).expect("a block beside");
+        let (victim, valid) = blocks[index];
+        let fits = valid <= pages - self.groups[group].next;
+        media.count_merge(match (valid, fits) {
+            (0, _) => Merge::Switch,
+            (_, true) => Merge::Partial,
+            (_, false) => Merge::Full,
+        });
+        let first = self.geometry.first_page(victim).0;
+        for at in first..first + pages {
+            let page = self.reverse[at as usize];
+            if page == NOWHERE || self.map[page as usize] != at {
+                continue;
+            }
+            if self.groups[group].next == pages {
+                self.open(group);
+            }
+            let to = self.take_page(group);
+            media.copy(self.geometry.place_of(Ppn(at)), to);
+            self.place(group, Lpn(page), to);
+        }
+        self.reverse[first as usize..(first + pages) as usize].fill(NOWHERE);
+        self.erase(group, index, media);
+    }
+}
