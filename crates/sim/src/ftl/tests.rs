@@ -3,6 +3,7 @@
 
 mod dftl;
 mod merging;
+mod naive;
 
 use proptest::prelude::*;
 use uflip_core::Counters;

@@ -1,0 +1,327 @@
+//! Merges counted by the plainest programs that follow the papers' words: every page of every block is
+//! written out, nothing is remembered twice, everything is looked for by walking. The FTLs must count
+//! the same, on any trace of whole pages.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+use crate::backend::Extent;
+use crate::ftl::{Merging, MergingOptions};
+use crate::geometry::{Geometry, Lpn, Shape};
+use crate::media::Flash;
+use crate::nand::PageOrder;
+use crate::profile::{Compat, LogPart};
+
+/// What is counted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Tally {
+    switch: u64,
+    partial: u64,
+    full: u64,
+    copies: u64,
+    erases: u64,
+}
+
+/// A page of a data block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Page {
+    Free,
+    Valid,
+    Invalid,
+}
+
+type Block = Vec<Page>;
+
+fn valid(block: &Block) -> u64 {
+    block.iter().filter(|page| **page == Page::Valid).count() as u64
+}
+
+/// The block-mapped FTL: an overwrite copies all other pages.
+fn block_map(trace: &[u32], blocks: usize, pages: usize) -> Tally {
+    let mut data: Vec<Block> = vec![vec![Page::Free; pages]; blocks];
+    let mut tally = Tally::default();
+    for page in trace {
+        let (block, offset) = (*page as usize / pages, *page as usize % pages);
+        if data[block][offset] == Page::Valid {
+            tally.full += 1;
+            tally.erases += 1;
+            tally.copies += valid(&data[block]) - 1;
+        }
+        data[block][offset] = Page::Valid;
+    }
+    tally
+}
+
+/// BAST: logs as lists of offsets, the one written last at the end.
+fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
+    let mut data: Vec<Block> = vec![vec![Page::Free; pages]; blocks];
+    let mut logs: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut tally = Tally::default();
+    let merge = |data: &mut Vec<Block>, (block, log): (usize, Vec<usize>), tally: &mut Tally| {
+        let written = pages_written(&data[block]);
+        let in_order = log.iter().enumerate().all(|(slot, offset)| slot == *offset);
+        if in_order && log.len() == pages {
+            tally.switch += 1;
+            tally.erases += 1;
+        } else if in_order {
+            tally.partial += 1;
+            tally.copies += written - log.len() as u64;
+            tally.erases += 1;
+        } else {
+            tally.full += 1;
+            tally.copies += written;
+            tally.erases += 2;
+        }
+        data[block].iter_mut().filter(|page| **page == Page::Invalid).for_each(|page| *page = Page::Valid);
+    };
+    for page in trace {
+        let (block, offset) = (*page as usize / pages, *page as usize % pages);
+        if data[block][offset] == Page::Free {
+            data[block][offset] = Page::Valid;
+            continue;
+        }
+        let mut log = match logs.iter().position(|(of, _)| *of == block) {
+            Some(index) => logs.remove(index),
+            None => {
+                if logs.len() == most {
+                    merge(&mut data, logs.remove(0), &mut tally);
+                }
+                (block, Vec::new())
+            }
+        };
+        log.1.push(offset);
+        data[block][offset] = Page::Invalid;
+        if log.1.len() == pages {
+            merge(&mut data, log, &mut tally);
+        } else {
+            logs.push(log);
+        }
+    }
+    tally
+}
+
+/// Pages that hold something, wherever the newest version is.
+fn pages_written(block: &Block) -> u64 {
+    block.iter().filter(|page| **page != Page::Free).count() as u64
+}
+
+/// FAST. A random log block is a list of pages, `None` where a newer version exists.
+struct Fast {
+    pages: usize,
+    most_random: usize,
+    lossy: bool,
+    data: Vec<Block>,
+    sequential: Option<(usize, usize)>,
+    ring: VecDeque<Vec<Option<u32>>>,
+    tally: Tally,
+}
+
+impl Fast {
+    fn write(&mut self, page: u32) {
+        let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
+        if self.data[block][offset] == Page::Free {
+            self.data[block][offset] = Page::Valid;
+        } else if offset == 0 {
+            if let Some((owner, next)) = self.sequential {
+                self.tally.partial += 1;
+                self.merge_sequential(owner, next, None);
+            }
+            self.sequential = Some((block, 1));
+            self.supersede_sequential(page);
+            self.switch_if_full();
+        } else if self.sequential == Some((block, offset)) {
+            self.sequential = Some((block, offset + 1));
+            self.supersede_sequential(page);
+            self.switch_if_full();
+        } else if let Some((owner, next)) = self.sequential.filter(|(owner, _)| *owner == block) {
+            self.supersede_sequential(page);
+            if offset > next {
+                self.tally.partial += 1;
+                self.merge_sequential(owner, next, Some(offset));
+            } else {
+                self.tally.full += 1;
+                self.tally.erases += 1;
+                self.tally.copies += next as u64 - 1;
+                self.merge_sequential(owner, next, None);
+            }
+        } else {
+            self.append(page);
+        }
+    }
+
+    fn switch_if_full(&mut self) {
+        if let Some((owner, next)) = self.sequential.filter(|(_, next)| *next == self.pages) {
+            self.tally.switch += 1;
+            self.merge_sequential(owner, next, None);
+        }
+    }
+
+    /// The sequential log block, or what is in it, becomes the data block; `with` is programmed along.
+    fn merge_sequential(&mut self, owner: usize, next: usize, with: Option<usize>) {
+        self.sequential = None;
+        self.merge_data(owner);
+        for offset in (0..next).chain(with) {
+            self.data[owner][offset] = Page::Valid;
+        }
+    }
+
+    /// Copy what counts of a data block and of the log to a new block; erase the old one.
+    fn merge_data(&mut self, block: usize) {
+        let first = (block * self.pages) as u32;
+        self.tally.copies += valid(&self.data[block]);
+        self.tally.erases += 1;
+        let mut pages: Block = self.data[block].clone();
+        pages.iter_mut().filter(|page| **page == Page::Invalid).for_each(|page| *page = Page::Free);
+        if !self.lossy {
+            let range = first..first + self.pages as u32;
+            for entry in self.ring.iter_mut().flatten() {
+                if let Some(page) = entry.filter(|page| range.contains(page)) {
+                    self.tally.copies += 1;
+                    pages[(page - first) as usize] = Page::Valid;
+                    *entry = None;
+                }
+            }
+        }
+        self.data[block] = pages;
+    }
+
+    fn entry(&mut self, page: u32) -> Option<&mut Option<u32>> {
+        self.ring.iter_mut().flatten().find(|entry| **entry == Some(page))
+    }
+
+    /// The sequential log block has the page now.
+    fn supersede_sequential(&mut self, page: u32) {
+        if let Some(entry) = self.entry(page) {
+            *entry = None;
+        }
+        self.data[page as usize / self.pages][page as usize % self.pages] = Page::Invalid;
+    }
+
+    fn append(&mut self, page: u32) {
+        if self.ring.back().is_none_or(|block| block.len() == self.pages) {
+            if self.ring.len() == self.most_random {
+                self.reclaim();
+            }
+            self.ring.push_back(Vec::new());
+        }
+        match self.entry(page) {
+            Some(entry) => *entry = None,
+            None => {
+                let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
+                self.data[block][offset] = Page::Invalid;
+            }
+        }
+        self.ring.back_mut().expect("a log block").push(Some(page));
+    }
+
+    fn reclaim(&mut self) {
+        let mut merged = Vec::new();
+        for slot in 0..self.pages {
+            let Some(page) = self.ring[0][slot] else { continue };
+            let block = page as usize / self.pages;
+            if self.lossy {
+                self.ring[0][slot] = None;
+                if merged.contains(&block) {
+                    continue;
+                }
+                merged.push(block);
+            }
+            match self.sequential.filter(|(owner, _)| *owner == block) {
+                Some((owner, next)) => {
+                    self.tally.partial += 1;
+                    self.merge_sequential(owner, next, None);
+                }
+                None => {
+                    self.tally.full += 1;
+                    self.merge_data(block);
+                }
+            }
+        }
+        self.ring.pop_front();
+        self.tally.erases += 1;
+    }
+}
+
+/// What the FTL counts.
+fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
+    let options =
+        MergingOptions { name, geometry, log: Some(log), streams: None, linear: None };
+    Merging::check(&options).expect("a device");
+    let mut ftl = Merging::by_name(&options).expect("a known name");
+    let mut flash = Flash::new(geometry, PageOrder::Any);
+    for page in trace {
+        ftl.write(Lpn(*page), &Extent::single(Lpn(*page), true), &mut flash);
+    }
+    let counters = flash.counters;
+    Tally {
+        switch: counters.switch_merges,
+        partial: counters.partial_merges,
+        full: counters.full_merges,
+        copies: counters.pages_relocated,
+        erases: counters.blocks_erased,
+    }
+}
+
+/// Random pages, runs in order, and pages of a few blocks.
+fn trace(seed: u64, pages: u32, writes: usize) -> Vec<u32> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut trace = Vec::with_capacity(writes);
+    while trace.len() < writes {
+        let page = uniform(&mut rng, u64::from(pages)) as u32;
+        match uniform(&mut rng, 6) {
+            0 => {
+                let run = 1 + uniform(&mut rng, 40) as u32;
+                let first = if uniform(&mut rng, 2) == 0 { page } else { page / 8 * 8 };
+                trace.extend((first..first + run).map(|page| page % pages));
+            }
+            1 => trace.push(page % (pages / 4).max(1)),
+            _ => trace.push(page),
+        }
+    }
+    trace
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merges_are_those_of_the_plainest_program(
+        seed in any::<u64>(), pages in 2u32..70, blocks in 2u32..24, logs in 2u32..10,
+        dies in 1u32..4,
+    ) {
+        let geometry = Geometry::from(Shape {
+            channels: 1, dies, blocks_per_die: (blocks + logs + 1).div_ceil(dies),
+            pages_per_block: pages, metadata_pages: 0, page_bytes: 4096,
+            logical_pages: blocks * pages,
+        });
+        let trace = trace(seed, blocks * pages, 3_000);
+        let log = |compat| LogPart { log_blocks: logs, superblock_blocks: 1, compat };
+        let (many, in_block) = (blocks as usize, pages as usize);
+        let expected = bast(&trace, many, in_block, logs as usize);
+        prop_assert_eq!(counted("bast", &trace, geometry, &log(Compat::None)), expected);
+        for compat in [Compat::None, Compat::Flashsim2010] {
+            let mut naive = Fast {
+                pages: in_block, most_random: logs as usize - 1,
+                lossy: compat == Compat::Flashsim2010,
+                data: vec![vec![Page::Free; in_block]; many], sequential: None,
+                ring: VecDeque::new(), tally: Tally::default(),
+            };
+            trace.iter().for_each(|page| naive.write(*page));
+            prop_assert_eq!(counted("fast", &trace, geometry, &log(compat)), naive.tally);
+        }
+        let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None };
+        let mut ftl = Merging::by_name(&plain).expect("a known name");
+        let mut flash = Flash::new(geometry, PageOrder::Any);
+        for page in &trace {
+            ftl.write(Lpn(*page), &Extent::single(Lpn(*page), true), &mut flash);
+        }
+        let expected = block_map(&trace, many, in_block);
+        let counters = flash.counters;
+        prop_assert_eq!(
+            (counters.full_merges, counters.pages_relocated, counters.blocks_erased),
+            (expected.full, expected.copies, expected.erases)
+        );
+    }
+}
