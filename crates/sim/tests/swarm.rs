@@ -193,6 +193,10 @@ prop_compose! {
 /// The merging FTLs, and the tables that their profiles need.
 const MERGING: &[(&str, &str)] = &[
     ("block_map", ""),
+    ("bast", "\n[log]\nlog_blocks = 5\nsuperblock_blocks = 1\ncompat = \"none\"\n"),
+    ("fast", "\n[log]\nlog_blocks = 6\nsuperblock_blocks = 1\ncompat = \"none\"\n"),
+    ("fast", "\n[log]\nlog_blocks = 3\nsuperblock_blocks = 1\ncompat = \"flashsim2010\"\n"),
+    ("superblock", "\n[log]\nlog_blocks = 3\nsuperblock_blocks = 3\ncompat = \"none\"\n"),
     (
         "stream_hybrid",
         "\n[streams]\nunit_bytes = 0\ncluster_bytes = 4096\nbanks = 1\nstreams = 1\n\

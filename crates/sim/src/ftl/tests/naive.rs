@@ -74,7 +74,10 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
             tally.copies += written;
             tally.erases += 2;
         }
-        data[block].iter_mut().filter(|page| **page == Page::Invalid).for_each(|page| *page = Page::Valid);
+        data[block]
+            .iter_mut()
+            .filter(|page| **page == Page::Invalid)
+            .for_each(|page| *page = Page::Valid);
     };
     for page in trace {
         let (block, offset) = (*page as usize / pages, *page as usize % pages);
@@ -209,8 +212,11 @@ impl Fast {
         match self.entry(page) {
             Some(entry) => *entry = None,
             None => {
+                // A merge just now may have made its place free again.
                 let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
-                self.data[block][offset] = Page::Invalid;
+                if self.data[block][offset] == Page::Valid {
+                    self.data[block][offset] = Page::Invalid;
+                }
             }
         }
         self.ring.back_mut().expect("a log block").push(Some(page));
@@ -246,8 +252,7 @@ impl Fast {
 
 /// What the FTL counts.
 fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
-    let options =
-        MergingOptions { name, geometry, log: Some(log), streams: None, linear: None };
+    let options = MergingOptions { name, geometry, log: Some(log), streams: None, linear: None };
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);
