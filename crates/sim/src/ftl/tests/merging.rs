@@ -117,6 +117,11 @@ fn bare(geometry: Geometry) -> MergingOptions<'static> {
 }
 
 fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
+    work(options, seed, hot, 2 * u64::from(options.geometry.pages()));
+}
+
+/// So many host operations, each checked against a flat array.
+fn work(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
     let MergingOptions { name, geometry, .. } = *options;
     Merging::check(options).expect("a device");
     let mut ftl = Merging::by_name(options).expect("a known name");
@@ -125,7 +130,7 @@ fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
     let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut cursor = 0;
-    for number in 0..2 * u64::from(geometry.pages()) {
+    for number in 0..operations {
         let io = draw(&mut rng, pages, hot, &mut cursor);
         match uniform(&mut rng, 20) {
             0 => {
