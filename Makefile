@@ -44,7 +44,8 @@ test-python: .venv/dev.stamp
 
 SOAK_CASES ?= 20000
 
-soak:  ## random simulated devices for an hour, from a new seed; a failure prints the seed
+soak:  ## ten million operations on every merging FTL, then random devices for an hour; a failure prints the seed
+	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
 

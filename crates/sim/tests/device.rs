@@ -232,3 +232,50 @@ fn trimming_nothing_changes_nothing() {
     device.trim(Bytes(0), Bytes(0));
     assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, before);
 }
+
+#[test]
+fn bad_merging_ftls_are_refused_with_the_reason() {
+    let base = profile(2, 2, "empty")
+        .replace(", allocator = \"round_robin\"", "")
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("gc = "))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let message = |ftl: &str, table: &str, overrides: &str| {
+        let text = base.replace("page_map", ftl) + "\n" + table;
+        let error = Profile::parse(&text, "my.toml", overrides).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let log = "log = { log_blocks = 8, superblock_blocks = 2, compat = \"none\" }";
+    let streams = "streams = { unit_bytes = 131072, cluster_bytes = 16384, banks = 2, streams = 2, \
+        resumed_streams = 0, reverse_streams = false, fold_clusters = 1, log_clusters = 8, \
+        log_units = 2, compact_log = true, log_members = 0, free_clusters = 0, merges_at_once = 2, \
+        reads_per_step = 0, bypass_partial_clusters = false, switch_map_pages = 0, \
+        merge_map_pages = 0 }";
+    let linear = "linear = { unit_bytes = 131072, cluster_bytes = 16384, banks = 2, open_units = 2, \
+        backward_clusters = 0, rewrites = 0, open_map_pages = 0, switch_map_pages = 0, \
+        merge_map_pages = 0 }";
+    for ftl in ["bast", "fast", "superblock"] {
+        assert!(message(ftl, "", "{}").contains("without a table [log]"));
+        assert!(message(ftl, log, r#"{"log_blocks": 256}"#).contains("log_blocks = 256 of 256"));
+        assert!(message(ftl, log, r#"{"log_blocks": 60}"#).contains("too few blocks"));
+        assert!(message(ftl, log, r#"{"log_blocks": 0}"#).contains("or more, and fewer"));
+    }
+    assert!(message("bast", log, r#"{"compat": "flashsim2010"}"#).contains("Only FAST has faults"));
+    assert!(message("superblock", log, r#"{"superblock_blocks": 0}"#).contains("has blocks"));
+    assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
+    assert!(message("fast", log, r#"{"static_wear_gap": 1}"#).contains("no static wear levelling"));
+    assert!(message("block_map", log, "{}").contains("[log] means nothing"));
+    assert!(message("block_map", "", r#"{"spare_factor": 0.0}"#).contains("too few blocks"));
+    assert!(message("stream_hybrid", "", "{}").contains("without a table [streams]"));
+    let none = message("stream_hybrid", streams, r#"{"spare_factor": 0.25, "streams": 0}"#);
+    assert!(none.contains("'streams' makes no"), "{none}");
+    let odd = message("stream_hybrid", streams, r#"{"unit_bytes": 130000}"#);
+    assert!(odd.contains("no whole blocks and clusters"), "{odd}");
+    let undivided = message("stream_hybrid", streams, r#"{"spare_factor": 0.21}"#);
+    assert!(undivided.contains("do not divide the capacity"), "{undivided}");
+    assert!(message("linear", "", "{}").contains("without a table [linear]"));
+    let divided = r#"{"spare_factor": 0.25, "open_units": 0}"#;
+    assert!(message("linear", linear, divided).contains("must have units open"));
+}

@@ -17,6 +17,14 @@ from uflip.cli.common import (
 )
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.pattern_output import describe, print_run, write_trace
+from uflip.cli.pattern_preset import (
+    preset_batch,
+    preset_options,
+    preset_traces,
+    print_preset,
+    refuse_batches,
+    run_preset,
+)
 from uflip.cli.progress import run_display
 from uflip.errors import ResultsError, UsageError
 from uflip.run import open_device, resolve
@@ -30,6 +38,7 @@ Examples:
   uflip pattern sim:demo --pattern SR --mix RW --ratio 4
   uflip pattern sim:demo --pattern RW --until-converged --max-time 1min
   uflip pattern sim:demo --pattern RR --mix RW --first-percent 70 --queue-depth 8
+  uflip pattern sim:fast-1gb --preset myers-sinclair --batches 2
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
@@ -43,6 +52,7 @@ A read-only pattern opens the device for reading only.
 @pattern_options
 @stop_options
 @spec_option
+@preset_options
 @click.option(
     "--trace",
     "trace_file",
@@ -57,6 +67,8 @@ def command(
     *,
     device: str,
     spec_file: str | None,
+    preset: str | None,
+    batches: int | None,
     trace_file: Path | None,
     save: Path | None,
     size: int | None,
@@ -68,9 +80,14 @@ def command(
     **parameters: Any,
 ) -> None:
     """Execute one I/O pattern on DEVICE and print what it took."""
-    spec = given_pattern(spec_file, parameters)
+    if preset is not None:
+        spec = preset_batch(spec_file, parameters)
+    else:
+        refuse_batches(batches)
+        spec = given_pattern(spec_file, parameters)
     # All that can be wrong is looked for before anything is created or opened for writing.
-    _check_trace_file(trace_file)
+    for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
+        _check_trace_file(path)
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save)
     resolve(spec, info)
@@ -86,14 +103,20 @@ def command(
         run_display(quiet=quiet or as_json) as show,
     ):
         info = opened.info
-        trace = opened.run(spec, show)
+        if preset is not None:
+            document = run_preset(opened, spec, batches, trace_file, show)
+        else:
+            trace = opened.run(spec, show)
         if save is not None:
             opened.save(save)
-    if trace_file is not None:
-        write_trace(trace, trace_file)
-    document = describe(trace, info)
+    if preset is None:
+        if trace_file is not None:
+            write_trace(trace, trace_file)
+        document = describe(trace, info)
     if as_json:
         echo_json(document)
+    elif preset is not None:
+        print_preset(document)
     else:
         print_run(document)
 

@@ -7,6 +7,10 @@ tests follow from the list.
 from typing import Any
 
 from uflip.reproduce import (
+    ms_fig1,
+    ms_fig2,
+    ms_fig3,
+    ms_fig4,
     oc_fig2,
     oc_fig3,
     oc_fig4,
@@ -26,6 +30,10 @@ from uflip.reproduce.row import Row
 REPRODUCTIONS: dict[str, Reproduction[Any]] = {
     reproduction.id: reproduction
     for reproduction in (
+        ms_fig1.REPRODUCTION,
+        ms_fig2.REPRODUCTION,
+        ms_fig3.REPRODUCTION,
+        ms_fig4.REPRODUCTION,
         ofc_fig5a.REPRODUCTION,
         ofc_fig5b.REPRODUCTION,
         ofc_fig6a.REPRODUCTION,

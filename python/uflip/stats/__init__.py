@@ -1,14 +1,26 @@
 """Statistics of response times: arrays in, frozen results out. This package knows no run.
 
 ======================  ======================================================================
+`latency_classes`       bins of 300 µs below 1.5 ms and peaks above, as Myers & Sinclair have them
 `summary.summarise`     the paper's four (min, max, mean, standard deviation) and percentiles
 `running.running_mean`  mean of the first n I/Os, for every n: the lines of the paper's figure 3
 `steady.drift`          is the second half of a run still different from the first
 ======================  ======================================================================
 """
 
+from uflip.stats.latency_classes import LatencyClass, LatencyClasses, latency_classes
 from uflip.stats.running import running_mean
 from uflip.stats.steady import Drift, drift
 from uflip.stats.summary import PERCENTILES, Summary, summarise
 
-__all__ = ["PERCENTILES", "Drift", "Summary", "drift", "running_mean", "summarise"]
+__all__ = [
+    "PERCENTILES",
+    "Drift",
+    "LatencyClass",
+    "LatencyClasses",
+    "Summary",
+    "drift",
+    "latency_classes",
+    "running_mean",
+    "summarise",
+]

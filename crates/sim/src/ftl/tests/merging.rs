@@ -7,7 +7,7 @@ use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
 use crate::backend::Extent;
-use crate::ftl::{Merging, MergingOptions};
+use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 use crate::geometry::{Geometry, Lpn, Shape};
 use crate::media::Media;
 use crate::nand::PageOrder;
@@ -189,5 +189,63 @@ fn write(ftl: &mut Merging, media: &mut Shadow, io: &Io, number: u64, oracle: &m
         let at = ftl.lookup(page).expect("it was just written");
         media.read(at);
         assert_eq!(media.content[at.page.0 as usize], Some(number), "read your write");
+    }
+}
+
+/// `make soak`: every merging FTL under ten million host operations.
+#[test]
+#[ignore = "minutes; make soak"]
+fn ten_million_operations() {
+    let geometry = Geometry::from(Shape {
+        channels: 2,
+        dies: 4,
+        blocks_per_die: 64,
+        pages_per_block: 32,
+        metadata_pages: 0,
+        page_bytes: PAGE as u32,
+        logical_pages: 128 * 32,
+    });
+    let unit_bytes = 4 * 32 * PAGE as u32;
+    let streams = StreamsPart {
+        unit_bytes,
+        cluster_bytes: 4 * PAGE as u32,
+        banks: 1,
+        streams: 3,
+        resumed_streams: 1,
+        reverse_streams: true,
+        fold_clusters: 2,
+        log_clusters: 60,
+        log_units: 4,
+        compact_log: true,
+        log_members: 0,
+        free_clusters: 20,
+        merges_at_once: 1,
+        reads_per_step: 0,
+        bypass_partial_clusters: false,
+        switch_map_pages: 1,
+        merge_map_pages: 1,
+    };
+    let linear = LinearPart {
+        unit_bytes,
+        cluster_bytes: 4 * PAGE as u32,
+        banks: 1,
+        open_units: 3,
+        backward_clusters: 4,
+        rewrites: 1,
+        open_map_pages: 1,
+        switch_map_pages: 1,
+        merge_map_pages: 1,
+    };
+    let log = Some(&LogPart { log_blocks: 40, superblock_blocks: 4, compat: Compat::None });
+    let (streams, linear) = (Some(&streams), Some(&linear));
+    for name in MERGING_FTLS {
+        let options = match *name {
+            "stream_hybrid" => MergingOptions { name, streams, ..bare(geometry) },
+            "linear" => MergingOptions { name, linear, ..bare(geometry) },
+            "block_map" => MergingOptions { name, ..bare(geometry) },
+            _ => MergingOptions { name, log, ..bare(geometry) },
+        };
+        work(&options, 1, 20, 10_000_000);
+        println!("{name}: 10,000,000 host operations");
     }
 }

@@ -1,0 +1,137 @@
+"""`uflip pattern --preset`: micro-benchmarks of other papers, several runs of one pattern."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.common import echo_pairs, together
+from uflip.cli.pattern_output import write_trace
+from uflip.errors import UsageError
+from uflip.units import format_count, format_duration_ns
+
+if TYPE_CHECKING:
+    from uflip._native import Trace
+    from uflip.run import Device, OnProgress
+    from uflip.spec import Spec
+
+PRESETS = ("myers-sinclair",)
+
+preset_options = together(
+    [
+        click.option(
+            "--preset",
+            type=click.Choice(PRESETS),
+            help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
+        ),
+        click.option(
+            "--batches", type=click.IntRange(min=1), help="Batches of a preset; 5 without it."
+        ),
+    ]
+)
+
+
+def refuse_batches(batches: int | None) -> None:
+    """Refuse --batches where there is no preset."""
+    if batches is not None:
+        raise UsageError(
+            "Only a preset runs in batches",
+            where="--batches",
+            got=str(batches),
+            action=f"give --preset {PRESETS[0]} as well, or leave --batches away",
+        )
+
+
+def preset_batch(spec_file: str | None, parameters: dict[str, Any]) -> "Spec":
+    """Return the first batch; of a preset only length and seed can be chosen."""
+    from uflip.methodology.myers_sinclair import batch
+
+    given = {name: value for name, value in parameters.items() if value not in (None, False)}
+    count, seed = given.pop("io_count", None), given.pop("seed", None)
+    if given or spec_file is not None:
+        raise UsageError(
+            "A preset has a pattern of its own",
+            where="--preset",
+            got=", ".join([*given, *(["spec"] if spec_file is not None else [])]),
+            allowed="--io-count (of a batch), --seed, --batches",
+            action="leave the other options away, or the preset",
+        )
+    chosen = {} if count is None else {"batch_ios": count}
+    return batch(0, **chosen, **({} if seed is None else {"seed": seed}))
+
+
+def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
+    """Name the file of each batch: FILE-1, FILE-2, ..."""
+    from uflip.methodology.myers_sinclair import BATCHES
+
+    if trace_file is None:
+        return []
+    numbers = range(1, (BATCHES if batches is None else batches) + 1)
+    return [
+        trace_file.with_name(f"{trace_file.stem}-{number}{trace_file.suffix}") for number in numbers
+    ]
+
+
+def run_preset(
+    device: "Device",
+    first: "Spec",
+    batches: int | None,
+    trace_file: Path | None,
+    show: "OnProgress | None",
+) -> dict[str, Any]:
+    """Run all batches; each is written out before the next, where a trace is wanted."""
+    from uflip.methodology import myers_sinclair
+
+    traces = preset_traces(trace_file, batches)
+
+    def keep(number: int, trace: "Trace") -> None:
+        if traces:
+            write_trace(trace, traces[number])
+
+    count = myers_sinclair.BATCHES if batches is None else batches
+    found = myers_sinclair.run(
+        device,
+        batches=count,
+        batch_ios=first["io_count"],
+        seed=first["seed"],
+        on_batch=keep,
+        on_progress=show,
+    )
+    return {
+        "device": device.info,
+        "preset": PRESETS[0],
+        "spec": first,
+        "batches": count,
+        **found.as_dict(),
+    }
+
+
+def print_preset(document: dict[str, Any]) -> None:
+    """Print what was found: the phases, then the classes of each."""
+    url, ios, batches = document["device"]["url"], document["spec"]["io_count"], document["batches"]
+    times = f"{batches} × {format_count(ios)} random writes of 4 KiB"
+    click.echo(click.style(f"{times} on {url}", bold=True))
+    startup = document["startup"]
+    text = "none found" if startup is None else f"the first {format_count(startup['ios'])} writes"
+    echo_pairs([("start-up", text)], "  ")
+    for name in ("startup", "steady"):
+        if document[name] is not None:
+            _print_classes("start-up" if name == "startup" else "steady state", document[name])
+
+
+def _print_classes(title: str, classes: dict[str, Any]) -> None:
+    mean = format_duration_ns(classes["mean_ns"])
+    click.echo(f"  {title}: {format_count(classes['ios'])} writes, mean {mean}")
+    pairs = []
+    for group, join in (("bins", " – "), ("peaks", " to ")):
+        for each in classes[group]:
+            if each["ios"]:
+                limits = join.join(format_duration_ns(each[end]) for end in ("low_ns", "high_ns"))
+                pairs.append((limits, _class(each)))
+    echo_pairs(pairs, "    ")
+
+
+def _class(each: dict[str, Any]) -> str:
+    spacing = each["spacing_ios"]
+    every = "" if spacing is None else f", every {spacing:,.0f} writes"
+    return f"{each['share']:.2%}, mean {format_duration_ns(each['mean_ns'])}{every}"

@@ -1,0 +1,155 @@
+"""The micro-benchmark of Myers & Sinclair: random writes of 4 KiB over a device, in batches.
+
+**Source** Myers & Sinclair, "Measuring Solid-State Drive Behavior" (2010), sections 4 and 5.
+
+**Faithful** Single pages of 4 KiB at random addresses of the whole device, one after another
+without a pause, synchronous and past the page cache; 100,000 of them before anything is written
+out, five times. Latency classes as in `uflip.stats.latency_classes`.
+
+**Simplified** Files are opened with O_DIRECT and O_DSYNC; O_SYNC, which they used, differs from it
+by metadata that a block device does not have. O_NOATIME has no effect on one either.
+
+**Ambiguous** Where the start-up ends is read off a figure in the report; here `uflip.analysis`
+finds it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip._native import Trace
+from uflip.analysis import Analysis, analyse
+from uflip.run import Device, OnProgress
+from uflip.spec import Spec, basic
+from uflip.stats import LatencyClasses, latency_classes
+
+IO_BYTES = 4096
+BATCHES = 5
+BATCH_IOS = 100_000
+
+OnBatch = Callable[[int, Trace], None]
+"""Called with (number of the batch from 0 on, its trace) before the next one begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the micro-benchmark found.
+
+    Attributes
+    ----------
+    response_time_ns : ndarray
+        Of all batches (ios,) [ns].
+    analysis : Analysis
+        Phases of the whole series.
+    startup : LatencyClasses or None
+        Of the start-up; None where none was found.
+    steady : LatencyClasses
+        Of what follows it, or of everything.
+    """
+
+    response_time_ns: NDArray[np.uint64]
+    analysis: Analysis
+    startup: LatencyClasses | None
+    steady: LatencyClasses
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the single response times, for JSON."""
+        return {
+            "ios": len(self.response_time_ns),
+            "analysis": self.analysis.as_dict(),
+            "startup": None if self.startup is None else self.startup.as_dict(),
+            "steady": self.steady.as_dict(),
+        }
+
+
+def batch(number: int, *, batch_ios: int = BATCH_IOS, seed: int = 42) -> Spec:
+    """Return the pattern of one batch, the first one being number 0.
+
+    Examples
+    --------
+    >>> batch(1, seed=7)["seed"]
+    8
+    """
+    return basic(
+        "write",
+        "random",
+        io_size=IO_BYTES,
+        io_count=batch_ios,
+        io_ignore=0,
+        seed=seed + number,
+    )
+
+
+def findings(response_time_ns: NDArray[np.uint64]) -> Findings:
+    """Find start-up, steady state and classes in a series of response times (ios,) [ns].
+
+    Raises
+    ------
+    UsageError
+        For fewer than 32 response times.
+    """
+    analysis = analyse(response_time_ns)
+    end = analysis.startup_ios
+    return Findings(
+        response_time_ns=response_time_ns,
+        analysis=analysis,
+        startup=latency_classes(response_time_ns[:end]) if end else None,
+        steady=latency_classes(response_time_ns[end:]),
+    )
+
+
+def run(
+    device: Device,
+    *,
+    batches: int = BATCHES,
+    batch_ios: int = BATCH_IOS,
+    seed: int = 42,
+    on_batch: OnBatch | None = None,
+    on_progress: OnProgress | None = None,
+) -> Findings:
+    """Run the micro-benchmark. It overwrites the device.
+
+    Parameters
+    ----------
+    device : Device
+        Open for writing.
+    batches, batch_ios : int, optional
+        How many batches of how many writes.
+    seed : int, optional
+        Of the first batch; each further one has the next.
+    on_batch : callable, optional
+        Is given each batch when it is over, to write it out.
+    on_progress : callable, optional
+        As for `uflip.run.Device.run`, counted over all batches.
+
+    Returns
+    -------
+    Findings
+
+    Raises
+    ------
+    UsageError, DeviceError, InterruptedRun
+        As for `uflip.run.Device.run`.
+
+    Examples
+    --------
+    >>> from uflip.run import open_device
+    >>> found = run(open_device("sim:demo?blocks_per_die=64"), batches=2, batch_ios=500)
+    >>> found.steady.ios + (found.startup.ios if found.startup else 0)
+    1000
+    """
+    parts = []
+    for number in range(batches):
+
+        def progress(done: int, _: int, last_ns: int, before: int = number * batch_ios) -> None:
+            if on_progress is not None:
+                on_progress(before + done, batches * batch_ios, last_ns)
+
+        trace = device.run(batch(number, batch_ios=batch_ios, seed=seed), progress)
+        parts.append(np.asarray(trace.column("response_time_ns")).copy())
+        if on_batch is not None:
+            on_batch(number, trace)
+    return findings(np.concatenate(parts))

@@ -1,0 +1,96 @@
+"""What the reproductions of Myers & Sinclair share: devices, writes, and how they are drawn."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.methodology.myers_sinclair import IO_BYTES, batch
+from uflip.reproduce import figure
+from uflip.reproduce.simulated import Counters, device_url
+from uflip.run import open_device
+from uflip.spec import basic
+from uflip.stats import LatencyClass, LatencyClasses, latency_classes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN_IOS = 5_000
+"""Figures 2, 3 and 4 show so many writes."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One batch of the micro-benchmark.
+
+    Attributes
+    ----------
+    url : str
+        The device, to repeat it by hand.
+    response_time_ns : ndarray
+        (ios,) [ns].
+    counters : dict
+        What the device counted meanwhile.
+    """
+
+    url: str
+    response_time_ns: NDArray[np.uint64]
+    counters: Counters
+
+    @property
+    def classes(self) -> LatencyClasses:
+        """Their classes."""
+        return latency_classes(self.response_time_ns)
+
+
+def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Series:
+    """Run one batch, after so many random writes in the untimed gear.
+
+    Parameters
+    ----------
+    profile : str
+        Of the simulated device.
+    settle_ios : int
+        Random writes that bring it into its steady state; 0: as it is handed over.
+    ios : int
+        Writes of the batch.
+    overrides
+        Of the profile.
+    """
+    url = device_url(profile, **overrides)
+    with open_device(url) as device:
+        if settle_ios:
+            pages = basic("write", "random", io_size=IO_BYTES, io_count=settle_ios, seed=7)
+            device.apply(pages)
+        trace = device.run(batch(0, batch_ios=ios))
+        times = np.asarray(trace.column("response_time_ns")).copy()
+        return Series(url, times, json.loads(trace.counters_json() or "{}"))
+
+
+def nearest(classes: LatencyClasses, mean_ns: float) -> LatencyClass | None:
+    """Return the peak whose mean is nearest to a printed one, as a ratio; None without peaks."""
+    peaks = [peak for peak in classes.peaks if peak.mean_ns]
+    if not peaks:
+        return None
+    return min(peaks, key=lambda peak: abs(np.log((peak.mean_ns or 1) / mean_ns)))
+
+
+def draw_writes(
+    axis: "Axes", times_ns: NDArray[np.uint64], levels_ms: Sequence[float], *, first: int = 0
+) -> None:
+    """Draw response times over the number of the write, and the printed levels."""
+    axis.plot(
+        np.arange(first, first + len(times_ns)),
+        times_ns / 1e6,
+        color=figure.WRITES,
+        linewidth=0.5,
+    )
+    for index, level in enumerate(levels_ms):
+        label = "printed in the report" if index == 0 else None
+        axis.axhline(level, label=label, **figure.PRINTED_LEVEL)
+    axis.set_xlabel("number of the write")
+    axis.set_ylabel("response time [ms]")
+    axis.set_yscale("log")

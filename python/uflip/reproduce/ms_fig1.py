@@ -1,0 +1,89 @@
+"""Myers & Sinclair's figure 1: the Kingston SNV125 in its start-up.
+
+**Source**: Myers & Sinclair (2010) §5.1, figure 1.
+**Faithful**: their micro-benchmark from a device that is full and whose log is empty.
+**Simplified**: a model of the mechanism, whose log size is fitted to the start-up.
+**Ambiguous**: what had been written before; their text says "a small initial grace period where
+latencies are low and all writes are fast".
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.parallel import OnStep
+from uflip.reproduce import figure, ms
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, fitted, statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IOS = 100_000
+# The "great failure": the first write that takes as long as their middle peaks.
+FAILURE_NS = 200_000_000
+
+
+@dataclass(frozen=True)
+class Data:
+    """The first writes."""
+
+    series: ms.Series
+
+    @property
+    def failure(self) -> int:
+        """Number of the first write of the steady state."""
+        return int(np.argmax(self.series.response_time_ns >= FAILURE_NS))
+
+
+def measure(on_step: OnStep) -> Data:
+    """Run the first batch."""
+    data = Data(ms.writes("kingston-snv125", settle_ios=0, ios=IOS))
+    on_step(1, "the first 100,000 writes")
+    return data
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare where the start-up ends, and how fast it is."""
+    before = data.series.response_time_ns[: data.failure]
+    fast = float((before < 300_000).mean())
+    return [
+        fitted(
+            "writes before the great failure",
+            "",
+            45_000,
+            data.failure,
+            constant="log_blocks",
+            tolerance=0.05,
+        ),
+        statement(
+            "writes of the start-up below 0.3 ms",
+            "%",
+            "all are fast",
+            100 * fast,
+            holds=fast > 0.99,
+            note="FAST merges its sequential log block in the start-up too, with one write in 32",
+        ),
+    ]
+
+
+def draw(data: Data) -> "Figure":
+    """Draw all writes."""
+    sheet, [axis] = figure.panels(height=4.2)
+    ms.draw_writes(axis, data.series.response_time_ns, [])
+    axis.axvline(45_000, **figure.PRINTED_LEVEL, label="printed in the report")
+    figure.title(axis, "Kingston SNV125, the first writes", "a model of its mechanism")
+    axis.legend(loc="upper left")
+    return sheet
+
+
+REPRODUCTION = Reproduction(
+    id="ms-fig1",
+    title="the Kingston SNV125 in its start-up",
+    source="Myers & Sinclair (2010) §5.1, figure 1",
+    steps=1,
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)

@@ -1,0 +1,72 @@
+"""Myers & Sinclair's figure 3: the Intel X25-M in its steady state.
+
+**Source**: Myers & Sinclair (2010) §5.2, figure 3.
+**Faithful**: their micro-benchmark and classes on a full drive that was written at random.
+**Simplified**: a page map on 10 channels of 2 dies with low and high pages; nothing is fitted.
+**Ambiguous**: nothing is known of the device's FTL. The peaks of 150 and 200 ms are housekeeping of
+a kind that this model does not have: its dies collect page by page beside the host.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.parallel import OnStep
+from uflip.reproduce import figure, ms
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, prediction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IOS = 100_000
+LONG_NS, PEAK_NS = 1_500_000, 100_000_000
+HOUSEKEEPING = "the model has no stop for housekeeping: its dies collect page by page"
+
+
+@dataclass(frozen=True)
+class Data:
+    """Writes in the steady state."""
+
+    series: ms.Series
+
+
+def measure(on_step: OnStep) -> Data:
+    """Run a batch in the steady state."""
+    data = Data(ms.writes("intel-x25m", settle_ios=0, ios=IOS))
+    on_step(1, "100,000 writes in the steady state")
+    return data
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare shares, peaks and mean."""
+    times = data.series.response_time_ns
+    peaks = np.flatnonzero(times >= PEAK_NS)
+    every = float(np.diff(peaks).mean()) if len(peaks) > 1 else 0.0
+    return [
+        prediction("writes below 0.3 ms", "%", 15.0, 100 * float((times < 300_000).mean())),
+        prediction("writes above 1.5 ms", "%", 33.0, 100 * float((times > LONG_NS).mean())),
+        prediction("writes between peaks of 150 ms", "", 529, every, note=HOUSEKEEPING),
+        prediction("mean write", "ms", 1.5, float(times.mean()) / 1e6),
+    ]
+
+
+def draw(data: Data) -> "Figure":
+    """Draw 5,000 writes."""
+    sheet, [axis] = figure.panels(height=4.2)
+    ms.draw_writes(axis, data.series.response_time_ns[: ms.SHOWN_IOS], [150.0, 200.0])
+    figure.title(axis, "Intel X25-M, steady state", "a model of its mechanism")
+    axis.legend(loc="upper right")
+    return sheet
+
+
+REPRODUCTION = Reproduction(
+    id="ms-fig3",
+    title="the Intel X25-M in its steady state",
+    source="Myers & Sinclair (2010) §5.2, figure 3",
+    steps=1,
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)
