@@ -43,7 +43,7 @@ def rows(data: Data) -> list[Row]:
     ours = [((peak.mean_ns or 0) / 1e6 if peak else 0.0) for peak in (small, middle, high)]
     return [
         prediction("writes below 0.3 ms", "%", 97.0, 100 * classes.bins[0].share),
-        fitted("small peaks", "ms", 15.0, ours[0], constant="read_ns and erase_ns", tolerance=0.10),
+        fitted("small peaks", "ms", 15.0, ours[0], constant="read_ns", tolerance=0.10),
         prediction("middle peaks", "ms", 400.0, ours[1]),
         prediction(
             "highest peaks",

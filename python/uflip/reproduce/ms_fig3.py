@@ -2,7 +2,8 @@
 
 **Source**: Myers & Sinclair (2010) §5.2, figure 3.
 **Faithful**: their micro-benchmark and classes on a full drive that was written at random.
-**Simplified**: a page map on 10 channels of 2 dies with low and high pages; nothing is fitted.
+**Simplified**: a page map on 10 channels of 2 dies with low and high pages, an eighth of the blocks
+of the drive; nothing is fitted.
 **Ambiguous**: nothing is known of the device's FTL. The peaks of 150 and 200 ms are housekeeping of
 a kind that this model does not have: its dies collect page by page beside the host.
 """
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 IOS = 100_000
+# An eighth of the drive, in the same proportions: the same collection, sooner in its steady state.
+BLOCKS_PER_DIE = 1024
 LONG_NS, PEAK_NS = 1_500_000, 100_000_000
+MAP = "a low page with its transfer takes 0.36 ms; what answers sooner in the drive is not known"
 HOUSEKEEPING = "the model has no stop for housekeeping: its dies collect page by page"
 
 
@@ -34,7 +38,7 @@ class Data:
 
 def measure(on_step: OnStep) -> Data:
     """Run a batch in the steady state."""
-    data = Data(ms.writes("intel-x25m", settle_ios=0, ios=IOS))
+    data = Data(ms.writes("intel-x25m", settle_ios=0, ios=IOS, blocks_per_die=BLOCKS_PER_DIE))
     on_step(1, "100,000 writes in the steady state")
     return data
 
@@ -45,10 +49,28 @@ def rows(data: Data) -> list[Row]:
     peaks = np.flatnonzero(times >= PEAK_NS)
     every = float(np.diff(peaks).mean()) if len(peaks) > 1 else 0.0
     return [
-        prediction("writes below 0.3 ms", "%", 15.0, 100 * float((times < 300_000).mean())),
-        prediction("writes above 1.5 ms", "%", 33.0, 100 * float((times > LONG_NS).mean())),
+        prediction(
+            "writes below 0.3 ms",
+            "%",
+            15.0,
+            100 * float((times < 300_000).mean()),
+            note=MAP,
+        ),
+        prediction(
+            "writes above 1.5 ms",
+            "%",
+            33.0,
+            100 * float((times > LONG_NS).mean()),
+            note="half of all pages are high ones, and take 1.8 ms by the data sheets",
+        ),
         prediction("writes between peaks of 150 ms", "", 529, every, note=HOUSEKEEPING),
-        prediction("mean write", "ms", 1.5, float(times.mean()) / 1e6),
+        prediction(
+            "mean write",
+            "ms",
+            1.5,
+            float(times.mean()) / 1e6,
+            note="without peaks, which are 0.4 ms of it",
+        ),
     ]
 
 
