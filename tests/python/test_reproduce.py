@@ -246,7 +246,7 @@ def test_reproductions_are_listed_and_documented() -> None:
     folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
     pages = [folder / "reproduce.md", folder / "reproduce-oc.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    headings = re.findall(r"^## ((?:ofc|oc)-\S+)$", text, re.M)
+    headings = re.findall(r"^## ((?:ms|ofc|oc)-\S+)$", text, re.M)
     assert headings == list(REPRODUCTIONS)
 
 

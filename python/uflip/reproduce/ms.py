@@ -30,20 +30,25 @@ class Series:
     ----------
     url : str
         The device, to repeat it by hand.
-    response_time_ns : ndarray
-        (ios,) [ns].
+    response_time_ns : list of int
+        One an I/O [ns].
     counters : dict
         What the device counted meanwhile.
     """
 
     url: str
-    response_time_ns: NDArray[np.uint64]
+    response_time_ns: list[int]
     counters: Counters
+
+    @property
+    def times_ns(self) -> NDArray[np.uint64]:
+        """The response times (ios,) [ns]."""
+        return np.asarray(self.response_time_ns, dtype=np.uint64)
 
     @property
     def classes(self) -> LatencyClasses:
         """Their classes."""
-        return latency_classes(self.response_time_ns)
+        return latency_classes(self.times_ns)
 
 
 def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Series:
@@ -66,7 +71,7 @@ def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Seri
             pages = basic("write", "random", io_size=IO_BYTES, io_count=settle_ios, seed=7)
             device.apply(pages)
         trace = device.run(batch(0, batch_ios=ios))
-        times = np.asarray(trace.column("response_time_ns")).copy()
+        times = np.asarray(trace.column("response_time_ns")).tolist()
         return Series(url, times, json.loads(trace.counters_json() or "{}"))
 
 

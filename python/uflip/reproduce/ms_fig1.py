@@ -34,7 +34,7 @@ class Data:
     @property
     def failure(self) -> int:
         """Number of the first write of the steady state."""
-        return int(np.argmax(self.series.response_time_ns >= FAILURE_NS))
+        return int(np.argmax(self.series.times_ns >= FAILURE_NS))
 
 
 def measure(on_step: OnStep) -> Data:
@@ -46,7 +46,7 @@ def measure(on_step: OnStep) -> Data:
 
 def rows(data: Data) -> list[Row]:
     """Compare where the start-up ends, and how fast it is."""
-    before = data.series.response_time_ns[: data.failure]
+    before = data.series.times_ns[: data.failure]
     fast = float((before < 300_000).mean())
     return [
         fitted(
@@ -71,7 +71,7 @@ def rows(data: Data) -> list[Row]:
 def draw(data: Data) -> "Figure":
     """Draw all writes."""
     sheet, [axis] = figure.panels(height=4.2)
-    ms.draw_writes(axis, data.series.response_time_ns, [])
+    ms.draw_writes(axis, data.series.times_ns, [])
     axis.axvline(45_000, **figure.PRINTED_LEVEL, label="printed in the report")
     figure.title(axis, "Kingston SNV125, the first writes", "a model of its mechanism")
     axis.legend(loc="upper left")

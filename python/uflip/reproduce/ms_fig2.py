@@ -59,7 +59,7 @@ def rows(data: Data) -> list[Row]:
 def draw(data: Data) -> "Figure":
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
-    ms.draw_writes(axis, data.series.response_time_ns[: ms.SHOWN_IOS], LEVELS_MS)
+    ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], LEVELS_MS)
     figure.title(axis, "Kingston SNV125, steady state", "a model of its mechanism")
     axis.legend(loc="upper right")
     return sheet

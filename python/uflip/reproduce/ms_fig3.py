@@ -45,7 +45,7 @@ def measure(on_step: OnStep) -> Data:
 
 def rows(data: Data) -> list[Row]:
     """Compare shares, peaks and mean."""
-    times = data.series.response_time_ns
+    times = data.series.times_ns
     peaks = np.flatnonzero(times >= PEAK_NS)
     every = float(np.diff(peaks).mean()) if len(peaks) > 1 else 0.0
     return [
@@ -77,7 +77,7 @@ def rows(data: Data) -> list[Row]:
 def draw(data: Data) -> "Figure":
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
-    ms.draw_writes(axis, data.series.response_time_ns[: ms.SHOWN_IOS], [150.0, 200.0])
+    ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], [150.0, 200.0])
     figure.title(axis, "Intel X25-M, steady state", "a model of its mechanism")
     axis.legend(loc="upper right")
     return sheet

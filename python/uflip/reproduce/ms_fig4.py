@@ -64,7 +64,7 @@ def measure(on_step: OnStep) -> Data:
 
 def peaks(series: ms.Series) -> Peaks:
     """Read merges off the response times; the write itself, one program, is taken off."""
-    times, counters = series.response_time_ns, series.counters
+    times, counters = series.times_ns, series.counters
     merges = times[times > TABLE_1_NS["program_ns"] + TABLE_1_NS["erase_ns"]]
     zero = float(merges[merges < BETWEEN_NS].mean()) - TABLE_1_NS["program_ns"]
     full = float(merges[merges >= BETWEEN_NS].mean()) - TABLE_1_NS["program_ns"]
@@ -126,9 +126,7 @@ def draw(data: Data) -> "Figure":
         (data.correct, "FAST as described", "Lee et al. (2007)"),
     ]
     for axis, (series, name, below) in zip(axes, named, strict=True):
-        ms.draw_writes(
-            axis, series.response_time_ns[: ms.SHOWN_IOS], [ZERO_NS / 1e6, FULL_NS / 1e6]
-        )
+        ms.draw_writes(axis, series.times_ns[: ms.SHOWN_IOS], [ZERO_NS / 1e6, FULL_NS / 1e6])
         figure.title(axis, name, below)
         axis.legend(loc="upper right")
     return sheet
