@@ -7,6 +7,11 @@
 //! ```text
 //! BlockIdx = die × blocks_per_die + block in die        Ppn = BlockIdx × pages_per_block + page
 //! ```
+//!
+//! A plane has blocks of its own. Where a die has several planes, each of them counts as a die here:
+//! it has its own free blocks, its own open ones and its own collection. What the planes of a die share
+//! is the channel and, unless they work on their own, the time: [`Geometry::clock_of`] is the same for
+//! all of them.
 
 /// Logical page number: what the host addresses, in flash pages.
 #[derive(
@@ -59,6 +64,8 @@ pub struct Shape {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Geometry {
     shape: Shape,
+    /// Planes that do one thing at a time together; 1 where each works on its own.
+    planes_in_step: u32,
     per_block: Divisor,
     per_die: Divisor,
     per_channel: Divisor,
@@ -68,6 +75,7 @@ impl From<Shape> for Geometry {
     fn from(shape: Shape) -> Geometry {
         Geometry {
             shape,
+            planes_in_step: 1,
             per_block: Divisor::new(shape.pages_per_block),
             per_die: Divisor::new(shape.blocks_per_die),
             per_channel: Divisor::new(shape.channels),
@@ -76,6 +84,22 @@ impl From<Shape> for Geometry {
 }
 
 impl Geometry {
+    /// The same where the planes of a die, `planes` each, do one thing at a time together.
+    #[must_use]
+    pub(crate) fn with_planes_in_step(self, planes: u32) -> Geometry {
+        Geometry { planes_in_step: planes, ..self }
+    }
+
+    /// Whose clock the die goes by: its own, or that of the first plane of the real die that it is a
+    /// plane of. Planes are counted last, so the first ones are planes 0.
+    #[inline]
+    pub(crate) fn clock_of(&self, die: DieIdx) -> DieIdx {
+        if self.planes_in_step == 1 {
+            return die;
+        }
+        DieIdx(die.0 % (self.shape.dies / self.planes_in_step))
+    }
+
     /// How many of what.
     #[must_use]
     #[inline]

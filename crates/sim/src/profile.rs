@@ -62,6 +62,12 @@ pub struct Profile {
 pub struct GeometryPart {
     pub channels: u32,
     pub dies_per_channel: u32,
+    /// Planes of a die, among which its blocks are divided; 1 where not said.
+    #[serde(default = "one")]
+    pub planes_per_die: u32,
+    /// Each plane works on its own; otherwise a die does one thing at a time.
+    #[serde(default)]
+    pub independent_planes: bool,
     pub blocks_per_die: u32,
     pub pages_per_block: u32,
     /// Pages at the end of a block that hold metadata: 0 or 1.
@@ -70,6 +76,17 @@ pub struct GeometryPart {
     /// Bytes beside each page that travel with it (metadata, ECC).
     pub spare_bytes: u32,
     pub sector_bytes: u32,
+}
+
+impl GeometryPart {
+    /// What has free blocks and a collection of its own: planes, or dies of one plane.
+    fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel * self.planes_per_die
+    }
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// How long things take.
@@ -230,23 +247,25 @@ impl Profile {
     /// The numbers of the geometry, checked to make a device.
     pub(crate) fn geometry(&self) -> Geometry {
         let part = &self.geometry;
-        let dies = part.channels * part.dies_per_channel;
+        let dies = part.dies();
         let page = u64::from(part.page_bytes);
-        let pages =
-            u64::from(dies) * u64::from(part.blocks_per_die) * u64::from(part.pages_per_block);
+        let blocks_per_die = part.blocks_per_die / part.planes_per_die;
+        let pages = u64::from(dies) * u64::from(blocks_per_die) * u64::from(part.pages_per_block);
         // Whole MiB where that leaves anything, as devices are sold.
         let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
         let logical_bytes = logical_bytes as u64 / unit * unit;
-        Geometry::from(Shape {
+        let geometry = Geometry::from(Shape {
             channels: part.channels,
             dies,
-            blocks_per_die: part.blocks_per_die,
+            blocks_per_die,
             pages_per_block: part.pages_per_block,
             metadata_pages: part.metadata_pages,
             page_bytes: part.page_bytes,
             logical_pages: (logical_bytes / page) as u32,
-        })
+        });
+        let in_step = if part.independent_planes { 1 } else { part.planes_per_die };
+        geometry.with_planes_in_step(in_step)
     }
 
     /// The write cache, where the profile has one.
@@ -355,11 +374,16 @@ impl Profile {
         let counts = [
             ("channels", part.channels),
             ("dies_per_channel", part.dies_per_channel),
+            ("planes_per_die", part.planes_per_die),
             ("blocks_per_die", part.blocks_per_die),
             ("pages_per_block", part.pages_per_block),
         ];
         if let Some((key, got)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return bad(key, got.to_string(), "1 or more".into());
+        }
+        if !part.blocks_per_die.is_multiple_of(part.planes_per_die) {
+            let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
+            return bad("planes_per_die", part.planes_per_die.to_string(), allowed);
         }
         if part.metadata_pages > 1 || part.metadata_pages >= part.pages_per_block {
             let allowed = "0, or 1 where a block has more pages".into();
@@ -520,7 +544,7 @@ impl Profile {
     fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
         let spare = self.ftl.spare_factor;
         let part = &self.geometry;
-        let dies = u64::from(part.channels * part.dies_per_channel);
+        let dies = u64::from(part.dies());
         if gc.reserved_blocks == 0 {
             return Err(Error::usage("Collection needs a block to move pages to")
                 .at(source)
@@ -532,7 +556,8 @@ impl Profile {
         // block, the metadata page holds no data. Mapping pages have blocks of their own.
         let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
         let held = u64::from(gc.reserved_blocks + self.reserved_for_mapping()) + open + 1;
-        let blocks = u64::from(part.blocks_per_die) - held.min(u64::from(part.blocks_per_die));
+        let per_die = u64::from(part.blocks_per_die / part.planes_per_die);
+        let blocks = per_die - held.min(per_die);
         let room = dies * blocks * u64::from(part.pages_per_block - part.metadata_pages);
         let room = room.saturating_sub(self.pages_for_mapping());
         let needed = pages - room;

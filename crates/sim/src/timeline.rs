@@ -109,6 +109,7 @@ impl Timeline {
         purpose: Purpose,
         path: &mut impl Account,
     ) -> u64 {
+        let die = self.geometry.clock_of(die);
         let channel = self.geometry.channel_of(die);
         let Timing { read_ns, transfer_ns, .. } = self.timing;
         let die = &mut self.dies[die.0 as usize];
@@ -132,6 +133,7 @@ impl Timeline {
         purpose: Purpose,
         path: &mut impl Account,
     ) -> u64 {
+        let die = self.geometry.clock_of(die);
         let channel = self.geometry.channel_of(die);
         let transfer_ns = self.timing.transfer_ns;
         let program_ns = if high { self.timing.program_high_ns } else { self.timing.program_ns };
@@ -165,7 +167,7 @@ impl Timeline {
         let Timing { read_ns, program_ns, program_high_ns, relocate_ns, .. } = self.timing;
         let planned = self.processor.take(self.now, ready, relocate_ns) + relocate_ns;
         if self.timing.copy_back && source == target {
-            let die = &mut self.dies[target.0 as usize];
+            let die = &mut self.dies[self.geometry.clock_of(target).0 as usize];
             let start = die.last.end.max(planned);
             let end = start + read_ns + if high { program_high_ns } else { program_ns };
             die.occupy(self.now, start, end, Purpose::Merge);
@@ -203,7 +205,7 @@ impl Timeline {
     /// Erase a block of `die` from `ready` on; returns the end.
     #[inline]
     pub(crate) fn erase(&mut self, die: DieIdx, ready: u64) -> u64 {
-        let die = &mut self.dies[die.0 as usize];
+        let die = &mut self.dies[self.geometry.clock_of(die).0 as usize];
         let start = die.last.end.max(ready);
         die.occupy(self.now, start, start + self.timing.erase_ns, Purpose::Erase);
         start + self.timing.erase_ns

@@ -79,6 +79,42 @@ fn dies_of_one_channel_share_it_and_program_at_the_same_time() {
     assert_eq!(part(&parts, "channel_wait_ns"), 3 * TRANSFER - 3 * LINK);
 }
 
+/// Two reads of pages in the two planes of one die.
+fn reads_of_two_planes(independent: bool) -> u64 {
+    let overrides = format!(r#"{{"planes_per_die": 2, "independent_planes": {independent}}}"#);
+    let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
+    let mut device = SimDevice::new("test", profile).unwrap();
+    alone(&mut device, io(Mode::Read, 0, 2)).0
+}
+
+#[test]
+fn planes_read_at_the_same_time_where_they_work_on_their_own() {
+    assert_eq!(reads_of_two_planes(true), COMMAND + READ + 2 * TRANSFER + LINK);
+    assert_eq!(reads_of_two_planes(false), COMMAND + 2 * (READ + TRANSFER) + LINK);
+}
+
+#[test]
+fn a_read_overtakes_what_waits_for_its_die_where_reads_come_first() {
+    let response = |queue: &str| {
+        let overrides = format!(r#"{{"die_queue": "{queue}"}}"#);
+        let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
+        let mut device = SimDevice::new("test", profile).unwrap();
+        for page in 0..3 {
+            device.submit(&io(Mode::Write, page, 1)).unwrap();
+        }
+        device.submit(&io(Mode::Read, 50, 1)).unwrap();
+        let ends = (0..4).map(|_| device.complete().unwrap());
+        ends.map(|done| (done.ticket.0, done.completed.0))
+            .find(|(ticket, _)| *ticket == 3)
+            .unwrap()
+            .1
+    };
+    let first_write = COMMAND + LINK + TRANSFER + PROGRAM;
+    let read = READ + TRANSFER + LINK;
+    assert_eq!(response("reads_first"), first_write + read);
+    assert_eq!(response("fifo"), first_write + 2 * (TRANSFER + PROGRAM) + read);
+}
+
 #[test]
 fn channels_work_at_the_same_time() {
     let mut device = device(4, 1, "empty");

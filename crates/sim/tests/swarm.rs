@@ -15,6 +15,7 @@ const CASES: u64 = 400;
 /// What a host does to each.
 const STEPS: u32 = 1_500;
 
+const DIE_QUEUES: &[&str] = &["fifo", "collection_first", "reads_first"];
 const BASE: &str = include_str!("../../../python/uflip/profiles/demo.toml");
 
 prop_compose! {
@@ -25,6 +26,7 @@ prop_compose! {
         wear in (any::<bool>(), 0u32..5), reserved in 1u32..3, idle in 0u32..3,
         state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
         cache in (0u32..12, any::<bool>()), mapping in mappings(),
+        planes in (1u32..4, any::<bool>()), queue in prop::sample::select(DIE_QUEUES),
     ) -> Value {
         let (channels, dies, blocks, data_pages, metadata, buses) = shape;
         let (gc, allocator, same_die, separate) = policies;
@@ -42,7 +44,9 @@ prop_compose! {
         let room = (blocks - reserved - kept - of_map - open - 1) * data_pages;
         let least_spare = 1.0 - f64::from(room) / f64::from(blocks * pages);
         let device = json!({
-            "channels": channels, "dies_per_channel": dies, "blocks_per_die": blocks,
+            "channels": channels, "dies_per_channel": dies,
+            "planes_per_die": planes.0, "independent_planes": planes.1, "die_queue": queue,
+            "blocks_per_die": blocks * planes.0,
             "pages_per_block": pages, "metadata_pages": metadata, "page_bytes": page_bytes,
             "buses": buses, "bus_bytes_per_s": 100_000_000, "relocate_ns": 1_000,
             "spare_factor": least_spare + (1.0 - least_spare) * (spare + 0.001),

@@ -198,6 +198,7 @@ impl<T: Copy> Timeline<T> {
 
     #[inline]
     fn put(&mut self, op: Op<T>) -> u32 {
+        let op = Op { die: self.geometry.clock_of(op.die), ..op };
         if let Some(index) = self.unused.pop() {
             self.ops[index as usize] = op;
             return index;
