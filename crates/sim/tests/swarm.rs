@@ -41,6 +41,8 @@ prop_compose! {
         let (kept, page_bytes) = if on_flash { (2, 512) } else { (0, 4096) };
         let of_map = if on_flash { 2 + 2 * blocks / 128 } else { 0 };
         let blocks = blocks + kept + of_map;
+        // The spare blocks above are counted for whole dies.
+        let planes = if on_flash { (1, planes.1) } else { planes };
         let room = (blocks - reserved - kept - of_map - open - 1) * data_pages;
         let least_spare = 1.0 - f64::from(room) / f64::from(blocks * pages);
         let device = json!({
