@@ -109,11 +109,23 @@ def rows(data: Data) -> list[Row]:
 
 def _closed_forms(name: str, ours: Peaks, cost: hybrid.FastCost) -> list[Row]:
     return [
-        equation(f"zero-page merge, {name}", "ms", cost.zero_merge_ns / 1e6, ours.zero_ns / 1e6),
-        equation(f"full merge, {name}", "ms", cost.full_merge_ns / 1e6, ours.full_ns / 1e6),
-        equation(f"mean write, {name}", "ms", cost.mean_write_ns / 1e6, ours.mean_ns / 1e6),
         equation(
-            f"write amplification, {name}", "", cost.write_amplification, ours.write_amplification
+            f"zero-page merge, {name}: closed form",
+            "ms",
+            cost.zero_merge_ns / 1e6,
+            ours.zero_ns / 1e6,
+        ),
+        equation(
+            f"full merge, {name}: closed form", "ms", cost.full_merge_ns / 1e6, ours.full_ns / 1e6
+        ),
+        equation(
+            f"mean write, {name}: closed form", "ms", cost.mean_write_ns / 1e6, ours.mean_ns / 1e6
+        ),
+        equation(
+            f"write amplification, {name}: closed form",
+            "",
+            cost.write_amplification,
+            ours.write_amplification,
         ),
     ]
 
