@@ -270,6 +270,21 @@ def changed(spec: Spec, name: str, value: str | int) -> Spec:
     return spec | _read({name: value}, CHANGEABLE)
 
 
+def sequential_writes(spec: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Return where a specification writes sequentially: (begin, end) of each target [bytes].
+
+    Examples
+    --------
+    >>> sequential_writes(baseline("SW", target_offset="1MiB", target_size="2MiB"))
+    [(1048576, 3145728)]
+    """
+    return [
+        (part.get("target_offset", 0), part.get("target_offset", 0) + part["target_size"])
+        for part in components(spec)
+        if part.get("mode") == "write" and part.get("location") != "random"
+    ]
+
+
 def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
     if value not in known:
         raise unknown_name(parameter, value, known, where=parameter)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from uflip.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.methodology import Choices, TimeLeft, estimate, make_plan
-from uflip.methodology.places import ALIGNMENT, Places, sequential_writes
+from uflip.methodology.places import ALIGNMENT, Places
 from uflip.run import resolve
-from uflip.spec import baseline, components, mix, writes_sequentially
+from uflip.spec import baseline, components, mix, sequential_writes, writes_sequentially
 
 MIB, GIB = 1 << 20, 1 << 30
 

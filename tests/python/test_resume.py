@@ -16,10 +16,10 @@ from command_line import start, uflip, unchanged
 from uflip.catalogue import inspect_device
 from uflip.errors import DeviceError
 from uflip.methodology import Choices, Plan, make_plan, what_is_left
-from uflip.methodology.places import sequential_writes
 from uflip.results import Results, lock
 from uflip.results.columns import as_array
 from uflip.run import open_device
+from uflip.spec import sequential_writes
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64"

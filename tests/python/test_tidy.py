@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "analysis", "errors", "experiment", "identity", "microbench", "run", "spec",
         "stats", "units",
     },
-    "results": {"_native", "analysis", "errors", "identity", "stats", "units"},
+    "results": {"_native", "analysis", "errors", "identity", "spec", "stats", "units"},
     "report": {"analysis", "errors", "results", "stats", "units"},
     "oc": {
         "_native", "device_url", "errors", "report", "results", "run", "simulated", "units",

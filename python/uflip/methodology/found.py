@@ -99,6 +99,7 @@ class Found:
             np.asarray(after.column("response_time_ns")),
             np.asarray(after.column("submit_ns")),
             least_pause_ns=self._plan.pause_ns,
+            writes_ns=np.asarray(self._batches[2].column("response_time_ns")),
             device_busy_ns=self._device_busy_ns,
         )
         self._lingering = seen.as_dict()

@@ -9,7 +9,7 @@ import numpy as np
 from uflip._native import Trace
 from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id
 from uflip.run import Device
-from uflip.spec import components, writes
+from uflip.spec import sequential_writes, writes
 
 
 class Noted(Protocol):
@@ -88,9 +88,5 @@ class History:
         self.state_id = next_state_id(self.state_id, spec, len(trace))
         sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
         written = int(sizes[modes == 1].sum(dtype=np.uint64))
-        ends = [
-            part["target_offset"] + part["target_size"]
-            for part in components(spec)
-            if part["mode"] == "write" and part["location"] != "random"
-        ]
-        self._noted.after_run(self.state_id, written, max(ends, default=0))
+        used = max((end for _, end in sequential_writes(spec)), default=0)
+        self._noted.after_run(self.state_id, written, used)

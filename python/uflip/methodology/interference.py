@@ -62,6 +62,9 @@ class Lingering:
         that is unknowable.
     pause_ns : int
         The pause that follows [ns].
+    windows : dict
+        What Figure 5 is drawn from: `ios` in a window, and for `before`, `writes` and `after` the
+        means and the maxima of the windows [ns].
     """
 
     reads_affected: int
@@ -70,6 +73,7 @@ class Lingering:
     slow_ns: float
     device_busy_ns: int | None
     pause_ns: int
+    windows: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, as the manifest holds it."""
@@ -94,6 +98,7 @@ def lingering(
     after_ns: NDArray[Any],
     submit_ns: NDArray[Any],
     *,
+    writes_ns: NDArray[Any] | None = None,
     least_pause_ns: int,
     device_busy_ns: int | None = None,
 ) -> Lingering:
@@ -107,6 +112,8 @@ def lingering(
         When the reads after them were submitted (m,) [ns].
     least_pause_ns : int
         The pause is at least this [ns].
+    writes_ns : optional
+        Response times of the writes (k,) [ns], for the figure.
     device_busy_ns : int, optional
         What the device says.
     """
@@ -130,7 +137,21 @@ def lingering(
         slow_ns=slow_ns,
         device_busy_ns=device_busy_ns,
         pause_ns=max(least_pause_ns, PAUSE_FACTOR * lasted),
+        windows={
+            "ios": WINDOW,
+            "before": _windows(before_ns),
+            "writes": _windows(np.empty(0) if writes_ns is None else writes_ns),
+            "after": _windows(after_ns),
+        },
     )
+
+
+def _windows(times_ns: NDArray[Any]) -> dict[str, list[int]]:
+    parts = [times_ns[at : at + WINDOW] for at in range(0, len(times_ns), WINDOW)]
+    return {
+        "mean_ns": [round(float(part.mean())) for part in parts],
+        "max_ns": [int(part.max()) for part in parts],
+    }
 
 
 def _is_affected(

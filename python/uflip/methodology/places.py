@@ -75,15 +75,3 @@ class Places:
                 return offset
         self.rounds += 1
         return 0
-
-
-def sequential_writes(spec: Spec) -> list[tuple[int, int]]:
-    """Return where a specification writes sequentially: (begin, end) of each target [bytes]."""
-    parts = (
-        [spec["first"], spec["second"]] if spec["kind"] == "mix" else spec.get("patterns", [spec])
-    )
-    return [
-        (part.get("target_offset", 0), part.get("target_offset", 0) + part["target_size"])
-        for part in parts
-        if part["mode"] == "write" and part["location"] != "random"
-    ]

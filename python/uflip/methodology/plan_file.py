@@ -14,10 +14,10 @@ from uflip.errors import UflipError, UsageError
 from uflip.experiment import Info, PlannedRun
 from uflip.identity import model_identity
 from uflip.methodology.lengths import METHODS
-from uflip.methodology.places import sequential_writes
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import plan_request
 from uflip.run import resolve
+from uflip.spec import sequential_writes
 
 FORMAT = "uflip-plan"
 FORMAT_VERSION = 1

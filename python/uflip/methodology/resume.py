@@ -16,9 +16,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from uflip.experiment import PlannedRun
-from uflip.methodology.places import Places, sequential_writes
+from uflip.methodology.places import Places
 from uflip.methodology.plan import Plan
-from uflip.spec import writes_sequentially
+from uflip.spec import sequential_writes, writes_sequentially
 
 
 def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:

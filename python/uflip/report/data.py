@@ -54,7 +54,11 @@ class BaselineTrace:
 
 def baseline_traces(results: Results) -> list[BaselineTrace]:
     """Read the baseline runs of a folder, in the order SR RR SW RW where they are there."""
-    found = {run.pattern: run for run in results.runs if run.micro_benchmark == BASELINE}
+    found = {
+        run.pattern: run
+        for run in results.runs
+        if run.micro_benchmark == BASELINE and run.repetition == 1
+    }
     traces = []
     for pattern in sorted(found, key=("SR", "RR", "SW", "RW").index):
         trace = found[pattern].trace()

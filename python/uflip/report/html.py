@@ -19,6 +19,7 @@ from uflip.report import sections
 from uflip.report.data import BaselineTrace, baseline_traces
 from uflip.report.figures import palette
 from uflip.report.findings import headline
+from uflip.report.method import how_made
 from uflip.results import Results, atomic, summary
 from uflip.results.summarise import describe_device
 from uflip.units import format_duration_ns
@@ -44,7 +45,7 @@ SECTIONS = (
     Section("summary", "Summary", sections.summary),
     Section("warnings", "Warnings", sections.warnings),
     Section("skipped", "Skipped and missing runs", sections.skipped),
-    Section("method", "Method", sections.method),
+    Section("method", "How these numbers were made", how_made),
     Section("provenance", "Provenance", sections.provenance),
 )
 

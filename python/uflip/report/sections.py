@@ -12,8 +12,6 @@ from uflip.report.data import BaselineTrace
 from uflip.report.findings import finding
 from uflip.report.tiles import scale_note, tiles
 from uflip.report.words import MICRO_BENCHMARKS, title
-from uflip.stats.summary import SUPPORT
-from uflip.units import format_duration_ns
 
 Document = Mapping[str, Any]
 Traces = Sequence[BaselineTrace]
@@ -194,30 +192,6 @@ def skipped(document: Document, _traces: Traces) -> str:
         listed = escape(", ".join(missing))
         parts.append(f"<details><summary>Their names</summary><p class=note>{listed}</p></details>")
     return "\n".join(parts) or "<p>None: every run of the plan was made.</p>"
-
-
-def method(document: Document, _traces: Traces) -> str:
-    """How the numbers came about, in the words of the papers."""
-    device, harness = document["device"], document["harness"]
-    clock = "virtual time of the simulator" if device.get("simulated") else "the monotonic clock"
-    lines = [
-        f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
-        f"under way at a time. I/O mode: {device.get('io') or 'not stated'}; data written: "
-        f"{device.get('data') or 'not stated'}.",
-        f"Before each run the device was left alone for "
-        f"{format_duration_ns(document['pause_ns'])}. Runs without sequential writes come first; "
-        "sequential writes get places of their own (uFLIP §4.2).",
-        "The first io_ignore I/Os of each process, the start-up, are kept in the data and left out "
-        "of all statistics. Std is the sample standard deviation. A percentile is the smallest "
-        f"observed time that covers its share, and is stated only where at least {SUPPORT} I/Os "
-        "lie beyond it.",
-    ]
-    if (cost := harness.get("null_ns_per_io")) is not None and not device.get("simulated"):
-        lines.append(
-            f"The harness itself takes {format_duration_ns(cost)} per I/O on this host, measured "
-            "on a device that does nothing."
-        )
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
 def provenance(document: Document, _traces: Traces) -> str:

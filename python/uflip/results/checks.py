@@ -39,6 +39,7 @@ class Examined:
     submit_ns: NDArray[Any]
     response_time_ns: NDArray[Any]
     measured_ns: NDArray[Any]  # response times without the start-up
+    ended: Mapping[str, Any] | None = None  # how a run with a stop rule came to its length
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,27 @@ def unsteady(run: Examined) -> tuple[float, Numbers] | None:
     return abs(seen.change), _ns(first_half=seen.first_half_ns, second_half=seen.second_half_ns)
 
 
+def not_converged(run: Examined) -> tuple[float, Numbers] | None:
+    """A run whose budget was spent before its mean was known."""
+    if run.ended is None or run.ended["converged"]:
+        return None
+    known = [one for one in run.ended["series"] if one["half_width_ns"] is not None]
+    if not known:
+        return float("inf"), _ns(half_width=0, mean=0)
+    worst = max(known, key=lambda one: one["half_width_ns"] / one["mean_ns"])
+    ratio = worst["half_width_ns"] / worst["mean_ns"]
+    return ratio, _ns(half_width=worst["half_width_ns"], mean=worst["mean_ns"])
+
+
 CHECKS: tuple[Check, ...] = (
+    Check(
+        "not_converged",
+        "the budget was spent before the mean was known as well as was asked for",
+        "{mean} ± {half_width}",
+        "quote these means with their intervals; a larger budget (max_ios of `stop` in a plan file) "
+        "makes them narrower, unless the device never gets steady",
+        not_converged,
+    ),
     Check(
         "few_ios",
         f"fewer than {FEW_IOS} I/Os are left after the start-up",

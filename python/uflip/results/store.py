@@ -114,9 +114,10 @@ class Results:
         if self.manifest["finished_utc"] is not None:
             return stored
         examiner = Examiner(self.manifest["device"], self.manifest["harness"])
+        entries = {entry["id"]: entry for entry in self.manifest["plan"]}
         for run in self.runs:
             trace = run.trace()
-            examiner.look(run.id, run.micro_benchmark, json.loads(trace.spec_json), trace)
+            examiner.look(entries[run.id], trace)
         found = about_conditions(
             self.manifest["device"], self.manifest["host"], self.manifest["state"]
         )

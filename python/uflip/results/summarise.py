@@ -14,9 +14,11 @@ import numpy as np
 from uflip import _native
 from uflip.analysis import analyse
 from uflip.errors import UsageError
+from uflip.results.agreement import disagreement
 from uflip.results.characteristics import characteristics
 from uflip.results.columns import as_array, measured
 from uflip.results.store import Results, StoredRun, metadata_of
+from uflip.spec import sequential_writes
 from uflip.stats import summarise
 from uflip.units import format_size
 
@@ -85,11 +87,27 @@ def summary(results: Results) -> Document:
         "runs_planned": len(kept["plan"]),
         "runs_finished": len(results.runs),
         "missing": results.missing,
+        "target_spaces": _target_spaces(kept["plan"]),
         "skipped": kept["skipped"],
         "warnings": results.warnings,
         "harness": kept["harness"],
         "host": kept["host"],
     }
+
+
+def _target_spaces(plan: Sequence[Document]) -> list[Document]:
+    """Where the runs of a plan write sequentially, with the resets between them."""
+    return [
+        {
+            "run": run["id"],
+            "micro_benchmark": run["micro_benchmark"],
+            "begin_bytes": begin,
+            "end_bytes": end,
+            "reset_before": run["reset_before"],
+        }
+        for run in plan
+        for begin, end in sequential_writes(run["spec"])
+    ]
 
 
 def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
@@ -190,21 +208,6 @@ def _one_series(trace: _native.Trace) -> np.ndarray | None:
         return None
     series: np.ndarray = times.reshape(degree, -1).mean(axis=0)
     return series
-
-
-def disagreement(means: Sequence[float | None]) -> float | None:
-    """The range of several means relative to its middle; None for fewer than two.
-
-    Examples
-    --------
-    >>> disagreement([0.95, 1.0, 1.05])
-    0.1
-    """
-    known = [mean for mean in means if mean is not None]
-    if len(known) < 2:
-        return None
-    low, high = min(known), max(known)
-    return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
 def _mean(values: np.ndarray) -> float | None:

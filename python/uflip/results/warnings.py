@@ -8,10 +8,12 @@ One run raises the same doubt as its hundred sisters: doubts are gathered, one w
 with the runs it concerns and the worst of them.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from uflip.results.agreement import AGREEMENT, disagreement
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
 from uflip.units import format_duration_ns
@@ -46,22 +48,22 @@ class Examiner:
     device: Mapping[str, Any]
     harness: Mapping[str, Any]
     looked_at: int = 0
+    _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
 
-    def look(self, run_id: str, micro_benchmark: str, spec: Mapping[str, Any], trace: Any) -> None:
+    def look(self, entry: Mapping[str, Any], trace: Any) -> None:
         """Ask every check about one run.
 
         Parameters
         ----------
-        run_id, micro_benchmark
-            What the run is called, and what it belongs to.
-        spec
-            Its resolved pattern specification.
+        entry
+            What the plan says of it.
         trace
             Its native trace, fresh or loaded.
         """
+        run_id, spec = entry["id"], json.loads(trace.spec_json)
         run = Examined(
-            micro_benchmark=micro_benchmark,
+            micro_benchmark=entry["micro_benchmark"],
             spec=spec,
             device=self.device,
             harness=self.harness,
@@ -69,18 +71,48 @@ class Examiner:
             submit_ns=as_array(trace, "submit_ns"),
             response_time_ns=as_array(trace, "response_time_ns"),
             measured_ns=measured(trace),
+            ended=None if trace.ended_json is None else json.loads(trace.ended_json),
         )
         self.looked_at += 1
+        if len(run.measured_ns):
+            key = tuple(
+                entry[name] for name in ("micro_benchmark", "pattern", "parameter", "value")
+            )
+            self._means.setdefault(key, []).append(float(run.measured_ns.mean()))
         for check in CHECKS:
             if (doubt := check.look(run)) is not None:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
 
     def warnings(self) -> list[StoredWarning]:
         """One warning per code that was raised, in the order of `CHECKS`."""
-        return [
+        found = [
             self._gather(check, self._doubts[check.code])
             for check in CHECKS
             if check.code in self._doubts
+        ]
+        return found + self._disagreements()
+
+    def _disagreements(self) -> list[StoredWarning]:
+        """Repetitions whose means lie further apart than uFLIP §5.1 found: 5 %."""
+        known = {key: disagreement(means) for key, means in self._means.items()}
+        apart = {key: value for key, value in known.items() if value and value > AGREEMENT}
+        if not apart:
+            return []
+        worst = max(apart, key=lambda key: apart[key])
+        name = f"{worst[0]} {worst[1]} {worst[2]} {worst[3]}"
+        repeated = sum(value is not None for value in known.values())
+        return [
+            StoredWarning(
+                "repetitions_disagree",
+                f"In {len(apart)} of {repeated} experiments the repetitions differ by more than "
+                f"{AGREEMENT:.0%} (worst: {name}, {apart[worst]:.0%})",
+                {
+                    "experiments": [" ".join(map(str, key)) for key in apart],
+                    "worst": {"experiment": name, "disagreement": apart[worst]},
+                },
+                "the state of the device changes from one repetition to the next, or runs are too "
+                "short: quote the range of the repetitions, or allow longer runs",
+            )
         ]
 
     def _gather(self, check: Check, doubts: Sequence[tuple[float, str, Numbers]]) -> StoredWarning:
@@ -177,7 +209,7 @@ CONDITIONS = (
 
 def of_the_plan(warnings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Those of the stored warnings that were there before the first run."""
-    found_later = {*CONDITIONS, *(check.code for check in CHECKS)}
+    found_later = {"repetitions_disagree", *CONDITIONS, *(check.code for check in CHECKS)}
     return [warning for warning in warnings if warning["code"] not in found_later]
 
 

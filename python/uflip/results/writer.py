@@ -194,8 +194,7 @@ class ResultsWriter:
                 continue
             with native_errors():
                 trace = _native.read_trace(str(path))
-            spec = json.loads(trace.spec_json)
-            self._examiner.look(entry["id"], entry["micro_benchmark"], spec, trace)
+            self._examiner.look(entry, trace)
             self.done.append(entry["id"])
         self._before_s = float(self._manifest["elapsed_s"] or 0.0)
         self._manifest["warnings"] = of_the_plan(self._manifest["warnings"])
@@ -276,7 +275,7 @@ class ResultsWriter:
             **(extra or {}),
         }
         _write_run(path, trace, json.dumps(metadata, allow_nan=False))
-        self._examiner.look(run.id, entry["micro_benchmark"], json.loads(trace.spec_json), trace)
+        self._examiner.look(entry, trace)
         return path
 
     def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:

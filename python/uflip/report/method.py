@@ -1,0 +1,293 @@
+"""The section *How these numbers were made*: state, phases, pause, run length, plan.
+
+Each part is a function of the summary; figures carry letters, because they stand behind those of
+the micro-benchmarks and must not renumber them.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from uflip.report import figures
+from uflip.report.data import BaselineTrace
+from uflip.report.tables import table
+from uflip.stats.summary import SUPPORT
+from uflip.units import format_count, format_duration_ns, format_size
+
+Document = Mapping[str, Any]
+Traces = Sequence[BaselineTrace]
+
+
+def how_made(document: Document, traces: Traces) -> str:
+    """Everything that stands between the device and a number of this page."""
+    parts = [
+        _timing(document),
+        _state(document),
+        _phases(document, traces),
+        _pause(document),
+        _lengths(document),
+        _plan(document),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _simulated(document: Document) -> bool:
+    return bool(document["device"].get("simulated"))
+
+
+def _paragraphs(*lines: str) -> str:
+    return "".join(f"<p>{escape(line)}</p>" for line in lines if line)
+
+
+def _figure(letter: str, name: str, svg: str, how_to_read: str) -> str:
+    if not svg:
+        return ""
+    return (
+        f'<figure id="figure-{letter}"><div class="plate" tabindex="0">{svg}</div>'
+        f"<figcaption><b>Figure {letter}. {escape(name)}.</b> {escape(how_to_read)}</figcaption>"
+        "</figure>"
+    )
+
+
+def _timing(document: Document) -> str:
+    device, harness = document["device"], document["harness"]
+    clock = "virtual time of the simulator" if _simulated(document) else "the monotonic clock"
+    cost = harness.get("null_ns_per_io")
+    return "<h3>One I/O</h3>" + _paragraphs(
+        f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
+        f"under way at a time. I/O mode: {device.get('io') or 'not stated'}; data written: "
+        f"{device.get('data') or 'not stated'}.",
+        f"The harness itself takes {format_duration_ns(cost)} per I/O on this host, measured on a "
+        "device that does nothing."
+        if cost is not None and not _simulated(document)
+        else "",
+        "Std is the sample standard deviation. A percentile is the smallest observed time that "
+        f"covers its share, and is stated only where at least {SUPPORT} I/Os lie beyond it.",
+    )
+
+
+STATES = {
+    "enforced": "was enforced right before the first run",
+    "record": "had been enforced by an earlier command, and nothing else wrote to the device since",
+    "profile": "is that in which the simulated device is made",
+    "snapshot": "is that in which the simulated device was saved",
+}
+
+
+def _state(document: Document) -> str:
+    state = document["state"]
+    if state["state_id"] is None:
+        text = (
+            "The device was measured in the state in which it was found. What had been written to "
+            "it before changes what it does (uFLIP §4.1)."
+        )
+    else:
+        text = (
+            f"The state ({state['state']}, id {state['state_id']}) {STATES[state['known_from']]}."
+        )
+    request = state["request"]
+    if request is not None:
+        text += (
+            f" It covers {format_size(request['target_size'])} from offset "
+            f"{format_size(request['target_offset'])}, in writes of up to "
+            f"{format_size(request['io_size_max'])}."
+        )
+    return "<h3>State</h3>" + _paragraphs(text)
+
+
+def _phases(document: Document, traces: Traces) -> str:
+    phases = document["phases"]
+    if not phases or not phases["patterns"]:
+        return ""
+    rows = [_phase_row(label, seen) for label, seen in phases["patterns"].items()]
+    head = ("pattern", "looks", "start-up", "period", "levels and shares", "mean [ms]", "doubts")
+    bounds = (
+        f"The upper bounds across the patterns: start-up {format_count(phases['startup_ios'])} "
+        f"I/Os, period {format_count(phases['period_ios'])}."
+    )
+    use = (
+        " No run with a stop rule may end before it has made twice the start-up and ten periods."
+        if document["method"] == "auto"
+        else " The lengths of the runs are fixed, and do not follow from them."
+    )
+    drawn = _figure(
+        "A",
+        "Phases",
+        figures.phases(traces, phases["patterns"], simulated=_simulated(document)),
+        "What does the device do in a long run? The shaded part at the left is the start-up that "
+        "was found; lines are the levels of the running phase, the thicker the more I/Os.",
+    )
+    return (
+        "<h3>Phases</h3>"
+        + drawn
+        + table(head, rows, "llrrlrl", "What the long baseline runs show (uFLIP §4.2)")
+        + _paragraphs(bounds + use)
+    )
+
+
+def _phase_row(label: str, seen: Mapping[str, Any]) -> tuple[str, ...]:
+    levels = ", ".join(
+        f"{one['mean_ns'] / 1e6:.3g} ms {one['share']:.0%}" for one in seen["levels"]
+    )
+    half = seen["half_width_ns"]
+    mean = f"{seen['mean_ns'] / 1e6:.3g}" + (f" ± {half / 1e6:.2g}" if half is not None else "")
+    doubts = ", ".join(reason.replace("_", " ") for reason in seen["reasons"])
+    return (
+        label,
+        seen["phase"],
+        format_count(seen["startup_ios"]),
+        format_count(seen["period_ios"]) if seen["period_ios"] > 1 else "none",
+        levels,
+        mean,
+        doubts or "none",
+    )
+
+
+def _pause(document: Document) -> str:
+    found = document["interference"]
+    planned = format_duration_ns(document["pause_ns"])
+    if found is None:
+        return "<h3>Pause between runs</h3>" + _paragraphs(
+            f"Before each run the device was left alone for {planned}. How long runs linger on "
+            "this device was not measured."
+        )
+    lingering = (
+        f"After a batch of random writes {format_count(found['reads_affected'])} sequential reads "
+        f"were slower than before it, for {format_duration_ns(found['lingering_ns'])}"
+        + ("." if found["over"] else ", and that was not over when the reads were.")
+        if found["reads_affected"]
+        else "A batch of random writes left no trace in the sequential reads after it."
+    )
+    busy = found["device_busy_ns"]
+    said = (
+        f" The device itself would have been busy for {format_duration_ns(busy)} if it had been "
+        "left alone: "
+        + (
+            "work in the background that no read waited for."
+            if busy > found["lingering_ns"]
+            else "reads felt it longer, because they share the device with it."
+        )
+        if busy is not None
+        else ""
+    )
+    drawn = _figure(
+        "B",
+        "Interference",
+        figures.lingering(found, simulated=_simulated(document)),
+        "How long does a run linger (uFLIP Figure 5)? Sequential reads, random writes, sequential "
+        "reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded reads are "
+        "affected, by a test against the reads before the writes.",
+    )
+    return (
+        "<h3>Pause between runs</h3>"
+        + drawn
+        + _paragraphs(
+            lingering + said,
+            f"The pause before each run is {format_duration_ns(found['pause_ns'])}: twice as long, "
+            f"and at least {planned}.",
+        )
+    )
+
+
+def _lengths(document: Document) -> str:
+    experiments = {"baseline": document["baselines"], **document["micro_benchmarks"]}
+    every = [each for runs in experiments.values() for run in runs for each in run["repetitions"]]
+    if not every:
+        return ""
+    known = [each for each in every if each["converged"] is not None]
+    converged = sum(each["converged"] for each in known)
+    how = (
+        "Each run ended when its mean was known to 5 % with 95 % confidence, or when its budget "
+        "was spent."
+        if document["method"] == "auto"
+        else "Runs have the fixed lengths of their scale; how well their means are known was "
+        "analysed afterwards."
+    )
+    drawn = _figure(
+        "C",
+        "How well the means are known",
+        figures.convergence(experiments, simulated=_simulated(document)),
+        "Below the dotted line a mean is known to 5 %. Hollow marks have not converged: their "
+        "interval is too wide, or something speaks against believing it.",
+    )
+    return (
+        "<h3>Run length</h3>"
+        + _paragraphs(how, f"{converged} of {len(known)} runs have converged.")
+        + drawn
+        + _length_table(experiments)
+        + _repetitions(document, experiments)
+    )
+
+
+def _length_table(experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    rows = []
+    for name, runs in experiments.items():
+        for pattern in dict.fromkeys(run["pattern"] for run in runs):
+            chosen = [run for run in runs if run["pattern"] == pattern]
+            each = [one for run in chosen for one in run["repetitions"]]
+            rows.append(
+                (
+                    f"{name} {pattern}",
+                    _range([run["io_count"] for run in chosen]),
+                    _range([run["io_ignore"] for run in chosen]),
+                    f"{sum(one['converged'] is True for one in each)} of {len(each)}",
+                    _widest(each),
+                )
+            )
+    head = ("experiment", "IOCount", "IOIgnore", "converged", "widest ± [%]")
+    shown = table(head, rows, "lrrrr", "Lengths of the runs, start-up included, and intervals")
+    return f"<details><summary>Lengths and intervals by experiment</summary>{shown}</details>"
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return format_count(low) if low == high else f"{format_count(low)} … {format_count(high)}"
+
+
+def _widest(each: Sequence[Mapping[str, Any]]) -> str:
+    known = [
+        one["half_width_ns"] / one["mean_ns"]
+        for one in each
+        if one["half_width_ns"] is not None and one["mean_ns"]
+    ]
+    return f"{100 * max(known):.2g}" if known else ""
+
+
+def _repetitions(document: Document, experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    known = [
+        run["disagreement"]
+        for runs in experiments.values()
+        for run in runs
+        if run["disagreement"] is not None
+    ]
+    if not known:
+        return ""
+    agree = sum(value <= 0.05 for value in known)
+    return _paragraphs(
+        f"Each run was made {document['repetitions']} times. In {agree} of {len(known)} "
+        "experiments the means of the repetitions lie within 5 % of each other, as uFLIP found "
+        f"(§5.1); at worst {max(known):.0%} apart."
+    )
+
+
+def _plan(document: Document) -> str:
+    spaces = document["target_spaces"]
+    resets = sum(space["reset_before"] for space in spaces)
+    target = document["target_size_bytes"] or document["device"]["capacity_bytes"]
+    drawn = _figure(
+        "D",
+        "Target spaces",
+        figures.places(spaces, target, simulated=_simulated(document)),
+        "Where was written sequentially, run after run? Between two dashed lines, at which the "
+        "state was enforced again, no place is written twice.",
+    )
+    noun = "reset" if resets == 1 else "resets"
+    return (
+        "<h3>Plan</h3>"
+        + _paragraphs(
+            "Runs without sequential writes come first; sequential writes get places of their own "
+            f"(uFLIP §4.2). The plan takes {len(spaces)} of them, with {resets} {noun} of the "
+            "state."
+        )
+        + drawn
+    )
