@@ -113,7 +113,7 @@ def test_every_anchor_leads_somewhere_and_ids_are_unique(page: Page) -> None:
 
 def test_figures_can_be_read_without_seeing_them(html: str, page: Page) -> None:
     pictures = [svg for svg in page.all("svg") if svg.get("aria-hidden") != "true"]
-    assert len(pictures) == 3 + 9
+    assert len(pictures) == 3 + 9 + 4
     for svg in pictures:
         assert svg["role"] == "img"
         for name in (svg["aria-labelledby"] or "").split():
@@ -144,7 +144,7 @@ def test_key_figures_are_those_of_the_summary(page: Page, document: dict[str, An
 def test_simulated_results_say_so_everywhere(html: str, page: Page) -> None:
     assert "These are results of a simulator" in page.text
     assert '<span class="badge">simulated</span>' in html
-    assert html.count(">simulated device</text>") == 12
+    assert html.count(">simulated device</text>") == 16
 
 
 def test_warnings_and_provenance_are_complete(page: Page, document: dict[str, Any]) -> None:

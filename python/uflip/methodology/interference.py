@@ -39,6 +39,9 @@ PAUSE_FACTOR = 2
 # Reads after the writes: the Mtron's effect took some 3,000 of them.
 STANDARD_READS = 5120
 QUICK_READS = 1024
+# uFLIP §5.1: IOCount of random writes.
+STANDARD_WRITES = 5120
+QUICK_WRITES = 512
 # A device is idle when nothing changes in it any more for so long [ns].
 LONGEST_BUSY_NS = 100_000_000_000
 
@@ -85,7 +88,8 @@ def lay_out(context: Context) -> list[PlannedRun]:
     reads = QUICK_READS if context.quick else STANDARD_READS
     runs = []
     for batch, pattern in enumerate(BATCHES, start=1):
-        counts = context.counts(pattern) if pattern == "RW" else Counts(reads, 0)
+        writes = QUICK_WRITES if context.quick else STANDARD_WRITES
+        counts = Counts(writes if pattern == "RW" else reads, 0)
         spec = baseline_spec(context, pattern, counts=counts)
         spec["seed"] = run_seed(context.seed, NAME, pattern, batch)
         name = f"{NAME}-{pattern}-batch-{batch}"

@@ -128,7 +128,7 @@ CHECKS: tuple[Check, ...] = (
         "not_converged",
         "the budget was spent before the mean was known as well as was asked for",
         "{mean} ± {half_width}",
-        "quote these means with their intervals; a larger budget (max_ios of `stop` in a plan file) "
+        "quote these means with their intervals; a larger budget (max_ios of stop in a plan file) "
         "makes them narrower, unless the device never gets steady",
         not_converged,
     ),

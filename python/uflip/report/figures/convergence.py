@@ -65,9 +65,7 @@ def convergence(experiments: Mapping[str, Sequence[Mapping[str, Any]]], *, simul
     axis.axhline(ASKED, color=palette.MUTED, lw=0.8, ls=":")
     axis.set_yscale("log")
     axis.set_ylim(LEAST / 1.5, 5)
-    axis.yaxis.set_major_formatter(
-        lambda value, _: f"{value:.2%}" if value < 0.01 else f"{value:.0%}"
-    )
+    axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axis.set_xlim(0, len(experiments))
     axis.set_xticks(
         [column + 0.5 for column in range(len(experiments))],
