@@ -14,9 +14,9 @@ from uflip.proof.trials import DETECTION, LENGTH, Case, detect, measure
 REPEATS = 30
 
 
-def numbers_of(cases: tuple[Case, ...], *names: str) -> list[int]:
-    found = [case.name for case in cases]
-    return [found.index(name) for name in names]
+def named(*names: str) -> list[Case]:
+    found = {case.name: case for case in LENGTH}
+    return [found[name] for name in names]
 
 
 def lowest(share: float, repeats: int = REPEATS) -> float:
@@ -24,9 +24,9 @@ def lowest(share: float, repeats: int = REPEATS) -> float:
     return float(stats.binom.ppf(0.001, repeats, share)) / repeats
 
 
-@pytest.mark.parametrize("number", range(len(DETECTION)), ids=lambda n: DETECTION[n].name)
-def test_startup_and_period_are_found_or_abstained_from(number: int) -> None:
-    row = detect(number, REPEATS)
+@pytest.mark.parametrize("case", DETECTION, ids=lambda case: case.name)
+def test_startup_and_period_are_found_or_abstained_from(case: Case) -> None:
+    row = detect(case, REPEATS)
     assert row.claimed_wrongly <= 1 - lowest(0.98)
     if row.found is not None:
         assert row.found >= lowest(0.95)
@@ -34,8 +34,7 @@ def test_startup_and_period_are_found_or_abstained_from(number: int) -> None:
         assert row.period >= lowest(0.95)
 
 
-QUICK = numbers_of(
-    LENGTH,
+QUICK = named(
     "flat, scatter 30 %",
     "two levels at random, 30 %",
     "mtron: 125, then period 3",
@@ -48,9 +47,9 @@ QUICK = numbers_of(
 )
 
 
-@pytest.mark.parametrize("number", QUICK, ids=lambda n: LENGTH[n].name)
-def test_intervals_hold_the_true_mean_where_the_rule_stops(number: int) -> None:
-    (row,) = measure(number, REPEATS, ("uflip",))
+@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+def test_intervals_hold_the_true_mean_where_the_rule_stops(case: Case) -> None:
+    (row,) = measure(case, REPEATS, ("uflip",))
     assert row.stopped >= lowest(0.99)
     assert row.covered is not None
     assert row.covered >= lowest(0.93)
@@ -60,14 +59,13 @@ def test_intervals_hold_the_true_mean_where_the_rule_stops(number: int) -> None:
 
 @pytest.mark.parametrize("name", ["drift, 11 times", "bursts of 2,000 and 400"])
 def test_what_has_no_mean_yet_is_not_said_to_converge(name: str) -> None:
-    (number,) = numbers_of(LENGTH, name)
-    (row,) = measure(number, REPEATS, ("uflip",))
+    (row,) = measure(*named(name), REPEATS, ("uflip",))
     assert row.stopped <= 0.05
 
 
 def test_a_rule_that_knows_no_period_or_burst_is_wrong_where_ours_is_right() -> None:
-    (number,) = numbers_of(LENGTH, "AR(1), 0.9")
-    ours, textbook = measure(number, REPEATS, ("uflip", "independent I/Os"))
+    (case,) = named("AR(1), 0.9")
+    ours, textbook = measure(case, REPEATS, ("uflip", "independent I/Os"))
     assert ours.covered is not None
     assert textbook.covered is not None
     assert ours.covered > 0.8

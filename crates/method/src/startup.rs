@@ -13,8 +13,9 @@
 
 use crate::batches::mean;
 
-/// A start-up may take this share of what was seen; a longer one is not over.
-pub const LONGEST_SHARE: f64 = 0.75;
+/// A start-up may take this share of what was seen, if an oscillation shows that the running phase has
+/// begun; a longer one is not over.
+const LONGEST_SHARE: f64 = 0.75;
 
 /// Changes of the mean by less than this are no start-up.
 const LEAST_CHANGE: f64 = 0.03;
@@ -34,7 +35,11 @@ const PARTS: usize = 8;
 const FEWEST_IN_A_PART: usize = 5;
 const SHORT_PART: usize = 64;
 
-/// A start-up of several steps, or a slope, may take this share: else the level may as well still move.
+/// From so many periods on, a start-up shows without regard to the places in them.
+const SOME_PERIODS: usize = 2;
+
+/// One of several steps, a slope, or one before a running phase without a period may take this share:
+/// else the level may as well still move.
 const LONGEST_SLOPE: f64 = 0.5;
 
 /// How often a shorter start-up is looked for after the first.
@@ -60,7 +65,7 @@ pub fn startup(logs: &[f64], period: usize) -> Startup {
             Startup::Over(0) => break,
             Startup::Over(more) => ios += more,
         }
-        let longest = if number == 0 { LONGEST_SHARE } else { LONGEST_SLOPE };
+        let longest = if number == 0 && period > 1 { LONGEST_SHARE } else { LONGEST_SLOPE };
         if ios > share(longest) {
             return Startup::NotOver;
         }
@@ -71,13 +76,35 @@ pub fn startup(logs: &[f64], period: usize) -> Startup {
 /// One change of level at the beginning.
 fn step(logs: &[f64], period: usize) -> Startup {
     let longest = (logs.len() as f64 * LONGEST_SHARE) as usize;
-    let cut = mser(logs, batch_length(logs.len(), period), longest);
-    let running = Running::after(logs, cut.max(logs.len() / 2), period);
-    let Some(own) = running.boundary(logs, longest) else { return Startup::Over(0) };
-    if !matters(logs, own.ios) || !running.tells_apart(logs, &own) {
-        return Startup::Over(0);
+    let cut = mser(logs, batch_length(logs.len(), period), longest).max(logs.len() / 2);
+    let found = by_places(logs, cut, period, longest).or_else(|| {
+        // Where the oscillation slips, its places say nothing, and the levels as a whole may.
+        let running = Running::after(logs, cut, 1);
+        let own = running.boundary(logs, longest).filter(|_| period > 1)?;
+        (matters(logs, own.ios) && running.tells_apart(logs, &own, period)).then_some(own.ios)
+    });
+    match found {
+        Some(ios) if ios == longest => Startup::NotOver,
+        Some(ios) => Startup::Over(ios),
+        None => Startup::Over(0),
     }
-    if own.ios == longest { Startup::NotOver } else { Startup::Over(own.ios) }
+}
+
+/// The start-up that a running phase with a level for each place in its period is told apart from.
+fn by_places(logs: &[f64], from: usize, period: usize, longest: usize) -> Option<usize> {
+    let running = Running::after(logs, from, period);
+    let own = running.boundary(logs, longest)?;
+    if !matters(logs, own.ios) || !running.tells_apart(logs, &own, period) {
+        return None;
+    }
+    // What came before a slip is like nothing after it, place by place; so a start-up of some periods
+    // must be told apart without regard to places as well.
+    if period > 1 && own.ios >= SOME_PERIODS * period {
+        let running = Running::after(logs, from, 1);
+        let own = Own::level_of(&logs[..own.ios]);
+        return running.tells_apart(logs, &own, period).then_some(own.ios);
+    }
+    Some(own.ios)
 }
 
 /// At least 5 values and two periods, but never fewer than ten batches.
@@ -169,7 +196,7 @@ impl Running {
     }
 
     /// Whether the start-up is its own in all its parts, and no shorter stretch later on is like it.
-    fn tells_apart(&self, logs: &[f64], own: &Own) -> bool {
+    fn tells_apart(&self, logs: &[f64], own: &Own, period: usize) -> bool {
         let mut sums = Vec::with_capacity(logs.len() + 1);
         sums.push(0.0);
         for index in 0..logs.len() {
@@ -178,7 +205,6 @@ impl Running {
             let of_own = from_own * from_own / own.variance + own.variance.ln();
             sums.push(sums[index] + self.cost(departure) - of_own);
         }
-        let period = self.levels.len();
         let part = (own.ios / PARTS).max(period).max(FEWEST_IN_A_PART).min(own.ios);
         // A slope comes near the running level in its last part, and chance decides there.
         let count = own.ios / part;
@@ -202,6 +228,16 @@ struct Own {
     variance: f64,
     /// Whether the level is one of departures from the running phase, or of response times.
     shifted: bool,
+}
+
+impl Own {
+    /// The level of `logs`, as if they were a start-up.
+    fn level_of(logs: &[f64]) -> Own {
+        let mut level = Spread::default();
+        logs.iter().for_each(|log| level.add(*log));
+        let (centre, variance) = (level.mean(), level.variance());
+        Own { ios: logs.len(), gain: 0.0, centre, variance, shifted: false }
+    }
 }
 
 /// Whether the first `ios` cost so much more or less that a mean would show it.

@@ -11,7 +11,16 @@ from functools import partial
 
 from uflip.proof.economy import economy
 from uflip.proof.rivals import RULES
-from uflip.proof.trials import DETECTION, LENGTH, Detected, Lengths, detect, in_parallel, measure
+from uflip.proof.trials import (
+    DETECTION,
+    LENGTH,
+    UNSEEN,
+    Detected,
+    Lengths,
+    detect,
+    in_parallel,
+    measure,
+)
 
 Mapped = Callable[..., Iterable[object]]
 
@@ -24,19 +33,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m uflip.proof", description=__doc__)
     parser.add_argument("--repeats", type=int, default=400, help="series of each family")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
+    parser.add_argument("--only", choices=TABLES, help="one table")
     given = parser.parse_args()
     with in_parallel(given.workers) as pool:
-        mapped = partial(pool.map, chunksize=5)
-        _print_detection(given.repeats, mapped)
-        _print_lengths(given.repeats, mapped)
-    _print_economy(given.repeats)
+        for name, table in TABLES.items():
+            if given.only in (None, name):
+                table(given.repeats, partial(pool.map, chunksize=5))
 
 
 def _print_detection(repeats: int, mapped: Mapped) -> None:
     print(f"## Start-up and period, {repeats} series a family\n")
     _head("family", "start-up found", "claimed wrongly", "period right")
-    for number in range(len(DETECTION)):
-        row: Detected = detect(number, repeats, mapped)
+    for case in DETECTION:
+        row: Detected = detect(case, repeats, mapped)
         _row(row.case, _percent(row.found), _percent(row.claimed_wrongly), _percent(row.period))
 
 
@@ -44,19 +53,29 @@ def _print_lengths(repeats: int, mapped: Mapped) -> None:
     others = min(repeats, MOST_FOR_OTHERS)
     print(f"\n## Where rules stop, {repeats} series a family, {others} for the other rules\n")
     _head("family", "rule", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
-    for number in range(len(LENGTH)):
-        rows: list[Lengths] = measure(number, repeats, OURS, mapped)
-        rows += measure(number, min(repeats, MOST_FOR_OTHERS), OTHERS, mapped)
+    for case in LENGTH:
+        rows: list[Lengths] = measure(case, repeats, OURS, mapped)
+        rows += measure(case, others, OTHERS, mapped)
         for row in rows:
-            name = row.case if row is rows[0] else ""
-            ios = "" if row.ios is None else f"{row.ios:,.0f}"
-            _row(
-                name, row.rule, _percent(row.stopped), _percent(row.covered), ios,
-                _percent(row.error), _percent(row.half_width),
-            )  # fmt: skip
+            _row(row.case if row is rows[0] else "", row.rule, *_cells(row))
 
 
-def _print_economy(repeats: int) -> None:
+def _print_unseen(repeats: int, mapped: Mapped) -> None:
+    print(f"\n## What has not come yet, {repeats} series a family\n")
+    _head("family", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
+    for case in UNSEEN:
+        (row,) = measure(case, repeats, OURS, mapped)
+        _row(row.case, *_cells(row))
+
+
+def _cells(row: Lengths) -> tuple[str, ...]:
+    ios = "" if row.ios is None else f"{row.ios:,.0f}"
+    shares = (row.error, row.half_width)
+    return (_percent(row.stopped), _percent(row.covered), ios, *map(_percent, shares))
+
+
+def _print_economy(repeats: int, mapped: Mapped) -> None:
+    del mapped
     print("\n## I/Os against the best fixed rule, on what is periodic\n")
     _head("family", "half width asked for", "fewest of any fixed rule", "ours", "ratio")
     for row in economy(min(repeats, 100)):
@@ -76,6 +95,13 @@ def _row(*cells: str) -> None:
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}".replace("100.0", "100")
 
+
+TABLES = {
+    "detection": _print_detection,
+    "lengths": _print_lengths,
+    "unseen": _print_unseen,
+    "economy": _print_economy,
+}
 
 if __name__ == "__main__":
     main()

@@ -81,6 +81,17 @@ def heavy_tail(share: float, alpha: float) -> Family:
     return make
 
 
+def stalls(every: int, ratio: float) -> Family:
+    """One level, and one I/O in so many, by chance, that takes a multiple of it."""
+
+    def make(random: Random, n: int) -> Series:
+        slow = random.random(n) < 1 / every
+        times = 1e5 * np.where(slow, ratio, 1) * noise(random, n, 0.1)
+        return Series(times, None, 1, 1e5 * (1 + (ratio - 1) / every))
+
+    return make
+
+
 def two_levels(share: float, ratio: float) -> Family:
     """Each I/O is slow with a chance."""
 

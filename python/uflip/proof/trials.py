@@ -78,14 +78,22 @@ LENGTH = (
     Case("slope of 1,000", make.ramp(1000, 0.3), 20_000),
     Case("distances 64 ± 8", make.jittered(64, 8), 30_000),
     Case("bursts of 20 and 4", make.bursty(20, 4), 150_000),
-    Case("bursts of 200 and 40", make.bursty(200, 40), 800_000),
+    Case("bursts of 100 and 20", make.bursty(100, 20), 400_000),
     Case("AR(1), 0.9", make.autoregressive(0.9, 0.3), 60_000),
-    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 300_000),
+    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 200_000),
     Case("exponential approach", make.decaying(0.05), 20_000),
     Case("drift, 11 times", make.drifting(10.0), 20_000, converges=False),
     Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000, 24_000, converges=False),
-    Case("the same, too early to see one", make.bursty(2000, 400), 60_000, converges=False),
 )  # fmt: skip
+
+# What no rule sees that looks after 1,024 I/Os.
+UNSEEN = (
+    Case("one in 500 takes 100 times as long", make.stalls(500, 100), 100_000),
+    Case("the same, first look after 4,096", make.stalls(500, 100), 100_000, 4096),
+    Case("one in 5,000 takes 500 times as long", make.stalls(5000, 500), 60_000),
+    Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000),
+    Case("fast: 8,192, then period 64", make.fast, 60_000),
+)
 
 
 @dataclass(frozen=True)
@@ -127,8 +135,8 @@ def _series(case: Case, seed: int) -> Series:
     return case.family(np.random.default_rng(seed), case.ios)
 
 
-def _detect(number: int, seed: int) -> tuple[bool | None, bool, bool | None]:
-    series = _series(DETECTION[number], seed)
+def _detect(case: Case, seed: int) -> tuple[bool | None, bool, bool | None]:
+    series = _series(case, seed)
     found = analyse(series.times)
     right = series.startup is not None and is_within(found.startup_ios, series.startup)
     period = None
@@ -139,23 +147,22 @@ def _detect(number: int, seed: int) -> tuple[bool | None, bool, bool | None]:
     return told, found.startup_ios > 0 and not right, period
 
 
-def detect(number: int, repeats: int, mapped: Callable[..., Iterable[object]] = map) -> Detected:
-    """Detect start-up and period in so many series of `DETECTION[number]`."""
+def detect(case: Case, repeats: int, mapped: Callable[..., Iterable[object]] = map) -> Detected:
+    """Detect start-up and period in so many series of a family."""
     trials: list[tuple[bool | None, bool, bool | None]] = list(
-        mapped(partial(_detect, number), range(repeats))  # type: ignore[arg-type]
+        mapped(partial(_detect, case), range(repeats))  # type: ignore[arg-type]
     )
     found = [told for told, _, _ in trials if told is not None]
     periods = [period for _, _, period in trials if period is not None]
     return Detected(
-        DETECTION[number].name,
+        case.name,
         _share(found),
         sum(claimed for _, claimed, _ in trials) / repeats,
         _share(periods),
     )
 
 
-def _measure(number: int, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
-    case = LENGTH[number]
+def _measure(case: Case, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
     series = _series(case, seed)
     rows: list[tuple[float, ...]] = []
     for rule in rules:
@@ -166,18 +173,18 @@ def _measure(number: int, rules: tuple[str, ...], seed: int) -> list[tuple[float
 
 
 def measure(
-    number: int,
+    case: Case,
     repeats: int,
     rules: tuple[str, ...] = tuple(RULES),
     mapped: Callable[..., Iterable[object]] = map,
 ) -> list[Lengths]:
-    """Let rules stop in so many series of `LENGTH[number]`."""
-    trials = np.array(list(mapped(partial(_measure, number, rules), range(repeats))))
+    """Let rules stop in so many series of a family."""
+    trials = np.array(list(mapped(partial(_measure, case, rules), range(repeats))))
     found = []
     for index, rule in enumerate(rules):
         rows = trials[:, index]
         stopped = rows[rows[:, 0] > 0]
-        name, share = LENGTH[number].name, len(stopped) / repeats
+        name, share = case.name, len(stopped) / repeats
         if len(stopped) == 0:
             found.append(Lengths(name, rule, share, None, None, None, None))
             continue
