@@ -108,3 +108,26 @@ pub(crate) fn lag_one(values: &[f64]) -> f64 {
     }
     values.windows(2).map(|pair| (pair[0] - centre) * (pair[1] - centre)).sum::<f64>() / square
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_periods_leave_no_scatter_and_too_few_leave_no_interval() {
+        let series: Vec<f64> = (0..300).map(|i| if i % 7 == 0 { 8.0 } else { 1.0 }).collect();
+        let found = batch_means(&series, 7, 0.95).expect("forty periods");
+        assert!((found.mean - 2.0).abs() < 1e-12 && found.half_width < 1e-9);
+        assert_eq!(found.batch % 7, 0);
+        assert_eq!(batch_means(&series, 75, 0.95), None);
+    }
+
+    /// Symmetric, uncorrelated means of four: the textbook's interval.
+    #[test]
+    fn without_skewness_and_correlation_it_is_students() {
+        let means = [1.0, 3.0, 3.0, 1.0, 1.0, 3.0, 3.0, 1.0];
+        let expected = 2.3646 * (8.0_f64 / 7.0 / 8.0).sqrt();
+        assert!((half_width(&means, 0.95) - expected).abs() < 0.15 * expected);
+        assert!(half_width(&[1.0, 1.0, 1.0, 1.0, 1.0, 9.0], 0.95) > half_width(&means, 0.95));
+    }
+}

@@ -66,3 +66,28 @@ pub fn slow_episodes(times: &[f64], bound: f64) -> usize {
     let index = if products > 0.0 { (2.0 * sum * sum / (count * products)).min(1.0) } else { 1.0 };
     ((index * count).round() as usize + 1).min(places.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_ios_far_apart_are_episodes_and_those_in_a_row_are_one() {
+        let mut apart = vec![1.0; 2000];
+        (0..20).for_each(|i| apart[i * 100] = 9.0);
+        assert_eq!(slow_episodes(&apart, 5.0), 20);
+        // Ferro & Segers for 10 bursts of 40, 200 apart: 39 gaps of 1 for each gap of 161.
+        let mut bursts = vec![1.0; 2000];
+        (0..10).for_each(|i| bursts[i * 200..i * 200 + 40].fill(9.0));
+        let (long, gaps) = (160.0_f64, 399.0);
+        let index = 2.0 * (9.0 * long).powi(2) / (gaps * 9.0 * long * (long - 1.0));
+        assert_eq!(slow_episodes(&bursts, 5.0), (index * gaps).round() as usize + 1);
+    }
+
+    #[test]
+    fn the_bound_lies_between_the_levels_that_matter() {
+        let times: Vec<f64> = (0..1000).map(|i| if i % 50 == 0 { 900.0 } else { 10.0 }).collect();
+        assert!((10.0..900.0).contains(&slow_bound(&times, &[100.0])));
+        assert_eq!(slow_bound(&[7.0; 50], &[]), f64::INFINITY);
+    }
+}

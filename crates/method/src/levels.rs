@@ -105,3 +105,26 @@ fn deep_valleys(heights: &[f64]) -> Vec<usize> {
     }
     valleys.into_iter().map(|(_, bin)| bin).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_told_apart_with_their_shares() {
+        let times: Vec<f64> = (0..3000)
+            .map(|i| if i % 100 == 0 { 5e6 } else if i % 3 == 0 { 4e5 } else { 1e5 } + f64::from(i))
+            .collect();
+        let (levels, bounds) = levels(&times);
+        assert_eq!((levels.len(), bounds.len()), (3, 2));
+        assert!((levels[2].share - 0.01).abs() < 1e-9);
+        assert!((levels[1].share - 0.33).abs() < 0.01);
+    }
+
+    #[test]
+    fn one_hump_and_a_few_outliers_are_one_level() {
+        let mut times: Vec<f64> = (0..1000).map(|i| 1e5 + f64::from(i % 100) * 100.0).collect();
+        times.extend([3e5, 7e5, 2e6]);
+        assert_eq!(levels(&times).0.len(), 1);
+    }
+}

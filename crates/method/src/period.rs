@@ -144,3 +144,28 @@ fn differ(logs: &[f64], k: usize, times: usize, whole: usize) -> bool {
         places.map(|p| (sums[p] / count - level).abs()).any(|apart| apart > critical * error)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated(one: &[f64], times: usize) -> Vec<f64> {
+        one.iter().copied().cycle().take(one.len() * times).collect()
+    }
+
+    #[test]
+    fn a_strictly_periodic_series_has_its_period_and_not_a_part_of_it() {
+        assert_eq!(period(&repeated(&[0.0, 0.0, 4.0], 100)), 3);
+        // Small merges every four, one large one in three of them.
+        let mut one = [0.0; 12];
+        (one[3], one[7], one[11]) = (2.0, 2.0, 6.0);
+        assert_eq!(period(&repeated(&one, 40)), 12);
+    }
+
+    #[test]
+    fn constant_growing_and_short_series_have_none() {
+        assert_eq!(period(&[5.0; 500]), 1);
+        assert_eq!(period(&(0..500).map(f64::from).collect::<Vec<_>>()), 1);
+        assert_eq!(period(&[1.0, 2.0, 1.0]), 1);
+    }
+}
