@@ -4,22 +4,27 @@
 use std::time::Instant;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_sim::huge::{filled, prefetch};
 
 const WRITES: u64 = 4_000_000;
 const NOWHERE: u32 = u32::MAX;
 const BATCH: usize = 64;
 
-/// Host writes a second [M] in the steady state of uniform random writes under greedy collection.
-pub(crate) fn rate(blocks: u32, pages_per_block: u32, logical_pages: u64) -> f64 {
+/// Host writes a second [M] under greedy collection of uniform random writes, after `warm_up` of them;
+/// the best of three.
+pub(crate) fn rate(blocks: u32, pages_per_block: u32, logical_pages: u64, warm_up: u64) -> f64 {
     let mut ftl = Bare::new(blocks, pages_per_block, logical_pages as usize);
     for page in 0..logical_pages as u32 {
         ftl.write(page);
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    ftl.random(4 * logical_pages.min(10_000_000), &mut rng);
-    let begin = Instant::now();
-    ftl.random(WRITES, &mut rng);
-    WRITES as f64 / begin.elapsed().as_secs_f64() / 1e6
+    ftl.random(warm_up, &mut rng);
+    let round = |_| {
+        let begin = Instant::now();
+        ftl.random(WRITES, &mut rng);
+        WRITES as f64 / begin.elapsed().as_secs_f64() / 1e6
+    };
+    (0..3).map(round).fold(0.0, f64::max)
 }
 
 struct Bare {
@@ -38,8 +43,8 @@ impl Bare {
     fn new(blocks: u32, pages_per_block: u32, logical_pages: usize) -> Bare {
         let pages = (blocks * pages_per_block) as usize;
         Bare {
-            map: huge(logical_pages),
-            reverse: huge(pages),
+            map: filled(logical_pages, NOWHERE),
+            reverse: filled(pages, NOWHERE),
             valid: vec![0; pages.div_ceil(64)],
             // Blocks that are free or being filled count as never to be chosen.
             count: vec![u16::MAX; blocks.next_multiple_of(64) as usize],
@@ -56,7 +61,7 @@ impl Bare {
         for _ in 0..writes / BATCH as u64 {
             for slot in &mut batch {
                 *slot = uniform(rng, self.map.len() as u64) as u32;
-                prefetch(&self.map, *slot);
+                prefetch(&self.map, *slot as usize);
             }
             for page in batch {
                 self.write(page);
@@ -137,30 +142,4 @@ impl Bare {
         }
         self.free.push(victim);
     }
-}
-
-/// An array in pages of 2 MiB, where the kernel gives them.
-fn huge(length: usize) -> Vec<u32> {
-    const LARGE: usize = 2 << 20;
-    let mut array: Vec<u32> = Vec::with_capacity(length);
-    let (start, bytes) = (array.as_mut_ptr() as usize, length * size_of::<u32>());
-    let (from, to) = (start.next_multiple_of(LARGE), (start + bytes) / LARGE * LARGE);
-    if to > from {
-        // SAFETY: the range lies inside memory that was just allocated; the advice changes no data.
-        unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_HUGEPAGE) };
-    }
-    array.resize(length, NOWHERE);
-    array
-}
-
-#[inline]
-fn prefetch(array: &[u32], index: u32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(array.as_ptr().wrapping_add(index as usize).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (array, index);
 }

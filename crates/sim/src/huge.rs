@@ -4,7 +4,8 @@
 //! buffer, which costs as much again as the entry.
 
 /// An array of `length` times `value`, advised to live in large pages.
-pub(crate) fn filled(length: usize, value: u32) -> Vec<u32> {
+#[must_use]
+pub fn filled(length: usize, value: u32) -> Vec<u32> {
     let mut array = reserved(length);
     array.resize(length, value);
     array
@@ -55,7 +56,8 @@ pub(crate) mod flat {
 }
 
 /// Memory that the machine can still give [bytes]; `None` where it does not say.
-pub(crate) fn available_bytes() -> Option<u64> {
+#[must_use]
+pub fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -64,7 +66,7 @@ pub(crate) fn available_bytes() -> Option<u64> {
 
 /// Have `array[index]` on its way to the cache.
 #[inline]
-pub(crate) fn prefetch<T>(array: &[T], index: usize) {
+pub fn prefetch<T>(array: &[T], index: usize) {
     debug_assert!(index < array.len());
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults, and the address is inside the array all the same.

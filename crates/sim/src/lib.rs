@@ -24,7 +24,7 @@ mod ftl;
 mod gc;
 mod geometry;
 mod host;
-mod huge;
+pub mod huge;
 mod issued;
 mod media;
 mod merging;
