@@ -11,7 +11,8 @@
 //! metadata, so they are not stored. Every column is DELTA_BINARY_PACKED without page compression:
 //! about 6 bytes an I/O, 7 ns of CPU an I/O to write, and every reader we tried understands it.
 //!
-//! Format history (`uflip.trace_version`): 1, first.
+//! Format history (`uflip.trace_version`): 1, first; `uflip.ended` may stand in the metadata since, and
+//! a reader may do without it.
 
 mod columns;
 mod flash;
