@@ -3,6 +3,9 @@
 The whole is `python -m uflip.proof`, and its tables are in docs/reference/method-proof.md.
 """
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -78,6 +81,13 @@ def test_periodic_series_take_no_more_than_half_as_many_ios_again_as_any_fixed_r
     # Of ten series; the page has a hundred.
     assert max(row.ratio for row in rows) <= 1.65
     assert np.median([row.ratio for row in rows]) <= 1.5
+
+
+def test_the_command_prints_a_row_for_each_family() -> None:
+    command = ("-m", "uflip.proof", "--only", "detection", "--repeats", "2", "--workers", "2")
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+    for case in DETECTION:
+        assert f"| {case.name} |" in done.stdout
 
 
 def test_the_families_are_what_they_say() -> None:

@@ -131,12 +131,16 @@ def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
     return first - reach <= startup_ios <= last + reach
 
 
+# Trials in other processes name a case by its place in here: a family is a function that was made.
+ALL = (*DETECTION, *LENGTH, *UNSEEN)
+
+
 def _series(case: Case, seed: int) -> Series:
     return case.family(np.random.default_rng(seed), case.ios)
 
 
-def _detect(case: Case, seed: int) -> tuple[bool | None, bool, bool | None]:
-    series = _series(case, seed)
+def _detect(place: int, seed: int) -> tuple[bool | None, bool, bool | None]:
+    series = _series(ALL[place], seed)
     found = analyse(series.times)
     right = series.startup is not None and is_within(found.startup_ios, series.startup)
     period = None
@@ -150,7 +154,7 @@ def _detect(case: Case, seed: int) -> tuple[bool | None, bool, bool | None]:
 def detect(case: Case, repeats: int, mapped: Callable[..., Iterable[object]] = map) -> Detected:
     """Detect start-up and period in so many series of a family."""
     trials: list[tuple[bool | None, bool, bool | None]] = list(
-        mapped(partial(_detect, case), range(repeats))  # type: ignore[arg-type]
+        mapped(partial(_detect, ALL.index(case)), range(repeats))  # type: ignore[arg-type]
     )
     found = [told for told, _, _ in trials if told is not None]
     periods = [period for _, _, period in trials if period is not None]
@@ -162,7 +166,8 @@ def detect(case: Case, repeats: int, mapped: Callable[..., Iterable[object]] = m
     )
 
 
-def _measure(case: Case, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
+def _measure(place: int, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
+    case = ALL[place]
     series = _series(case, seed)
     rows: list[tuple[float, ...]] = []
     for rule in rules:
@@ -179,7 +184,7 @@ def measure(
     mapped: Callable[..., Iterable[object]] = map,
 ) -> list[Lengths]:
     """Let rules stop in so many series of a family."""
-    trials = np.array(list(mapped(partial(_measure, case, rules), range(repeats))))
+    trials = np.array(list(mapped(partial(_measure, ALL.index(case), rules), range(repeats))))
     found = []
     for index, rule in enumerate(rules):
         rows = trials[:, index]
