@@ -93,8 +93,8 @@ def _request_scale(measured: Measured) -> Rule:
     evidence = (
         f"Writes grow from {alone:.0f} MB/s of one thread to {everything:.0f} MB/s of a thread for "
         f"every LUN ({gain:.1f} times). But where the requests that are added are writes on a LUN "
-        f"that is read, the slowest twentieth of its reads takes {together:.2f} ms and more instead "
-        f"of {apart:.2f} ms."
+        f"that is read, the slowest twentieth of its reads takes {together:.2f} ms and more, not "
+        f"{apart:.2f} ms."
     )
     tension = gain >= CLEARLY and together / apart >= CLEARLY
     verdict = "comes at a price" if tension else "holds" if gain >= CLEARLY else "does not apply"

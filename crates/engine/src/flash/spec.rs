@@ -254,14 +254,14 @@ fn split(
     iteration: &str,
 ) -> Result<Vec<(Places, Vec<FlashOp>)>> {
     let (units, blocks) = (whole.units.len() as u64, u64::from(whole.blocks));
-    let shared = count.div_ceil(units);
-    if count == 0
-        || shared > blocks
-        || !(count.is_multiple_of(units) || units.is_multiple_of(count))
-    {
+    let shared = count.div_ceil(units).max(1);
+    let even = count.is_multiple_of(units) || units.is_multiple_of(count.max(1));
+    if count == 0 || !even || !blocks.is_multiple_of(shared) {
         return Err(Error::usage("The pages of the job cannot be split evenly among its threads")
             .got(format!("{count} threads over {units} LUNs of {blocks} blocks"))
-            .allowed("a divisor of the number of LUNs, or a multiple with a block for each thread")
+            .allowed(
+                "a divisor of the number of LUNs, or a multiple that deals out the blocks of each",
+            )
             .action("change the number of threads, channels, LUNs or blocks"));
     }
     let writers = mix.iter().filter(|op| **op == FlashOp::Write).count() as u64;
