@@ -10,6 +10,7 @@ from uflip import _native
 from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors, unknown_name
+from uflip.file_guard import mark, may_be_overwritten
 from uflip.simulated import inspect_sim, open_sim, state_name
 from uflip.spec import Spec
 from uflip.units import parse_size
@@ -301,7 +302,8 @@ def open_device(
     writable : bool
         Open for writing as well.
     destroy : str, optional
-        For a block device that is to be written: MODEL:SERIAL:SIZE of exactly this device.
+        For a block device that is to be written: MODEL:SERIAL:SIZE of exactly this device. For a
+        file that is there and was not made by uflip: its path once more.
 
     Returns
     -------
@@ -312,7 +314,8 @@ def open_device(
     UsageError
         For an unknown device or profile, or options that do not fit the device.
     RefusedError
-        For writing to a block device without its exact guard string.
+        For writing to a block device without its exact guard string, or to a file that may hold
+        something (`uflip.file_guard`).
     DeviceError
         If it cannot be opened.
 
@@ -333,10 +336,14 @@ def open_device(
                 target.name, writable=writable, buffered=buffered, data=data, destroy=destroy
             )
         return Device(block, url)
+    path = Path(target.name)
+    expendable = writable and (not path.exists() or may_be_overwritten(path, destroy))
     with native_errors():
         file = _native.Device.file(
             target.name, writable=writable, buffered=buffered, data=data, size_bytes=size_bytes
         )
+    if expendable:
+        mark(path)
     return Device(file, url)
 
 
@@ -446,9 +453,18 @@ def check_options(
     """
     if data not in DATA:
         raise unknown_name("data", data, DATA, where="--data")
-    if destroy is not None and target.kind != "block":
+    if data != DATA[0] and target.kind not in ("file", "block"):
         raise UsageError(
-            "--destroy belongs to block devices only",
+            "--data belongs to files and block devices only",
+            where="--data",
+            got=f"{target.text} with --data {data}",
+            allowed="file:PATH, /dev/NAME",
+            action="leave --data away: nothing is stored on this device",
+        )
+    its_own = target.kind == "file" and destroy == target.name
+    if destroy is not None and target.kind != "block" and not its_own:
+        raise UsageError(
+            "--destroy belongs to block devices, and to a file by its own name",
             where="--destroy",
             got=f"{target.text} with --destroy {destroy}",
             action="leave --destroy away",

@@ -127,7 +127,7 @@ BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
     (["file:new.bin", "--size", "1000"], "usage", ["--size", "multiples of 512"]),
     (["file:new.bin", "--size", "16k"], "usage", ["--io-size", "16 KiB"]),
     (["file:new.bin", "--size", "1MiB", "--data", "x"], "usage", ["Unknown data"]),
-    (["file:new.bin", "--size", "1MiB", "--destroy", "x"], "usage", ["block devices only"]),
+    (["file:new.bin", "--size", "1MiB", "--destroy", "x"], "usage", ["a file by its own name"]),
     (["sim:demo", "--size", "1MiB"], "usage", ["--size belongs to files"]),
     (["file:/dev/null"], "refused", ["under /dev"]),
     (["file:/dev/nope", "--size", "1MiB"], "refused", ["under /dev"]),

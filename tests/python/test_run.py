@@ -302,10 +302,16 @@ def test_a_read_only_file_is_not_written(folder: Path) -> None:
 def test_a_file_keeps_what_lies_beyond_the_size(folder: Path) -> None:
     path = folder / "long.bin"
     path.write_bytes(b"x" * (4 << 20))
-    with open_device(f"file:{path}", size="1MiB") as device:
+    with unchanged(folder), pytest.raises(RefusedError) as caught:
+        open_device(f"file:{path}", size="1MiB")
+    assert caught.value.allowed == f"--destroy {path}"
+    with unchanged(folder):
+        open_device(f"file:{path}", writable=False)
+    with open_device(f"file:{path}", size="1MiB", destroy=str(path)) as device:
         assert device.info["capacity_bytes"] == 1 << 20
         device.run(baseline("SW", io_count=32))
     assert path.read_bytes()[1 << 20 :] == b"x" * (3 << 20)
+    open_device(f"file:{path}")  # expendable from then on
 
 
 def test_a_file_system_without_direct_io_names_the_flag_that_accepts_it() -> None:
@@ -336,7 +342,7 @@ def test_a_size_that_no_file_has_is_refused(tmp_path: Path, size: str | int) -> 
 def test_options_that_do_not_fit_the_device_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--size belongs to files"):
         open_device("sim:demo", size="1GiB")
-    with pytest.raises(UsageError, match="--destroy belongs to block devices"):
+    with pytest.raises(UsageError, match="--destroy belongs to block devices, and to a file"):
         open_device("null", destroy="a:b:1")
     with unchanged(tmp_path), pytest.raises(UsageError, match="Unknown data") as caught:
         open_device(f"file:{tmp_path / 'new.bin'}", size=SIZE, data="noise")

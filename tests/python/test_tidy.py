@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": {"_native", "errors"},
     "proof": {"_native", "analysis"},
     "units": {"errors"},
+    "file_guard": {"errors"},
     "identity": set(),
     "models": {"errors"},
     "profiles": {"_native", "errors"},
@@ -28,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "device_cache": {"_native", "errors", "units"},
     "simulated": {"_native", "device_cache", "device_url", "errors", "profiles"},
     "run": {
-        "_native", "device_cache", "device_url", "errors", "simulated", "spec", "units",
+        "_native", "device_cache", "device_url", "errors", "file_guard", "simulated", "spec",
+        "units",
     },
     "catalogue": {"_native", "device_url", "errors", "profiles", "run", "simulated", "units"},
     "experiment": {"errors", "spec", "units"},

@@ -127,8 +127,9 @@ open_options = together(
         ),
         click.option(
             "--destroy",
-            metavar="MODEL:SERIAL:SIZE",
-            help="Block devices only: lose everything on exactly this device.",
+            metavar="MODEL:SERIAL:SIZE|PATH",
+            help="Lose everything on exactly this block device, or in this file that uflip did not "
+            "make.",
         ),
         no_cache_option,
     ]

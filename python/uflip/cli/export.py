@@ -5,6 +5,10 @@ from pathlib import Path
 import click
 
 from uflip.cli.common import echo_json, json_option, quiet_option
+from uflip.units import format_size
+
+# A table that a spreadsheet opens has less.
+LARGE_BYTES = 100 << 20
 
 
 @click.command("export")
@@ -37,4 +41,14 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
     if as_json:
         echo_json({"folder": str(folder), "files": [path.name for path in made]})
     elif not quiet:
-        click.echo(f"{folder}: {', '.join(path.name for path in made)}")
+        sizes = {path.name: _size(path) for path in made}
+        listed = ", ".join(f"{name} ({format_size(size)})" for name, size in sizes.items())
+        click.echo(f"{folder}: {listed}")
+        if file_format == "csv" and sum(sizes.values()) > LARGE_BYTES:
+            click.echo("This is large; --format parquet takes a fraction of it.", err=True)
+
+
+def _size(path: Path) -> int:
+    """Size of a file, or of all files in a folder [bytes]."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)

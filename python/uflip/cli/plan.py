@@ -110,6 +110,10 @@ def _write(out: Path, plan: Plan) -> None:
 def _notes(plan: Plan, *, known: bool) -> list[str]:
     """Say what comes beside the runs: the state before, resets, repetitions, wear."""
     notes = [f"repetitions: {plan.repetitions} of each run"]
+    if any("stop" in run.spec for run in plan.runs):
+        notes.append(
+            "lengths: a run ends when its mean is known; what is shown is the most it makes"
+        )
     if plan.state is None:
         notes.append("state: the device is measured as it is")
     elif known:

@@ -41,7 +41,8 @@ def finding(micro_benchmark: str, document: Mapping[str, Any]) -> str:
         The summary of the results.
     """
     experiments = by_pattern(document["micro_benchmarks"].get(micro_benchmark, []))
-    if not experiments:
+    # A device that does nothing has no properties to speak of.
+    if not experiments or document["device"].get("kind") == "null":
         return ""
     rule = RULES.get(micro_benchmark, largest_effect)
     return rule(experiments, document["baselines_ms"])
@@ -52,6 +53,11 @@ def headline(document: Mapping[str, Any]) -> str:
     means = {name: ms for name, ms in document["baselines_ms"].items() if ms}
     if not means:
         return ""
+    if document["device"].get("kind") == "null":
+        return (
+            "The null device does nothing: these are the costs of the harness, no device's "
+            f"properties. An I/O takes {_ms(min(means.values()))} to {_ms(max(means.values()))}."
+        )
     size = format_value(document["baseline_io_size_bytes"], "bytes")
     parts = [f"{PATTERN_NAMES[name]}s {_ms(ms)}" for name, ms in means.items()]
     listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + f" and {parts[-1]}"
