@@ -42,7 +42,7 @@ def finding(micro_benchmark: str, document: Mapping[str, Any]) -> str:
     """
     experiments = by_pattern(document["micro_benchmarks"].get(micro_benchmark, []))
     # A device that does nothing has no properties to speak of.
-    if not experiments or document["device"].get("kind") == "null":
+    if not experiments or document.get("device", {}).get("kind") == "null":
         return ""
     rule = RULES.get(micro_benchmark, largest_effect)
     return rule(experiments, document["baselines_ms"])
@@ -53,7 +53,7 @@ def headline(document: Mapping[str, Any]) -> str:
     means = {name: ms for name, ms in document["baselines_ms"].items() if ms}
     if not means:
         return ""
-    if document["device"].get("kind") == "null":
+    if document.get("device", {}).get("kind") == "null":
         return (
             "The null device does nothing: these are the costs of the harness, no device's "
             f"properties. An I/O takes {_ms(min(means.values()))} to {_ms(max(means.values()))}."

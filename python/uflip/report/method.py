@@ -149,7 +149,7 @@ def _pause(document: Document) -> str:
     if found is None:
         return "<h3>Pause between runs</h3>" + _paragraphs(
             f"Before each run the device was left alone for {planned}. How long runs linger on "
-            "this device was not measured."
+            "this device was not looked at."
         )
     lingering = (
         f"After a batch of random writes {format_count(found['reads_affected'])} sequential reads "
