@@ -99,7 +99,7 @@ fn case(case: &Case) -> Vec<Value> {
     let before = resident_bytes();
     let mut device = device(case);
     let pages = device.info().capacity_bytes.0 / 4096;
-    device.apply(random_writes(pages, case.warm_up, 1));
+    device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
     let untimed = (0..3).map(|round| untimed(&mut device, pages, case.measured, round + 2));
     let untimed = best(untimed);
     let timed = best((0..3).map(|round| timed(&mut device, pages, case.measured / 4, round + 9)));
@@ -148,7 +148,7 @@ fn random_writes(pages: u64, count: u64, seed: u64) -> impl Iterator<Item = Io> 
 
 fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
     let begin = Instant::now();
-    device.apply(random_writes(pages, count, seed));
+    device.apply(random_writes(pages, count, seed)).expect("it does not wear out");
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 

@@ -116,6 +116,18 @@ pub struct Counters {
     pub mapping_misses: u64,
     /// Valid pages of collected blocks that were given up instead of moved.
     pub pages_given_up: u64,
+    /// Reads repeated because the ECC could not correct the errors.
+    pub read_retries: u64,
+    /// Pages whose errors could not be corrected in the end.
+    pub uncorrectable_reads: u64,
+    /// Programs that failed.
+    pub program_failures: u64,
+    /// Erases that failed.
+    pub erase_failures: u64,
+    /// Blocks retired, those of which single pages were retired not counted.
+    pub blocks_retired: u64,
+    /// Single pages retired.
+    pub pages_retired: u64,
     /// Blocks collected.
     pub blocks_collected: u64,
     /// Blocks erased.
@@ -152,6 +164,12 @@ impl Counters {
             mapping_hits: self.mapping_hits - before.mapping_hits,
             mapping_misses: self.mapping_misses - before.mapping_misses,
             pages_given_up: self.pages_given_up - before.pages_given_up,
+            read_retries: self.read_retries - before.read_retries,
+            uncorrectable_reads: self.uncorrectable_reads - before.uncorrectable_reads,
+            program_failures: self.program_failures - before.program_failures,
+            erase_failures: self.erase_failures - before.erase_failures,
+            blocks_retired: self.blocks_retired - before.blocks_retired,
+            pages_retired: self.pages_retired - before.pages_retired,
             blocks_collected: self.blocks_collected - before.blocks_collected,
             blocks_erased: self.blocks_erased - before.blocks_erased,
             blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,

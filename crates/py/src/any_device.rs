@@ -61,7 +61,7 @@ impl AnyDevice {
         match self {
             AnyDevice::Sim(device) => {
                 let wanted = writes.take_while(|_| !control.is_cancelled());
-                device.apply(wanted.inspect(|_| control.one_more(0)));
+                device.apply(wanted.inspect(|_| control.one_more(0)))?;
                 let stopped = control.is_cancelled();
                 let error = Error::new(ErrorKind::Interrupted, "The run was interrupted");
                 if stopped { Err(error) } else { Ok(()) }

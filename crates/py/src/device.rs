@@ -151,7 +151,7 @@ impl Device {
             self.with(|device| {
                 let sim = device.simulated("driven in the untimed gear")?;
                 let before = sim.counters().unwrap_or_default();
-                sim.apply(pattern.issued());
+                sim.apply(pattern.issued())?;
                 Ok(sim.counters().unwrap_or_default().since(&before))
             })
         });

@@ -57,6 +57,12 @@ pub(crate) trait Backend {
     /// Nothing will happen any more, and an I/O has not ended: the books must be wrong.
     fn stuck(&self) -> !;
 
+    /// Whether too little flash is left to write to the device.
+    #[inline]
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
     /// What is under way ends now; the untimed gear follows.
     fn end_untimed(&mut self, flash: &mut Flash);
 

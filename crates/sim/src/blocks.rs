@@ -44,6 +44,8 @@ pub(crate) struct Blocks {
     /// Per page: one bit, set while it holds the newest version of a logical page.
     valid: Vec<u64>,
     blocks: Vec<Block>,
+    /// Per block: how many of its pages take data.
+    usable: Vec<u16>,
     /// Blocks filled so far: a clock for policies that ask for age.
     fills: u64,
     /// Per die: erased blocks.
@@ -53,8 +55,15 @@ pub(crate) struct Blocks {
     /// Open blocks of a die, and which of them each stream has.
     streams: usize,
     kinds: [u8; 3],
-    /// Erased blocks of all dies.
+    /// Erased blocks of all dies, and their pages that take data.
     free_blocks: u32,
+    free_pages: u32,
+    /// Pages that take data in all blocks that are not retired.
+    usable_pages: u32,
+    /// The fewest pages that take data in any block.
+    least_usable: u32,
+    /// Retired pages, one bit each; empty while there is none.
+    retired: Vec<u64>,
     /// Per kind: pages left in the open blocks of all dies.
     open_pages: [u32; 3],
 }
@@ -87,28 +96,47 @@ enum FreeList {
 }
 
 impl Blocks {
-    /// Every block erased and free.
-    pub(crate) fn new(geometry: Geometry, of: Streams, order: FreeOrder) -> Blocks {
+    /// Every block erased and free, but the `bad` ones, which are in order. Of a block that is used,
+    /// at least `least_usable` pages take data.
+    pub(crate) fn new(
+        geometry: Geometry,
+        of: Streams,
+        order: FreeOrder,
+        bad: &[BlockIdx],
+        least_usable: u32,
+    ) -> Blocks {
         let dies = geometry.shape().dies;
         let relocated = u8::from(of.separate);
         let mapping = relocated + u8::from(of.mapping);
         let streams = usize::from(mapping) + 1;
-        let list = |die| match order {
-            FreeOrder::Oldest => FreeList::Oldest(geometry.blocks_of(DieIdx(die)).collect()),
-            FreeOrder::LeastWorn => FreeList::LeastWorn(
-                geometry.blocks_of(DieIdx(die)).map(|block| Reverse((0, block.0))).collect(),
-            ),
+        let good = |die| {
+            let blocks = geometry.blocks_of(DieIdx(die));
+            blocks.filter(|block| bad.binary_search(block).is_err())
         };
+        let list = |die| match order {
+            FreeOrder::Oldest => FreeList::Oldest(good(die).collect()),
+            FreeOrder::LeastWorn => {
+                FreeList::LeastWorn(good(die).map(|block| Reverse((0, block.0))).collect())
+            }
+        };
+        let usable = geometry.data_pages() as u16;
+        let free_blocks = geometry.blocks() - bad.len() as u32;
+        let pages = free_blocks * geometry.data_pages();
         Blocks {
             geometry,
             valid: vec![0; geometry.pages().div_ceil(64) as usize],
             blocks: vec![Block::default(); geometry.blocks() as usize],
+            usable: vec![usable; geometry.blocks() as usize],
             fills: 0,
             free: (0..dies).map(list).collect(),
             open: vec![Open::default(); dies as usize * streams],
             streams,
             kinds: [0, relocated, mapping],
-            free_blocks: geometry.blocks(),
+            free_blocks,
+            free_pages: pages,
+            usable_pages: pages,
+            least_usable,
+            retired: Vec::new(),
             open_pages: [0; 3],
         }
     }
@@ -125,8 +153,7 @@ impl Blocks {
     /// Pages that relocation can still take, on all dies.
     #[inline]
     pub(crate) fn pages_for_relocation(&self) -> u32 {
-        self.free_blocks * self.geometry.data_pages()
-            + self.open_pages[self.kind(Stream::Relocated)]
+        self.free_pages + self.open_pages[self.kind(Stream::Relocated)]
     }
 
     /// Whether so many relocated and so many mapping pages find room together. Each stream fills
@@ -148,14 +175,14 @@ impl Blocks {
         };
         let mut open_pages = self.open_pages;
         let left = &mut open_pages[self.kind(stream)];
-        *left = (*left + u32::from(opens) * self.geometry.data_pages()).saturating_sub(1);
+        *left = (*left + u32::from(opens) * self.least_usable).saturating_sub(1);
         self.fits_with(relocated, mapping, free, &open_pages)
     }
 
     fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; 3]) -> bool {
         let blocks = |stream, pages: u32| {
             let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
-            beyond.div_ceil(self.geometry.data_pages())
+            beyond.div_ceil(self.least_usable)
         };
         blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
     }
@@ -218,26 +245,41 @@ impl Blocks {
         let index = self.open_of(die, stream);
         let kind = if self.streams == 1 { 0 } else { self.kind(stream) };
         if self.open[index].next == self.open[index].end {
-            self.open_block(die, index);
-            self.open_pages[kind] += self.geometry.data_pages();
+            self.open_pages[kind] += self.open_block(die, index);
         }
         self.open_pages[kind] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
+        if !self.retired.is_empty() {
+            open.next = first_usable(&self.retired, open.next, open.end);
+        }
+        let open = self.open[index];
         Place { page, block: BlockIdx(open.block), die }
     }
 
     #[cold]
-    fn open_block(&mut self, die: DieIdx, index: usize) {
+    fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
         let block = match &mut self.free[die.0 as usize] {
             FreeList::Oldest(list) => list.pop_front(),
             FreeList::LeastWorn(heap) => heap.pop().map(|Reverse((_, block))| BlockIdx(block)),
         };
         let block = block.expect("a die that has a page");
+        let usable = self.usable(block);
         self.free_blocks -= 1;
-        let next = self.geometry.first_page(block).0;
-        self.open[index] = Open { next, end: next + self.geometry.data_pages(), block: block.0 };
+        self.free_pages -= usable;
+        let end = self.geometry.first_page(block).0 + self.geometry.data_pages();
+        self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
+        usable
+    }
+
+    /// The first page of `block` that takes data.
+    pub(crate) fn first_usable(&self, block: BlockIdx) -> Ppn {
+        let first = self.geometry.first_page(block).0;
+        if self.retired.is_empty() {
+            return Ppn(first);
+        }
+        Ppn(first_usable(&self.retired, first, first + self.geometry.data_pages()))
     }
 
     /// The block of the page taken last, where that page filled it up; it is closed from now on.
@@ -258,10 +300,9 @@ impl Blocks {
     /// Whether collecting the closed blocks of `die` would gain anything. Mostly answered by the
     /// first block that is looked at.
     pub(crate) fn has_reclaimable(&self, die: DieIdx) -> bool {
-        let data_pages = self.geometry.data_pages();
         self.geometry.blocks_of(die).any(|block| {
-            let block = &self.blocks[block.0 as usize];
-            block.closed && u32::from(block.valid_count) < data_pages
+            let books = &self.blocks[block.0 as usize];
+            books.closed && books.valid_count < self.usable[block.0 as usize]
         })
     }
 
@@ -363,5 +404,44 @@ impl Blocks {
             FreeList::LeastWorn(heap) => heap.push(Reverse((wear, block.0))),
         }
         self.free_blocks += 1;
+        self.free_pages += self.usable(block);
     }
+
+    /// `block`, which was erased or could not be, is not used any more.
+    pub(crate) fn retire_block(&mut self, block: BlockIdx) {
+        let books = &mut self.blocks[block.0 as usize];
+        assert_eq!(books.valid_count, 0, "a retired block holds no valid page: {block:?}");
+        books.wear += 1;
+        self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
+    }
+
+    /// `page`, whose block was erased and is not free yet, is not used any more.
+    pub(crate) fn retire_page(&mut self, page: Place) {
+        if self.retired.is_empty() {
+            self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
+        }
+        self.retired[page.page.0 as usize / 64] |= 1 << (page.page.0 % 64);
+        self.usable[page.block.0 as usize] -= 1;
+        self.usable_pages -= 1;
+    }
+
+    /// Whether `page` was retired by itself.
+    pub(crate) fn is_retired(&self, page: Ppn) -> bool {
+        !self.retired.is_empty() && self.retired[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
+    }
+
+    /// How many pages of `block` take data.
+    pub(crate) fn usable(&self, block: BlockIdx) -> u32 {
+        u32::from(self.usable[block.0 as usize])
+    }
+
+    /// Pages that take data in all blocks that are not retired.
+    pub(crate) fn usable_pages(&self) -> u32 {
+        self.usable_pages
+    }
+}
+
+/// The first page from `next` on and before `end` that is not retired; `end` where there is none.
+fn first_usable(retired: &[u64], next: u32, end: u32) -> u32 {
+    (next..end).find(|page| retired[*page as usize / 64] >> (page % 64) & 1 == 0).unwrap_or(end)
 }

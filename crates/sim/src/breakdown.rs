@@ -43,10 +43,12 @@ pub(crate) enum Cause {
     Merge,
     /// The map is read from flash and written back (DFTL), for this page or for another.
     Mapping,
+    /// The page is read again because of bit errors, or programmed again after a failure.
+    Retry,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 16;
+    const COUNT: usize = 17;
 }
 
 impl SimBreakdown {
@@ -91,6 +93,7 @@ impl Breakdown for SimBreakdown {
         "cache_wait_ns",
         "merge_ns",
         "mapping_ns",
+        "retry_ns",
     ];
 
     #[inline]

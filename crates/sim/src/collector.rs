@@ -134,7 +134,8 @@ impl Collector {
             read(parts.events, die, at);
         } else {
             job.step = Step::Erasing;
-            let erase_ns = parts.events.timing.erase_ns;
+            let extra_ns = parts.flash.erase_extra_ns(job.collection.victim);
+            let erase_ns = parts.events.timing.erase_ns + extra_ns;
             parts.events.issue(at, Op::inside(die, erase_ns, Purpose::Erase, Token::Collect(die)));
         }
     }

@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value, json};
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Mode, Nanos, Result, Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Error, ErrorKind, Io, Mode, Nanos,
+    Result, Ticket,
 };
 
 use crate::backend::{Backend, Extent, Hardware, Write};
@@ -80,7 +81,7 @@ impl SimDevice {
         let geometry = profile.geometry();
         let mut device = SimDevice {
             info: describe(name, &profile),
-            flash: Flash::new(geometry, profile.page_order()),
+            flash: profile.flash()?,
             backend: profile.backend()?,
             events: Timeline::new(geometry, profile.timing()),
             host: Host::default(),
@@ -89,7 +90,7 @@ impl SimDevice {
             sector_bytes: u64::from(profile.geometry.sector_bytes),
             read_end: 0,
         };
-        device.apply(crate::precondition::writes(&profile));
+        device.apply(crate::precondition::writes(&profile))?;
         device.info.details.insert("history".into(), history(&device.flash));
         // What brought the device into its state is not part of any measurement.
         device.flash.counters = Counters::default();
@@ -123,7 +124,10 @@ impl SimDevice {
     /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
     /// a device into a state, and for studies of write amplification. What is under way is ended
     /// first, and the clock goes on until then.
-    pub fn apply(&mut self, ios: impl Iterator<Item = Io>) {
+    ///
+    /// # Errors
+    /// The device is, or becomes, read-only, and something is to be written.
+    pub fn apply(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
         while !self.host.is_settled() {
             let (at, token) = self.events.next(u64::MAX).expect("an I/O under way ends");
             self.happens(at, token);
@@ -137,8 +141,24 @@ impl SimDevice {
             for (page, whole) in cache.iter_mut().flat_map(WriteCache::empty) {
                 backend.write_untimed(page, &Extent::single(page, whole), flash);
             }
-            apply(backend, flash, ios);
-        });
+            apply(backend, flash, ios)
+        })
+    }
+
+    /// Why `io` failed.
+    #[cold]
+    fn failure(&self, io: &Io) -> Error {
+        let at = format!("{}, byte {}", self.info.url, io.offset.0);
+        match io.mode {
+            Mode::Write => read_only().at(at),
+            Mode::Read => Error::new(
+                ErrorKind::Device,
+                "The simulated flash cannot be read: too many bit errors",
+            )
+            .at(at)
+            .got("more wrong bits than the ECC corrects, after all retries")
+            .action("set fail_uncorrectable = false to count such reads, or wear the device less"),
+        }
     }
 
     /// Tell the device that `size` bytes at `offset` are not needed any more (TRIM). Pages that are
@@ -201,6 +221,10 @@ impl SimDevice {
             Token::TakenIn(io) => self.taken_in(io, at),
             Token::Arrived(page) => self.arrived(page, at),
             Token::Ended(page) => self.ended(page, at),
+            Token::Failed(page) => {
+                self.host.fail(page);
+                self.ended(page, at);
+            }
             Token::Flushed => self.flushed(at),
             Token::Collect(die) => {
                 let SimDevice { backend, flash, events, .. } = self;
@@ -310,7 +334,11 @@ impl SimDevice {
 }
 
 /// Do what `ios` ask for in the untimed gear.
-fn apply<B: Backend>(backend: &mut B, flash: &mut Flash, ios: impl Iterator<Item = Io>) {
+fn apply<B: Backend>(
+    backend: &mut B,
+    flash: &mut Flash,
+    ios: impl Iterator<Item = Io>,
+) -> Result<()> {
     let page_bytes = u64::from(flash.geometry.shape().page_bytes);
     let mut batch = Vec::with_capacity(BATCH);
     let mut ios = ios.peekable();
@@ -322,6 +350,7 @@ fn apply<B: Backend>(backend: &mut B, flash: &mut Flash, ios: impl Iterator<Item
         }
         batch.iter().for_each(|(_, page, _)| backend.prefetch(*page));
         batch.iter().for_each(|(_, page, _)| backend.prefetch_old(*page));
+        let writes = batch.iter().any(|(mode, ..)| *mode == Mode::Write);
         for (mode, page, extent) in &batch {
             match mode {
                 Mode::Write => backend.write_untimed(*page, extent, flash),
@@ -332,7 +361,20 @@ fn apply<B: Backend>(backend: &mut B, flash: &mut Flash, ios: impl Iterator<Item
                 }
             }
         }
+        if writes && backend.is_read_only() {
+            return Err(read_only());
+        }
     }
+    Ok(())
+}
+
+/// What a device that has worn out says.
+#[cold]
+fn read_only() -> Error {
+    Error::new(ErrorKind::Device, "The simulated device has worn out: it is read-only")
+        .got("a write, with too few blocks left that can be used")
+        .allowed("reads")
+        .action("make a new device, or one with more spare space, less wear or fewer failures")
 }
 
 /// How many flash pages an I/O touches.
@@ -414,6 +456,10 @@ impl Device for SimDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         let now = self.now;
         self.advance(now);
+        if request.mode == Mode::Write && either!(&self.backend, backend => backend.is_read_only())
+        {
+            return Err(self.failure(request));
+        }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let (io, ticket) = self.host.submit(*request, page_count(request, page_bytes), now);
         let length = self.command_ns(request);
@@ -434,9 +480,13 @@ impl Device for SimDevice {
     #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
         self.settle(u64::MAX);
+        let failed = self.host.first_failed();
         let completion = self.host.complete(&self.events.accounts);
         self.now = self.now.max(completion.completed.0);
-        Ok(completion)
+        match failed {
+            None => Ok(completion),
+            Some(io) => Err(self.failure(&io)),
+        }
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -47,6 +47,8 @@ struct HostIo {
     /// The end of the page that ended last, and which that was.
     end: u64,
     last: PageIdx,
+    /// A page of it was not written, or could not be read.
+    failed: bool,
 }
 
 /// A page of an I/O.
@@ -113,6 +115,7 @@ impl Host {
             pages_left: pages,
             end: 0,
             last: NO_PAGE,
+            failed: false,
         };
         (IoIdx(put(&mut self.ios, &mut self.unused_ios, new)), ticket)
     }
@@ -187,6 +190,20 @@ impl Host {
             Some(first) => self.later.push(Reverse(first)),
         }
         Some((io.io, io.end))
+    }
+
+    /// The page was not written, or could not be read: its I/O fails.
+    pub(crate) fn fail(&mut self, index: PageIdx) {
+        let of = self.pages[index.0 as usize].of;
+        self.ios[of.0 as usize].failed = true;
+    }
+
+    /// The I/O that is due first, where it has failed.
+    #[inline]
+    pub(crate) fn first_failed(&self) -> Option<Io> {
+        let (.., index) = self.first?;
+        let HostIo { io, failed, .. } = self.ios[index.0 as usize];
+        failed.then_some(io)
     }
 
     /// Hand out the completion that is due first.

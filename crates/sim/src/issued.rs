@@ -15,6 +15,8 @@ pub(crate) enum Token {
     Arrived(PageIdx),
     /// A page of the host ends.
     Ended(PageIdx),
+    /// A page of the host ends unwritten or unread: its I/O fails.
+    Failed(PageIdx),
     /// A page of the write cache is on flash.
     Flushed,
     /// The next step of the collection of a die.
@@ -42,6 +44,14 @@ impl Target {
     pub(crate) fn op(self) -> Op<Token> {
         let Target { token, report, account } = self;
         Op { report, account, ..Op::timed_elsewhere(token) }
+    }
+
+    /// The same for work that was not done.
+    pub(crate) fn failed(self) -> Target {
+        match self.token {
+            Token::Ended(page) => Target { token: Token::Failed(page), ..self },
+            _ => self,
+        }
     }
 
     /// A page that leaves the write cache.
@@ -99,6 +109,17 @@ impl<'a> Issued<'a> {
         }
     }
 
+    /// What was read is read again, as often as the ECC asked for it; the host's page waits for that.
+    #[inline]
+    fn read_again(&mut self, from: Place, purpose: Purpose) {
+        for _ in 0..std::mem::take(&mut self.flash.retries) {
+            let Target { token, account, .. } = self.target;
+            let op = Op::read(from.die, self.events.timing.read_ns, purpose, token);
+            let report = Report::Never;
+            self.before.push(Op { report, account, lump: Some(Cause::Retry), ..op });
+        }
+    }
+
     /// How long the cells of `page` are programmed.
     #[inline]
     fn program_ns(&self, page: Place) -> u64 {
@@ -112,7 +133,10 @@ impl Media for Issued<'_> {
     #[inline]
     fn read(&mut self, from: Place) {
         self.flash.read(from);
-        let Target { token, report, account } = self.target;
+        self.read_again(from, Purpose::HostRead);
+        let failed = std::mem::take(&mut self.flash.read_failed);
+        let target = if failed { self.target.failed() } else { self.target };
+        let Target { token, report, account } = target;
         let read_ns = self.events.timing.read_ns;
         let op = Op::read(from.die, read_ns, Purpose::HostRead, token);
         let op = Op { report, account, link_bytes: self.read_bytes, ..op };
@@ -120,24 +144,31 @@ impl Media for Issued<'_> {
     }
 
     #[inline]
-    fn program(&mut self, to: Place, merge_from: Option<Place>) {
-        self.flash.program(to, merge_from);
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program(to, merge_from);
         let Target { token, report, account } = self.target;
         let program_ns = self.program_ns(to);
         if let Some(from) = merge_from {
+            self.read_again(from, Purpose::HostWrite);
             let read = Op::read(from.die, self.events.timing.read_ns, Purpose::HostWrite, token);
             self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
         }
         let op = Op::program(to.die, program_ns, Purpose::HostWrite, token);
-        self.events.issue_after(self.at, &self.before, Op { report, account, ..op });
+        if programmed {
+            self.events.issue_after(self.at, &self.before, Op { report, account, ..op });
+        } else {
+            self.before.push(Op { account, lump: Some(Cause::Retry), ..op });
+        }
+        programmed
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Place) {
-        self.flash.program_metadata(to);
+    fn program_metadata(&mut self, to: Place) -> bool {
+        let programmed = self.flash.program_metadata(to);
         let program_ns = self.program_ns(to);
         let op = Op::program(to.die, program_ns, Purpose::Metadata, self.target.token);
         self.events.issue(self.at, op);
+        programmed
     }
 }
 
@@ -153,6 +184,7 @@ impl CollectMedia for Issued<'_> {
             Some(page) => {
                 let read_ns = self.events.timing.read_ns;
                 let op = Op::read(page.die, read_ns, Purpose::Relocation, token);
+                self.flash.retries = 0;
                 self.events.issue_when(planned, self.at, op);
             }
         }
@@ -161,22 +193,39 @@ impl CollectMedia for Issued<'_> {
     #[inline]
     fn read_for_nothing(&mut self, from: Place) {
         self.flash.read_for_nothing(from);
+        self.flash.retries = 0;
     }
 
     /// The read was charged when it was issued; the program is issued now that its data is there.
     #[inline]
-    fn relocate(&mut self, from: Place, to: Place) {
-        self.flash.relocate(from, to);
+    fn relocate(&mut self, from: Place, to: Place) -> bool {
+        let programmed = self.flash.relocate(from, to);
+        self.read_again(from, Purpose::Relocation);
         let (program_ns, token) = (self.program_ns(to), self.target.token);
         let op = Op::program(to.die, program_ns, Purpose::Relocation, token);
         let inside = self.events.timing.copy_back && from.die == to.die;
-        self.events.issue(self.at, if inside { op.inside_the_die() } else { op });
+        let op = if inside { op.inside_the_die() } else { op };
+        self.events.issue_after(self.at, &self.before, op);
+        self.before.clear();
+        programmed
     }
 
     /// Charged when it was issued; now it has ended.
     #[inline]
-    fn erase(&mut self, block: BlockIdx) {
-        self.flash.erase(block);
+    fn erase(&mut self, block: BlockIdx) -> bool {
+        self.flash.erase(block)
+    }
+
+    fn is_worn(&self, page: Place) -> bool {
+        self.flash.is_worn(page)
+    }
+
+    fn retire_block(&mut self, block: BlockIdx) {
+        self.flash.retire_block(block);
+    }
+
+    fn retire_page(&mut self, page: Place) {
+        self.flash.retire_page(page);
     }
 
     fn give_up(&mut self, pages: u32) {
@@ -191,15 +240,20 @@ impl CollectMedia for Issued<'_> {
     fn read_mapping(&mut self, from: Place) {
         self.flash.read_mapping(from);
         let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
-        self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
-    }
-
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
-        self.flash.program_mapping(to, merge_from);
-        let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
-        if let Some(from) = merge_from {
+        for _ in 0..=std::mem::take(&mut self.flash.retries) {
             self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
         }
+    }
+
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program_mapping(to, merge_from);
+        let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
+        if let Some(from) = merge_from {
+            for _ in 0..=std::mem::take(&mut self.flash.retries) {
+                self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
+            }
+        }
         self.on_map(Op::program(to.die, self.program_ns(to), Purpose::Mapping, token));
+        programmed
     }
 }

@@ -39,6 +39,7 @@ mod run;
 pub mod snapshot;
 mod timeline;
 mod units;
+mod wear_out;
 mod write_log;
 
 pub use alloc::ALLOCATORS;

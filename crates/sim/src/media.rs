@@ -8,16 +8,18 @@ use crate::breakdown::{Account, Cause};
 use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::nand::{Nand, PageOrder};
 use crate::timeline::{Purpose, Timeline};
+use crate::wear_out::{ReadOutcome, WearOut};
 
 /// Where flash operations go. An FTL calls these in the order in which they must take effect; which
 /// of them overlap in time is not its business.
 pub(crate) trait Media {
     /// Read `from` for the host.
     fn read(&mut self, from: Place);
-    /// Program `to` with host data; the rest of the page comes from `merge_from` where given.
-    fn program(&mut self, to: Place, merge_from: Option<Place>);
-    /// Program the metadata page of a block that is full.
-    fn program_metadata(&mut self, to: Place);
+    /// Program `to` with host data; the rest of the page comes from `merge_from` where given. False
+    /// where that fails: the page then holds nothing.
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool;
+    /// Program the metadata page of a block that is full; false where that fails.
+    fn program_metadata(&mut self, to: Place) -> bool;
 }
 
 /// What FTLs that collect blocks beside the host ask for besides.
@@ -26,10 +28,16 @@ pub(crate) trait CollectMedia: Media {
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
     /// Read `from` for a relocation that turns out not to be needed.
     fn read_for_nothing(&mut self, from: Place);
-    /// Move the page `from` to `to`.
-    fn relocate(&mut self, from: Place, to: Place);
-    /// Erase `block`.
-    fn erase(&mut self, block: BlockIdx);
+    /// Move the page `from` to `to`; false where `to` cannot be programmed.
+    fn relocate(&mut self, from: Place, to: Place) -> bool;
+    /// Erase `block`; false where that fails.
+    fn erase(&mut self, block: BlockIdx) -> bool;
+    /// Whether `page`, which is erased, has too many bit errors to be used again.
+    fn is_worn(&self, page: Place) -> bool;
+    /// `block` will not be used any more.
+    fn retire_block(&mut self, block: BlockIdx);
+    /// `page`, which is erased, will not be used any more.
+    fn retire_page(&mut self, page: Place);
     /// So many valid pages of a victim are not moved: their data is lost (OFC figure 5(a)).
     fn give_up(&mut self, pages: u32);
     /// The cached map was asked for an entry.
@@ -37,8 +45,8 @@ pub(crate) trait CollectMedia: Media {
     /// Read a page of the map. What follows waits for it.
     fn read_mapping(&mut self, from: Place);
     /// Program a page of the map; the entries that have not changed come from `merge_from` where
-    /// given. What follows waits for it.
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>);
+    /// given. What follows waits for it. False where that fails.
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool;
 }
 
 /// What FTLs that merge ask for besides. Operations of one merge begin together; their dies decide
@@ -89,40 +97,110 @@ pub(crate) struct Flash {
     pub(crate) geometry: Geometry,
     pub(crate) nand: Nand,
     pub(crate) counters: Counters,
+    /// What wear does; `None` where nothing wears out.
+    wear_out: Option<Box<WearOut>>,
+    /// How often the page that was read last was read again.
+    pub(crate) retries: u32,
+    /// Whether a page that cannot be read fails the I/O, and whether one did.
+    fail_uncorrectable: bool,
+    pub(crate) read_failed: bool,
 }
 
 impl Flash {
     /// A device as it comes from the factory.
     pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Flash {
-        Flash { geometry, nand: Nand::new(geometry, order), counters: Counters::default() }
+        let (nand, counters) = (Nand::new(geometry, order), Counters::default());
+        Flash {
+            geometry,
+            nand,
+            counters,
+            wear_out: None,
+            retries: 0,
+            fail_uncorrectable: false,
+            read_failed: false,
+        }
+    }
+
+    /// The same with flash that wears out, and of which these blocks are bad.
+    pub(crate) fn wearing_out(
+        mut self,
+        wear_out: WearOut,
+        bad: &[BlockIdx],
+        fail_uncorrectable: bool,
+    ) -> Flash {
+        self.fail_uncorrectable = fail_uncorrectable;
+        bad.iter().for_each(|block| self.nand.retire_block(*block));
+        self.wear_out = Some(Box::new(wear_out));
+        self
+    }
+
+    /// How much longer than the first the next erase of `block` takes [ns].
+    #[inline]
+    pub(crate) fn erase_extra_ns(&self, block: BlockIdx) -> u64 {
+        let wear_out = self.wear_out.as_ref();
+        wear_out.map_or(0, |wear_out| wear_out.erase_extra_ns(self.nand.erases(block)))
+    }
+
+    #[inline]
+    fn read_page(&mut self, from: Place) {
+        self.nand.read(from);
+        self.counters.pages_read += 1;
+        if self.wear_out.is_some() {
+            self.judge_read(from);
+        }
+    }
+
+    #[inline(never)]
+    fn judge_read(&mut self, from: Place) {
+        let Some(wear_out) = &self.wear_out else { return };
+        let ReadOutcome { retries, corrected } = wear_out.read(from, self.nand.erases(from.block));
+        self.retries = retries;
+        self.counters.pages_read += u64::from(retries);
+        self.counters.read_retries += u64::from(retries);
+        self.counters.uncorrectable_reads += u64::from(!corrected);
+        self.read_failed = !corrected && self.fail_uncorrectable;
+    }
+
+    /// False where it fails.
+    #[inline]
+    fn program_page(&mut self, to: Place) -> bool {
+        self.nand.program(to);
+        self.counters.pages_programmed += 1;
+        self.wear_out.is_none() || self.judge_program(to)
+    }
+
+    #[inline(never)]
+    fn judge_program(&mut self, to: Place) -> bool {
+        let erases = self.nand.erases(to.block);
+        let fails = self.wear_out.as_ref().is_some_and(|wear| wear.program_fails(to, erases));
+        self.counters.program_failures += u64::from(fails);
+        !fails
     }
 }
 
 impl Media for Flash {
     #[inline]
     fn read(&mut self, from: Place) {
-        self.nand.read(from);
+        self.read_page(from);
         self.counters.host_pages_read += 1;
-        self.counters.pages_read += 1;
     }
 
     #[inline]
-    fn program(&mut self, to: Place, merge_from: Option<Place>) {
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         if let Some(from) = merge_from {
-            self.nand.read(from);
-            self.counters.pages_read += 1;
+            self.read_page(from);
             self.counters.pages_read_to_modify += 1;
         }
-        self.nand.program(to);
-        self.counters.host_pages_written += 1;
-        self.counters.pages_programmed += 1;
+        let programmed = self.program_page(to);
+        self.counters.host_pages_written += u64::from(programmed);
+        programmed
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Place) {
-        self.nand.program(to);
-        self.counters.pages_programmed += 1;
-        self.counters.metadata_pages_programmed += 1;
+    fn program_metadata(&mut self, to: Place) -> bool {
+        let programmed = self.program_page(to);
+        self.counters.metadata_pages_programmed += u64::from(programmed);
+        programmed
     }
 }
 
@@ -131,30 +209,46 @@ impl CollectMedia for Flash {
     fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Place>) {
         self.counters.blocks_collected += 1;
         if let Some(page) = metadata {
-            self.nand.read(page);
-            self.counters.pages_read += 1;
+            self.read_page(page);
         }
     }
 
     #[inline]
     fn read_for_nothing(&mut self, from: Place) {
-        self.nand.read(from);
-        self.counters.pages_read += 1;
+        self.read_page(from);
     }
 
     #[inline]
-    fn relocate(&mut self, from: Place, to: Place) {
-        self.nand.read(from);
-        self.nand.program(to);
-        self.counters.pages_read += 1;
-        self.counters.pages_programmed += 1;
-        self.counters.pages_relocated += 1;
+    fn relocate(&mut self, from: Place, to: Place) -> bool {
+        self.read_page(from);
+        let programmed = self.program_page(to);
+        self.counters.pages_relocated += u64::from(programmed);
+        programmed
     }
 
     #[inline]
-    fn erase(&mut self, block: BlockIdx) {
+    fn erase(&mut self, block: BlockIdx) -> bool {
         self.nand.erase(block);
         self.counters.blocks_erased += 1;
+        let erases = self.nand.erases(block);
+        let fails = self.wear_out.as_ref().is_some_and(|wear| wear.erase_fails(block, erases));
+        self.counters.erase_failures += u64::from(fails);
+        !fails
+    }
+
+    fn is_worn(&self, page: Place) -> bool {
+        let erases = self.nand.erases(page.block);
+        self.wear_out.as_ref().is_some_and(|wear| wear.is_worn(page, erases))
+    }
+
+    fn retire_block(&mut self, block: BlockIdx) {
+        self.nand.retire_block(block);
+        self.counters.blocks_retired += 1;
+    }
+
+    fn retire_page(&mut self, page: Place) {
+        self.nand.retire_page(page);
+        self.counters.pages_retired += 1;
     }
 
     fn give_up(&mut self, pages: u32) {
@@ -168,18 +262,17 @@ impl CollectMedia for Flash {
     }
 
     fn read_mapping(&mut self, from: Place) {
-        self.nand.read(from);
-        self.counters.pages_read += 1;
+        self.read_page(from);
         self.counters.mapping_pages_read += 1;
     }
 
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         if let Some(from) = merge_from {
             self.read_mapping(from);
         }
-        self.nand.program(to);
-        self.counters.pages_programmed += 1;
-        self.counters.mapping_pages_programmed += 1;
+        let programmed = self.program_page(to);
+        self.counters.mapping_pages_programmed += u64::from(programmed);
+        programmed
     }
 }
 
@@ -284,8 +377,8 @@ impl<A: Account> Media for Timed<'_, A> {
     }
 
     #[inline]
-    fn program(&mut self, to: Place, merge_from: Option<Place>) {
-        self.flash.program(to, merge_from);
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program(to, merge_from);
         // What was merged for it comes first.
         let mut ready = self.at.max(self.merged_until);
         let begin = ready;
@@ -295,13 +388,15 @@ impl<A: Account> Media for Timed<'_, A> {
         }
         let high = self.is_high(to);
         self.end = self.timeline.program(to.die, high, ready, Purpose::Host, self.path);
+        programmed
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Place) {
-        self.flash.program_metadata(to);
+    fn program_metadata(&mut self, to: Place) -> bool {
+        let programmed = self.flash.program_metadata(to);
         let high = self.is_high(to);
         self.timeline.program(to.die, high, self.at, Purpose::Metadata, &mut ());
+        programmed
     }
 }
 

@@ -1,5 +1,5 @@
 //! The rules of NAND flash, checked at every operation: erase before program, pages of a block in
-//! order, no read of a page that was not programmed. A broken rule is a fault of the FTL, so it is a
+//! order, no read of a page that was not programmed, and no use of what is bad or retired. A broken rule is a fault of the FTL, so it is a
 //! panic with the state printed, never an error that could be overlooked.
 
 use crate::bits;
@@ -24,6 +24,9 @@ pub(crate) struct Nand {
     programmed: Vec<u64>,
     /// Per block: how often it was erased.
     erase_count: Vec<u32>,
+    /// Bad or retired: pages, one bit each, and whole blocks. Empty while there is none.
+    retired: Vec<u64>,
+    bad: Vec<bool>,
 }
 
 impl Nand {
@@ -39,6 +42,41 @@ impl Nand {
             next_page: vec![0; blocks],
             programmed: vec![0; words],
             erase_count: vec![0; blocks],
+            retired: Vec::new(),
+            bad: Vec::new(),
+        }
+    }
+
+    /// `block` is not to be used any more.
+    pub(crate) fn retire_block(&mut self, block: BlockIdx) {
+        self.begin_retiring();
+        self.bad[block.0 as usize] = true;
+    }
+
+    /// `page`, which is erased, is not to be used any more.
+    pub(crate) fn retire_page(&mut self, page: Place) {
+        self.begin_retiring();
+        let (word, bit) = Nand::bit(page);
+        self.retired[word] |= bit;
+    }
+
+    fn begin_retiring(&mut self) {
+        if self.bad.is_empty() {
+            self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
+            self.bad = vec![false; self.geometry.blocks() as usize];
+        }
+    }
+
+    fn is_retired(&self, page: Place) -> bool {
+        let (word, bit) = Nand::bit(page);
+        self.bad[page.block.0 as usize] || self.retired[word] & bit != 0
+    }
+
+    /// What is bad or retired stays out.
+    #[inline]
+    fn check_usable(&self, page: Place) {
+        if !self.bad.is_empty() && self.is_retired(page) {
+            broken_retirement(page);
         }
     }
 
@@ -50,6 +88,7 @@ impl Nand {
 
     #[inline]
     pub(crate) fn program(&mut self, to: Place) {
+        self.check_usable(to);
         if !self.programmed.is_empty() {
             let (word, bit) = Nand::bit(to);
             if self.programmed[word] & bit != 0 {
@@ -61,13 +100,27 @@ impl Nand {
         let in_block = self.geometry.page_in_block(to);
         let next = &mut self.next_page[to.block.0 as usize];
         if in_block != u32::from(*next) {
-            broken_program(to, in_block, *next);
+            return self.program_behind_retired(to, in_block);
         }
         *next += 1;
     }
 
+    /// Retired pages may be left out, and no others.
+    #[cold]
+    fn program_behind_retired(&mut self, to: Place, in_block: u32) {
+        let next = self.next_page[to.block.0 as usize];
+        let first = self.geometry.first_page(to.block).0;
+        let left_out =
+            |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(first + page), ..to });
+        if in_block < u32::from(next) || !(u32::from(next)..in_block).all(left_out) {
+            broken_program(to, in_block, next);
+        }
+        self.next_page[to.block.0 as usize] = in_block as u16 + 1;
+    }
+
     #[inline]
     pub(crate) fn read(&self, from: Place) {
+        self.check_usable(from);
         if !self.programmed.is_empty() {
             let (word, bit) = Nand::bit(from);
             if self.programmed[word] & bit == 0 {
@@ -106,6 +159,9 @@ impl Nand {
 
     #[inline]
     pub(crate) fn erase(&mut self, block: BlockIdx) {
+        if !self.bad.is_empty() && self.bad[block.0 as usize] {
+            broken_erase(block);
+        }
         self.next_page[block.0 as usize] = 0;
         if !self.programmed.is_empty() {
             let first = self.geometry.first_page(block).0 as usize;
@@ -113,6 +169,12 @@ impl Nand {
             bits::clear(&mut self.programmed, first, end);
         }
         self.erase_count[block.0 as usize] += 1;
+    }
+
+    /// How often `block` was erased.
+    #[inline]
+    pub(crate) fn erases(&self, block: BlockIdx) -> u32 {
+        self.erase_count[block.0 as usize]
     }
 
     /// Least, mean and most erases of a block.
@@ -141,6 +203,18 @@ fn broken_read(from: Place, in_block: u32, next: u16) -> ! {
         "read of an unwritten page: {from:?} is page {in_block} of its block, of which {next} are \
          programmed"
     )
+}
+
+#[cold]
+#[inline(never)]
+fn broken_retirement(page: Place) -> ! {
+    panic!("use of a bad or retired page: {page:?}")
+}
+
+#[cold]
+#[inline(never)]
+fn broken_erase(block: BlockIdx) -> ! {
+    panic!("erase of a bad or retired block: {block:?}")
 }
 
 #[cfg(test)]
@@ -208,6 +282,58 @@ mod tests {
         nand.erase(BlockIdx(0));
         program(&mut nand, 0);
         assert_eq!(nand.wear(), (0, 0.5, 1));
+    }
+
+    #[test]
+    fn retired_pages_are_left_out() {
+        let mut nand = small();
+        nand.retire_page(at(&nand, 0));
+        program(&mut nand, 1);
+        nand.read(at(&nand, 1));
+        nand.erase(BlockIdx(0));
+        program(&mut nand, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "use of a bad or retired page")]
+    fn a_retired_page_is_not_programmed() {
+        let mut nand = small();
+        nand.retire_page(at(&nand, 0));
+        program(&mut nand, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "program out of order")]
+    fn only_retired_pages_are_left_out() {
+        let mut nand = small();
+        nand.retire_page(at(&nand, 0));
+        program(&mut nand, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "use of a bad or retired page")]
+    fn a_bad_block_is_not_programmed() {
+        let mut nand = small();
+        nand.retire_block(BlockIdx(1));
+        program(&mut nand, 0);
+        program(&mut nand, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "use of a bad or retired page")]
+    fn a_bad_block_is_not_read() {
+        let mut nand = small();
+        program(&mut nand, 0);
+        nand.retire_block(BlockIdx(0));
+        nand.read(at(&nand, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "erase of a bad or retired block")]
+    fn a_bad_block_is_not_erased() {
+        let mut nand = small();
+        nand.retire_block(BlockIdx(0));
+        nand.erase(BlockIdx(0));
     }
 
     #[test]

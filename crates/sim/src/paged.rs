@@ -78,7 +78,7 @@ impl Paged {
             }
         }
         if !self.collector.collects_any() {
-            self.ftl.full();
+            self.ftl.end_of_life();
         }
         None
     }
@@ -92,9 +92,12 @@ impl Paged {
         let steps = u64::from(shape.dies * shape.blocks_per_die)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
         if self.in_vain > 2 * steps {
-            self.ftl.full();
+            self.ftl.end_of_life();
         }
         for _ in 0..self.waiting.len() {
+            if self.ftl.is_read_only() {
+                break;
+            }
             let Some(first) = self.waiting.pop_front() else { return };
             let Waiting { write, since, die } = first;
             let has_room = self.ftl.has_room(die).then_some(die);
@@ -106,6 +109,18 @@ impl Paged {
                 }
                 None => self.waiting.push_back(first),
             }
+        }
+        if self.ftl.is_read_only() {
+            self.refuse_waiting(at, hardware);
+        }
+    }
+
+    /// The device is read-only: what waits for a page is not written.
+    #[cold]
+    fn refuse_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        for Waiting { write, since, .. } in self.waiting.drain(..) {
+            hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+            hardware.events.end(at, at, write.target.failed().op());
         }
     }
 }
@@ -140,7 +155,12 @@ impl Backend for Paged {
         let has_room = self.ftl.has_room(turn).then_some(turn);
         match has_room.or_else(|| self.die_or_wait(turn, at, hardware)) {
             Some(die) => self.write_to(die, &write, at, hardware),
-            None => self.waiting.push_back(Waiting { write, since: at, die: turn }),
+            None => {
+                self.waiting.push_back(Waiting { write, since: at, die: turn });
+                if self.ftl.is_read_only() {
+                    self.refuse_waiting(at, hardware);
+                }
+            }
         }
     }
 
@@ -164,6 +184,11 @@ impl Backend for Paged {
 
     fn stuck(&self) -> ! {
         self.ftl.full()
+    }
+
+    #[inline]
+    fn is_read_only(&self) -> bool {
+        self.ftl.is_read_only()
     }
 
     fn end_untimed(&mut self, flash: &mut Flash) {

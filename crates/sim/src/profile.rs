@@ -3,8 +3,11 @@
 mod mapping;
 mod merging;
 
+mod recovery;
+
 pub use mapping::MappingPart;
 pub use merging::{Compat, LinearPart, LogPart, StreamsPart};
+pub use recovery::RecoveryPart;
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
@@ -21,12 +24,15 @@ use crate::merging::Merged;
 use crate::nand::PageOrder;
 use crate::overrides::{LeftOut, interface_of, with_overrides};
 use crate::paged::Paged;
+use crate::reliability::ReliabilityPart;
 use crate::timeline::Timeline as Clocks;
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
     ("gc", &["relocate_exactly"]),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
+    ("reliability", recovery::LAWS),
+    ("recovery", recovery::RECOVERY),
 ];
 
 /// Everything that a simulated device is made of.
@@ -50,6 +56,11 @@ pub struct Profile {
     /// A page map that is kept on flash has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping: Option<MappingPart>,
+    /// Flash that wears out has both; other flash has neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<ReliabilityPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryPart>,
     pub wear: WearPart,
     pub cache: CachePart,
     pub state: StatePart,
@@ -338,6 +349,7 @@ impl Profile {
                 None => RelocationLoad::AtLeast(gc.relocate_at_least),
             },
             mapping: self.mapping_options(),
+            retirement: self.retirement_options(),
         })
     }
 
@@ -441,6 +453,7 @@ impl Profile {
         }
         let gc = self.gc().map_err(|error| error.at(source))?;
         self.check_mapping(source)?;
+        self.check_recovery(source)?;
         self.check_spare(source, pages, gc)?;
         self.check_load(source, gc)?;
         self.check_names(source, gc)
@@ -456,6 +469,8 @@ impl Profile {
             ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
             ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
             ("[linear]", self.linear.is_some() && name != "linear"),
+            ("[reliability]", self.reliability.is_some() && !of_page_maps),
+            ("[recovery]", self.recovery.is_some() && !of_page_maps),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
             ("cache_program", self.timing.cache_program && of_page_maps),
         ];
@@ -540,11 +555,26 @@ impl Profile {
         Ok(())
     }
 
+    /// Pages that cannot hold the host's data: of the reserve, of the open blocks, of one more block so
+    /// that collection gains something, on every die; and those for a map on flash.
+    fn held_pages(&self, gc: &GcPart) -> u64 {
+        let geometry = self.geometry();
+        let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
+        let held = u64::from(gc.reserved_blocks + self.reserved_for_mapping()) + open + 1;
+        let held = held.min(u64::from(geometry.shape().blocks_per_die));
+        let dies = u64::from(geometry.shape().dies);
+        dies * held * u64::from(geometry.data_pages()) + self.pages_for_mapping()
+    }
+
+    /// Pages that must take data for the device to be written to.
+    fn needed_pages(&self) -> u64 {
+        let logical = u64::from(self.geometry().shape().logical_pages);
+        logical + self.gc.as_ref().map_or(0, |gc| self.held_pages(gc))
+    }
+
     /// The host must be able to fill the device while every die keeps its reserve and an open block.
     fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
         let spare = self.ftl.spare_factor;
-        let part = &self.geometry;
-        let dies = u64::from(part.dies());
         if gc.reserved_blocks == 0 {
             return Err(Error::usage("Collection needs a block to move pages to")
                 .at(source)
@@ -552,20 +582,19 @@ impl Profile {
                 .allowed("1 or more")
                 .action("raise reserved_blocks"));
         }
-        // The reserve, the open blocks, and one more so that collection gains something; of each
-        // block, the metadata page holds no data. Mapping pages have blocks of their own.
-        let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
-        let held = u64::from(gc.reserved_blocks + self.reserved_for_mapping()) + open + 1;
-        let per_die = u64::from(part.blocks_per_die / part.planes_per_die);
-        let blocks = per_die - held.min(per_die);
-        let room = dies * blocks * u64::from(part.pages_per_block - part.metadata_pages);
-        let room = room.saturating_sub(self.pages_for_mapping());
-        let needed = pages - room;
-        let least = needed as f64 / pages as f64;
+        let bad = self.bad_blocks().len() as u64;
+        let blocks = u64::from(self.geometry().blocks()) - bad;
+        let usable = blocks * u64::from(self.geometry().data_pages());
+        let room = usable.saturating_sub(self.held_pages(gc));
+        let least = (pages - room) as f64 / pages as f64;
         if !(spare >= least && spare < 1.0) {
+            let of_factory = match bad {
+                0 => String::new(),
+                bad => format!(" with {bad} blocks that are bad from the factory"),
+            };
             return Err(Error::usage("The spare factor does not suit the reserved blocks")
                 .at(source)
-                .got(format!("spare_factor = {spare}"))
+                .got(format!("spare_factor = {spare}{of_factory}"))
                 .allowed(format!("{least:.4} up to, not including, 1"))
                 .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"));
         }

@@ -65,7 +65,7 @@ pub struct ReliabilityPart {
 }
 
 /// log₂ of a raw bit error rate, or of a factor of it, in steps of 2⁻¹⁶.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
 pub struct Rber(pub i32);
 
 impl std::ops::Add for Rber {
@@ -78,7 +78,7 @@ impl std::ops::Add for Rber {
 
 impl Rber {
     /// The nearest to `rate`.
-    fn of(rate: f64) -> Rber {
+    pub(crate) fn of(rate: f64) -> Rber {
         Rber((rate.log2() * f64::from(ONE)).round() as i32)
     }
 }
@@ -96,7 +96,7 @@ const QUALITY_BITS: u32 = 12;
 const AGES_AN_OCTAVE: u32 = 4;
 
 /// The laws made ready to be asked for every operation.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reliability {
     wear: Vec<Rber>,
     cycles_a_point: u32,
@@ -205,6 +205,12 @@ impl Reliability {
     pub fn erase_extra_ns(&self, cycles: u32) -> Option<u64> {
         let steps = cycles.checked_div(self.erase_step_cycles).unwrap_or(0);
         (steps <= self.erase_steps_max).then(|| u64::from(steps) * self.erase_step_ns)
+    }
+
+    /// How much longer than the first the longest erase takes that does not fail [ns].
+    #[must_use]
+    pub fn erase_extra_most_ns(&self) -> u64 {
+        u64::from(self.erase_steps_max) * self.erase_step_ns
     }
 }
 

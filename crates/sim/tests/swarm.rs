@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_core::{Breakdown, Bytes, Counters, Device, Io, Mode, Nanos};
+use uflip_core::{Breakdown, Bytes, Counters, Device, Error, Io, Mode, Nanos};
 use uflip_sim::{ALLOCATORS, Profile, SimDevice, VICTIM_POLICIES};
 
 /// Of each kind: together 2.6 million I/Os of hosts and more than a hundred million operations on flash.
@@ -25,7 +25,7 @@ prop_compose! {
         policies in (0..VICTIM_POLICIES.len(), 0..ALLOCATORS.len(), any::<bool>(), any::<bool>()),
         wear in (any::<bool>(), 0u32..5), reserved in 1u32..3, idle in 0u32..3,
         state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
-        cache in (0u32..12, any::<bool>()), mapping in mappings(),
+        cache in (0u32..12, any::<bool>()), mapping in mappings(), wear_out in wears(),
         planes in (1u32..4, any::<bool>()), queue in prop::sample::select(DIE_QUEUES),
     ) -> Value {
         let (channels, dies, blocks, data_pages, metadata, buses) = shape;
@@ -63,7 +63,7 @@ prop_compose! {
             "write_cache_bytes": cache.0 * page_bytes,
             "flush": if cache.1 { "eager" } else { "when_needed" },
         });
-        with(device, mapping)
+        with(with(device, mapping), wear_out)
     }
 }
 
@@ -101,6 +101,32 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    /// Flash that stays as it is, or that wears out within a few dozen erases.
+    fn wears()(
+        wears_out in prop::bool::weighted(0.4), failures in (0.0f64..0.05, 0.0f64..0.05),
+        bad in 0.0f64..0.05, retries in 0u32..5, partial_blocks in 0u32..20,
+        retire in prop::sample::select(vec!["nothing", "blocks", "pages", "parity", "halves"]),
+    ) -> Option<Value> {
+        wears_out.then(|| json!({
+            "wear_law": "power", "rated_cycles": 20, "rber_fresh": 1e-5, "rber_rated": 1e-3,
+            "wear_exponent": 1.0, "page_spread": 0.5, "high_page_factor": 2.0,
+            "retention_doubling_s": 1e6, "retention_exponent": 0.5, "ecc_codeword_bytes": 512,
+            "ecc_correctable_bits": 8, "erase_step_cycles": 5, "erase_step_ns": 100_000,
+            "erase_steps_max": 8, "cycles_before": 5, "data_age_s": 1e5, "read_retries": retries,
+            "retry_gain": 0.8, "fail_uncorrectable": false, "factory_bad_share": bad,
+            "program_failures": failures.0, "erase_failures": failures.1, "retire": retire,
+            "retire_rber": 1e-3, "partial_blocks_max": partial_blocks, "usable_pages_min": 1,
+        }))
+    }
+}
+
+/// Whether `error` is that of a device that has worn out, the only one that a device may have.
+fn is_worn_out(error: &Error) -> bool {
+    assert!(error.to_string().contains("read-only"), "{error}");
+    true
+}
+
 /// How many devices of each kind live, and from which seed they and their hosts are drawn.
 ///
 /// `UFLIP_SWARM_CASES` and `UFLIP_SWARM_SEED` change both: `make soak` runs for long, from a new seed
@@ -125,9 +151,14 @@ proptest! {
     #[test]
     fn nothing_breaks(overrides in devices(), seed in any::<u64>()) {
         if let Some(profile) = made(&overrides) {
-            let mut device = SimDevice::new("swarm", profile).expect("known names");
-            let counters = drive(&mut device, seed);
-            assert!(counters.blocks_erased <= counters.blocks_collected);
+            // It may wear out before it is handed over.
+            match SimDevice::new("swarm", profile) {
+                Ok(mut device) => {
+                    let counters = drive(&mut device, seed);
+                    assert!(counters.blocks_erased <= counters.blocks_collected);
+                }
+                Err(error) => assert!(is_worn_out(&error)),
+            }
         }
     }
 
@@ -139,8 +170,10 @@ proptest! {
         let (base, others) = merging;
         for (base, overrides) in [(BASE, overrides), (base.as_str(), others)] {
             if let Ok(profile) = Profile::parse(base, "swarm", &overrides.to_string()) {
-                let device = SimDevice::new("swarm", profile).expect("known names");
-                save_and_restore(device, folder.path(), seed);
+                match SimDevice::new("swarm", profile) {
+                    Ok(device) => save_and_restore(device, folder.path(), seed),
+                    Err(error) => assert!(is_worn_out(&error)),
+                }
             }
         }
     }
@@ -249,10 +282,10 @@ fn drive(device: &mut SimDevice, seed: u64) -> Counters {
     let mut last_end = Nanos(0);
     for _ in 0..STEPS {
         match uniform(&mut rng, 100) {
-            0..60 if outstanding < 8 => {
-                device.submit(&random_io(&mut rng, sectors)).expect("every I/O is accepted");
-                outstanding += 1;
-            }
+            0..60 if outstanding < 8 => match device.submit(&random_io(&mut rng, sectors)) {
+                Ok(_) => outstanding += 1,
+                Err(error) => assert!(is_worn_out(&error)),
+            },
             60 => {
                 let until = device.now() + Nanos(uniform(&mut rng, 20_000_000));
                 if outstanding == 0 {
@@ -266,13 +299,21 @@ fn drive(device: &mut SimDevice, seed: u64) -> Counters {
             }
             62 => {
                 let ios: Vec<Io> = (0..20).map(|_| random_io(&mut rng, sectors)).collect();
-                device.apply(ios.into_iter());
+                if let Err(error) = device.apply(ios.into_iter()) {
+                    assert!(is_worn_out(&error));
+                }
             }
             _ if outstanding > 0 => {
                 let due =
                     device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
-                let done = device.complete().expect("a completion");
                 outstanding -= 1;
+                let done = match device.complete() {
+                    Ok(done) => done,
+                    Err(error) => {
+                        assert!(is_worn_out(&error));
+                        continue;
+                    }
+                };
                 assert_eq!(done.completed, due);
                 assert!(done.completed >= last_end, "completions come in the order of their time");
                 last_end = done.completed;
@@ -301,7 +342,8 @@ fn check(counters: &Counters) {
         counters.host_pages_written
             + counters.pages_relocated
             + counters.metadata_pages_programmed
-            + counters.mapping_pages_programmed,
+            + counters.mapping_pages_programmed
+            + counters.program_failures,
         "every program has a reason"
     );
 }

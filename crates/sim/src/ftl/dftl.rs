@@ -146,15 +146,20 @@ impl PageMap {
     /// Program `mapping_page` anew.
     fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl CollectMedia) {
         let page = Lpn(self.kept().first + mapping_page);
-        let die = self.die_for(None, Stream::Mapping);
-        let to = self.blocks.take_page(die, Stream::Mapping);
+        let Some(die) = self.die_for(None, Stream::Mapping) else { return self.end_of_life() };
+        let mut to = self.blocks.take_page(die, Stream::Mapping);
         let old = self.lookup(page);
-        media.program_mapping(to, old);
+        while !media.program_mapping(to, old) {
+            match self.page_instead(to, Stream::Mapping, media) {
+                Some(page) => to = page,
+                None => return self.end_of_life(),
+            }
+        }
         if let Some(old) = old {
             self.blocks.mark_invalid(old);
         }
         self.place(page, to);
-        self.close_if_full(die, Stream::Mapping, media);
+        self.close_if_full(to.die, Stream::Mapping, media);
     }
 
     /// Write every mapping page whose entries the collection of `die` has moved. `promised` pages

@@ -6,6 +6,7 @@
 mod dftl;
 mod mapping_cache;
 mod page_map;
+mod retirement;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,8 @@ pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
 pub use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
+pub use retirement::Retire;
+pub(crate) use retirement::RetirementOptions;
 
 /// What a merging FTL is made of: the device, and the tables of its profile.
 #[derive(Clone, Copy, Debug)]

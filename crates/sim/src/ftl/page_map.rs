@@ -14,6 +14,7 @@
 //! are not valid are moved on top), and exactly that number, whose surplus is given up.
 
 use super::dftl::{MapOnFlash, MappingOptions};
+use super::retirement::{Retirement, RetirementOptions};
 use crate::alloc::Allocator;
 use crate::blocks::{Blocks, FreeOrder, Stream, Streams};
 use crate::gc::Victims;
@@ -40,6 +41,8 @@ pub(crate) struct PageMapOptions {
     pub(crate) load: RelocationLoad,
     /// The map is kept on flash (DFTL).
     pub(crate) mapping: Option<MappingOptions>,
+    /// Blocks and pages are retired; they wear out.
+    pub(crate) retirement: Option<RetirementOptions>,
 }
 
 /// How many pages of a victim are moved.
@@ -74,12 +77,14 @@ pub(crate) struct PageMap {
     pub(super) options: PageMapOptions,
     /// Costs of a map that is kept on flash.
     pub(super) on_flash: Option<Box<MapOnFlash>>,
+    /// What was retired, where flash wears out.
+    pub(super) retirement: Option<Box<Retirement>>,
     /// Per die: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
     /// Pages that collections under way may still have to move; the host leaves room for them.
     pub(super) promised: u32,
     /// The valid pages of a victim; kept so that nothing is allocated.
-    scratch: Vec<Ppn>,
+    pub(super) scratch: Vec<Ppn>,
 }
 
 /// A block being collected. Whoever holds it decides when its next page moves.
@@ -113,6 +118,11 @@ const STATIC_INTERVAL: u32 = 16;
 impl PageMap {
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
         let geometry = options.geometry;
+        let retirement = options.retirement.as_ref();
+        let (bad, least) = match retirement {
+            Some(of) => (&of.bad[..], of.usable_pages_min.clamp(1, geometry.data_pages())),
+            None => (&[][..], geometry.data_pages()),
+        };
         let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
         let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
         let pages = geometry.shape().logical_pages + mapping_pages;
@@ -120,8 +130,9 @@ impl PageMap {
         PageMap {
             map: crate::huge::filled(pages as usize, NOWHERE),
             reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
-            blocks: Blocks::new(geometry, streams, options.free_order),
+            blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
             on_flash,
+            retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
@@ -162,10 +173,13 @@ impl PageMap {
 
     /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
     /// the rest is merged from its old version.
+    ///
+    /// Where no die can take it, nothing is written and the device is read-only.
     #[inline]
     pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl CollectMedia) {
         let turn = self.turn();
-        let die = if self.has_room(turn) { turn } else { self.die_with_room(turn, media) };
+        let die = if self.has_room(turn) { Some(turn) } else { self.die_with_room(turn, media) };
+        let Some(die) = die else { return self.end_of_life() };
         self.write_to(die, page, whole, media);
         if self.wants_collection(die) {
             self.make_room(die, media);
@@ -204,9 +218,14 @@ impl PageMap {
         if self.on_flash.is_some() {
             self.need_entry(page, true, media);
         }
-        let to = self.blocks.take_page(die, Stream::Host);
+        let mut to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
-        media.program(to, if whole { None } else { old });
+        while !media.program(to, if whole { None } else { old }) {
+            match self.page_instead(to, Stream::Host, media) {
+                Some(page) => to = page,
+                None => return self.end_of_life(),
+            }
+        }
         if let Some(old) = old {
             self.invalidate(old);
         }
@@ -214,7 +233,7 @@ impl PageMap {
         if let Some(kept) = &mut self.on_flash {
             kept.changed(page);
         }
-        self.close_if_full(die, Stream::Host, media);
+        self.close_if_full(to.die, Stream::Host, media);
     }
 
     /// `page` holds nothing any more (TRIM).
@@ -253,13 +272,13 @@ impl PageMap {
     /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where dies
     /// differ).
     #[cold]
-    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> DieIdx {
+    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> Option<DieIdx> {
         for die in self.dies_from(turn) {
             if self.has_room(die) || self.make_room(die, media) {
-                return die;
+                return Some(die);
             }
         }
-        self.full()
+        None
     }
 
     /// No die can take a page: the books must be wrong, since a profile leaves room on all.
@@ -310,8 +329,14 @@ impl PageMap {
             self.prefetch(Lpn(self.reverse[page.0 as usize]));
         }
         self.blocks.clear(block);
+        collection.next = Ppn(self.options.geometry.first_page(block).0
+            + self.options.geometry.shape().pages_per_block);
         for page in &pages {
-            let to = self.copy(Place { page: *page, block, die }, stream, media);
+            let from = Place { page: *page, block, die };
+            let Some(to) = self.copy(from, stream, media) else {
+                self.blocks.mark_valid(from);
+                continue;
+            };
             let page = Lpn(self.reverse[page.0 as usize]);
             self.place(page, to);
             self.moved(&collection, page);
@@ -463,7 +488,7 @@ impl PageMap {
             return None;
         }
         *moved += 1;
-        let page = self.options.geometry.first_page(*victim);
+        let page = self.blocks.first_usable(*victim);
         Some(Item { from: place(page), valid: false })
     }
 
@@ -482,7 +507,7 @@ impl PageMap {
             media.read_for_nothing(from);
             return;
         }
-        let to = self.copy(from, collection.stream, media);
+        let Some(to) = self.copy(from, collection.stream, media) else { return };
         if valid {
             self.blocks.mark_invalid(from);
             self.place(page, to);
@@ -491,13 +516,21 @@ impl PageMap {
         self.close_if_full(to.die, collection.stream, media);
     }
 
-    /// Program what is in `from` to a page of `stream`; returns where.
+    /// Program what is in `from` to a page of `stream`; returns where. `None` where no die can take a
+    /// page any more: the page stays where it is.
     #[inline]
-    fn copy(&mut self, from: Place, stream: Stream, media: &mut impl CollectMedia) -> Place {
-        let die = self.die_for(Some(from.die), stream);
-        let to = self.blocks.take_page(die, stream);
-        media.relocate(from, to);
-        to
+    fn copy(
+        &mut self,
+        from: Place,
+        stream: Stream,
+        media: &mut impl CollectMedia,
+    ) -> Option<Place> {
+        let die = self.die_for(Some(from.die), stream)?;
+        let mut to = self.blocks.take_page(die, stream);
+        while !media.relocate(from, to) {
+            to = self.page_instead(to, stream, media)?;
+        }
+        Some(to)
     }
 
     /// Erase the victim, which holds nothing valid any more.
@@ -507,31 +540,39 @@ impl PageMap {
         if self.on_flash.is_some() {
             self.write_moved(collection.die, collection.promised_mapping, media);
         }
-        media.erase(collection.victim);
-        self.blocks.set_free(collection.victim);
+        // What could not be moved for want of pages stays, and its block with it.
+        if self.blocks.valid_count(collection.victim) > 0 {
+            return self.end_of_life();
+        }
+        let erased = media.erase(collection.victim);
+        self.reuse(collection.die, collection.victim, erased, media);
     }
 
     /// The page at the end of `block` that holds its metadata, where the geometry has one.
     #[inline]
-    fn metadata_page(&self, die: DieIdx, block: BlockIdx) -> Option<Place> {
+    pub(super) fn metadata_page(&self, die: DieIdx, block: BlockIdx) -> Option<Place> {
         let geometry = &self.options.geometry;
         let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
         (geometry.shape().metadata_pages > 0).then_some(Place { page, block, die })
     }
 
     #[inline]
-    pub(super) fn die_for(&mut self, home: Option<DieIdx>, stream: Stream) -> DieIdx {
+    pub(super) fn die_for(&mut self, home: Option<DieIdx>, stream: Stream) -> Option<DieIdx> {
         if self.on_flash.is_some()
             && !self.may_open(stream)
             && let Some(die) = self.die_with_open_page(stream)
         {
-            return die;
+            return Some(die);
         }
         match home {
-            Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => home,
+            Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
             _ => {
                 let die = self.options.allocator.choose_with_page(&self.blocks, stream);
-                die.expect("the reserved blocks of all dies hold what a victim holds")
+                assert!(
+                    die.is_some() || self.retirement.is_some(),
+                    "the reserved blocks of all dies hold what a victim holds"
+                );
+                die
             }
         }
     }
@@ -546,7 +587,9 @@ impl PageMap {
     ) {
         if let Some(block) = self.blocks.close_if_full(die, stream) {
             if let Some(page) = self.metadata_page(die, block) {
-                media.program_metadata(page);
+                if !media.program_metadata(page) {
+                    self.program_failed(block);
+                }
             }
             // Only now, with its last page accounted for, may it be chosen.
             match (&mut self.on_flash, stream) {

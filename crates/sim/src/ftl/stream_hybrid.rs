@@ -116,9 +116,8 @@ impl MergingFtl for StreamHybrid {
 
     fn new(options: &MergingOptions<'_>) -> StreamHybrid {
         let part = part(options).expect("checked").clone();
-        let layout =
-            Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)
-                .expect("checked");
+        let layout = Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)
+            .expect("checked");
         let pages = options.geometry.shape().logical_pages as usize;
         StreamHybrid {
             layout,
@@ -160,7 +159,8 @@ impl MergingFtl for StreamHybrid {
         self.leave_alone(logical);
         if self.bringing.take() == Some((logical, page)) {
             let unit = self.map[logical as usize].expect("a merge made it");
-            self.bringing = extent.brings_after(page, Lpn(page.0 + 1)).then_some((logical, Lpn(page.0 + 1)));
+            self.bringing =
+                extent.brings_after(page, Lpn(page.0 + 1)).then_some((logical, Lpn(page.0 + 1)));
             media.program(self.layout.place(unit, offset), None);
         } else if let Some(stream) = self.stream_for(page, extent) {
             self.write_stream(stream, page, extent, media);
@@ -189,7 +189,8 @@ impl MergingFtl for StreamHybrid {
         if self.part.free_clusters == 0 {
             return false;
         }
-        if self.job.is_empty() && self.log.len() + self.part.free_clusters > self.part.log_clusters {
+        if self.job.is_empty() && self.log.len() + self.part.free_clusters > self.part.log_clusters
+        {
             self.begin_reclaim(media);
             return true;
         }
@@ -262,7 +263,8 @@ impl StreamHybrid {
     /// Whether `page` is of a part of a cluster that the log does not take.
     fn bypasses(&self, page: Lpn, extent: &Extent) -> bool {
         let first = page.0 - self.cluster_of(page).1;
-        self.part.bypass_partial_clusters && !extent.covers_all(Lpn(first), self.layout.cluster_pages)
+        self.part.bypass_partial_clusters
+            && !extent.covers_all(Lpn(first), self.layout.cluster_pages)
     }
 }
 
@@ -379,12 +381,7 @@ impl StreamHybrid {
 
 /// The log.
 impl StreamHybrid {
-    fn write_log<M: MergeMedia>(
-        &mut self,
-        page: Lpn,
-        extent: &Extent,
-        media: &mut M,
-    ) {
+    fn write_log<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
         let (cluster, within) = self.cluster_of(page);
         let mut old = None;
         if self.log.erased_place(cluster, within).is_none() {
@@ -538,7 +535,8 @@ impl StreamHybrid {
 
     fn drop_from_log(&mut self, logical: u32) {
         let clusters = self.layout.clusters_per_unit();
-        (logical * clusters..(logical + 1) * clusters).for_each(|cluster| self.log.drop_cluster(cluster));
+        (logical * clusters..(logical + 1) * clusters)
+            .for_each(|cluster| self.log.drop_cluster(cluster));
     }
 
     /// `unit` holds the data of `logical` from now on; the old one is erased when a unit is needed.
@@ -549,12 +547,7 @@ impl StreamHybrid {
     }
 
     /// Merge the unit of `page` at once, with a place for what the host brings.
-    fn merge_around<M: MergeMedia>(
-        &mut self,
-        page: Lpn,
-        extent: &Extent,
-        media: &mut M,
-    ) {
+    fn merge_around<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), media);
         let first = logical * self.layout.unit_pages;

@@ -4,6 +4,7 @@
 mod dftl;
 mod merging;
 mod naive;
+mod retirement;
 
 use proptest::prelude::*;
 use uflip_core::Counters;
@@ -50,14 +51,15 @@ impl Media for Shadow {
     fn read(&mut self, from: Place) {
         self.flash.read(from);
     }
-    fn program(&mut self, to: Place, merge_from: Option<Place>) {
-        self.flash.program(to, merge_from);
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program(to, merge_from);
         self.merged = merge_from.map(|from| self.content[from.page.0 as usize]);
-        self.content[to.page.0 as usize] = Some(self.writing);
+        self.content[to.page.0 as usize] = programmed.then_some(self.writing);
         self.mapping[to.page.0 as usize] = false;
+        programmed
     }
-    fn program_metadata(&mut self, to: Place) {
-        self.flash.program_metadata(to);
+    fn program_metadata(&mut self, to: Place) -> bool {
+        self.flash.program_metadata(to)
     }
 }
 
@@ -67,20 +69,33 @@ impl CollectMedia for Shadow {
         let first = self.flash.geometry.first_page(victim).0 as usize;
         self.data_victims += u64::from(!self.mapping[first]);
     }
-    fn relocate(&mut self, from: Place, to: Place) {
-        self.flash.relocate(from, to);
+    fn relocate(&mut self, from: Place, to: Place) -> bool {
+        if !self.flash.relocate(from, to) {
+            return false;
+        }
         self.content[to.page.0 as usize] = self.content[from.page.0 as usize];
         self.mapping[to.page.0 as usize] = self.mapping[from.page.0 as usize];
         self.data_moved += u64::from(!self.mapping[from.page.0 as usize]);
+        true
     }
     fn read_for_nothing(&mut self, from: Place) {
         self.flash.read_for_nothing(from);
     }
-    fn erase(&mut self, block: BlockIdx) {
-        self.flash.erase(block);
+    fn is_worn(&self, page: Place) -> bool {
+        self.flash.is_worn(page)
+    }
+    fn retire_block(&mut self, block: BlockIdx) {
+        self.flash.retire_block(block);
+    }
+    fn retire_page(&mut self, page: Place) {
+        self.flash.retire_page(page);
+    }
+    fn erase(&mut self, block: BlockIdx) -> bool {
+        let erased = self.flash.erase(block);
         let first = self.flash.geometry.first_page(block).0 as usize;
         let pages = self.flash.geometry.shape().pages_per_block as usize;
         self.content[first..first + pages].fill(None);
+        erased
     }
     fn give_up(&mut self, pages: u32) {
         self.flash.give_up(pages);
@@ -91,10 +106,11 @@ impl CollectMedia for Shadow {
     fn read_mapping(&mut self, from: Place) {
         self.flash.read_mapping(from);
     }
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) {
-        self.flash.program_mapping(to, merge_from);
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program_mapping(to, merge_from);
         self.mapping[to.page.0 as usize] = true;
-        self.content[to.page.0 as usize] = Some(self.writing);
+        self.content[to.page.0 as usize] = programmed.then_some(self.writing);
+        programmed
     }
 }
 
@@ -130,6 +146,7 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
         static_gap: 0,
         load: RelocationLoad::AtLeast(0),
         mapping: None,
+        retirement: None,
     }
 }
 

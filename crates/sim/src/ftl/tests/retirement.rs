@@ -1,0 +1,204 @@
+//! Flash that fails and wears out under a page map: nothing that was written is lost, nothing that is
+//! retired is used (the NAND checks that), and every device ends read-only.
+
+use super::*;
+use crate::ftl::{Retire, RetirementOptions};
+use crate::reliability::{Reliability, ReliabilityPart};
+use crate::wear_out::{WearOut, WearOutOptions, chance};
+
+/// How quickly it ends.
+#[derive(Clone, Copy, Debug)]
+struct Wear {
+    retire: Retire,
+    failures: f64,
+    factory_bad: f64,
+    partial_blocks_max: u32,
+    seed: u64,
+}
+
+prop_compose! {
+    fn wears()(
+        retire in prop::sample::select(vec![
+            Retire::Nothing, Retire::Blocks, Retire::Pages, Retire::Parity, Retire::Halves,
+        ]),
+        failures in 0.0f64..0.1, factory_bad in 0.0f64..0.1, partial_blocks_max in 0u32..20,
+        seed in any::<u64>(),
+    ) -> Wear {
+        Wear { retire, failures, factory_bad, partial_blocks_max, seed }
+    }
+}
+
+/// A device of `variant` that wears out within a few dozen erases; `None` where too much is bad from
+/// the beginning.
+fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
+    let geometry = variant.geometry;
+    let laws = ReliabilityPart {
+        wear_law: "exponential".into(),
+        rated_cycles: 20,
+        rber_fresh: 1e-5,
+        rber_rated: 1e-3,
+        wear_exponent: 1.0,
+        page_spread: 0.5,
+        high_page_factor: 2.0,
+        retention_doubling_s: 0.0,
+        retention_exponent: 1.0,
+        ecc_codeword_bytes: 512,
+        ecc_correctable_bits: 8,
+        erase_step_cycles: 10,
+        erase_step_ns: 1000,
+        erase_steps_max: 4,
+    };
+    let options = WearOutOptions {
+        seed: wear.seed,
+        cycles_before: 0,
+        rated_cycles: 20,
+        paired: true,
+        data_age_ns: 0,
+        read_retries: 3,
+        retry_gain: 0.7,
+        program_failures: wear.failures,
+        erase_failures: wear.failures,
+        retire_rber: 1e-3,
+    };
+    let share = chance(wear.factory_bad);
+    let blocks = (0..geometry.blocks()).map(BlockIdx);
+    let bad: Vec<BlockIdx> =
+        blocks.filter(|block| WearOut::is_factory_bad(wear.seed, share, *block)).collect();
+    let streams = 1 + u32::from(variant.separate) + u32::from(variant.mapping.is_some());
+    let held = (variant.reserved_blocks as u32 + streams + 1) * geometry.shape().dies;
+    let of_map = variant.mapping.map_or(0, |_| 2 * crate::ftl::mapping_pages(&geometry));
+    let needed_pages = geometry.shape().logical_pages + held * geometry.data_pages() + of_map;
+    if (geometry.blocks() - bad.len() as u32) * geometry.data_pages() < needed_pages {
+        return None;
+    }
+    let laws = Reliability::new(&laws, 4096).expect("good numbers");
+    let mut media = Shadow::new(geometry, PageOrder::Ascending);
+    media.flash = media.flash.wearing_out(WearOut::new(laws, geometry, options), &bad, false);
+    let retirement = RetirementOptions {
+        retire: wear.retire,
+        partial_blocks_max: wear.partial_blocks_max,
+        usable_pages_min: geometry.data_pages().div_ceil(2),
+        bad,
+        needed_pages,
+    };
+    let ftl = PageMap::new(PageMapOptions {
+        reserved_blocks: variant.reserved_blocks,
+        same_die: variant.same_die,
+        separate: variant.separate,
+        free_order: variant.free_order,
+        static_gap: variant.static_gap,
+        mapping: variant.mapping,
+        retirement: Some(retirement),
+        ..plain(geometry, victims, "round_robin")
+    });
+    Some((ftl, media))
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_until_the_device_has_worn_out(
+        mut variant in variants(), wear in wears(), seed in any::<u64>(), fullness in 1u32..=100,
+    ) {
+        // Not every device may be full to the brim, or most would end with their first failure.
+        let logical = variant.geometry.shape().logical_pages;
+        let logical_pages = (logical * fullness / 100).max(1);
+        variant.geometry =
+            Geometry::from(Shape { logical_pages, ..*variant.geometry.shape() });
+        for victims in crate::VICTIM_POLICIES {
+            if let Some((ftl, media)) = device(variant, wear, victims) {
+                wear_out(ftl, media, seed);
+            }
+        }
+    }
+}
+
+/// Write at random until the device is read-only, at most for 200 times its size.
+fn wear_out(mut ftl: PageMap, mut media: Shadow, seed: u64) {
+    let pages = u64::from(media.flash.geometry.shape().logical_pages);
+    let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let writes = 200 * pages.min(200);
+    for write in 0..writes {
+        let page = uniform(&mut rng, pages);
+        media.writing = write;
+        ftl.write(Lpn(page as u32), uniform(&mut rng, 4) > 0, &mut media);
+        let at = ftl.lookup(Lpn(page as u32));
+        let now = at.and_then(|at| media.content[at.page.0 as usize]);
+        // The write that found the device worn out may have been refused.
+        let written = now == Some(write);
+        assert!(written || ftl.is_read_only());
+        if written {
+            oracle[page as usize] = now;
+        }
+        if ftl.is_read_only() {
+            break;
+        }
+    }
+    for (page, expected) in oracle.iter().enumerate() {
+        let at = ftl.lookup(Lpn(page as u32));
+        assert_eq!(at.and_then(|at| media.content[at.page.0 as usize]), *expected, "page {page}");
+    }
+    ftl.check();
+    let counters = media.flash.counters;
+    assert_eq!(
+        counters.pages_programmed,
+        counters.host_pages_written
+            + counters.pages_relocated
+            + counters.mapping_pages_programmed
+            + counters.metadata_pages_programmed
+            + counters.program_failures,
+        "every program has a reason"
+    );
+}
+
+/// Four dies of 128 blocks that fail nothing: pages become worn one after the other.
+fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
+    let geometry = large(0.4, 64);
+    let shape = Shape { blocks_per_die: 128, logical_pages: 16_384, ..*geometry.shape() };
+    let variant = Variant {
+        geometry: Geometry::from(shape),
+        reserved_blocks: 1,
+        same_die: false,
+        separate: false,
+        free_order: FreeOrder::LeastWorn,
+        static_gap: 0,
+        mapping: None,
+    };
+    let wear = Wear { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max, seed: 3 };
+    device(variant, wear, "greedy").expect("nothing is bad")
+}
+
+/// What a device takes from the host before it is worn out, in its own size.
+fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
+    let (mut ftl, mut media) = worn(retire, partial_blocks_max);
+    let pages = u64::from(media.flash.geometry.shape().logical_pages);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    while !ftl.is_read_only() {
+        ftl.write(Lpn(uniform(&mut rng, pages) as u32), true, &mut media);
+    }
+    ftl.check();
+    let counters = media.flash.counters;
+    (counters.host_pages_written as f64 / pages as f64, counters)
+}
+
+/// OFC §IV.C: when the first pages of a block are worn, many others are still good; so the finer what
+/// is retired, the longer the device lives, as far as there are bitmaps for it.
+#[test]
+fn the_finer_what_is_retired_the_longer_the_device_lives() {
+    let blocks = life(Retire::Blocks, 0);
+    let parity = life(Retire::Parity, 0);
+    let few = life(Retire::Pages, 100);
+    let pages = life(Retire::Pages, u32::MAX);
+    for (name, (life, counters)) in
+        [("blocks", blocks), ("100 bitmaps", few), ("parity", parity), ("pages", pages)]
+    {
+        println!(
+            "{name}: {life:.1} device sizes, {} blocks and {} pages retired",
+            counters.blocks_retired, counters.pages_retired
+        );
+    }
+    assert!(blocks.0 < few.0 && few.0 < pages.0);
+    assert!(blocks.0 < parity.0 && parity.0 < pages.0);
+    assert_eq!((blocks.1.pages_retired, pages.1.pages_retired > 0), (0, true));
+    assert_eq!(life(Retire::Pages, 0).0, blocks.0, "no bitmap at all is the retirement of blocks");
+}
