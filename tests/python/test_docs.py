@@ -270,7 +270,7 @@ def test_names_in_profiles_are_documented(heading: str, key: str) -> None:
     assert missing(listed, everything | known_values("state")) == [], "does not exist any more"
 
 
-@pytest.mark.parametrize("key", ["relocation", "flush", "mapping_cache_policy"])
+@pytest.mark.parametrize("key", ["relocation", "flush", "mapping_cache_policy", "retire"])
 def test_what_a_choice_takes_is_documented(key: str) -> None:
     row = re.search(rf"^\| `{key}` .*$", text_of("reference/profiles.md"), re.M)
     assert row

@@ -409,6 +409,7 @@ def examined(**changes: Any) -> Examined:
         "submit_ns": np.arange(len(response), dtype=np.uint64) * 10_000,
         "response_time_ns": response,
         "measured_ns": response,
+        "counters": {},
     }
     return Examined(**(given | changes))
 
@@ -434,6 +435,12 @@ def test_each_doubt_is_raised_by_what_it_is_about() -> None:
     assert raised(examined(harness={"null_ns_per_io": 51.0}, device={"kind": "sim"})) == {}
     step = raised(examined(response_time_ns=[1000] * 200 + [1500] * 200))
     assert step == {"unsteady": {"first_half_ns": 1000, "second_half_ns": 1500}}
+
+
+def test_pages_that_cannot_be_read_raise_a_doubt() -> None:
+    lost = raised(examined(counters={"uncorrectable_reads": 3, "pages_read": 1000}))
+    assert lost == {"unreadable": {"count": 3, "pages_read": 1000}}
+    assert raised(examined(counters={"uncorrectable_reads": 0, "pages_read": 1000})) == {}
 
 
 def test_start_up_alone_raises_no_false_doubt() -> None:

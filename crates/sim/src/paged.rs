@@ -51,7 +51,9 @@ impl Paged {
     fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target } = write;
         let mut media = Issued::new(hardware.flash, hardware.events, at, *target);
-        self.ftl.write_to(die, *page, extent.covers(*page), &mut media);
+        if !self.ftl.write_to(die, *page, extent.covers(*page), &mut media) {
+            return hardware.events.end(at, at, target.failed().op());
+        }
         if self.ftl.wants_collection(die) {
             let (collector, mut parts) = self.split(hardware);
             collector.begin(die, at, &mut parts);

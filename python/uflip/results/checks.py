@@ -6,7 +6,7 @@ where there is nothing to say. `CHECKS` is the list, in the order in which warni
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Examined:
     response_time_ns: NDArray[Any]
     measured_ns: NDArray[Any]  # response times without the start-up
     ended: Mapping[str, Any] | None = None  # how a run with a stop rule came to its length
+    # Of a fresh run on a simulated device; else empty.
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,12 @@ def not_converged(run: Examined) -> tuple[float, Numbers] | None:
     return ratio, _ns(half_width=worst["half_width_ns"], mean=worst["mean_ns"])
 
 
+def unreadable(run: Examined) -> tuple[float, Numbers] | None:
+    """Pages whose bit errors the ECC could not correct."""
+    lost, read = run.counters.get("uncorrectable_reads", 0), run.counters.get("pages_read", 0)
+    return (lost / max(read, 1), {"count": lost, "pages_read": read}) if lost else None
+
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "not_converged",
@@ -175,6 +183,13 @@ CHECKS: tuple[Check, ...] = (
         "mean {mean}, median {median}",
         "the mean is a response time that hardly ever happens: quote both, and a high percentile",
         skewed,
+    ),
+    Check(
+        "unreadable",
+        "flash pages had more bit errors than the ECC corrects",
+        "{count} of {pages_read} pages read",
+        "a real device would have lost data; fail_uncorrectable = true makes such a read an error",
+        unreadable,
     ),
 )
 

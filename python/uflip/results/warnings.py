@@ -72,6 +72,7 @@ class Examiner:
             response_time_ns=as_array(trace, "response_time_ns"),
             measured_ns=measured(trace),
             ended=None if trace.ended_json is None else json.loads(trace.ended_json),
+            counters=json.loads(trace.counters_json() or "{}"),
         )
         self.looked_at += 1
         if len(run.measured_ns):

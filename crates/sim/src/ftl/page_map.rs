@@ -206,24 +206,32 @@ impl PageMap {
         self.blocks.pages_for_relocation() >= needed
     }
 
-    /// Write `page` to `die`, which has room.
+    /// Write `page` to `die`, which has room. False where programs fail until no die has a page left:
+    /// then nothing is written, and the device is read-only.
     #[inline]
     pub(crate) fn write_to(
         &mut self,
-        die: DieIdx,
+        mut die: DieIdx,
         page: Lpn,
         whole: bool,
         media: &mut impl CollectMedia,
-    ) {
+    ) -> bool {
         if self.on_flash.is_some() {
             self.need_entry(page, true, media);
+            // Mapping pages that could not be programmed may have taken what there was.
+            if !self.blocks.has_page(die, Stream::Host) {
+                match self.die_for(None, Stream::Host) {
+                    Some(other) => die = other,
+                    None => return self.refuse(),
+                }
+            }
         }
         let mut to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
         while !media.program(to, if whole { None } else { old }) {
             match self.page_instead(to, Stream::Host, media) {
                 Some(page) => to = page,
-                None => return self.end_of_life(),
+                None => return self.refuse(),
             }
         }
         if let Some(old) = old {
@@ -234,6 +242,14 @@ impl PageMap {
             kept.changed(page);
         }
         self.close_if_full(to.die, Stream::Host, media);
+        true
+    }
+
+    /// Nothing can be written any more.
+    #[cold]
+    fn refuse(&mut self) -> bool {
+        self.end_of_life();
+        false
     }
 
     /// `page` holds nothing any more (TRIM).
@@ -273,12 +289,7 @@ impl PageMap {
     /// differ).
     #[cold]
     fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> Option<DieIdx> {
-        for die in self.dies_from(turn) {
-            if self.has_room(die) || self.make_room(die, media) {
-                return Some(die);
-            }
-        }
-        None
+        self.dies_from(turn).find(|die| self.has_room(*die) || self.make_room(*die, media))
     }
 
     /// No die can take a page: the books must be wrong, since a profile leaves room on all.
@@ -586,10 +597,10 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) {
         if let Some(block) = self.blocks.close_if_full(die, stream) {
-            if let Some(page) = self.metadata_page(die, block) {
-                if !media.program_metadata(page) {
-                    self.program_failed(block);
-                }
+            if let Some(page) = self.metadata_page(die, block)
+                && !media.program_metadata(page)
+            {
+                self.program_failed(block);
             }
             // Only now, with its last page accounted for, may it be chosen.
             match (&mut self.on_flash, stream) {
