@@ -120,6 +120,17 @@ impl Extent {
         Extent { begin: page.0, first: page.0, end: page.0 + u32::from(whole) }
     }
 
+    /// Whether every page is covered as a whole.
+    #[inline]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.begin == self.first && self.first < self.end
+    }
+
+    /// The pages that are covered, the last one only if as a whole.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Lpn> + use<> {
+        (self.begin..self.end).map(Lpn)
+    }
+
     /// Whether the host brings all of `page`.
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {

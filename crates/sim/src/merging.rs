@@ -36,10 +36,22 @@ pub(crate) struct Merged {
     reads: u32,
     /// Merges done beside the host.
     beside: u64,
+    /// Whether a write to exactly where the last one went stays in memory.
+    buffers: bool,
+    /// Where the last write went, and whether memory has a newer version than the flash.
+    last: Option<Extent>,
+    dirty: bool,
+    /// Pages that stayed in memory.
+    absorbed: u64,
 }
 
 impl Merged {
-    pub(crate) fn new(ftl: Merging, clocks: Timeline, reads_per_step: u32) -> Merged {
+    pub(crate) fn new(
+        ftl: Merging,
+        clocks: Timeline,
+        reads_per_step: u32,
+        buffers: bool,
+    ) -> Merged {
         Merged {
             ftl,
             clocks,
@@ -48,7 +60,34 @@ impl Merged {
             reads_per_step,
             reads: 0,
             beside: 0,
+            buffers,
+            last: None,
+            dirty: false,
+            absorbed: 0,
         }
+    }
+
+    /// Whether `page` of a write to `extent` stays in memory: the write before went there as well.
+    #[inline]
+    fn absorbs(&mut self, page: Lpn, extent: &Extent) -> bool {
+        if extent.begin() == page.0 {
+            self.dirty = self.last == Some(*extent) && extent.is_whole();
+            self.last = Some(*extent);
+        }
+        self.absorbed += u64::from(self.dirty);
+        self.dirty
+    }
+
+    /// Write to flash what has stayed in memory, unless a write to `extent` renews it.
+    fn flush(&mut self, at: u64, extent: Option<&Extent>, flash: &mut Flash) {
+        let Some(last) = self.last.filter(|last| self.dirty && Some(last) != extent) else {
+            return;
+        };
+        self.dirty = false;
+        let mut account = ();
+        let mut media = Timed::new(flash, &mut self.clocks, at, &mut account);
+        last.pages().for_each(|page| self.ftl.write(page, &last, &mut media));
+        self.merging_until = self.merging_until.max(media.merged_until());
     }
 
     /// One step from `at` on; `None` where nothing is to be done.
@@ -102,6 +141,12 @@ impl Backend for Merged {
     fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target } = write;
         self.clocks.advance(hardware.events.now());
+        if self.buffers {
+            self.flush(ready, Some(&extent), hardware.flash);
+            if self.absorbs(page, &extent) {
+                return hardware.events.end(ready, ready, target.op());
+            }
+        }
         let at = ready.max(self.merging_until);
         let mut path = SimBreakdown::default();
         path.add(Cause::Merge, at - ready);
@@ -137,6 +182,7 @@ impl Backend for Merged {
     }
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
+        self.flush(now, None, hardware.flash);
         self.reclaiming_until = self.reclaiming_until.max(now);
         while self.reclaiming_until < until {
             match self.step(self.reclaiming_until, hardware) {
@@ -147,7 +193,12 @@ impl Backend for Merged {
     }
 
     /// Nothing is under way but in time, which the untimed gear does not know.
-    fn end_untimed(&mut self, _: &mut Flash) {}
+    fn end_untimed(&mut self, flash: &mut Flash) {
+        if let Some(last) = self.last.take().filter(|_| self.dirty) {
+            last.pages().for_each(|page| self.ftl.write(page, &last, flash));
+        }
+        self.dirty = false;
+    }
 
     #[inline]
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
@@ -165,5 +216,6 @@ impl Backend for Merged {
 
     fn count(&self, counters: &mut Counters) {
         counters.merges_idle = self.beside;
+        counters.pages_absorbed += self.absorbed;
     }
 }

@@ -303,9 +303,10 @@ impl Profile {
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
         if self.merges() {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
+            let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
             let ftl = Merging::by_name(&self.merging_options())?;
             let clocks = Clocks::new(self.geometry(), self.timing());
-            return Ok(AnyBackend::Merged(Merged::new(ftl, clocks, steps)));
+            return Ok(AnyBackend::Merged(Merged::new(ftl, clocks, steps, buffers)));
         }
         let goal = self.gc()?.idle_free_blocks as usize;
         let dies = self.geometry().shape().dies;

@@ -23,6 +23,9 @@ from uflip.reproduce import (
     ofc_fig6b,
     ofc_fig7,
     ofc_throughput,
+    uflip_sweeps,
+    uflip_table3,
+    uflip_traces,
 )
 from uflip.reproduce.reproduction import Outcome, Reproduction, carry_out
 from uflip.reproduce.row import Row
@@ -46,6 +49,13 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         oc_fig5.REPRODUCTION,
         oc_table2.REPRODUCTION,
         oc_table3.REPRODUCTION,
+        uflip_table3.REPRODUCTION,
+        uflip_traces.FIGURE_3,
+        uflip_traces.FIGURE_4,
+        uflip_traces.FIGURE_5,
+        uflip_sweeps.FIGURE_6,
+        uflip_sweeps.FIGURE_7,
+        uflip_sweeps.FIGURE_8,
     )
 }
 """Id -> reproduction, in the order in which they are listed."""

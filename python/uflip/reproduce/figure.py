@@ -71,6 +71,26 @@ def from_zero(axis: "Axes", label: str, top: float, step: float = 5) -> None:
     axis.set_ylim(0, top)
 
 
+def logarithmic(axis: "Axes", label: str) -> None:
+    """Make the y axis logarithmic, with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_ylabel(label)
+
+
+def sizes(axis: "Axes", label: str) -> None:
+    """Make the x axis one of powers of two, with plain numbers."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.set_xlabel(label)
+
+
 def printed(
     axis: "Axes", x: Sequence[float], y: Sequence[float], label: str = "printed in the report"
 ) -> None:

@@ -74,6 +74,8 @@ struct Reclaim {
     target: UnitIdx,
     /// What its stream has there already.
     there: Run,
+    /// The cluster for whose sake it is merged, where one was to leave the log.
+    cluster: Option<u32>,
 }
 
 /// The table [streams] of the profile.
@@ -250,14 +252,24 @@ impl StreamHybrid {
     /// Whether `page` is the first of a stream.
     fn begins_stream(&self, page: Lpn, extent: &Extent) -> bool {
         let (logical, offset) = self.unit_of(page);
-        if self.streams.iter().any(|stream| stream.logical == logical) {
-            return false;
-        }
         // Writes that run downwards come from the page behind their end.
         let downwards = extent.end_before(self.before);
         let end = (logical + 1) * self.layout.unit_pages;
-        (offset == 0 && !downwards)
-            || (self.part.reverse_streams && downwards && extent.is_last_before(page, end))
+        if self.part.reverse_streams && downwards && extent.is_last_before(page, end) {
+            // One that has hardly begun gives way: the unit is filled from its end now.
+            return self.stream_of(logical).is_none_or(|index| self.folds(&self.streams[index]));
+        }
+        offset == 0 && !downwards && self.stream_of(logical).is_none()
+    }
+
+    /// The stream of a unit.
+    fn stream_of(&self, logical: u32) -> Option<usize> {
+        self.streams.iter().position(|stream| stream.logical == logical)
+    }
+
+    /// Whether a stream is so short that its clusters go to the log.
+    fn folds(&self, stream: &Stream) -> bool {
+        stream.run.pages().div_ceil(self.layout.cluster_pages) <= self.part.fold_clusters
     }
 
     /// Whether `page` is of a part of a cluster that the log does not take.
@@ -272,6 +284,11 @@ impl StreamHybrid {
 impl StreamHybrid {
     /// Begin to fill a unit at `offset`.
     fn open_stream<M: MergeMedia>(&mut self, logical: u32, offset: u32, media: &mut M) {
+        if let Some(index) = self.stream_of(logical) {
+            let stream = self.streams.remove(index);
+            self.streams.push(stream);
+            self.close_oldest_stream(media);
+        }
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(media);
         }
@@ -288,7 +305,7 @@ impl StreamHybrid {
             self.close_oldest_stream(media);
         }
         let target = self.free.take(self.layout.home(logical), media);
-        let merge = Reclaim { logical, target, there: Run::at(0) };
+        let merge = Reclaim { logical, target, there: Run::at(0), cluster: None };
         for cluster in 0..offset.div_ceil(self.layout.cluster_pages) {
             self.copy_cluster(&merge, cluster, offset, media);
             media.await_merges();
@@ -337,9 +354,8 @@ impl StreamHybrid {
             self.displaced.push_front((stream.logical, stream.run.high));
             self.displaced.truncate(self.part.resumed_streams as usize);
         }
-        let clusters = stream.run.pages().div_ceil(self.layout.cluster_pages);
-        if clusters > self.part.fold_clusters {
-            self.merge(&[stream.logical], media);
+        if !self.folds(&stream) {
+            self.merge(&[(stream.logical, None)], media);
             media.await_merges();
             return;
         }
@@ -390,6 +406,7 @@ impl StreamHybrid {
             let brought =
                 |other: u32| other == within || extent.brings_after(page, Lpn(first + other));
             old = self.renew(cluster, brought, media);
+            self.journal.store(self.part.log_map_pages, &mut self.free, media);
         }
         // The old version is where the cluster was, unless the log did not have it.
         let old = old.filter(|(_, _, valid)| valid >> within & 1 == 1);
@@ -451,14 +468,14 @@ impl StreamHybrid {
         }
     }
 
-    /// The units of the oldest clusters in the log, each in a bank of its own.
-    fn oldest_units(&self) -> Vec<u32> {
-        let mut chosen: Vec<u32> = Vec::new();
+    /// The units of the oldest clusters in the log, each in a bank of its own, with the cluster.
+    fn oldest_units(&self) -> Vec<(u32, Option<u32>)> {
+        let mut chosen: Vec<(u32, Option<u32>)> = Vec::new();
         for cluster in self.log.by_age() {
             let logical = cluster / self.layout.clusters_per_unit();
             let bank = self.layout.home(logical);
-            if chosen.iter().all(|other| self.layout.home(*other) != bank) {
-                chosen.push(logical);
+            if chosen.iter().all(|(other, _)| self.layout.home(*other) != bank) {
+                chosen.push((logical, Some(cluster)));
                 if chosen.len() == self.part.merges_at_once as usize {
                     break;
                 }
@@ -472,9 +489,9 @@ impl StreamHybrid {
 impl StreamHybrid {
     /// Bring the newest version of every page of each of `units` together: in the unit of its stream,
     /// where it has one, or in a new unit. The firmware holds one cluster of each at a time.
-    fn merge<M: MergeMedia>(&mut self, units: &[u32], media: &mut M) {
+    fn merge<M: MergeMedia>(&mut self, units: &[(u32, Option<u32>)], media: &mut M) {
         let merges: Vec<Reclaim> =
-            units.iter().map(|logical| self.begin_merge(*logical, media)).collect();
+            units.iter().map(|unit| self.begin_merge(*unit, media)).collect();
         for cluster in 0..self.layout.clusters_per_unit() {
             for merge in &merges {
                 self.copy_cluster(merge, cluster, self.layout.unit_pages, media);
@@ -486,7 +503,11 @@ impl StreamHybrid {
         }
     }
 
-    fn begin_merge<M: MergeMedia>(&mut self, logical: u32, media: &mut M) -> Reclaim {
+    fn begin_merge<M: MergeMedia>(
+        &mut self,
+        (logical, cluster): (u32, Option<u32>),
+        media: &mut M,
+    ) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
         // Pages of the stream that are newer in the log have no place left in the stream's unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
@@ -495,7 +516,7 @@ impl StreamHybrid {
             None => self.free.take(self.layout.home(logical), media),
         };
         let there = fits.map_or(Run::at(0), |stream| stream.run);
-        Reclaim { logical, target, there }
+        Reclaim { logical, target, there, cluster }
     }
 
     /// Copy the pages of a cluster that lie before page `end` of the unit.
@@ -512,7 +533,7 @@ impl StreamHybrid {
     }
 
     fn end_merge<M: MergeMedia>(&mut self, merge: Reclaim, media: &mut M) {
-        let Reclaim { logical, target, there } = merge;
+        let Reclaim { logical, target, there, cluster } = merge;
         media.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
@@ -520,7 +541,10 @@ impl StreamHybrid {
                 self.free.discard(stream.unit);
             }
         }
-        self.drop_from_log(logical);
+        match cluster.filter(|_| self.part.evict_single) {
+            Some(cluster) => self.log.drop_cluster(cluster),
+            None => self.drop_from_log(logical),
+        }
         self.set_data_unit(logical, target, media);
     }
 
@@ -580,11 +604,11 @@ impl StreamHybrid {
     fn begin_reclaim<M: MergeMedia>(&mut self, media: &mut M) {
         media.begin_reclaim();
         self.job_cluster = 0;
-        for logical in self.oldest_units() {
+        for (logical, cluster) in self.oldest_units() {
             if self.streams.iter().any(|stream| stream.logical == logical) {
-                self.merge(&[logical], media);
+                self.merge(&[(logical, cluster)], media);
             } else {
-                let merge = self.begin_merge(logical, media);
+                let merge = self.begin_merge((logical, cluster), media);
                 self.job.push(merge);
             }
         }

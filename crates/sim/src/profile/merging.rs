@@ -57,6 +57,9 @@ pub struct StreamsPart {
     pub compact_log: bool,
     /// Logical units that the log may have clusters of at a time; 0: any number.
     pub log_members: u32,
+    /// A merge takes only the oldest cluster of its unit out of the log, as a cache writes back; else all
+    /// that the unit has there.
+    pub evict_single: bool,
     /// Clusters of the log that are kept free in idle time; 0: none.
     pub free_clusters: u32,
     /// Units that are merged at once, each in a bank of its own.
@@ -65,9 +68,13 @@ pub struct StreamsPart {
     pub reads_per_step: u32,
     /// Writes of a part of a cluster merge its unit at once.
     pub bypass_partial_clusters: bool,
-    /// Map pages that are programmed when another stream continues, and when a unit gets a new place.
+    /// A write to exactly where the last one went stays in memory until another one comes.
+    pub rewrite_buffer: bool,
+    /// Map pages that are programmed when another stream continues, when a unit gets a new place, and
+    /// when a cluster gets one in the log.
     pub switch_map_pages: u32,
     pub merge_map_pages: u32,
+    pub log_map_pages: u32,
 }
 
 /// The linear FTL of low-end sticks.

@@ -36,7 +36,7 @@ prop_compose! {
     fn units()(
         shape in (1u32..4, 1u32..3, 1u32..40, any::<bool>(), 1u32..3),
         data_per_bank in 1u32..12, cluster in 0usize..6, log in (1u32..100, 1u32..5, 0u32..20),
-        streams in 1u32..4, merges in 1u32..4, fold in 0u32..4, flags in any::<[bool; 3]>(),
+        streams in 1u32..4, merges in 1u32..4, fold in 0u32..4, flags in any::<[bool; 4]>(),
         map_pages in (0u32..2, 0u32..3),
     ) -> (Geometry, StreamsPart, LinearPart) {
         let (channels, dies_per_channel, pages_per_block, together, rows) = shape;
@@ -72,6 +72,7 @@ prop_compose! {
             free_clusters: free.min(log_clusters), merges_at_once: merges.min(banks),
             reads_per_step: 0, bypass_partial_clusters: flags[1],
             switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
+            log_map_pages: map_pages.0, rewrite_buffer: false, evict_single: flags[3],
         };
         (geometry, streams, linear)
     }

@@ -1,0 +1,184 @@
+"""uFLIP's figures 6 to 8: response time against I/O size and against the size of the target.
+
+**Source**: uFLIP (CIDR 2009) §5.2, figures 6, 7 and 8.
+**Faithful**: the granularity and the locality micro-benchmark with the settings of §5.1, by the
+same plan and execution as `uflip run`.
+**Simplified**: nothing.
+**Ambiguous**: the figures have no numbers; what is compared is what the text says of them.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from uflip.parallel import OnStep
+from uflip.report.figures.palette import look
+from uflip.reproduce import figure
+from uflip.reproduce.benchmarked import benchmark
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Curve = dict[int, float]
+KIB, MIB = 1 << 10, 1 << 20
+
+COALESCING = (
+    "a random write of 4 KiB takes a cluster of the log as one of 32 KiB does; whatever coalesces "
+    "four of them in the device is not modelled"
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Name of a line → size [bytes] → mean; of figures 6 and 7 in ms, of figure 8 over SW."""
+
+    lines: dict[str, Curve]
+
+
+def _curve(document: dict[str, Any], micro_benchmark: str, pattern: str) -> Curve:
+    runs = document["micro_benchmarks"][micro_benchmark]
+    found = {
+        int(run["value"]): float(run["statistics"]["mean_ns"]) / 1e6
+        for run in runs
+        if run["pattern"] == pattern
+    }
+    return dict(sorted(found.items()))
+
+
+def measure_granularity(profile: str, patterns: tuple[str, ...], on_step: OnStep) -> Data:
+    """Run the granularity micro-benchmark."""
+    document = benchmark(profile, ["granularity"])
+    on_step(1, f"granularity of sim:{profile}")
+    return Data({pattern: _curve(document, "granularity", pattern) for pattern in patterns})
+
+
+def rows_memoright(data: Data) -> list[Row]:
+    """Compare with the three observations of the text."""
+    lines = data.lines
+    rows = []
+    for pattern, printed in (("SR", 0.070), ("SW", 0.070), ("RR", 0.115)):
+        small, large = lines[pattern][4 * KIB], lines[pattern][32 * KIB]
+        # The straight line through 4 and 32 KiB.
+        latency = small - (large - small) / 7
+        rows.append(
+            statement(
+                f"latency of {pattern}", "µs", f"about {printed * 1e3:.0f}", latency * 1e3,
+                holds=abs(latency - printed) <= 0.03,
+                note="" if abs(latency - printed) <= 0.03 else LATENCY,
+            )
+        )  # fmt: skip
+    ratio = lines["RW"][16 * KIB] / lines["RW"][4 * KIB]
+    large = lines["RW"][32 * KIB]
+    rows += [
+        statement("random writes of 32 KiB", "ms", "at least 5", large, holds=large >= 4.75),
+        statement(
+            "random writes of 16 KiB over 4 KiB", "", "about 4", ratio,
+            holds=3 <= ratio <= 5, note="" if 3 <= ratio <= 5 else COALESCING,
+        ),
+    ]  # fmt: skip
+    return rows
+
+
+LATENCY = "the processor times were fitted to 32 KiB, the size of Table 3, and not to the slope"
+
+
+def rows_dti(data: Data) -> list[Row]:
+    """Compare with what the text says of small sequential writes and of random ones."""
+    lines = data.lines
+    share = (lines["SW"][4 * KIB] / 4) / (lines["SW"][32 * KIB] / 32)
+    random = lines["RW"]
+    span = max(random.values()) / min(random.values())
+    return [
+        statement(
+            "cost of a KiB, SW of 4 KiB over 32 KiB", "", "significantly higher", share,
+            holds=share > 1.5,
+        ),
+        statement(
+            "random writes of 32 KiB", "ms", "around 260", random[32 * KIB],
+            holds=abs(random[32 * KIB] / 260 - 1) <= 0.15,
+        ),
+        statement(
+            "random writes, slowest size over fastest", "", "rather constant", span,
+            holds=span < 1.5,
+        ),
+    ]  # fmt: skip
+
+
+DEVICES_8 = ("samsung", "memoright", "mtron")
+
+
+def measure_locality(on_step: OnStep) -> Data:
+    """Run the locality micro-benchmark on three devices, beside the baselines."""
+    lines = {}
+    for number, profile in enumerate(DEVICES_8, start=1):
+        document = benchmark(profile, ["baseline", "locality"])
+        sequential = document["baselines_ms"]["SW"]
+        curve = _curve(document, "locality", "RW")
+        lines[profile] = {size: mean / sequential for size, mean in curve.items()}
+        on_step(number, f"locality of sim:{profile}")
+    return Data(lines)
+
+
+def rows_locality(data: Data) -> list[Row]:
+    """Within a small area random writes cost nearly what sequential ones do."""
+    rows = []
+    for profile, curve in data.lines.items():
+        small = max(mean for size, mean in curve.items() if size <= 4 * MIB)
+        large = curve[max(curve)]
+        rows += [
+            statement(
+                f"{profile}: up to 4 MiB, over SW", "", "nearly the same", small, holds=small < 1.5
+            ),
+            statement(
+                f"{profile}: 2 GiB over the same", "", "far more", large / small,
+                holds=large / small > 5,
+            ),
+        ]  # fmt: skip
+    return rows
+
+
+def draw(title: str, label: str, data: Data) -> "Figure":
+    """Draw a line for each pattern or device, both axes logarithmic."""
+    sheet, [axis] = figure.panels(height=3.8)
+    for name, curve in data.lines.items():
+        style: dict[str, Any] = (
+            {"color": look(name).color} if name in ("SR", "RR", "SW", "RW") else {}
+        )
+        sizes = [size / KIB if label.startswith("response") else size / MIB for size in curve]
+        axis.plot(sizes, list(curve.values()), marker=".", label=name, **style)
+    figure.sizes(axis, "I/O size [KiB]" if label.startswith("response") else "target size [MiB]")
+    figure.logarithmic(axis, label)
+    figure.title(axis, title)
+    sheet.legend(loc="outside lower center", ncols=4)
+    return sheet
+
+
+FIGURE_6 = Reproduction(
+    id="uflip-fig6",
+    title="granularity of Memoright",
+    source="uFLIP (2009) §5.2, figure 6",
+    steps=1,
+    measure=partial(measure_granularity, "memoright", ("SR", "RR", "SW", "RW")),
+    rows=rows_memoright,
+    draw=partial(draw, "Granularity of Memoright", "response time [ms]"),
+)
+FIGURE_7 = Reproduction(
+    id="uflip-fig7",
+    title="granularity of Kingston DTI",
+    source="uFLIP (2009) §5.2, figure 7",
+    steps=1,
+    measure=partial(measure_granularity, "kingston-dti", ("SR", "RR", "SW", "RW")),
+    rows=rows_dti,
+    draw=partial(draw, "Granularity of Kingston DTI", "response time [ms]"),
+)
+FIGURE_8 = Reproduction(
+    id="uflip-fig8",
+    title="locality of Samsung, Memoright and Mtron",
+    source="uFLIP (2009) §5.2, figure 8",
+    steps=len(DEVICES_8),
+    measure=measure_locality,
+    rows=rows_locality,
+    draw=partial(draw, "Locality: random writes", "over sequential writes"),
+)

@@ -1,0 +1,167 @@
+"""uFLIP's figures 3 to 5: response times I/O by I/O, of Mtron and Kingston DTI.
+
+**Source**: uFLIP (CIDR 2009) §4.2, §4.3, §5.1, figures 3, 4 and 5.
+**Faithful**: long runs of the baseline patterns on devices in the random state; sequential reads,
+a batch of random writes, sequential reads again.
+**Simplified**: nothing.
+**Ambiguous**: how many random writes the batch of figure 5 has: 1,000 here, more than the start-up.
+When a write is an expensive one: when it takes ten times the cheapest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.parallel import OnStep
+from uflip.reproduce import figure
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, prediction, statement
+from uflip.run import Device, open_device
+from uflip.spec import baseline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IO_SIZE = 32 << 10
+REST_NS = 60 * 10**9
+EXPENSIVE = 10
+LOOSE = 0.15
+"""The figures are read by eye: "about 125", "about 3,000"."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Response times [ms] in order of submission; in figure 5 of the reads around the writes."""
+
+    response_time_ms: tuple[float, ...]
+    before: int = 0
+    """So many of them came before the batch of random writes."""
+
+
+def _times(device: Device, pattern: str, io_count: int, **changes: int) -> NDArray[np.float64]:
+    trace = device.run(baseline(pattern, io_size=IO_SIZE, io_count=io_count, seed=3, **changes))
+    return np.asarray(trace.column("response_time_ns")) / 1e6
+
+
+def measure_mtron(on_step: OnStep) -> Data:
+    """Write at random to a rested Mtron."""
+    with open_device("sim:mtron") as device:
+        device.idle(REST_NS)
+        times = _times(device, "RW", 5120)
+    on_step(1, "random writes on sim:mtron")
+    return Data(tuple(times.tolist()))
+
+
+def rows_mtron(data: Data) -> list[Row]:
+    """Start-up, levels, and what a short run without IOIgnore would say."""
+    times = np.array(data.response_time_ms)
+    slow = times > EXPENSIVE * times.min()
+    start_up = int(np.argmax(slow))
+    running = times[start_up:]
+    low = 100 * (1 - times[:512].mean() / running.mean())
+    return [
+        prediction("start-up", "I/Os", 125, start_up, tolerance=LOOSE),
+        prediction("cheap writes", "ms", 0.4, float(np.median(times[~slow])), tolerance=LOOSE),
+        prediction("expensive writes", "ms", 27, float(np.median(times[slow])), tolerance=LOOSE),
+        prediction("mean of the running phase", "ms", 9, float(running.mean()), tolerance=LOOSE),
+        statement("mean of the first 512 below it", "%", "about 25", low, holds=18 <= low <= 32),
+    ]
+
+
+def measure_dti(on_step: OnStep) -> Data:
+    """Write sequentially to a Kingston DTI."""
+    with open_device("sim:kingston-dti") as device:
+        times = _times(device, "SW", 1024)
+    on_step(1, "sequential writes on sim:kingston-dti")
+    return Data(tuple(times.tolist()))
+
+
+def rows_dti(data: Data) -> list[Row]:
+    """The period, and the mean of Table 3."""
+    times = np.array(data.response_time_ms)
+    slow = np.flatnonzero(times > EXPENSIVE * times.min())
+    # The first write closes what earlier ones left open, and does not belong to the pattern.
+    period = float(np.median(np.diff(slow[1:])))
+    return [
+        prediction("period", "I/Os", 128, period, tolerance=LOOSE),
+        prediction("mean", "ms", 2.9, float(times[128:].mean()), tolerance=LOOSE),
+    ]
+
+
+def measure_lingering(on_step: OnStep) -> Data:
+    """Read, write at random, read again."""
+    with open_device("sim:mtron") as device:
+        device.idle(REST_NS)
+        place = {"target_size": 8000 * IO_SIZE}
+        before = _times(device, "SR", 1000, **place)
+        _times(device, "RW", 1000)
+        after = _times(device, "SR", 8000, **place)
+    on_step(1, "reads around random writes on sim:mtron")
+    return Data((*before.tolist(), *after.tolist()), len(before))
+
+
+def rows_lingering(data: Data) -> list[Row]:
+    """Until which read the writes are felt."""
+    times = np.array(data.response_time_ms)
+    before, after = times[: data.before], times[data.before :]
+    felt = int(np.flatnonzero(after > 1.05 * before.max()).max(initial=-1)) + 1
+    seconds = float(after[:felt].sum()) / 1e3
+    return [
+        prediction("reads that feel the writes", "I/Os", 3000, felt, tolerance=LOOSE),
+        prediction("how long", "s", 2.5, seconds, tolerance=LOOSE),
+    ]
+
+
+def draw(title: str, below: str, data: Data) -> "Figure":
+    """Draw a dot for each I/O, on a logarithmic axis as in the paper."""
+    sheet, [axis] = figure.panels(height=3.6)
+    times = np.array(data.response_time_ms)
+    shown = times if data.before else times[:600]
+    color = figure.SEQUENTIAL_READS if data.before else figure.WRITES
+    axis.plot(np.arange(len(shown)), shown, ".", markersize=2.5, color=color)
+    if data.before:
+        axis.axvline(data.before, color=figure.FAINT, linestyle=":", linewidth=1)
+    else:
+        running = np.cumsum(times) / np.arange(1, len(times) + 1)
+        axis.plot(running[: len(shown)], color=figure.FAINT, linestyle="--", linewidth=1.2)
+    figure.logarithmic(axis, "response time [ms]")
+    axis.set_xlabel("I/O")
+    figure.title(axis, title, below)
+    return sheet
+
+
+def _reproduction(
+    number: int,
+    title: str,
+    measure: Callable[[OnStep], Data],
+    rows: Callable[[Data], list[Row]],
+    below: str,
+) -> Reproduction[Data]:
+    source = f"uFLIP (2009) figure {number}"
+    return Reproduction(
+        id=f"uflip-fig{number}",
+        title=title,
+        source=source,
+        steps=1,
+        measure=measure,
+        rows=rows,
+        draw=partial(draw, title[0].upper() + title[1:], f"{source}: {below}"),
+    )
+
+
+FIGURE_3 = _reproduction(
+    3, "starting and running phase of Mtron", measure_mtron, rows_mtron,
+    "random writes; dashed: running average",
+)  # fmt: skip
+FIGURE_4 = _reproduction(
+    4, "running phase of Kingston DTI", measure_dti, rows_dti,
+    "sequential writes; dashed: running average",
+)  # fmt: skip
+FIGURE_5 = _reproduction(
+    5, "pause determination for Mtron", measure_lingering, rows_lingering,
+    "sequential reads before and after 1,000 random writes (dotted)",
+)  # fmt: skip
