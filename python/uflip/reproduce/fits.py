@@ -61,7 +61,7 @@ def random_reads(outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
 def fixed_relocation(pages: int, outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
     """Random writes while so many pages of every victim are relocated [kIOPS].
 
-    The device refuses to lose data, so that it relocates at least what is valid. For no more to be
+    With `relocate_at_least` no data is lost: what is valid is relocated too. For no more to be
     valid, the writes go to a tenth of the device and the rest holds nothing: then the 8192 blocks
     are 18 times what is written, and a victim is left with a valid page once in 10^5 times.
     """

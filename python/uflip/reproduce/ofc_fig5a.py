@@ -3,8 +3,9 @@
 **Source**: OFC (2011) §V.B, figure 5(a).
 **Faithful**: the oldest block is collected, and a fixed number of its pages is relocated whatever
 is still valid.
-**Simplified**: the simulator never loses data, so that a fixed number below what is valid is not
-possible: writes go to a tenth of an empty device, where a collected block holds nothing valid.
+**Simplified**: no data is lost: writes go to a tenth of an empty device, where a collected block
+holds nothing valid, so that every relocated page is one of the fixed number. On a full device the
+same number costs data; `relocate_exactly` of a profile does that.
 **Ambiguous**: the range of the figure's axis is not given; 0 to 60 pages here.
 """
 
