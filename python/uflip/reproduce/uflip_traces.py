@@ -62,7 +62,7 @@ def rows_mtron(data: Data) -> list[Row]:
     slow = times > EXPENSIVE * times.min()
     start_up = int(np.argmax(slow))
     running = times[start_up:]
-    low = 100 * (1 - times[:512].mean() / running.mean())
+    low = float(100 * (1 - times[:512].mean() / running.mean()))
     return [
         prediction("start-up", "I/Os", 125, start_up, tolerance=LOOSE),
         prediction("cheap writes", "ms", 0.4, float(np.median(times[~slow])), tolerance=LOOSE),
