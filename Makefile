@@ -44,10 +44,11 @@ test-python: .venv/dev.stamp
 
 SOAK_CASES ?= 20000
 
-soak:  ## ten million operations on every merging FTL, then random devices for an hour; a failure prints the seed
+soak: .venv/dev.stamp  ## ten million operations on every merging FTL, then random devices for an hour; a failure prints the seed
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
+	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py
 
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench
