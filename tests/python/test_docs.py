@@ -221,8 +221,13 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
 
 def profile_keys(interface: str) -> dict[str, set[str]]:
     """Table -> its keys; a profile has all of them."""
-    # What no built-in profile has: an artificial load.
-    tables: dict[str, set[str]] = {"gc": {"relocate_exactly"}} if interface == "block" else {}
+    # What no built-in profile has: an artificial load, planes, preferences.
+    without: dict[str, set[str]] = {
+        "gc": {"relocate_exactly"},
+        "geometry": {"planes_per_die", "independent_planes"},
+        "timing": {"die_queue"},
+    }
+    tables = without if interface == "block" else {}
     for name in profile_names(interface):
         for table, content in tomllib.loads(read_profile(name)[1]).items():
             if isinstance(content, dict):
