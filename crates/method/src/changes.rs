@@ -2,7 +2,8 @@
 //!
 //! **Source**: R. Killick, P. Fearnhead, I. Eckley, *Optimal detection of changepoints with a
 //! linear computational cost*, JASA 107 (2012), PELT with a squared-error cost.
-//! **Faithful**: the exact optimum of the penalised cost; ruptures is its oracle in the tests.
+//! **Faithful**: the exact optimum of the penalised cost; a segmentation that tries every cut is its
+//! oracle in the tests.
 //! **Simplified**: on at most [`MOST_BATCHES`] batch means.
 //! **Ambiguous**: the penalty: 3 ln m, of batch means in units of the scatter between neighbours,
 //! made larger by the correlation that is left between them.
