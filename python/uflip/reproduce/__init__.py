@@ -1,6 +1,6 @@
 """Reproductions: the figures and tables of the papers, the published values beside ours.
 
-Adding one is a file with a `REPRODUCTION`, and a line in the list below; the command line and the
+Adding one is a file with a `Reproduction`, and a line in the list below; the command line and the
 tests follow from the list.
 """
 
