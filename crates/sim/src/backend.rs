@@ -6,10 +6,10 @@
 
 use uflip_core::{Counters, Io};
 
-use crate::events::Timeline;
 use crate::geometry::{DieIdx, Lpn, Place};
 use crate::issued::{Target, Token};
 use crate::media::{CollectMedia, Flash};
+use crate::timeline::Timeline;
 
 /// The flash and its clocks, which outlive every operation of an FTL.
 pub(crate) struct Hardware<'a> {

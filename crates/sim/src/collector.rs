@@ -15,11 +15,11 @@
 //! **Simplified**: one page of a victim is read at a time.
 //! **Ambiguous**: when collection begins; see `ftl/page_map.rs`.
 
-use crate::events::{Op, Purpose, Timeline};
 use crate::ftl::{Collection, Item, PageMap};
 use crate::geometry::DieIdx;
 use crate::issued::{Issued, Target, Token};
 use crate::media::Flash;
+use crate::timeline::{Op, Purpose, Timeline};
 
 /// Collections under way, one a die at most.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

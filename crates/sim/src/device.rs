@@ -13,7 +13,6 @@ use uflip_core::{
 use crate::backend::{Backend, Extent, Hardware, Write};
 use crate::breakdown::{Cause, SimBreakdown};
 use crate::cache::{Sectors, WriteCache};
-use crate::events::{Timeline, Timing};
 use crate::geometry::Lpn;
 use crate::host::{Host, IoIdx, PageIdx};
 use crate::issued::{Target, Token};
@@ -22,6 +21,7 @@ use crate::merging::Merged;
 use crate::paged::Paged;
 use crate::profile::Profile;
 use crate::snapshot::Header;
+use crate::timeline::{Timeline, Timing};
 
 /// A flash device in virtual time. A copy is a device of its own in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

@@ -10,8 +10,8 @@ use std::collections::BinaryHeap;
 use uflip_core::{Completion, Io, Nanos, Ticket};
 
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
-use crate::events::AccountIdx;
 use crate::geometry::Lpn;
+use crate::timeline::AccountIdx;
 
 /// One I/O of the host.
 #[derive(

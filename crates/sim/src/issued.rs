@@ -1,10 +1,10 @@
 //! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
 
 use crate::breakdown::Cause;
-use crate::events::{AccountIdx, Op, Purpose, Report, Timeline};
 use crate::geometry::{BlockIdx, DieIdx, Place};
 use crate::host::{IoIdx, PageIdx};
 use crate::media::{CollectMedia, Flash, Media};
+use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline};
 
 /// What a device is told when its time has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

@@ -5,9 +5,9 @@ use uflip_core::Counters;
 
 use crate::bits;
 use crate::breakdown::{Account, Cause};
+use crate::clocks::{Clocks, Purpose};
 use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::nand::{Nand, PageOrder};
-use crate::timeline::{Purpose, Timeline};
 use crate::wear_out::{ReadOutcome, WearOut};
 
 /// Where flash operations go. An FTL calls these in the order in which they must take effect; which
@@ -327,7 +327,7 @@ impl MergeMedia for Flash {
 /// the host's.
 pub(crate) struct Timed<'a, A> {
     flash: &'a mut Flash,
-    timeline: &'a mut Timeline,
+    clocks: &'a mut Clocks,
     /// From when on operations may begin.
     at: u64,
     /// Who keeps account of the host's page; `()` where there is none.
@@ -340,11 +340,11 @@ pub(crate) struct Timed<'a, A> {
 impl<'a, A: Account> Timed<'a, A> {
     pub(crate) fn new(
         flash: &'a mut Flash,
-        timeline: &'a mut Timeline,
+        clocks: &'a mut Clocks,
         at: u64,
         path: &'a mut A,
     ) -> Timed<'a, A> {
-        Timed { flash, timeline, at, path, end: at, merged_until: 0 }
+        Timed { flash, clocks, at, path, end: at, merged_until: 0 }
     }
 
     /// Until when merges of this operation went on, or 0 where there were none.
@@ -373,7 +373,7 @@ impl<A: Account> Media for Timed<'_, A> {
     #[inline]
     fn read(&mut self, from: Place) {
         self.flash.read(from);
-        self.end = self.timeline.read(from.die, self.at, Purpose::Host, self.path);
+        self.end = self.clocks.read(from.die, self.at, Purpose::Host, self.path);
     }
 
     #[inline]
@@ -383,11 +383,11 @@ impl<A: Account> Media for Timed<'_, A> {
         let mut ready = self.at.max(self.merged_until);
         let begin = ready;
         if let Some(from) = merge_from {
-            ready = self.timeline.read(from.die, ready, Purpose::Host, &mut ());
+            ready = self.clocks.read(from.die, ready, Purpose::Host, &mut ());
             self.path.add(Cause::ReadToModify, ready - begin);
         }
         let high = self.is_high(to);
-        self.end = self.timeline.program(to.die, high, ready, Purpose::Host, self.path);
+        self.end = self.clocks.program(to.die, high, ready, Purpose::Host, self.path);
         programmed
     }
 
@@ -395,7 +395,7 @@ impl<A: Account> Media for Timed<'_, A> {
     fn program_metadata(&mut self, to: Place) -> bool {
         let programmed = self.flash.program_metadata(to);
         let high = self.is_high(to);
-        self.timeline.program(to.die, high, self.at, Purpose::Metadata, &mut ());
+        self.clocks.program(to.die, high, self.at, Purpose::Metadata, &mut ());
         programmed
     }
 }
@@ -405,7 +405,7 @@ impl<A: Account> MergeMedia for Timed<'_, A> {
     fn copy(&mut self, from: Place, to: Place) {
         self.flash.copy(from, to);
         let high = self.is_high(to);
-        let end = self.timeline.copy(from.die, to.die, high, self.at);
+        let end = self.clocks.copy(from.die, to.die, high, self.at);
         self.extend(end, Cause::Merge);
     }
 
@@ -419,7 +419,7 @@ impl<A: Account> MergeMedia for Timed<'_, A> {
             (low, high) = (low + count(word & EVEN), high + count(word & !EVEN));
         }
         if low + high > 0 {
-            let end = self.timeline.copy_many(from.die, to.die, low, high, self.at);
+            let end = self.clocks.copy_many(from.die, to.die, low, high, self.at);
             self.extend(end, Cause::Merge);
         }
     }
@@ -428,7 +428,7 @@ impl<A: Account> MergeMedia for Timed<'_, A> {
     fn erase_merged(&mut self, block: BlockIdx) {
         self.flash.erase_merged(block);
         let die = self.flash.geometry.die_of(block);
-        let end = self.timeline.erase(die, self.at);
+        let end = self.clocks.erase(die, self.at);
         self.extend(end, Cause::Erase);
     }
 
@@ -436,7 +436,7 @@ impl<A: Account> MergeMedia for Timed<'_, A> {
     fn program_map(&mut self, to: Place) {
         self.flash.program_map(to);
         let high = self.is_high(to);
-        let end = self.timeline.program(to.die, high, self.at, Purpose::Metadata, &mut ());
+        let end = self.clocks.program(to.die, high, self.at, Purpose::Metadata, &mut ());
         self.extend(end, Cause::Metadata);
     }
 

@@ -15,18 +15,18 @@ use uflip_core::Counters;
 
 use crate::backend::{Backend, Extent, Hardware, Write};
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
+use crate::clocks::Clocks;
 use crate::ftl::Merging;
 use crate::geometry::{DieIdx, Lpn, Place};
 use crate::issued::Target;
 use crate::media::{CollectMedia, Flash, Media as _, Timed};
-use crate::timeline::Timeline;
 
 /// The FTL, and until when its merges go on.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
     ftl: Merging,
     /// Dies and channels.
-    clocks: Timeline,
+    clocks: Clocks,
     /// When the last merge in a write's path ended.
     merging_until: u64,
     /// When the last step beside the host ended.
@@ -46,12 +46,7 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn new(
-        ftl: Merging,
-        clocks: Timeline,
-        reads_per_step: u32,
-        buffers: bool,
-    ) -> Merged {
+    pub(crate) fn new(ftl: Merging, clocks: Clocks, reads_per_step: u32, buffers: bool) -> Merged {
         Merged {
             ftl,
             clocks,

@@ -15,8 +15,8 @@ use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 use crate::alloc::Allocator;
 use crate::blocks::FreeOrder;
 use crate::cache::{Flush, WriteCache};
+use crate::clocks::Clocks;
 use crate::device::AnyBackend;
-use crate::events::{DieQueue, Timing};
 use crate::ftl::{MERGING_FTLS, Merging, PageMap, PageMapOptions, RelocationLoad};
 use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
@@ -25,7 +25,7 @@ use crate::nand::PageOrder;
 use crate::overrides::{LeftOut, interface_of, with_overrides};
 use crate::paged::Paged;
 use crate::reliability::ReliabilityPart;
-use crate::timeline::Timeline as Clocks;
+use crate::timeline::{DieQueue, Timing};
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[

@@ -1,6 +1,6 @@
 //! The clocks of a merging FTL's device: who is busy until when. It charges time and knows nothing of
 //! FTLs. All operations of a write are placed when it is planned (`merging.rs`), so clocks are enough;
-//! a page map, whose collections run beside the host, has events (`events/`).
+//! a page map, whose collections run beside the host, has a timeline of events (`timeline/`).
 //!
 //! A die does one thing at a time, in the order in which operations are given to it (OFC's request
 //! rings are first in, first out). Channels, buses, the processor and the link carry one thing at a
@@ -25,8 +25,8 @@
 use std::collections::VecDeque;
 
 use crate::breakdown::{Account, Cause};
-use crate::events::Timing;
 use crate::geometry::{DieIdx, Geometry};
+use crate::timeline::Timing;
 
 /// For whom a die works; waiting for it is charged accordingly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -40,7 +40,7 @@ pub(crate) enum Purpose {
 
 /// All clocks of a device.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Timeline {
+pub(crate) struct Clocks {
     geometry: Geometry,
     timing: Timing,
     /// Nothing will be submitted before it any more: what ended earlier may be forgotten.
@@ -80,10 +80,10 @@ struct Lane {
     before: VecDeque<(u64, u64)>,
 }
 
-impl Timeline {
-    pub(crate) fn new(geometry: Geometry, timing: Timing) -> Timeline {
+impl Clocks {
+    pub(crate) fn new(geometry: Geometry, timing: Timing) -> Clocks {
         let shape = geometry.shape();
-        Timeline {
+        Clocks {
             geometry,
             timing,
             now: 0,
@@ -177,7 +177,7 @@ impl Timeline {
         self.program(target, high, data, Purpose::Merge, &mut ())
     }
 
-    /// [`Timeline::copy`] of several pages, `low` even ones and `high` odd ones, in whichever order;
+    /// [`Clocks::copy`] of several pages, `low` even ones and `high` odd ones, in whichever order;
     /// returns the end of the last.
     pub(crate) fn copy_many(
         &mut self,
