@@ -140,7 +140,8 @@ impl Bast {
 
     /// The log has no version of `page` that counts.
     fn forget(&mut self, page: Lpn) {
-        let (log, offset) = (self.log_of[self.data.logical_block(page) as usize], self.offset(page));
+        let (log, offset) =
+            (self.log_of[self.data.logical_block(page) as usize], self.offset(page));
         if log != NONE {
             self.logs[log as usize].newest[offset] = NO_PAGE;
         }
@@ -192,8 +193,7 @@ impl Bast {
     fn merge<M: MergeMedia>(&mut self, log: u32, media: &mut M) {
         let Log { block, logical, next, in_order, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
-        let target =
-            if in_order { block } else { self.data.take_free(self.data.home(logical)) };
+        let target = if in_order { block } else { self.data.take_free(self.data.home(logical)) };
         media.count_merge(match (in_order, next as usize == pages.len()) {
             (true, true) => Merge::Switch,
             (true, false) => Merge::Partial,

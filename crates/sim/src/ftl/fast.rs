@@ -373,7 +373,10 @@ impl Fast {
         let at = Ppn(self.geometry.first_page(log.block).0 + self.next);
         log.pages[self.next as usize] = page.0;
         self.next += 1;
-        media.program(Place { page: at, block: log.block, die: self.geometry.die_of(log.block) }, rest);
+        media.program(
+            Place { page: at, block: log.block, die: self.geometry.die_of(log.block) },
+            rest,
+        );
         // Where the log has it already, the data block's version is invalid; or, with the fault, stays.
         if !bits::has(&self.is_logged, page.0 as usize) {
             self.data.set_invalid(page);
@@ -403,9 +406,8 @@ impl Fast {
     /// Merge every data block that has a live page in `log`.
     fn reclaim<M: MergeMedia>(&mut self, log: &LogBlock, media: &mut M) {
         let first = self.geometry.first_page(log.block).0;
-        let live = |fast: &Fast, slot: usize| {
-            fast.logged[log.pages[slot] as usize] == first + slot as u32
-        };
+        let live =
+            |fast: &Fast, slot: usize| fast.logged[log.pages[slot] as usize] == first + slot as u32;
         let mut merged: Vec<u32> = Vec::new();
         for slot in 0..log.pages.len() {
             if !live(self, slot) {

@@ -124,7 +124,8 @@ impl MergingFtl for Superblock {
     #[cfg(test)]
     fn audit(&self) {
         self.free.audit(self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.0));
-        let valid: u32 = self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
+        let valid: u32 =
+            self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
         let mapped = self.map.iter().filter(|at| **at != NOWHERE).count();
         assert_eq!(valid as usize, mapped, "as many valid pages as mapped ones");
         let over = |group: &Group| (group.blocks.len() as u32).saturating_sub(group.own);
@@ -206,10 +207,10 @@ impl Superblock {
 
     /// Take away update blocks of the superblock that was written longest ago, until it has none.
     fn shrink_oldest<M: MergeMedia>(&mut self, media: &mut M) {
-        let updated = |group: &usize| {
-            self.groups[*group].blocks.len() as u32 > self.groups[*group].own
-        };
-        let oldest = (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
+        let updated =
+            |group: &usize| self.groups[*group].blocks.len() as u32 > self.groups[*group].own;
+        let oldest =
+            (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
         let oldest = oldest.expect("somebody has the update blocks");
         while self.groups[oldest].blocks.len() as u32 > self.groups[oldest].own {
             self.collect(oldest, media);
