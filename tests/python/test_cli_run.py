@@ -265,6 +265,8 @@ def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> 
 def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
     process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
     wait_for((here / "out" / "manifest.json").exists)
+    # The pause before the first run begins a moment after the folder was made, and lasts.
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
