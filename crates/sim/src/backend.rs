@@ -101,12 +101,7 @@ impl Extent {
     #[inline]
     pub(crate) fn of(io: &Io, page_bytes: u64) -> Extent {
         let end = io.offset.0 + io.size.0;
-        // A shift where it will do: a division takes as long as everything else about a small I/O.
-        let page_of = |byte: u64| {
-            let shift = page_bytes.trailing_zeros();
-            let page = if page_bytes == 1 << shift { byte >> shift } else { byte / page_bytes };
-            page as u32
-        };
+        let page_of = |byte| page_number(byte, page_bytes) as u32;
         Extent {
             begin: page_of(io.offset.0),
             first: page_of(io.offset.0 + page_bytes - 1),
@@ -166,4 +161,12 @@ impl Extent {
     pub(crate) fn brings_after(&self, page: Lpn, other: Lpn) -> bool {
         other > page && self.covers(other)
     }
+}
+
+/// The number of the page that holds `byte`. A shift where it will do: a division takes as long as
+/// everything else about a small I/O.
+#[inline]
+pub(crate) fn page_number(byte: u64, page_bytes: u64) -> u64 {
+    let shift = page_bytes.trailing_zeros();
+    if page_bytes == 1 << shift { byte >> shift } else { byte / page_bytes }
 }

@@ -10,7 +10,7 @@ use uflip_core::{
     Result, Ticket,
 };
 
-use crate::backend::{Backend, Extent, Hardware, Write};
+use crate::backend::{Backend, Extent, Hardware, Write, page_number};
 use crate::breakdown::{Cause, SimBreakdown};
 use crate::cache::{Sectors, WriteCache};
 use crate::geometry::Lpn;
@@ -387,15 +387,9 @@ fn page_count(io: &Io, page_bytes: u64) -> u32 {
 #[inline]
 fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<> {
     let (offset, end) = (io.offset.0, io.offset.0 + io.size.0);
-    // A shift where it will do: a division takes as long as everything else about a small I/O.
-    let page_of = |byte: u64| {
-        if page_bytes.is_power_of_two() {
-            byte >> page_bytes.trailing_zeros()
-        } else {
-            byte / page_bytes
-        }
-    };
-    (page_of(offset)..page_of(end + page_bytes - 1)).map(move |page| {
+    let (first, behind) =
+        (page_number(offset, page_bytes), page_number(end + page_bytes - 1, page_bytes));
+    (first..behind).map(move |page| {
         let from = offset.max(page * page_bytes);
         let to = end.min((page + 1) * page_bytes);
         (Lpn(page as u32), to - from)
