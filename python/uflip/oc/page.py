@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib import resources
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from uflip.oc.oc3 import SHARES
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
 from uflip.report.figures.canvas import styled, to_svg
-from uflip.report.html import style
+from uflip.report.html import fill_page
 from uflip.report.sections import figure
 
 READS_AND_WRITES = ("reads", "writes")
@@ -60,21 +58,19 @@ def build_page(
         f"{info['url']} · {geometry['channels']} channels of {geometry['luns_per_channel']} LUNs · "
         f"scale {header['scale']}"
     )
-    template = Template((resources.files("uflip.oc") / "page.html").read_text("utf-8"))
-    return template.substitute(
+    return fill_page(
+        present,
+        benchmark="uFLIP-OC",
         version=escape(str(header["uflip_version"])),
         title=escape(f"{info['url']}: uFLIP-OC report"),
-        style=style(),
         badge='<span class="badge">simulated</span>' if simulated else "",
         device=escape(str(info["details"].get("profile", {}).get("description") or info["url"])),
         facts=escape(facts),
         notice=_notice(simulated),
         abstract=escape(_abstract(measured)),
-        contents="\n".join(f'<li><a href="#{a}">{heading}</a></li>' for a, heading, _ in present),
-        sections="\n".join(
-            f'<section id="{anchor}"><h2>{heading}</h2>\n{body}\n</section>'
-            for anchor, heading, body in present
-        ),
+        made_by=f"Made by uflip {escape(str(header['uflip_version']))}. The benchmark is uFLIP-OC: "
+        "Picoli, Pasco, Jónsson, Bouganim, Bonnet,\n“uFLIP-OC: Understanding Flash I/O Patterns on "
+        "Open-Channel Solid-State Drives”, APSys 2017.",
     )
 
 

@@ -91,23 +91,42 @@ def build_page(document: Document, traces: Sequence[BaselineTrace]) -> str:
     bodies = [(section, section.body(document, traces)) for section in SECTIONS]
     present = [(section, body) for section, body in bodies if body]
     device = describe_device(document["device"])
-    return _template("page.html").substitute(
-        version=escape(str(document["uflip_version"])),
+    version, created = document["uflip_version"], document["created_utc"]
+    return fill_page(
+        [(section.anchor, section.heading, body) for section, body in present],
+        benchmark="uFLIP",
+        version=escape(str(version)),
         title=escape(f"{device}: uFLIP report"),
-        style=style(),
         badge=_badge(document),
         device=escape(device),
         facts=escape(_facts(document)),
         notice=_notice(document),
         abstract=escape(headline(document)),
-        contents="\n".join(
-            f'<li><a href="#{section.anchor}">{section.heading}</a></li>' for section, _ in present
-        ),
+        made_by=f"Made by uflip {escape(str(version))} from results of {escape(str(created))}. "
+        "The benchmark is uFLIP: Bouganim, Jónsson,\n"
+        "Bonnet, “uFLIP: Understanding Flash IO Patterns”, CIDR 2009.",
+    )
+
+
+def fill_page(sections: Sequence[tuple[str, str, str]], **parts: str) -> str:
+    """Fill the page of a report.
+
+    Parameters
+    ----------
+    sections : sequence of (str, str, str)
+        Anchor, heading and body of each, as HTML.
+    **parts : str
+        What else the template asks for, as HTML: benchmark, version, title, badge, device, facts,
+        notice, abstract, made_by.
+    """
+    return _template("page.html").substitute(
+        parts,
+        style=style(),
+        contents="\n".join(f'<li><a href="#{a}">{heading}</a></li>' for a, heading, _ in sections),
         sections="\n".join(
-            f'<section id="{section.anchor}"><h2>{section.heading}</h2>\n{body}\n</section>'
-            for section, body in present
+            f'<section id="{anchor}"><h2>{heading}</h2>\n{body}\n</section>'
+            for anchor, heading, body in sections
         ),
-        created=escape(str(document["created_utc"])),
     )
 
 
