@@ -56,7 +56,17 @@ MAY_IMPORT: dict[str, set[str]] = {
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.
-HEAVY = {"matplotlib", "rich", "pandas", "polars", "pyarrow", "scipy"}
+HEAVY = {
+    "arviz_stats",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "ruptures",
+    "scipy",
+    "statsmodels",
+}
 
 CRATES: dict[str, set[str]] = {
     "core": set(),

@@ -1,0 +1,80 @@
+"""The kernels of the method against statsmodels, ruptures and ArviZ.
+
+Each of them defines its quantity a little differently; where it does, the test says how much that may
+make. scipy and naive searches are the oracles of test_analyse.py.
+"""
+
+import numpy as np
+import pytest
+import ruptures
+from arviz_stats.base import array_stats
+from scipy import stats
+from statsmodels.tsa.stattools import acf
+
+from uflip import _native
+from uflip.analysis import analyse
+from uflip.proof import families as make
+
+IOS = 20_000
+
+
+def autoregressive(rho: float, seed: int, n: int = IOS) -> np.ndarray:
+    return make.autoregressive(rho, 0.3)(np.random.default_rng(seed), n).times
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.99])
+def test_autocorrelation_is_statsmodels(rho: float) -> None:
+    """There one mean and variance stand for both sides of a pair; here each side has its own.
+
+    What that makes is of the order of the variance of a mean, in units of that of single values.
+    """
+    logs = np.log(autoregressive(rho, seed=7))
+    expected = acf(logs, adjusted=True, nlags=200, fft=False)
+    of_a_mean = (1 + rho) / (1 - rho) / IOS
+    assert np.abs(_native.autocorrelation(logs, 200) - expected).max() < of_a_mean
+
+
+@pytest.mark.parametrize("period", [3, 7, 128, 512])
+def test_the_period_is_the_highest_peak_of_statsmodels(period: int) -> None:
+    series = make.periodic(period, (30.0,))(np.random.default_rng(period), IOS)
+    peaks = acf(np.log(series.times), adjusted=True, nlags=3 * period // 2, fft=True)
+    assert analyse(series.times).period_ios == 2 + int(np.argmax(peaks[2:])) == period
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("penalty", [4.0, 20.0])
+def test_change_points_are_those_of_ruptures(seed: int, penalty: float) -> None:
+    """PELT with squares of deviations, any length of segment and every place: the same optimum."""
+    random = np.random.default_rng(seed)
+    levels = random.normal(0, 2, 6).repeat(random.integers(8, 60, 6))
+    values = levels + random.normal(size=len(levels))
+    search = ruptures.Pelt(model="l2", min_size=1, jump=1).fit(values)
+    assert [*_native.pelt(values, penalty), len(values)] == search.predict(pen=penalty)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.97])
+def test_intervals_are_as_wide_as_arviz_effective_sample_size_makes_them(rho: float) -> None:
+    """The same variance of the mean by another way: autocorrelations summed by Geyer's rule.
+
+    Half widths scatter by a sixth, as 32 batches know a variance; ours takes the wider of two
+    divisions and is corrected for skewness, so that it is somewhat wider on average.
+    """
+    ratios = []
+    for seed in range(25):
+        times = autoregressive(rho, seed)
+        found = analyse(times)
+        running = times[found.startup_ios :]
+        ess = float(array_stats.ess(running[None, :], chain_axis=0, draw_axis=1, method="mean"))
+        expected = stats.norm.ppf(0.975) * running.std(ddof=1) / np.sqrt(ess)
+        assert found.half_width_ns is not None
+        ratios.append(found.half_width_ns / expected)
+    assert 1.0 < np.median(ratios) < 1.45, ratios
+
+
+def test_where_arviz_sees_few_independent_values_nothing_converges() -> None:
+    """A hundred effective values know a mean to a fifth of the scatter, which is as large as it."""
+    for seed in range(25):
+        times = make.bursty(2000, 400)(np.random.default_rng(seed), IOS).times
+        ess = float(array_stats.ess(times[None, :], chain_axis=0, draw_axis=1, method="mean"))
+        assert ess < 100
+        assert not analyse(times).converged
