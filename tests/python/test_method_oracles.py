@@ -1,7 +1,7 @@
 """The kernels of the method against statsmodels, ruptures and ArviZ.
 
-Each of them defines its quantity a little differently; where it does, the test says how much that may
-make. scipy and naive searches are the oracles of test_analyse.py.
+Each of them defines its quantity a little differently; where it does, the test says how much that
+may make. scipy and naive searches are the oracles of test_analyse.py.
 """
 
 import numpy as np
