@@ -46,7 +46,7 @@ def inspect_device(
         As `open_device`.
     """
     target = parse_url(url)
-    size_bytes = check_options(target, size, "random", None)
+    size_bytes = check_options(target, size, buffered=buffered)
     if target.kind == "sim":
         return inspect_sim(target, any_interface=any_interface) | {"url": target.text}
     if target.kind == "null":

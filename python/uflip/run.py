@@ -325,7 +325,7 @@ def open_device(
     'null'
     """
     target = parse_url(url)
-    size_bytes = check_options(target, size, data, destroy)
+    size_bytes = check_options(target, size, data, destroy, buffered=buffered)
     if target.kind == "sim":
         return _open_simulated(target)
     if target.kind == "null":
@@ -442,7 +442,12 @@ def resolve_state(state: Spec, info: DeviceInfo) -> Spec:
 
 
 def check_options(
-    target: DeviceUrl, size: str | int | None, data: str, destroy: str | None
+    target: DeviceUrl,
+    size: str | int | None = None,
+    data: str = DATA[0],
+    destroy: str | None = None,
+    *,
+    buffered: bool = False,
 ) -> int | None:
     """Check what can be checked before any device is touched; return the size [bytes].
 
@@ -460,6 +465,14 @@ def check_options(
             got=f"{target.text} with --data {data}",
             allowed="file:PATH, /dev/NAME",
             action="leave --data away: nothing is stored on this device",
+        )
+    if buffered and target.kind not in ("file", "block"):
+        raise UsageError(
+            "--buffered belongs to files and block devices only",
+            where="--buffered",
+            got=f"{target.text} with --buffered",
+            allowed="file:PATH, /dev/NAME",
+            action="leave --buffered away: no page cache lies before this device",
         )
     its_own = target.kind == "file" and destroy == target.name
     if destroy is not None and target.kind != "block" and not its_own:

@@ -344,6 +344,10 @@ def test_options_that_do_not_fit_the_device_are_refused(tmp_path: Path) -> None:
         open_device("sim:demo", size="1GiB")
     with pytest.raises(UsageError, match="--destroy belongs to block devices, and to a file"):
         open_device("null", destroy="a:b:1")
+    for url in ("sim:demo", "null"):
+        for ask in (open_device, inspect_device):
+            with pytest.raises(UsageError, match="--buffered belongs to files"):
+                ask(url, buffered=True)
     with unchanged(tmp_path), pytest.raises(UsageError, match="Unknown data") as caught:
         open_device(f"file:{tmp_path / 'new.bin'}", size=SIZE, data="noise")
     assert caught.value.allowed == "random, zeros"

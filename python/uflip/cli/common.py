@@ -56,7 +56,9 @@ size_option = click.option(
 )
 
 buffered_option = click.option(
-    "--buffered", is_flag=True, help="Accept I/O through the page cache instead of direct I/O."
+    "--buffered",
+    is_flag=True,
+    help="file: and /dev/ only: accept I/O through the page cache instead of direct I/O.",
 )
 
 

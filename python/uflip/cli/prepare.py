@@ -78,7 +78,7 @@ def command(
     The whole target is written once sequentially, and, for the random state, once more by writes
     of random size (up to 128 KiB) at random places. What was stored there is lost.
     """
-    check_options(parse_url(device), size, data, destroy)
+    check_options(parse_url(device), size, data, destroy, buffered=buffered)
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save)
     wanted = plan_state(info, state, target_size, seed)

@@ -103,7 +103,7 @@ def command(
             action="name a device, or a folder with --resume; see `uflip run --help`",
         )
     # All that can be wrong is looked for before anything is created, written or opened for writing.
-    check_options(parse_url(device), size, data, destroy)
+    check_options(parse_url(device), size, data, destroy, buffered=buffered)
     request = Request(device, state, target_size, record, options, file)
     out = Path("results") / _folder_name(device) if out is None else out
     _check_out(out)
