@@ -34,6 +34,7 @@ mod overrides;
 mod paged;
 mod precondition;
 mod profile;
+mod random_log;
 mod reliability;
 mod run;
 pub mod snapshot;

@@ -221,6 +221,9 @@ prop_compose! {
         if tables.contains("unit_bytes") {
             overrides["unit_bytes"] = json!(row * 4096);
         }
+        if tables.contains("log_per_die") {
+            overrides["log_blocks"] = json!(1 + 2 * channels * dies_per_channel);
+        }
         if tables.contains("reverse_streams") {
             overrides["reverse_streams"] = json!(reverse);
             overrides["bypass_partial_clusters"] = json!(!reverse);
@@ -235,6 +238,10 @@ const MERGING: &[(&str, &str)] = &[
     ("bast", "\n[log]\nlog_blocks = 5\nsuperblock_blocks = 1\ncompat = \"none\"\n"),
     ("fast", "\n[log]\nlog_blocks = 6\nsuperblock_blocks = 1\ncompat = \"none\"\n"),
     ("fast", "\n[log]\nlog_blocks = 3\nsuperblock_blocks = 1\ncompat = \"flashsim2010\"\n"),
+    (
+        "fast",
+        "\n[log]\nlog_blocks = 20\nsuperblock_blocks = 2\ncompat = \"none\"\nlog_per_die = true\n",
+    ),
     ("superblock", "\n[log]\nlog_blocks = 3\nsuperblock_blocks = 3\ncompat = \"none\"\n"),
     (
         "stream_hybrid",

@@ -86,16 +86,27 @@ def nearest(classes: LatencyClasses, mean_ns: float) -> LatencyClass | None:
 def draw_writes(
     axis: "Axes", times_ns: NDArray[np.uint64], levels_ms: Sequence[float], *, first: int = 0
 ) -> None:
-    """Draw response times over the number of the write, and the printed levels."""
+    """Draw every write as a point over its number, and the printed levels with their values."""
     axis.plot(
         np.arange(first, first + len(times_ns)),
         times_ns / 1e6,
         color=figure.WRITES,
-        linewidth=0.5,
+        linestyle="none",
+        marker="o",
+        markersize=2.2 if len(times_ns) <= SHOWN_IOS else 1.2,
+        markeredgewidth=0,
+        rasterized=True,
+        zorder=3,
     )
     for index, level in enumerate(levels_ms):
         label = "printed in the report" if index == 0 else None
-        axis.axhline(level, label=label, **figure.PRINTED_LEVEL)
+        axis.axhline(level, label=label, zorder=2, **figure.PRINTED_LEVEL)
+    figure.logarithmic(axis, "response time [ms]")
     axis.set_xlabel("number of the write")
-    axis.set_ylabel("response time [ms]")
-    axis.set_yscale("log")
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    axis.margins(x=0.01, y=0.08)
+
+
+def legend_above(axis: "Axes") -> None:
+    """Put the legend beside the title, where no write can be."""
+    axis.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)

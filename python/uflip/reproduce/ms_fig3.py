@@ -79,7 +79,7 @@ def draw(data: Data) -> "Figure":
     sheet, [axis] = figure.panels(height=4.2)
     ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], [150.0, 200.0])
     figure.title(axis, "Intel X25-M, steady state", "a model of its mechanism")
-    axis.legend(loc="upper right")
+    ms.legend_above(axis)
     return sheet
 
 

@@ -140,7 +140,7 @@ def draw(data: Data) -> "Figure":
     for axis, (series, name, below) in zip(axes, named, strict=True):
         ms.draw_writes(axis, series.times_ns[: ms.SHOWN_IOS], [ZERO_NS / 1e6, FULL_NS / 1e6])
         figure.title(axis, name, below)
-        axis.legend(loc="upper right")
+        ms.legend_above(axis)
     return sheet
 
 

@@ -9,6 +9,11 @@
 //!                                                    data block with a page in the oldest one is merged
 //! ```
 //!
+//! Two variants, both off where the profile does not ask for them. With `superblock_blocks`, only the first
+//! page of a superblock opens the sequential log, and the first page of a block whose neighbour was just
+//! completed. With `log_per_die`, each die has a ring of its own for the data blocks that live there; when
+//! one has run out, every other that has run out as well is reclaimed with it.
+//!
 //! **Source**: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
 //! translation" (ACM TECS 6(3), 2007); Myers & Sinclair (2010) §6.1.
 //! **Faithful**: one sequential log block, which every write of a first page opens; random log blocks
@@ -22,19 +27,18 @@
 //! block, and log entries of merged blocks stay behind, so that data is lost and every entry costs a
 //! merge.
 
-use std::collections::VecDeque;
-
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
 use crate::backend::Extent;
 use crate::bits;
 use crate::data_blocks::DataBlocks;
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
 use crate::media::{Merge, MergeMedia};
 use crate::profile::{Compat, LogPart};
+use crate::random_log::{LogBlock, RandomLog};
 
-/// Data blocks, the sequential log block, the ring of random ones.
+/// Data blocks, the sequential log block, the random ones.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Fast {
     geometry: Geometry,
@@ -44,16 +48,11 @@ pub(crate) struct Fast {
     sequential: Option<Sequential>,
     /// Which pages of the sequential log block hold what was not trimmed.
     sequential_valid: Vec<u64>,
-    /// Random log blocks, the one filled first at the front; the last one is being filled.
-    ring: VecDeque<LogBlock>,
-    most_random: usize,
-    /// The next page of the log block being filled.
-    next: u32,
-    /// Per logical page: the place of its newest version in the random log, or [`NOWHERE`].
-    logged: Vec<u32>,
-    /// The same, one bit a page.
-    is_logged: Vec<u64>,
-    /// Log blocks opened so far: they go round the dies.
+    /// Logical blocks of a superblock, and the one that was completed in order last.
+    superblock_blocks: u32,
+    completed: Option<u32>,
+    random: RandomLog,
+    /// Log blocks opened so far: where all dies share them, they go round the dies.
     opened: u32,
 }
 
@@ -65,15 +64,6 @@ struct Sequential {
     /// How many pages it has.
     next: u32,
 }
-
-/// A random log block, and the logical page in each of its pages.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct LogBlock {
-    block: BlockIdx,
-    pages: Vec<u32>,
-}
-
-const NOWHERE: u32 = u32::MAX;
 
 /// The table [log] of the profile.
 ///
@@ -100,10 +90,22 @@ pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> 
             .allowed(format!("{least} or more, and fewer than there are blocks"))
             .action("change log_blocks"));
     }
+    if part.superblock_blocks == 0 {
+        return Err(Error::usage("A superblock has blocks")
+            .got("superblock_blocks = 0")
+            .allowed("1 or more")
+            .action("change superblock_blocks"));
+    }
     if part.compat != Compat::None && options.name != "fast" {
         return Err(Error::usage("Only FAST has faults to be compatible with")
             .got(format!("a 'compat' with ftl = \"{}\"", options.name))
             .allowed("compat = \"none\"")
+            .action("change one of the two"));
+    }
+    if part.log_per_die && options.name != "fast" {
+        return Err(Error::usage("Only FAST has a log for each die")
+            .got(format!("log_per_die = true with ftl = \"{}\"", options.name))
+            .allowed("log_per_die = false")
             .action("change one of the two"));
     }
     DataBlocks::check(
@@ -115,35 +117,31 @@ pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> 
 
 impl MergingFtl for Fast {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
-        check_log(options, 2)
+        let per_die = options.log.is_some_and(|part| part.log_per_die);
+        let rings = if per_die { options.geometry.shape().dies } else { 1 };
+        check_log(options, 1 + rings)
     }
 
     fn new(options: &MergingOptions<'_>) -> Fast {
         let part = log_part(options).expect("checked");
         let geometry = options.geometry;
-        let pages = geometry.shape().logical_pages as usize;
         Fast {
             geometry,
             data: DataBlocks::new(geometry),
             lossy: part.compat == Compat::Flashsim2010,
             sequential: None,
             sequential_valid: vec![0; geometry.shape().pages_per_block.div_ceil(64) as usize],
-            ring: VecDeque::with_capacity(part.log_blocks as usize),
-            most_random: part.log_blocks as usize - 1,
-            next: geometry.shape().pages_per_block,
-            logged: crate::huge::filled(pages, NOWHERE),
-            is_logged: vec![0; pages.div_ceil(64)],
+            superblock_blocks: part.superblock_blocks,
+            completed: None,
+            random: RandomLog::new(geometry, part.log_blocks - 1, part.log_per_die),
             opened: 0,
         }
     }
 
     #[inline]
     fn lookup(&self, page: Lpn) -> Option<Place> {
-        let in_log = self.logged[page.0 as usize];
-        if in_log != NOWHERE {
-            return Some(self.geometry.place_of(Ppn(in_log)));
-        }
-        self.data.lookup(page).or_else(|| self.lookup_sequential(page))
+        let in_log = self.random.lookup(page);
+        in_log.or_else(|| self.data.lookup(page)).or_else(|| self.lookup_sequential(page))
     }
 
     #[inline]
@@ -157,13 +155,13 @@ impl MergingFtl for Fast {
             media.program(place, self.rest_of(page, extent));
             self.data.set_programmed(page);
             // A merge for its own log page may have made room for it in the data block meanwhile.
-            if !self.lossy && bits::has(&self.is_logged, page.0 as usize) {
-                self.forget(page);
+            if !self.lossy && self.random.has(page) {
+                self.random.forget(page);
             }
             return;
         }
         let offset = page.0 - self.data.pages_of(logical).start;
-        if offset == 0 {
+        if offset == 0 && self.opens_sequential(logical) {
             self.write_first(logical, page, extent, media);
             return;
         }
@@ -179,7 +177,7 @@ impl MergingFtl for Fast {
     }
 
     fn trim(&mut self, page: Lpn) {
-        self.forget(page);
+        self.random.forget(page);
         self.data.set_invalid(page);
         let logical = self.data.logical_block(page);
         if self.sequential.is_some_and(|log| log.logical == logical) {
@@ -190,16 +188,13 @@ impl MergingFtl for Fast {
 
     #[inline]
     fn prefetch(&self, page: Lpn) {
-        crate::huge::prefetch(&self.logged, page.0 as usize);
+        self.random.prefetch(page);
     }
 
     #[cfg(test)]
     fn audit(&self) {
-        let random = self.ring.iter().map(|log| log.block);
-        self.data.audit(random.chain(self.sequential.map(|log| log.block)));
-        for (page, place) in self.logged.iter().enumerate() {
-            assert_eq!(*place != NOWHERE, bits::has(&self.is_logged, page));
-        }
+        self.data.audit(self.random.blocks().chain(self.sequential.map(|log| log.block)));
+        self.random.audit();
     }
 }
 
@@ -221,20 +216,22 @@ impl Fast {
 
     /// Neither the data block nor the random log has a version of `page` that counts.
     fn drop_old(&mut self, page: Lpn) {
-        self.forget(page);
+        self.random.forget(page);
         self.data.set_invalid(page);
-    }
-
-    /// The random log has no version of `page`.
-    #[inline]
-    fn forget(&mut self, page: Lpn) {
-        self.logged[page.0 as usize] = NOWHERE;
-        bits::remove(&mut self.is_logged, page.0 as usize);
     }
 }
 
 /// The sequential log block.
 impl Fast {
+    /// Whether a write of the first page of `logical` is taken for the beginning of a run, or for its
+    /// continuation.
+    #[inline]
+    fn opens_sequential(&self, logical: u32) -> bool {
+        self.superblock_blocks == 1
+            || logical.is_multiple_of(self.superblock_blocks)
+            || self.completed == Some(logical - 1)
+    }
+
     /// Write the first page of a block: it opens a sequential log block of its own.
     fn write_first<M: MergeMedia>(
         &mut self,
@@ -246,7 +243,7 @@ impl Fast {
         if let Some(log) = self.sequential {
             self.merge_sequential(log, None, media);
         }
-        let die = self.next_die();
+        let die = if self.random.is_per_die() { self.data.home(logical) } else { self.next_die() };
         let block = self.data.take_free(die);
         self.sequential = Some(Sequential { block, logical, next: 0 });
         self.sequential_valid.fill(0);
@@ -265,6 +262,7 @@ impl Fast {
             media.await_merges();
             media.count_merge(Merge::Switch);
             self.become_data_block(log, None, media);
+            self.completed = Some(log.logical);
         }
     }
 
@@ -364,60 +362,46 @@ impl Fast {
 impl Fast {
     #[inline]
     fn append_random<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
-        let pages = self.geometry.shape().pages_per_block;
-        if self.next == pages {
-            self.open_random(media);
+        let ring = self.random.ring_of(self.data.logical_block(page));
+        if self.random.is_filled(ring) {
+            self.open_random(ring, media);
         }
         let rest = self.rest_of(page, extent);
-        let log = self.ring.back_mut().expect("one was opened");
-        let at = Ppn(self.geometry.first_page(log.block).0 + self.next);
-        log.pages[self.next as usize] = page.0;
-        self.next += 1;
-        media.program(
-            Place { page: at, block: log.block, die: self.geometry.die_of(log.block) },
-            rest,
-        );
+        media.program(self.random.take_page(ring, page), rest);
         // Where the log has it already, the data block's version is invalid; or, with the fault, stays.
-        if !bits::has(&self.is_logged, page.0 as usize) {
+        if !self.random.has(page) {
             self.data.set_invalid(page);
         }
-        self.logged[page.0 as usize] = at.0;
-        bits::insert(&mut self.is_logged, page.0 as usize);
+        self.random.record(ring, page);
     }
 
-    /// Begin the next random log block: a new one, or the oldest after it was reclaimed.
-    fn open_random<M: MergeMedia>(&mut self, media: &mut M) {
-        self.next = 0;
-        if self.ring.len() < self.most_random {
-            let die = self.next_die();
+    /// Begin the next log block of `ring`: a new one, or the oldest after it was reclaimed.
+    fn open_random<M: MergeMedia>(&mut self, ring: usize, media: &mut M) {
+        if self.random.may_grow(ring) {
+            let die = self.random.die_of(ring).unwrap_or_else(|| self.next_die());
             let block = self.data.take_free(die);
-            let pages = vec![NOWHERE; self.geometry.shape().pages_per_block as usize];
-            self.ring.push_back(LogBlock { block, pages });
+            self.random.open(ring, LogBlock::new(block, &self.geometry));
             return;
         }
-        let mut log = self.ring.pop_front().expect("two log blocks or more");
-        media.begin_reclaim();
-        self.reclaim(&log, media);
-        self.erase(Some(log.block), media);
-        log.block = self.data.take_free(self.geometry.die_of(log.block));
-        self.ring.push_back(log);
+        for ring in self.random.run_out_with(ring) {
+            let mut log = self.random.take_oldest(ring);
+            media.begin_reclaim();
+            self.reclaim(&log, media);
+            self.erase(Some(log.block), media);
+            log.block = self.data.take_free(self.geometry.die_of(log.block));
+            self.random.open(ring, log);
+        }
     }
 
     /// Merge every data block that has a live page in `log`.
     fn reclaim<M: MergeMedia>(&mut self, log: &LogBlock, media: &mut M) {
-        let first = self.geometry.first_page(log.block).0;
-        let live =
-            |fast: &Fast, slot: usize| fast.logged[log.pages[slot] as usize] == first + slot as u32;
         let mut merged: Vec<u32> = Vec::new();
         for slot in 0..log.pages.len() {
-            if !live(self, slot) {
-                continue;
-            }
-            let page = Lpn(log.pages[slot]);
+            let Some(page) = self.random.live(log, slot) else { continue };
             let logical = self.data.logical_block(page);
             if self.lossy {
                 // The entry goes with its log block; others of the same data block stay behind.
-                self.forget(page);
+                self.random.forget(page);
                 if merged.contains(&logical) {
                     continue;
                 }
@@ -448,15 +432,11 @@ impl Fast {
             return;
         }
         let pages = self.data.pages_of(logical);
-        let (first, end) = (pages.start as usize, pages.end as usize);
-        for page in bits::members(&self.is_logged, first, end) {
-            let from = self.geometry.place_of(Ppn(self.logged[page]));
-            let page = Lpn(page as u32);
-            media.copy(from, self.data.place_in(block, page));
-            self.data.set_programmed(page);
-            self.logged[page.0 as usize] = NOWHERE;
-        }
-        bits::clear(&mut self.is_logged, first, end);
+        let Fast { random, data, .. } = self;
+        random.take_all(pages, |page, from| {
+            media.copy(from, data.place_in(block, page));
+            data.set_programmed(page);
+        });
     }
 
     fn erase<M: MergeMedia>(&mut self, block: Option<BlockIdx>, media: &mut M) {

@@ -17,7 +17,7 @@
 //! **Ambiguous**: what counts as which merge: a block that is erased without copying is a switch merge,
 //! one whose valid pages found room in the open block is a partial merge, any other a full merge.
 
-use uflip_core::{Error, Result};
+use uflip_core::Result;
 
 use super::fast::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
@@ -60,13 +60,6 @@ const NOWHERE: u32 = u32::MAX;
 
 impl MergingFtl for Superblock {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
-        let part = log_part(options)?;
-        if part.superblock_blocks == 0 {
-            return Err(Error::usage("A superblock has blocks")
-                .got("superblock_blocks = 0")
-                .allowed("1 or more")
-                .action("change superblock_blocks"));
-        }
         check_log(options, 1)
     }
 

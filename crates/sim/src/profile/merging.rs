@@ -13,9 +13,12 @@ use crate::ftl::{Merging, MergingOptions};
 pub struct LogPart {
     /// Blocks that take what finds no free page in its data block.
     pub log_blocks: u32,
-    /// Neighbouring logical blocks that share a superblock; 1 where the FTL has none.
+    /// Neighbouring logical blocks that make a superblock; 1 where the FTL has none.
     pub superblock_blocks: u32,
     pub compat: Compat,
+    /// Each die has log blocks of its own; shared by all where not said.
+    #[serde(default)]
+    pub log_per_die: bool,
 }
 
 /// Whose faults are repeated.

@@ -90,12 +90,20 @@ proptest! {
         // Whatever room there is goes to the log.
         let data = geometry.shape().logical_pages.div_ceil(geometry.shape().pages_per_block);
         let log_blocks = (geometry.blocks() - data - 1).min(12);
-        let log = Some(&LogPart { log_blocks, superblock_blocks: 1 + hot as u32 % 4, compat: Compat::None });
+        let part = LogPart {
+            log_blocks, superblock_blocks: 1 + hot as u32 % 4, compat: Compat::None, log_per_die: false,
+        };
+        let log = Some(&part);
         for name in ["bast", "fast", "superblock"] {
             let options = MergingOptions { name, log, ..bare(geometry) };
             if log_blocks >= 2 {
                 read_your_writes(&options, seed, hot);
             }
+        }
+        let per_die = &LogPart { log_per_die: true, ..part };
+        if log_blocks > geometry.shape().dies {
+            let options = MergingOptions { name: "fast", log: Some(per_die), ..bare(geometry) };
+            read_your_writes(&options, seed, hot);
         }
     }
 
@@ -240,7 +248,12 @@ fn ten_million_operations() {
         switch_map_pages: 1,
         merge_map_pages: 1,
     };
-    let log = Some(&LogPart { log_blocks: 40, superblock_blocks: 4, compat: Compat::None });
+    let log = Some(&LogPart {
+        log_blocks: 40,
+        superblock_blocks: 4,
+        compat: Compat::None,
+        log_per_die: false,
+    });
     let (streams, linear) = (Some(&streams), Some(&linear));
     for name in MERGING_FTLS {
         let options = match *name {

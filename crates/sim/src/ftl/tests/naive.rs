@@ -110,14 +110,17 @@ fn pages_written(block: &Block) -> u64 {
     block.iter().filter(|page| **page != Page::Free).count() as u64
 }
 
-/// FAST. A random log block is a list of pages, `None` where a newer version exists.
+/// FAST. A random log block is a list of pages, `None` where a newer version exists. There is a ring of
+/// them for all, or one for every die: the data block b belongs to ring b mod rings.
 struct Fast {
     pages: usize,
     most_random: usize,
     lossy: bool,
+    superblock: usize,
     data: Vec<Block>,
     sequential: Option<(usize, usize)>,
-    ring: VecDeque<Vec<Option<u32>>>,
+    completed: Option<usize>,
+    rings: Vec<VecDeque<Vec<Option<u32>>>>,
     tally: Tally,
 }
 
@@ -126,7 +129,8 @@ impl Fast {
         let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
         if self.data[block][offset] == Page::Free {
             self.data[block][offset] = Page::Valid;
-        } else if offset == 0 {
+        } else if offset == 0 && (block % self.superblock == 0 || self.completed == Some(block - 1))
+        {
             if let Some((owner, next)) = self.sequential {
                 self.tally.partial += 1;
                 self.merge_sequential(owner, next, None);
@@ -158,6 +162,7 @@ impl Fast {
         if let Some((owner, next)) = self.sequential.filter(|(_, next)| *next == self.pages) {
             self.tally.switch += 1;
             self.merge_sequential(owner, next, None);
+            self.completed = Some(owner);
         }
     }
 
@@ -179,7 +184,7 @@ impl Fast {
         pages.iter_mut().filter(|page| **page == Page::Invalid).for_each(|page| *page = Page::Free);
         if !self.lossy {
             let range = first..first + self.pages as u32;
-            for entry in self.ring.iter_mut().flatten() {
+            for entry in self.rings.iter_mut().flatten().flatten() {
                 if let Some(page) = entry.filter(|page| range.contains(page)) {
                     self.tally.copies += 1;
                     pages[(page - first) as usize] = Page::Valid;
@@ -191,7 +196,7 @@ impl Fast {
     }
 
     fn entry(&mut self, page: u32) -> Option<&mut Option<u32>> {
-        self.ring.iter_mut().flatten().find(|entry| **entry == Some(page))
+        self.rings.iter_mut().flatten().flatten().find(|entry| **entry == Some(page))
     }
 
     /// The sequential log block has the page now.
@@ -203,11 +208,20 @@ impl Fast {
     }
 
     fn append(&mut self, page: u32) {
-        if self.ring.back().is_none_or(|block| block.len() == self.pages) {
-            if self.ring.len() == self.most_random {
-                self.reclaim();
+        let ring = page as usize / self.pages % self.rings.len();
+        if self.is_filled(ring) {
+            if self.rings[ring].len() < self.most_random {
+                self.rings[ring].push_back(Vec::new());
+            } else {
+                // It, and the others that have run out too.
+                for step in 0..self.rings.len() {
+                    let ring = (ring + step) % self.rings.len();
+                    if self.is_filled(ring) && self.rings[ring].len() == self.most_random {
+                        self.reclaim(ring);
+                        self.rings[ring].push_back(Vec::new());
+                    }
+                }
             }
-            self.ring.push_back(Vec::new());
         }
         match self.entry(page) {
             Some(entry) => *entry = None,
@@ -219,16 +233,20 @@ impl Fast {
                 }
             }
         }
-        self.ring.back_mut().expect("a log block").push(Some(page));
+        self.rings[ring].back_mut().expect("a log block").push(Some(page));
     }
 
-    fn reclaim(&mut self) {
+    fn is_filled(&self, ring: usize) -> bool {
+        self.rings[ring].back().is_none_or(|block| block.len() == self.pages)
+    }
+
+    fn reclaim(&mut self, ring: usize) {
         let mut merged = Vec::new();
         for slot in 0..self.pages {
-            let Some(page) = self.ring[0][slot] else { continue };
+            let Some(page) = self.rings[ring][0][slot] else { continue };
             let block = page as usize / self.pages;
             if self.lossy {
-                self.ring[0][slot] = None;
+                self.rings[ring][0][slot] = None;
                 if merged.contains(&block) {
                     continue;
                 }
@@ -245,8 +263,105 @@ impl Fast {
                 }
             }
         }
-        self.ring.pop_front();
+        self.rings[ring].pop_front();
         self.tally.erases += 1;
+    }
+}
+
+/// Superblocks. A flash block is a list of pages with the number of the write that each is of; a page
+/// counts where that number is the newest.
+struct Superblocks {
+    pages: usize,
+    own: Vec<usize>,
+    most_updates: usize,
+    /// Per superblock: its flash blocks, the open one last.
+    groups: Vec<Vec<Vec<(u32, u64)>>>,
+    /// Per logical page and per superblock: the number of the last write.
+    newest: Vec<u64>,
+    written: Vec<u64>,
+    tally: Tally,
+}
+
+impl Superblocks {
+    fn new(blocks: usize, pages: usize, of: usize, most_updates: usize) -> Superblocks {
+        let own: Vec<usize> = (0..blocks).step_by(of).map(|first| of.min(blocks - first)).collect();
+        Superblocks {
+            pages,
+            most_updates,
+            groups: vec![Vec::new(); own.len()],
+            newest: vec![0; blocks * pages],
+            written: vec![0; own.len()],
+            own,
+            tally: Tally::default(),
+        }
+    }
+
+    fn write(&mut self, page: u32, group: usize, number: u64) {
+        self.written[group] = number;
+        if self.has_no_page(group) {
+            self.make_room(group);
+        }
+        self.newest[page as usize] = number;
+        self.groups[group].last_mut().expect("an open block").push((page, number));
+    }
+
+    fn has_no_page(&self, group: usize) -> bool {
+        self.groups[group].last().is_none_or(|block| block.len() == self.pages)
+    }
+
+    fn counting(&self, block: &[(u32, u64)]) -> Vec<(u32, u64)> {
+        let newest = |entry: &&(u32, u64)| self.newest[entry.0 as usize] == entry.1;
+        block.iter().filter(newest).copied().collect()
+    }
+
+    fn updates(&self, group: usize) -> usize {
+        self.groups[group].len().saturating_sub(self.own[group])
+    }
+
+    fn make_room(&mut self, group: usize) {
+        let blocks = std::mem::take(&mut self.groups[group]);
+        let (kept, empty): (Vec<_>, Vec<_>) =
+            blocks.into_iter().partition(|block| !self.counting(block).is_empty());
+        self.groups[group] = kept;
+        self.tally.switch += empty.len() as u64;
+        self.tally.erases += empty.len() as u64;
+        let all = (0..self.groups.len()).map(|group| self.updates(group)).sum::<usize>();
+        if self.groups[group].len() >= self.own[group] && all == self.most_updates {
+            if self.updates(group) > 0 {
+                return self.collect(group);
+            }
+            let updated = (0..self.groups.len()).filter(|group| self.updates(*group) > 0);
+            let oldest =
+                updated.min_by_key(|group| self.written[*group]).expect("one with updates");
+            while self.updates(oldest) > 0 {
+                self.collect(oldest);
+            }
+        }
+        self.groups[group].push(Vec::new());
+    }
+
+    /// Move what counts of the full block that has the least of it behind what was written last.
+    fn collect(&mut self, group: usize) {
+        let blocks = &self.groups[group];
+        let full = (0..blocks.len()).filter(|index| blocks[*index].len() == self.pages);
+        let victim = full.min_by_key(|index| self.counting(&blocks[*index]).len());
+        let victim = victim.expect("a full block");
+        let moved = self.counting(&blocks[victim]);
+        let room = self.pages - blocks.last().expect("a block").len();
+        match moved.len() {
+            0 => self.tally.switch += 1,
+            some if some <= room => self.tally.partial += 1,
+            _ => self.tally.full += 1,
+        }
+        self.tally.copies += moved.len() as u64;
+        self.tally.erases += 1;
+        for entry in moved {
+            if self.has_no_page(group) {
+                self.groups[group].push(Vec::new());
+            }
+            self.groups[group].last_mut().expect("an open block").push(entry);
+        }
+        self.groups[group].remove(victim);
     }
 }
 
@@ -294,7 +409,7 @@ proptest! {
     #[test]
     fn merges_are_those_of_the_plainest_program(
         seed in any::<u64>(), pages in 2u32..70, blocks in 2u32..24, logs in 2u32..10,
-        dies in 1u32..4,
+        dies in 1u32..4, superblock in 1u32..6,
     ) {
         let geometry = Geometry::from(Shape {
             channels: 1, dies, blocks_per_die: (blocks + logs + 1).div_ceil(dies),
@@ -302,20 +417,41 @@ proptest! {
             logical_pages: blocks * pages,
         });
         let trace = trace(seed, blocks * pages, 3_000);
-        let log = |compat| LogPart { log_blocks: logs, superblock_blocks: 1, compat };
+        let log = |superblock_blocks, compat, log_per_die| {
+            LogPart { log_blocks: logs, superblock_blocks, compat, log_per_die }
+        };
         let (many, in_block) = (blocks as usize, pages as usize);
         let expected = bast(&trace, many, in_block, logs as usize);
-        prop_assert_eq!(counted("bast", &trace, geometry, &log(Compat::None)), expected);
-        for compat in [Compat::None, Compat::Flashsim2010] {
-            let mut naive = Fast {
-                pages: in_block, most_random: logs as usize - 1,
-                lossy: compat == Compat::Flashsim2010,
-                data: vec![vec![Page::Free; in_block]; many], sequential: None,
-                ring: VecDeque::new(), tally: Tally::default(),
-            };
-            trace.iter().for_each(|page| naive.write(*page));
-            prop_assert_eq!(counted("fast", &trace, geometry, &log(compat)), naive.tally);
+        let plainly = log(1, Compat::None, false);
+        prop_assert_eq!(counted("bast", &trace, geometry, &plainly), expected);
+        let variants = [
+            (1, Compat::None, false),
+            (1, Compat::Flashsim2010, false),
+            (superblock, Compat::None, false),
+            (superblock, Compat::None, true),
+            (superblock, Compat::Flashsim2010, true),
+        ];
+        for (superblock, compat, per_die) in variants {
+            let rings = if per_die { dies as usize } else { 1 };
+            if logs as usize > rings {
+                let mut naive = Fast {
+                    pages: in_block, most_random: (logs as usize - 1) / rings,
+                    lossy: compat == Compat::Flashsim2010, superblock: superblock as usize,
+                    data: vec![vec![Page::Free; in_block]; many], sequential: None, completed: None,
+                    rings: vec![VecDeque::new(); rings], tally: Tally::default(),
+                };
+                trace.iter().for_each(|page| naive.write(*page));
+                let options = log(superblock, compat, per_die);
+                prop_assert_eq!(counted("fast", &trace, geometry, &options), naive.tally);
+            }
         }
+        let mut naive = Superblocks::new(many, in_block, superblock as usize, logs as usize);
+        for (number, page) in trace.iter().enumerate() {
+            let group = *page as usize / in_block / superblock as usize;
+            naive.write(*page, group, number as u64 + 1);
+        }
+        let options = log(superblock, Compat::None, false);
+        prop_assert_eq!(counted("superblock", &trace, geometry, &options), naive.tally);
         let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None };
         let mut ftl = Merging::by_name(&plain).expect("a known name");
         let mut flash = Flash::new(geometry, PageOrder::Any);
