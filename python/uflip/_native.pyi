@@ -68,6 +68,17 @@ class RunHandle:
         """The trace; raises the run's error, or kind "interrupted" after `cancel`."""
 
 @final
+class SeriesHandle:
+    """Runs in progress, one right after the other; as `RunHandle`."""
+
+    def wait(self, timeout_s: float) -> bool: ...
+    def progress(self) -> tuple[int, int, int]:
+        """(I/Os done, I/Os in all, last response time [ns]) of all runs together."""
+    def cancel(self) -> None: ...
+    def result(self) -> list[tuple[int, Trace]]:
+        """For each run when it began, since the first one did [ns], and its trace."""
+
+@final
 class StateHandle:
     """A state that is being enforced; as `RunHandle`, but nothing comes out at the end."""
 
@@ -77,6 +88,17 @@ class StateHandle:
     def cancel(self) -> None: ...
     def result(self) -> None:
         """Raises the error of the device, or kind "interrupted" after `cancel`."""
+
+@final
+class FileHandle:
+    """A file that is being brought to its size; as `RunHandle`. Cancelled or failed: as it was."""
+
+    def wait(self, timeout_s: float) -> bool: ...
+    def progress(self) -> tuple[int, int, int]:
+        """(writes made, writes in all, last response time [ns])."""
+    def cancel(self) -> None: ...
+    def result(self) -> Device:
+        """The device; raises the error of the writes, or kind "interrupted" after `cancel`."""
 
 @final
 class Device:
@@ -90,7 +112,7 @@ class Device:
     @staticmethod
     def file(
         path: str, *, writable: bool, buffered: bool, data: str, size_bytes: int | None
-    ) -> Device:
+    ) -> FileHandle:
         """Open a regular file; with `size_bytes` create it or grow it (filled with data) first."""
     @staticmethod
     def block(
@@ -112,6 +134,8 @@ class Device:
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Whole flash pages of the range hold nothing any more. Simulated only."""
     def start(self, spec_json: str) -> RunHandle: ...
+    def start_series(self, specs_json: list[str]) -> SeriesHandle:
+        """Run patterns of given lengths one right after the other, with no rest between them."""
     def enforce(self, state_json: str, skip_ios: int) -> StateHandle:
         """Make the writes of a state after the first `skip_ios`; untimed on a simulated device."""
 
@@ -129,6 +153,10 @@ def inspect_snapshot(path: str) -> str:
 
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""
+
+def wear(path: str) -> str:
+    """What the device at `path`, or below a file or folder, says about its wear (JSON):
+    percentage_used of its rated endurance, bytes_written by the host; or "unknown": why."""
 
 def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind: str) -> str:
     """Validate a pattern, fill in defaults; adds "total_ios", "bytes_read", "bytes_written",

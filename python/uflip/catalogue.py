@@ -79,7 +79,9 @@ def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> 
             allowed=f"{sector} bytes or more",
             action="give --size to let it grow",
         )
-    return info | {"sector_bytes": sector, "capacity_bytes": capacity}
+    grows = {"to_be_written_bytes": capacity - int(info["capacity_bytes"])}
+    details = info["details"] | (grows if grows["to_be_written_bytes"] > 0 else {})
+    return info | {"sector_bytes": sector, "capacity_bytes": capacity, "details": details}
 
 
 def _file_to_come(target: DeviceUrl) -> DeviceInfo:
@@ -104,10 +106,7 @@ def _file_to_come(target: DeviceUrl) -> DeviceInfo:
         "clock": "monotonic",
         "io": "",
         "data": "",
-        "details": {
-            "to_be_created": True,
-            "direct_io_alignment_bytes": _sector_bytes_below(folder),
-        },
+        "details": {"direct_io_alignment_bytes": _sector_bytes_below(folder)},
     }
 
 

@@ -1,7 +1,7 @@
 """Opening a device by its URL, and one run on it: a specification goes down, a trace comes up."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,6 +31,26 @@ NULL_CAPACITY_BYTES = 64 << 30
 SLICE_S = 0.1
 # After Ctrl-C: how long the I/O in flight may take before the run is left to itself.
 CANCEL_PATIENCE_S = 30.0
+
+
+_Handle = _native.RunHandle | _native.SeriesHandle | _native.StateHandle | _native.FileHandle
+
+
+def _wait(handle: _Handle, on_progress: OnProgress | None) -> None:
+    """Wait for the end of a work; whatever else ends the waiting ends the work too."""
+    try:
+        while not handle.wait(SLICE_S):
+            if on_progress is not None:
+                on_progress(*handle.progress())
+    except KeyboardInterrupt:
+        handle.cancel()
+        handle.wait(CANCEL_PATIENCE_S)
+        if on_progress is not None:
+            on_progress(*handle.progress())
+        raise
+    except BaseException:
+        handle.cancel()  # a failing display must not leave I/Os running behind it
+        raise
 
 
 class Device:
@@ -110,27 +130,48 @@ class Device:
             on_progress(*handle.progress())
         return trace
 
-    def _await(
-        self, handle: _native.RunHandle | _native.StateHandle, on_progress: OnProgress | None
-    ) -> None:
+    def run_series(
+        self, specs: Sequence[Spec], on_progress: OnProgress | None = None
+    ) -> list[tuple[int, _native.Trace]]:
+        """Execute patterns one right after the other, without a rest of the device between them.
+
+        Parameters
+        ----------
+        specs : sequence of Spec
+            What to do; none of them may find its length itself.
+        on_progress : callable, optional
+            Called about ten times a second with (done, total, last_response_ns) of all together.
+
+        Returns
+        -------
+        list of (int, Trace)
+            For each pattern when it began, since the first one did [ns], and its I/Os.
+
+        Raises
+        ------
+        UflipError
+            As `run`; the traces of all are dropped then.
+        """
+        self._state_name = None
+        with native_errors():
+            handle = self._opened().start_series([json.dumps(spec) for spec in specs])
+        self._await(handle, on_progress)
+        with native_errors():
+            parts = handle.result()
+        if on_progress is not None:
+            on_progress(*handle.progress())
+        return parts
+
+    def _await(self, handle: _Handle, on_progress: OnProgress | None) -> None:
         """Wait for the end of what the device does; raise `InterruptedRun` after Ctrl-C."""
         try:
-            while not handle.wait(SLICE_S):
-                if on_progress is not None:
-                    on_progress(*handle.progress())
+            _wait(handle, on_progress)
         except KeyboardInterrupt:
-            handle.cancel()
-            handle.wait(CANCEL_PATIENCE_S)
-            if on_progress is not None:
-                on_progress(*handle.progress())
             raise InterruptedRun(
                 "The run was interrupted",
                 where=self.url,
                 action="start it again when it suits you; no part of its trace was kept",
             ) from None
-        except BaseException:
-            handle.cancel()  # a failing display must not leave I/Os running behind it
-            raise
 
     def enforce(
         self, state: Spec, skip_ios: int = 0, on_progress: OnProgress | None = None
@@ -285,6 +326,7 @@ def open_device(
     data: str = "random",
     writable: bool = True,
     destroy: str | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Device:
     """Open a device for runs.
 
@@ -304,6 +346,9 @@ def open_device(
     destroy : str, optional
         For a block device that is to be written: MODEL:SERIAL:SIZE of exactly this device. For a
         file that is there and was not made by uflip: its path once more.
+    on_progress : callable, optional
+        Called about ten times a second while a file is brought to its size, with (writes made,
+        writes in all, last response time [ns]).
 
     Returns
     -------
@@ -317,7 +362,9 @@ def open_device(
         For writing to a block device without its exact guard string, or to a file that may hold
         something (`uflip.file_guard`).
     DeviceError
-        If it cannot be opened.
+        If it cannot be opened, or a file not be brought to its size; it is then as it was.
+    InterruptedRun
+        After Ctrl-C while a file is brought to its size; it is then as it was.
 
     Examples
     --------
@@ -337,14 +384,32 @@ def open_device(
             )
         return Device(block, url)
     path = Path(target.name)
-    expendable = writable and (not path.exists() or may_be_overwritten(path, destroy))
+    present = path.exists()
+    expendable = writable and (not present or may_be_overwritten(path, destroy))
     with native_errors():
-        file = _native.Device.file(
+        handle = _native.Device.file(
             target.name, writable=writable, buffered=buffered, data=data, size_bytes=size_bytes
         )
     if expendable:
-        mark(path)
-    return Device(file, url)
+        mark(path)  # first: a file that a kill leaves half made is still one of ours
+    return Device(_file_of_its_size(handle, url, on_progress, present=present), url)
+
+
+def _file_of_its_size(
+    handle: _native.FileHandle, url: str, on_progress: OnProgress | None, *, present: bool
+) -> _native.Device:
+    """Wait until a file has the size that was asked for."""
+    try:
+        _wait(handle, on_progress)
+    except KeyboardInterrupt:
+        done, total, _ = handle.progress()
+        raise InterruptedRun(
+            f"Interrupted after {done} of {total} MiB of the file were written",
+            where=url,
+            action="the file is as long as it was before" if present else "the file was removed",
+        ) from None
+    with native_errors():
+        return handle.result()
 
 
 def _open_simulated(target: DeviceUrl) -> Device:

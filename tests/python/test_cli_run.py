@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import resource
 import signal
 import subprocess
@@ -273,6 +274,56 @@ def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "no run was finished" in err
+
+
+@pytest.mark.parametrize("verb", [["run"], ["prepare"], ["pattern", "--pattern", "SR"]], ids=str)
+def test_ctrl_c_while_a_file_is_made_stops_at_once_and_removes_it(
+    here: Path, verb: list[str]
+) -> None:
+    """A file so large that making it would take longer than anybody waits."""
+    path = here / "large.bin"
+    process = start(*verb, f"file:{path}", "--size", "8GiB")
+    wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=30)
+    if "O_DIRECT" in err:
+        pytest.skip("no direct I/O in the folder for temporary files")
+    assert time.monotonic() - began < 5
+    assert process.returncode == 130, err
+    assert "creating file:" in err
+    assert re.search(r"Interrupted after \d+ of 8192 MiB of the file were written", err)
+    assert "the file was removed" in err
+    assert list(here.iterdir()) == [], "nothing is left of it"
+
+
+def test_ctrl_c_while_a_file_grows_gives_it_its_length_back(scratch: Path) -> None:
+    before = scratch.read_bytes()
+    process = start("run", "file:scratch.bin", "--size", "8GiB", "--out", "out")
+    wait_for(lambda: scratch.stat().st_size > len(before) + 4 * MIB)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "enlarging file:scratch.bin" in err
+    assert "as long as it was before" in err
+    assert scratch.read_bytes() == before
+    assert [path.name for path in scratch.parent.iterdir()] == ["scratch.bin"]
+
+
+def test_a_file_that_a_kill_left_half_made_is_finished_by_the_same_command(here: Path) -> None:
+    path = here / "file.bin"
+    arguments = ("pattern", "file:file.bin", "--size", "600MiB", "--pattern", "SR", "--json")
+    process = start(*arguments)
+    wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
+    process.kill()
+    _, err = process.communicate(timeout=30)
+    if "O_DIRECT" in err:
+        pytest.skip("no direct I/O in the folder for temporary files")
+    assert path.stat().st_size < 600 * MIB
+    if "user.uflip" not in os.listxattr(path):
+        pytest.skip("no extended attributes in the folder for temporary files")
+    assert uflip(*arguments).code == 0
+    assert path.stat().st_size == 600 * MIB <= path.stat().st_blocks * 512
 
 
 def test_a_killed_benchmark_leaves_the_finished_runs(here: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from uflip.catalogue import inspect_device
+from uflip.experiment import PlannedRun
 from uflip.methodology import Choices, interference, make_plan
 from uflip.methodology.interference import WINDOW, lingering
 from uflip.methodology.lengths import MIN_IOS
@@ -155,6 +158,48 @@ def test_a_simulated_device_says_how_long_it_is_busy() -> None:
     assert interference.busy_ns(open_device("null")) is None
 
 
+def test_the_device_is_asked_about_a_copy_of_what_it_will_do() -> None:
+    device, same = open_device("sim:demo"), open_device("sim:demo")
+    batches = _batches()
+    before = device.counters()
+    busy = interference.busy_after_writes(device, batches)
+    assert device.counters() == before, "nothing happened to the device itself"
+    same.run_series([run.spec for run in batches[:2]])
+    assert busy == interference.busy_ns(same)
+    assert interference.busy_after_writes(device, batches[:1]) is None
+
+
+def _batches() -> list[PlannedRun]:
+    plan = make_plan(inspect_device("sim:demo"), "quick", 1, Choices(only=("baseline",)))
+    return [run for run in plan.runs if run.micro_benchmark == interference.NAME]
+
+
+def test_batches_follow_each_other_at_once_whatever_is_done_between_them() -> None:
+    """On a real clock: there is nothing but the loop between two batches."""
+    with open_device("null") as device:
+        specs = [run.spec for run in _batches()]
+        parts = device.run_series(specs)
+        gaps = sorted(interference.longest_gap_ns(device.run_series(specs)) for _ in range(9))
+    assert [len(trace) for _, trace in parts] == [spec["io_count"] for spec in specs]
+    ends = [began + trace.elapsed_ns() for began, trace in parts]
+    begins = [began for began, _ in parts]
+    assert begins[0] == 0
+    assert all(end <= begin for end, begin in zip(ends[:-1], begins[1:], strict=True))
+    # Storing a run of this size takes some milliseconds, making room for its trace hundreds of
+    # microseconds; the median leaves out what the system did meanwhile.
+    assert gaps[4] < 50_000
+
+
+def test_only_batches_of_one_experiment_are_put_together() -> None:
+    batches = _batches()
+    assert interference.follows_at_once(batches[0], batches[1])
+    assert interference.follows_at_once(batches[1], batches[2])
+    assert not interference.follows_at_once(batches[0], batches[2])
+    other = replace(batches[1], micro_benchmark="order")
+    assert not interference.follows_at_once(batches[0], other)
+    assert not interference.follows_at_once(batches[0], replace(batches[1], reset_before=True))
+
+
 # The whole
 
 
@@ -171,6 +216,7 @@ def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
     seen = results.manifest["interference"]
     assert seen["device_busy_ns"] > 0
     assert seen["pause_ns"] >= 1_000_000_000
+    assert seen["gap_ns"] == 0, "in virtual time nothing lies between the batches"
     wanted = min(fewest_ios(phases), 1024)
     for run in results.runs:
         ended = run.trace().ended_json

@@ -427,7 +427,7 @@ def test_looking_creates_and_grows_nothing(folder: Path) -> None:
         described = inspect_device(new, size="64MiB")
         assert inspect_device(f"file:{there}")["capacity_bytes"] == 1 << 20
         assert inspect_device(f"file:{there}", size="4MiB")["capacity_bytes"] == 4 << 20
-    assert described["details"]["to_be_created"]
+    assert described["details"]["to_be_written_bytes"] == described["capacity_bytes"]
     # What is foretold about a file is what it has when it is there.
     opened = open_device(new, size="64MiB").info
     for key in ("url", "kind", "model", "capacity_bytes", "sector_bytes", "clock", "simulated"):

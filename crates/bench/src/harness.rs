@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Device, Io};
-use uflip_engine::{Control, PatternSpec, Resolved, Trace, run};
+use uflip_engine::{Control, PatternSpec, Resolved, Trace, enforce, run};
 use uflip_host::{Data, DirectDevice, FileOptions, NullDevice, open_file};
 
 use crate::bare;
@@ -93,7 +93,11 @@ fn open_cached(path: &Path) -> DirectDevice {
         data: Data::Random,
         size: Some(Bytes(FILE_BYTES)),
     };
-    open_file(path.to_str().expect("a plain path"), options).expect("a new file")
+    let opened = open_file(path.to_str().expect("a plain path"), options);
+    let (mut device, growth) = opened.expect("a new file");
+    let writes = growth.expect("it is new").writes();
+    enforce(&mut device, writes, &Control::new(1)).expect("room for it");
+    device
 }
 
 /// Mean time from a completion to the next submission [ns].

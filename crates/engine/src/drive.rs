@@ -57,6 +57,8 @@ pub struct Control {
     cancelled: AtomicBool,
     /// No process submits more I/Os than this; it comes down when the run is long enough.
     limit: AtomicU64,
+    /// I/Os of the parts of a series that are over.
+    before: AtomicU64,
     processes: Vec<Progress>,
 }
 
@@ -74,7 +76,13 @@ impl Control {
     pub fn new(processes: usize) -> Control {
         let processes = (0..processes).map(|_| Progress::default()).collect();
         let limit = AtomicU64::new(u64::MAX);
-        Control { cancelled: AtomicBool::new(false), limit, processes }
+        Control { cancelled: AtomicBool::new(false), limit, before: AtomicU64::new(0), processes }
+    }
+
+    /// Count the I/Os of what comes next from zero, and those of what is over with them.
+    pub(crate) fn next_part(&self) {
+        let done = self.processes.iter().map(|process| process.done.swap(0, Ordering::Relaxed));
+        self.before.fetch_add(done.sum(), Ordering::Relaxed);
     }
 
     /// Let the run end once every process has done as many I/Os as the one that is ahead by now, and
@@ -112,12 +120,13 @@ impl Control {
     /// I/Os done so far, and the last response time of the first process [ns].
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
-        let done = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed)).sum();
+        let done: u64 =
+            self.processes.iter().map(|process| process.done.load(Ordering::Relaxed)).sum();
         let last = self
             .processes
             .first()
             .map_or(0, |process| process.last_response_ns.load(Ordering::Relaxed));
-        (done, last)
+        (self.before.load(Ordering::Relaxed) + done, last)
     }
 }
 

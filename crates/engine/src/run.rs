@@ -25,7 +25,6 @@ where
     D: Device<Request = Io> + Send,
 {
     pattern.check_on(device.info().kind)?;
-    let names = <D::Breakdown as Breakdown>::CAUSES;
     let (traces, ended) = match pattern.stop {
         None => (fixed_length(device, &pattern, control)?, None),
         Some(stop) => {
@@ -33,10 +32,7 @@ where
             (traces, Some(ended))
         }
     };
-    let mut traces = traces.into_iter();
-    let mut whole = traces.next().expect("a pattern has at least one process");
-    traces.for_each(|more| whole.append(more));
-    whole.causes = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut whole = one_trace::<D>(traces.into_iter());
     whole.pattern = match &ended {
         None => pattern,
         Some(ended) => {
@@ -47,6 +43,15 @@ where
     };
     whole.ended = ended.map(|ended| serde_json::to_value(ended).expect("plain data"));
     Ok(whole)
+}
+
+/// The traces of all processes in one.
+pub(crate) fn one_trace<D: Device>(mut traces: impl Iterator<Item = Trace>) -> Trace {
+    let mut whole = traces.next().expect("a pattern has at least one process");
+    traces.for_each(|more| whole.append(more));
+    let names = <D::Breakdown as Breakdown>::CAUSES;
+    whole.causes = names.iter().map(|name| (*name).to_owned()).collect();
+    whole
 }
 
 /// Every I/O of a pattern that says how long it is, a trace for each process.
@@ -126,7 +131,7 @@ fn of_one_length(mut traces: Vec<Trace>, round: usize) -> Vec<Trace> {
 }
 
 /// A submitter for each process, with what `keep` makes of its trace.
-fn submitters<D: Device, T>(
+pub(crate) fn submitters<D: Device, T>(
     pattern: &Resolved,
     keep: impl Fn(usize, Trace) -> T,
 ) -> Vec<Submitter<Pattern, T>> {

@@ -7,7 +7,7 @@ use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Error, Io, Mode, Nanos, Result,
     Ticket,
 };
-use uflip_engine::{Control, PatternSpec, Trace, run};
+use uflip_engine::{Control, PatternSpec, Resolved, Trace, run, run_series};
 
 const READ_NS: u64 = 100;
 const WRITE_NS: u64 = 700;
@@ -290,4 +290,46 @@ proptest! {
             }
         }
     }
+}
+
+fn resolved(spec: &Value) -> Resolved {
+    let spec = PatternSpec::parse(&spec.to_string()).expect("a pattern");
+    spec.resolve(Bytes(1 << 30), Bytes(512)).expect("a pattern of this device")
+}
+
+#[test]
+fn the_parts_of_a_series_follow_each_other_without_a_rest() {
+    let basic = |mode: &str, count: u64| json!({"kind": "basic", "mode": mode, "location": "random", "io_count": count});
+    let specs = [basic("read", 5), basic("write", 3), basic("read", 7)];
+    let mut device = OneServer::new();
+    let control = Control::new(1);
+    let parts = run_series(&mut device, specs.iter().map(resolved).collect(), &control);
+    let parts = parts.expect("a device that works");
+    let began: Vec<u64> = parts.iter().map(|part| part.began.0).collect();
+    assert_eq!(began, [0, 5 * READ_NS, 5 * READ_NS + 3 * WRITE_NS]);
+    assert_eq!(control.progress().0, 15, "I/Os are counted over all parts");
+    for (part, spec) in parts.iter().zip(&specs) {
+        assert_eq!(part.trace.submit_ns[0], 0, "times count from the begin of the part");
+        // As if it had been run alone.
+        let alone = run(&mut OneServer::new(), resolved(spec), &Control::new(1)).expect("works");
+        assert_eq!(part.trace.submit_ns, alone.submit_ns);
+        assert_eq!(part.trace.response_time_ns, alone.response_time_ns);
+        assert_eq!(part.trace.pattern.canonical, alone.pattern.canonical);
+    }
+}
+
+#[test]
+fn a_series_ends_with_its_first_error_and_knows_no_open_lengths() {
+    let read = json!({"kind": "basic", "mode": "read", "location": "random", "io_count": 64});
+    let mut device = OneServer::new();
+    device.fail_after = 70;
+    let series = |device: &mut OneServer, specs: &[&Value]| {
+        let patterns = specs.iter().map(|spec| resolved(spec)).collect();
+        run_series(device, patterns, &Control::new(1)).map(|parts| parts.len())
+    };
+    let failed = series(&mut device, &[&read, &read]).expect_err("the second part fails");
+    assert_eq!(failed.parts().0, "out of order");
+    let open = json!({"kind": "basic", "mode": "read", "location": "random", "stop": {}});
+    let refused = series(&mut OneServer::new(), &[&read, &open]).expect_err("an open length");
+    assert!(refused.to_string().contains("how long it is"), "{refused}");
 }

@@ -80,13 +80,9 @@ pub fn inspect_block(path: &str) -> Result<DeviceInfo> {
             .at(path)
             .action("`uflip devices` lists the block devices; a file is named file:PATH"));
     }
-    let (major, minor) = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));
-    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let node = node.canonicalize().map_err(|error| {
+    let (node, disk) = disk_of(metadata.rdev()).map_err(|error| {
         Error::os("The kernel does not describe this block device", path, &error)
     })?;
-    // A partition has no queue of its own; its disk, one level up, has.
-    let disk = if node.join("queue").is_dir() { node.clone() } else { parent(&node) };
     let sectors: u64 = attribute(&node.join("size")).parse().unwrap_or(0);
     let sector = attribute(&disk.join("queue/logical_block_size")).parse();
     let mut details = Map::new();
@@ -113,6 +109,15 @@ pub fn inspect_block(path: &str) -> Result<DeviceInfo> {
         data: Data::Random.name(),
         details,
     })
+}
+
+/// Where the kernel describes the block device of a number, and the disk that it is a part of.
+pub(crate) fn disk_of(number: libc::dev_t) -> std::io::Result<(PathBuf, PathBuf)> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize()?;
+    // A partition has no queue of its own; its disk, one level up, has.
+    let disk = if node.join("queue").is_dir() { node.clone() } else { parent(&node) };
+    Ok((node, disk))
 }
 
 fn parent(path: &Path) -> PathBuf {

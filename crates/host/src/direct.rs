@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
 use uflip_core::{
-    Completion, Counters, Device, DeviceInfo, Error, Io, Mode, Nanos, Result, Ticket,
+    Completion, Counters, Device, DeviceInfo, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN,
+    Ticket,
 };
 
 use crate::buffer::{Data, Pool};
@@ -29,30 +31,13 @@ impl DirectDevice {
         DirectDevice { info, file, data, pool, tickets: 0, outstanding: None }
     }
 
-    /// Keep something about the device with its description.
-    pub(crate) fn note(&mut self, key: &str, value: u64) {
-        self.info.details.insert(key.into(), value.into());
-    }
-
-    /// Write `[from, to)` once, sequentially, with this device's data: a file that was just made
-    /// must have real blocks, or reads of it would never reach the device.
-    ///
-    /// # Errors
-    /// What the operating system says; a full disk above all.
-    pub(crate) fn fill(&mut self, from: u64, to: u64) -> Result<()> {
-        let mut offset = from;
-        while offset < to {
-            let size = (to - offset).min(POOL_BYTES as u64);
-            let io = Io {
-                offset: uflip_core::Bytes(offset),
-                size: uflip_core::Bytes(size),
-                mode: Mode::Write,
-            };
-            self.submit(&io)?;
-            self.complete()?;
-            offset += size;
+    /// Take note of how much of a file is there: what is not allocated is a hole, and reads of it
+    /// never reach the device.
+    pub fn grown(&mut self) {
+        if let Ok(metadata) = self.file.metadata() {
+            let allocated = metadata.blocks() * SECTOR_BYTES_MIN;
+            self.info.details.insert("allocated_bytes".into(), allocated.into());
         }
-        Ok(())
     }
 
     fn failed(&self, request: &Io, moved: isize) -> Error {

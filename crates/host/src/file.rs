@@ -10,6 +10,7 @@ use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, ErrorKind, Result, SECTOR
 
 use crate::buffer::Data;
 use crate::direct::DirectDevice;
+use crate::growth::Growth;
 
 /// How to open a file.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +28,15 @@ pub struct FileOptions {
 /// tmpfs and ramfs take O_DIRECT since Linux 6.6 and serve it from memory all the same.
 const MEMORY_FILE_SYSTEMS: [(i64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 
-/// Open the file at `path`; with [`FileOptions::size`] create it or let it grow first. It never
-/// shrinks, and what it holds beyond the given size is left alone.
+/// Open the file at `path`; with [`FileOptions::size`] create it where there is none. It never
+/// shrinks, and what it holds beyond the given size is left alone. Where it is shorter than that, the
+/// caller makes the writes of the [`Growth`] before anything else, and then calls
+/// [`DirectDevice::grown`]; or takes the file back.
 ///
 /// # Errors
 /// A path under /dev, a directory, a missing file without a size, a size that is not whole sectors,
-/// a read-only file, no direct I/O, a full file system.
-pub fn open_file(path: &str, options: FileOptions) -> Result<DirectDevice> {
+/// a read-only file, no direct I/O.
+pub fn open_file(path: &str, options: FileOptions) -> Result<(DirectDevice, Option<Growth>)> {
     let present = check_path(path)?;
     let sector = SECTOR_BYTES_MIN;
     if let Some(size) = options.size
@@ -145,7 +148,7 @@ fn prepare(
     options: FileOptions,
     present: Option<&Metadata>,
     file: File,
-) -> Result<DirectDevice> {
+) -> Result<(DirectDevice, Option<Growth>)> {
     check_direct_io(path, &file, options.buffered)?;
     let have = present.map_or(0, Metadata::len);
     let size = options.size.map_or(have, |size| size.0);
@@ -166,19 +169,12 @@ fn prepare(
     }
     let mut device = DirectDevice::new(info, file, options.data);
     if have < capacity {
-        let filled = device.fill(have / sector * sector, capacity);
-        if filled.is_err() && present.is_some() {
-            // Give back what growing took: the file is as long as it was.
-            let original = OpenOptions::new().write(true).open(path);
-            let _ = original.and_then(|file| file.set_len(have));
-        }
-        filled?;
+        let from = have / sector * sector;
+        let growth = Growth::new(path, present.map(Metadata::len), from, capacity);
+        return Ok((device, Some(growth)));
     }
-    // After filling: what is not allocated is a hole, and reads of it never reach the device.
-    if let Ok(metadata) = std::fs::metadata(path) {
-        device.note("allocated_bytes", metadata.blocks() * SECTOR_BYTES_MIN);
-    }
-    Ok(device)
+    device.grown();
+    Ok((device, None))
 }
 
 /// An error where direct I/O is wanted and the file system would only pretend to do it.

@@ -9,11 +9,15 @@ mod buffer;
 mod clock;
 mod direct;
 mod file;
+mod growth;
 mod null;
+mod wear;
 
 pub use block::{block_identity, inspect_block, open_block};
 pub use buffer::Data;
 pub use clock::{clock_cost_ns, now};
 pub use direct::DirectDevice;
 pub use file::{FileOptions, inspect_file, open_file};
+pub use growth::Growth;
 pub use null::NullDevice;
+pub use wear::{Wear, wear_of};

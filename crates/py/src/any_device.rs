@@ -1,7 +1,7 @@
 //! The devices of all crates under one roof; every run is still compiled for its own device.
 
 use uflip_core::{Counters, Device, DeviceInfo, Error, ErrorKind, Io, Nanos, Result};
-use uflip_engine::{Control, Resolved, Trace};
+use uflip_engine::{Control, Part, Resolved, Trace};
 use uflip_host::{DirectDevice, NullDevice};
 use uflip_sim::SimDevice;
 
@@ -51,6 +51,13 @@ impl AnyDevice {
             .allowed("sim:NAME"))
     }
 
+    /// Take note that the file below has grown.
+    pub(crate) fn grown(&mut self) {
+        if let AnyDevice::Direct(device) = self {
+            device.grown();
+        }
+    }
+
     /// Make the `writes` that enforce a state: a simulated device in its untimed gear, in which it
     /// is brought into the state of its profile as well; any other one after another.
     pub(crate) fn enforce(
@@ -73,5 +80,13 @@ impl AnyDevice {
 
     pub(crate) fn run(&mut self, pattern: Resolved, control: &Control) -> Result<Trace> {
         each!(self, device => uflip_engine::run(device, pattern, control))
+    }
+
+    pub(crate) fn run_series(
+        &mut self,
+        patterns: Vec<Resolved>,
+        control: &Control,
+    ) -> Result<Vec<Part>> {
+        each!(self, device => uflip_engine::run_series(device, patterns, control))
     }
 }

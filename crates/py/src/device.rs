@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, Device as _, DeviceInfo, DeviceKind, Error, Nanos, Result};
-use uflip_engine::{PatternSpec, StateSpec};
+use uflip_engine::{PatternSpec, Resolved, StateSpec};
 use uflip_host::{Data, FileOptions, NullDevice};
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
-use crate::run_handle::{RunHandle, StateHandle};
+use crate::run_handle::{FileHandle, RunHandle, SeriesHandle, StateHandle};
 
 /// The device, or nothing while a run has it.
 pub(crate) type Slot = Arc<Mutex<Option<AnyDevice>>>;
@@ -24,7 +24,7 @@ pub struct Device {
 }
 
 impl Device {
-    fn new(mut device: AnyDevice) -> Device {
+    pub(crate) fn new(mut device: AnyDevice) -> Device {
         let info = device.info();
         Device { slot: Arc::new(Mutex::new(Some(device))), info }
     }
@@ -39,6 +39,12 @@ impl Device {
     fn taken(&self) -> PyResult<AnyDevice> {
         let device = self.slot.lock().expect("no panic while held").take();
         device.ok_or_else(|| raise(&self.busy()))
+    }
+
+    /// The pattern that `spec_json` asks of this device.
+    fn resolved(&self, spec_json: &str) -> Result<Resolved> {
+        let spec = PatternSpec::parse(spec_json)?;
+        spec.resolve(self.info.capacity_bytes, self.info.sector_bytes)
     }
 
     fn busy(&self) -> Error {
@@ -91,13 +97,13 @@ impl Device {
         buffered: bool,
         data: &str,
         size_bytes: Option<u64>,
-    ) -> PyResult<Device> {
-        opened(py, || {
+    ) -> PyResult<FileHandle> {
+        let opened = py.detach(|| {
             let data = Data::by_name(data)?;
             let size = size_bytes.map(Bytes);
-            let options = FileOptions { writable, buffered, data, size };
-            uflip_host::open_file(path, options).map(AnyDevice::Direct)
-        })
+            uflip_host::open_file(path, FileOptions { writable, buffered, data, size })
+        });
+        opened.map(FileHandle::start).map_err(|error| raise(&error))
     }
 
     #[staticmethod]
@@ -144,9 +150,7 @@ impl Device {
     }
 
     fn apply(&self, py: Python<'_>, spec_json: &str) -> PyResult<String> {
-        let pattern = PatternSpec::parse(spec_json)
-            .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
-            .map_err(|error| raise(&error))?;
+        let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
         let counted = py.detach(|| {
             self.with(|device| {
                 let sim = device.simulated("driven in the untimed gear")?;
@@ -175,10 +179,16 @@ impl Device {
     }
 
     fn start(&self, spec_json: &str) -> PyResult<RunHandle> {
-        let pattern = PatternSpec::parse(spec_json)
-            .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
-            .map_err(|error| raise(&error))?;
+        let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
         Ok(RunHandle::start(self.taken()?, Arc::clone(&self.slot), pattern))
+    }
+
+    /// Run several patterns without a rest between them.
+    fn start_series(&self, specs_json: Vec<String>) -> PyResult<SeriesHandle> {
+        let patterns =
+            specs_json.iter().map(|spec| self.resolved(spec)).collect::<Result<Vec<_>>>();
+        let patterns = patterns.map_err(|error| raise(&error))?;
+        Ok(SeriesHandle::start(self.taken()?, Arc::clone(&self.slot), patterns))
     }
 
     fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<StateHandle> {
@@ -232,6 +242,18 @@ pub fn inspect_block(path: &str) -> PyResult<String> {
     let mut value = serde_json::to_value(&info).expect("plain data");
     value["identity"] = uflip_host::block_identity(&info).into();
     Ok(value.to_string())
+}
+
+#[pyfunction]
+pub fn wear(py: Python<'_>, path: &str) -> String {
+    let told = match py.detach(|| uflip_host::wear_of(path)) {
+        Ok(wear) => serde_json::json!({
+            "percentage_used": wear.percentage_used,
+            "bytes_written": wear.bytes_written,
+        }),
+        Err(why) => serde_json::json!({ "unknown": why }),
+    };
+    told.to_string()
 }
 
 #[pyfunction]

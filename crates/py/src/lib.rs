@@ -22,14 +22,14 @@ mod _native {
     #[pymodule_export]
     use crate::device::{
         Device, clock_ns, inspect_block, inspect_file, inspect_sim, inspect_snapshot,
-        registry_json, resolve_pattern, resolve_state,
+        registry_json, resolve_pattern, resolve_state, wear,
     };
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
     use crate::flash::{FlashDevice, FlashHandle, FlashTrace, inspect_flash, profile_interface};
     #[pymodule_export]
-    use crate::run_handle::{RunHandle, StateHandle};
+    use crate::run_handle::{FileHandle, RunHandle, SeriesHandle, StateHandle};
     #[pymodule_export]
     use crate::trace::{Trace, read_trace};
 

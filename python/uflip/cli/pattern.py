@@ -15,6 +15,7 @@ from uflip.cli.common import (
     quiet_option,
     save_option,
 )
+from uflip.cli.opening import open_shown
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.pattern_output import describe, print_run, write_trace
 from uflip.cli.pattern_preset import (
@@ -27,7 +28,7 @@ from uflip.cli.pattern_preset import (
 )
 from uflip.cli.progress import run_display
 from uflip.errors import ResultsError, UsageError
-from uflip.run import open_device, resolve
+from uflip.run import resolve
 from uflip.spec import writes
 
 EPILOG = """\b
@@ -92,8 +93,10 @@ def command(
     check_saving(info, save)
     resolve(spec, info)
     with (
-        open_device(
+        open_shown(
             device,
+            info,
+            quiet=quiet or as_json,
             size=size,
             buffered=buffered,
             data=data,

@@ -15,12 +15,13 @@ from uflip.cli.common import (
     quiet_option,
     save_option,
 )
+from uflip.cli.opening import open_shown
 from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
 from uflip.device_url import parse_url
 from uflip.errors import unknown_name
 from uflip.methodology import STATES, Enforcement, plan_state
 from uflip.results.state_record import StateRecord
-from uflip.run import check_options, open_device
+from uflip.run import check_options
 
 EPILOG = """\b
 Examples:
@@ -88,7 +89,8 @@ def command(
         _tell(_document(device, wanted, None, "dry-run"), announce_state(wanted), as_json, quiet)
         return
     quiet = quiet or as_json
-    with open_device(device, size=size, buffered=buffered, data=data, destroy=destroy) as opened:
+    how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
+    with open_shown(device, info, quiet=quiet, **how) as opened:
         kept = record_of(opened.info, device, record)
         known = kept.state if kept else None
         there = known and known.request == wanted.request and known.state_id == wanted.state_id

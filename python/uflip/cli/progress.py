@@ -130,6 +130,25 @@ def run_display(*, quiet: bool) -> Iterator[OnProgress]:
 
 
 @contextmanager
+def file_display(url: str, *, quiet: bool) -> Iterator[OnProgress]:
+    """Show how much of a file that is being made is there.
+
+    Parameters
+    ----------
+    url : str
+        The file.
+    quiet : bool
+        Show nothing.
+    """
+    with display(1, quiet=quiet) as sink:
+
+        def show(done: int, total: int, _last_response_ns: int) -> None:
+            sink.draw(done / total, f"writing {url}  {done / total:.0%}")
+
+        yield show
+
+
+@contextmanager
 def state_display(wanted: Enforcement, done_ios: int, *, quiet: bool) -> Iterator[OnState]:
     """Show how far a state is, and how long the rest will take.
 

@@ -12,6 +12,7 @@ import click
 
 from uflip.catalogue import inspect_device
 from uflip.cli.common import echo_json, json_option, open_options, quiet_option
+from uflip.cli.opening import open_shown
 from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import PlanProgress, display
 from uflip.cli.resuming import Resumed, go_on
@@ -20,7 +21,7 @@ from uflip.device_url import URL_FORMS, parse_url
 from uflip.errors import ResultsError, UsageError
 from uflip.methodology import Estimate, Found, History, Plan, estimate, execute, measure_harness
 from uflip.results import ResultsWriter, host_provenance
-from uflip.run import check_options, open_device
+from uflip.run import check_options
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -109,9 +110,8 @@ def command(
     _check_out(out)
     info = inspect_device(device, size=size, buffered=buffered)
     estimate(request.plan(info))
-    if not quiet and info["details"].get("to_be_created"):
-        click.echo(f"creating {device} ({format_size(info['capacity_bytes'])}) ...", err=True)
-    with open_device(device, size=size, buffered=buffered, data=data, destroy=destroy) as opened:
+    how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
+    with open_shown(device, info, quiet=quiet, **how) as opened:
         plan = request.plan(opened.info)
         kept = record_of(opened.info, device, record)
         begun = known_state(opened.info, plan.state, kept)

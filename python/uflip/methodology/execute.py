@@ -127,9 +127,10 @@ def execute(
         What the device or the writer says. Finished runs are stored.
     """
     finished, started_ns = len(done), time.monotonic_ns()
-    held: list[_Made] = []
+    to_be_made = _to_be_made(plan, done, all_of_them=replay is not None)
     try:
-        for index, run in _to_be_made(plan, done, all_of_them=replay is not None):
+        for group in _without_a_rest(to_be_made):
+            index, run = group[0]
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:
                 writer.finish("interrupted", [_out_of_time(max_time_ns, finished, plan)])
@@ -137,14 +138,14 @@ def execute(
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
             on_event(RunStarted(index, run))
-            made = _make(run, device, found, history, partial(_report, on_event, index, run))
-            held.append(made)
-            if _lingers_into_the_next(run):
-                continue  # storing it now would let the device rest
-            for each in held:
+            show = partial(_report, on_event, index, run)
+            made = _make([run for _, run in group], device, found, history, show)
+            for each in made:
                 finished += _store(each, writer, done, replay)
-            held.clear()
-            on_event(RunFinished(index, run, time.monotonic_ns() - began))
+            taken_ns, ios = time.monotonic_ns() - began, sum(len(each.trace) for each in made)
+            for (number, _), each in zip(group, made, strict=True):
+                share = len(each.trace) / ios
+                on_event(RunFinished(number, each.run, round(taken_ns * share)))
         found.phases()
     except (KeyboardInterrupt, InterruptedRun):
         writer.finish("interrupted")
@@ -174,25 +175,30 @@ class _Made:
 
 
 def _make(
-    run: PlannedRun,
+    runs: Sequence[PlannedRun],
     device: Device,
     found: Found,
     history: History,
     on_progress: Callable[[int, int, int], None],
-) -> _Made:
-    """Leave the device alone for a while, make a run, and take note of what it did and showed."""
-    batch = run.value if run.micro_benchmark == interference.NAME else None
-    pause_ns = found.pause_ns if batch in (None, 1) else 0
-    spec = adapted(run, found.phases()) if "stop" in run.spec else run.spec
+) -> list[_Made]:
+    """Leave the device alone for a while, make a run, or several without a rest between them."""
+    pause_ns = found.pause_ns
     device.idle(pause_ns)
-    trace = device.run(spec, on_progress)
-    about = {"state_id": history.state_id, "pause_ns": pause_ns}
-    history.after(trace)
-    if batch is not None:
-        # The device is asked when the writes have just ended.
-        writes = interference.BATCHES[batch - 1] == "RW"
-        found.batch(run, trace, interference.busy_ns(device) if writes else None)
-    return _Made(run, trace, about)
+    if runs[0].micro_benchmark == interference.NAME:
+        busy_ns = interference.busy_after_writes(device, runs)
+        parts = device.run_series([run.spec for run in runs], on_progress)
+        found.batches(runs, parts, busy_ns)
+        traces = [trace for _, trace in parts]
+    else:
+        (run,) = runs
+        spec = adapted(run, found.phases()) if "stop" in run.spec else run.spec
+        traces = [device.run(spec, on_progress)]
+    made: list[_Made] = []
+    for run, trace in zip(runs, traces, strict=True):
+        about = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
+        made.append(_Made(run, trace, about))
+        history.after(trace)
+    return made
 
 
 def _store(
@@ -221,9 +227,16 @@ def _to_be_made(
     ]
 
 
-def _lingers_into_the_next(run: PlannedRun) -> bool:
-    """Whether the next run is to follow at once."""
-    return run.micro_benchmark == interference.NAME and run.value < len(interference.BATCHES)
+def _without_a_rest(runs: list[tuple[int, PlannedRun]]) -> list[list[tuple[int, PlannedRun]]]:
+    """Put runs together that must follow each other at once: the batches of one experiment."""
+    groups: list[list[tuple[int, PlannedRun]]] = []
+    for index, run in runs:
+        before = groups[-1][-1][1] if groups else None
+        if before is not None and interference.follows_at_once(before, run):
+            groups[-1].append((index, run))
+        else:
+            groups.append([(index, run)])
+    return groups
 
 
 def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:

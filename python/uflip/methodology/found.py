@@ -3,7 +3,7 @@
 Both are stored as soon as they are known, so that a benchmark that goes on later goes on with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,8 +52,6 @@ class Found:
         self._noting = noting
         self._phases = phases
         self._lingering = lingering
-        self._batches: dict[int, Trace] = {}
-        self._device_busy_ns: int | None = None
 
     @property
     def pause_ns(self) -> int:
@@ -86,21 +84,32 @@ class Found:
         self._noting.note("phases", phases)
         return phases
 
-    def batch(self, run: PlannedRun, trace: Trace, device_busy_ns: int | None) -> None:
-        """Take a batch of the interference experiment; after the last one the pause is known."""
-        self._batches[run.value] = trace
-        if device_busy_ns is not None:
-            self._device_busy_ns = device_busy_ns
-        if len(self._batches) < len(interference.BATCHES):
+    def batches(
+        self,
+        runs: Sequence[PlannedRun],
+        parts: Sequence[tuple[int, Trace]],
+        device_busy_ns: int | None,
+    ) -> None:
+        """Take the batches of the interference experiment; if all are there the pause is known.
+
+        Parameters
+        ----------
+        runs, parts
+            The batches in order, and what `Device.run_series` returned.
+        device_busy_ns : int or None
+            What the device itself says.
+        """
+        if [run.pattern for run in runs] != list(interference.BATCHES):
             return
-        before, after = self._batches[1], self._batches[3]
+        before, writes, after = (trace for _, trace in parts)
         seen = interference.lingering(
             np.asarray(before.column("response_time_ns")),
             np.asarray(after.column("response_time_ns")),
             np.asarray(after.column("submit_ns")),
             least_pause_ns=self._plan.pause_ns,
-            writes_ns=np.asarray(self._batches[2].column("response_time_ns")),
-            device_busy_ns=self._device_busy_ns,
+            writes_ns=np.asarray(writes.column("response_time_ns")),
+            gap_ns=interference.longest_gap_ns(parts),
+            device_busy_ns=device_busy_ns,
         )
         self._lingering = seen.as_dict()
         self._noting.note("interference", self._lingering)

@@ -9,8 +9,8 @@ the lower bound of the pause between runs.
 **Source**: uFLIP (CIDR 2009) §4.3, Figure 5; §5.1: an effect of 2.5 s on the Mtron, "for this
 device, we therefore overestimate the pause to 5 seconds"; 1 s where there is none.
 **Faithful**: the experiment; the pause is twice the effect, and at least that of the plan.
-**Simplified**: the three batches are runs of their own, some hundred microseconds apart on a real
-device; the effect is resolved to windows of 64 reads.
+**Simplified**: the effect is resolved to windows of 64 reads. The three batches are one call of the
+engine; the longest rest between two of them is kept as `gap_ns`.
 **Ambiguous**: when a read is affected. Decided against the first batch: a window is affected if it
 has more slow reads (above the first batch's 95 %) than a binomial law and any window of the first
 batch allow, or if its ranks among the first batch are higher beyond chance (Mann-Whitney). The
@@ -18,12 +18,14 @@ effect ends at the first two windows in a row that are not affected.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip._native import Trace
 from uflip.experiment import Context, Counts, PlannedRun, run_seed
 from uflip.microbench.layout import baseline_spec
 from uflip.run import Device
@@ -63,6 +65,8 @@ class Lingering:
     device_busy_ns : int or None
         How long the device itself is busy after the writes if it is left alone [ns]; None where
         that is unknowable.
+    gap_ns : int
+        The longest time between two batches in which the device had nothing to do [ns].
     pause_ns : int
         The pause that follows [ns].
     windows : dict
@@ -75,6 +79,7 @@ class Lingering:
     over: bool
     slow_ns: float
     device_busy_ns: int | None
+    gap_ns: int
     pause_ns: int
     windows: dict[str, Any]
 
@@ -104,6 +109,7 @@ def lingering(
     *,
     writes_ns: NDArray[Any] | None = None,
     least_pause_ns: int,
+    gap_ns: int = 0,
     device_busy_ns: int | None = None,
 ) -> Lingering:
     """Find out how many reads after the writes are affected by them.
@@ -118,6 +124,8 @@ def lingering(
         The pause is at least this [ns].
     writes_ns : optional
         Response times of the writes (k,) [ns], for the figure.
+    gap_ns : int
+        The longest time between two batches [ns].
     device_busy_ns : int, optional
         What the device says.
     """
@@ -140,6 +148,7 @@ def lingering(
         over=end < len(windows),
         slow_ns=slow_ns,
         device_busy_ns=device_busy_ns,
+        gap_ns=gap_ns,
         pause_ns=max(least_pause_ns, PAUSE_FACTOR * lasted),
         windows={
             "ios": WINDOW,
@@ -210,6 +219,44 @@ def _end_of_stretch(affected: list[bool]) -> int:
 def _last_slow(stretch: NDArray[np.float64], slow_ns: float) -> int:
     slow = np.flatnonzero(stretch > slow_ns)
     return int(slow[-1]) + 1 if len(slow) else len(stretch)
+
+
+def follows_at_once(before: PlannedRun, run: PlannedRun) -> bool:
+    """Say whether a run is the next batch of the same experiment."""
+    ours = before.micro_benchmark == run.micro_benchmark == NAME
+    return ours and int(run.value) == int(before.value) + 1 and not run.reset_before
+
+
+def longest_gap_ns(parts: Sequence[tuple[int, Trace]]) -> int:
+    """Return the longest time from the end of a batch to the begin of the next [ns].
+
+    Parameters
+    ----------
+    parts : sequence of (int, Trace)
+        As `Device.run_series` returns them.
+    """
+    gaps, end = [0], None
+    for began_ns, trace in parts:
+        submit = np.asarray(trace.column("submit_ns")).astype(np.int64) + began_ns
+        response = np.asarray(trace.column("response_time_ns")).astype(np.int64)
+        if end is not None:
+            gaps.append(int(submit.min()) - end)
+        end = int((submit + response).max())
+    return max(gaps)
+
+
+def busy_after_writes(device: Device, batches: Sequence[PlannedRun]) -> int | None:
+    """Say how long a simulated device will be busy after the writes if it is left alone [ns].
+
+    Asked of a copy, on which the batches are made up to the writes; None for devices that cannot be
+    copied, and where there are no writes.
+    """
+    writes = [number for number, run in enumerate(batches) if run.pattern == "RW"]
+    if not writes or not device.info["simulated"]:
+        return None
+    copy = device.clone()
+    copy.run_series([run.spec for run in batches[: writes[0] + 1]])
+    return busy_ns(copy)
 
 
 def busy_ns(device: Device) -> int | None:

@@ -170,6 +170,12 @@ def _pause(document: Document) -> str:
         if busy is not None
         else ""
     )
+    gap = found.get("gap_ns")
+    apart = (
+        f" Between two batches the device had nothing to do for {format_duration_ns(gap)} at most."
+        if gap
+        else ""
+    )
     drawn = _figure(
         "B",
         "Interference",
@@ -182,7 +188,7 @@ def _pause(document: Document) -> str:
         "<h3>Pause between runs</h3>"
         + drawn
         + _paragraphs(
-            lingering + said,
+            lingering + said + apart,
             f"The pause before each run is {format_duration_ns(found['pause_ns'])}: twice as long, "
             f"and at least {planned}.",
         )
