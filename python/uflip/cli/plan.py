@@ -1,5 +1,6 @@
 """`uflip plan`: what `uflip run` would do, how much, and for how long; touches nothing."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,15 @@ from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import format_value
 from uflip.cli.state import announce_state, known_state, record_of, state_option, target_options
 from uflip.errors import UsageError
-from uflip.methodology import Estimate, Plan, estimate, write_plan
+from uflip.methodology import (
+    Estimate,
+    Plan,
+    RunEstimate,
+    describe_wear,
+    estimate,
+    wear_of,
+    write_plan,
+)
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -75,14 +84,17 @@ def command(
     plan = request.plan(info)
     estimated = estimate(plan)
     known = known_state(info, plan.state, record_of(info, device, record)) is not None
+    before = 0 if known or plan.state is None else plan.state.bytes_written
+    wear, written = wear_of(info), before + estimated.bytes_written
     if out is not None:
         _write(out, plan)
     if as_json:
-        echo_json(_document(plan, estimated, known=known))
+        worn = wear.as_dict() | {"share": wear.share(written)}
+        echo_json(_document(plan, estimated, known=known) | {"wear": worn})
         return
     echo_table(HEAD, _rows(plan, estimated))
     click.echo(f"\nassumed: {estimated.assumptions}")
-    for line in _notes(plan, known=known):
+    for line in (*_notes(plan, known=known), f"wear: {describe_wear(wear, written)}"):
         click.echo(line)
     if each:
         click.echo()
@@ -112,7 +124,7 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
     notes = [f"repetitions: {plan.repetitions} of each run"]
     if any("stop" in run.spec for run in plan.runs):
         notes.append(
-            "lengths: a run ends when its mean is known; what is shown is the most it makes"
+            "lengths: a run ends when its mean is known; each line shows the most that it makes"
         )
     if plan.state is None:
         notes.append("state: the device is measured as it is")
@@ -132,22 +144,29 @@ def _rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
         [run.micro_benchmark for run in plan.runs] + [skip.micro_benchmark for skip in plan.skipped]
     )
     rows = [_row(name, plan, estimated) for name in names]
-    return [*rows, _row(None, plan, estimated)]
+    fewest = estimated.fewest
+    if fewest.ios == estimated.ios:
+        return [*rows, _row(None, plan, estimated)]
+    at_least = ("at least", str(len(plan.runs)), "", *_amounts([fewest]))
+    return [*rows, _row(None, plan, estimated, "total, at most"), at_least]
 
 
-def _row(name: str | None, plan: Plan, estimated: Estimate) -> tuple[str, ...]:
+def _row(
+    name: str | None, plan: Plan, estimated: Estimate, title: str = "total"
+) -> tuple[str, ...]:
     """Sum up one micro-benchmark, or (without a name) all of them."""
     pairs = zip(plan.runs, estimated.each, strict=True)
     chosen = [cost for run, cost in pairs if name in (None, run.micro_benchmark)]
     skipped = sum(name in (None, skip.micro_benchmark) for skip in plan.skipped)
+    return (name or title, str(len(chosen)), str(skipped), *_amounts(chosen))
+
+
+def _amounts(costs: Sequence[RunEstimate]) -> tuple[str, ...]:
     return (
-        name or "total",
-        str(len(chosen)),
-        str(skipped),
-        format_count(sum(cost.ios for cost in chosen)),
-        format_size(sum(cost.bytes_read for cost in chosen)),
-        format_size(sum(cost.bytes_written for cost in chosen)),
-        format_duration_ns(sum(cost.time_ns for cost in chosen)),
+        format_count(sum(cost.ios for cost in costs)),
+        format_size(sum(cost.bytes_read for cost in costs)),
+        format_size(sum(cost.bytes_written for cost in costs)),
+        format_duration_ns(sum(cost.time_ns for cost in costs)),
     )
 
 
@@ -198,6 +217,7 @@ def _document(plan: Plan, estimated: Estimate, *, known: bool) -> dict[str, Any]
             "bytes_read": estimated.bytes_read,
             "bytes_written": estimated.bytes_written,
             "time_ns": estimated.time_ns,
+            "at_least": asdict(estimated.fewest),
             "assumptions": estimated.assumptions,
         },
         "runs": [run.as_dict() for run in plan.runs],

@@ -19,9 +19,9 @@ from uflip.cli.opening import open_shown
 from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
 from uflip.device_url import parse_url
 from uflip.errors import unknown_name
-from uflip.methodology import STATES, Enforcement, plan_state
+from uflip.methodology import STATES, Enforcement, describe_wear, plan_state, wear_of
 from uflip.results.state_record import StateRecord
-from uflip.run import check_options
+from uflip.run import DeviceInfo, check_options
 
 EPILOG = """\b
 Examples:
@@ -85,10 +85,14 @@ def command(
     wanted = plan_state(info, state, target_size, seed)
     if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into
         raise unknown_name("state", state, STATES[:-1], where="--state")
+    worn = describe_wear(wear_of(info), wanted.bytes_written)
     if dry_run:
-        _tell(_document(device, wanted, None, "dry-run"), announce_state(wanted), as_json, quiet)
+        text = f"{announce_state(wanted)}\nwear: {worn}"
+        _tell(_document(device, info, wanted, None, "dry-run"), text, as_json, quiet)
         return
     quiet = quiet or as_json
+    if not quiet and not info["simulated"]:
+        click.echo(f"wear: {worn}", err=True)
     how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
     with open_shown(device, info, quiet=quiet, **how) as opened:
         kept = record_of(opened.info, device, record)
@@ -96,7 +100,7 @@ def command(
         there = known and known.request == wanted.request and known.state_id == wanted.state_id
         if there and not again:
             text = f"{device} is in this state already; --again writes it once more"
-            _tell(_document(device, wanted, kept, "was"), text, as_json, quiet)
+            _tell(_document(device, info, wanted, kept, "was"), text, as_json, quiet)
             return
         bring_into_state(opened, wanted, kept, quiet=quiet)
         if save is not None:
@@ -104,7 +108,7 @@ def command(
     ends = f"; kept in {save}" if save else "; it ends with this command"
     noted = f"; noted in {kept.path}" if kept else ends
     text = f"{device} is in state {wanted.state_id}{noted}"
-    _tell(_document(device, wanted, kept, "enforced"), text, as_json, quiet)
+    _tell(_document(device, info, wanted, kept, "enforced"), text, as_json, quiet)
 
 
 def _tell(document: dict[str, Any], text: str, as_json: bool, quiet: bool) -> None:
@@ -115,8 +119,9 @@ def _tell(document: dict[str, Any], text: str, as_json: bool, quiet: bool) -> No
 
 
 def _document(
-    device: str, wanted: Enforcement, record: StateRecord | None, done: str
+    device: str, info: DeviceInfo, wanted: Enforcement, record: StateRecord | None, done: str
 ) -> dict[str, Any]:
+    wear = wear_of(info)
     return {
         "device": device,
         "done": done,
@@ -125,5 +130,6 @@ def _document(
         "total_ios": wanted.total_ios,
         "bytes_written": wanted.bytes_written,
         "time_ns": wanted.time_ns,
+        "wear": wear.as_dict() | {"share": wear.share(wanted.bytes_written)},
         "record": str(record.path) if record else None,
     }

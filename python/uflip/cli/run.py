@@ -19,9 +19,20 @@ from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
 from uflip.device_url import URL_FORMS, parse_url
 from uflip.errors import ResultsError, UsageError
-from uflip.methodology import Estimate, Found, History, Plan, estimate, execute, measure_harness
+from uflip.methodology import (
+    Estimate,
+    Found,
+    History,
+    Plan,
+    Wear,
+    describe_wear,
+    estimate,
+    execute,
+    measure_harness,
+    wear_of,
+)
 from uflip.results import ResultsWriter, host_provenance
-from uflip.run import check_options
+from uflip.run import DeviceInfo, check_options
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -119,8 +130,9 @@ def command(
             begun = bring_into_state(opened, plan.state, kept, quiet=quiet)
         assert begun is not None
         begun |= {"record": None if kept is None else str(kept.path)}
+        wear = _tell_wear(opened.info, plan, quiet=quiet)
         history = History(begun["state_id"], kept)
-        writer = _new_folder(out, plan, begun)
+        writer = _new_folder(out, plan, begun, wear)
         work = Resumed(opened, plan, writer, history, Found(plan, writer), None)
         _execute(work, options["max_time"], quiet=quiet)
     _conclude(out, quiet, as_json)
@@ -140,10 +152,19 @@ def _check_alone(given: dict[str, Any]) -> None:
             )
 
 
-def _new_folder(out: Path, plan: Plan, begun: dict[str, Any]) -> ResultsWriter:
+def _tell_wear(info: DeviceInfo, plan: Plan, *, quiet: bool) -> Wear:
+    """Say what the runs will take of the device's endurance, before the first of them."""
+    wear = wear_of(info)
+    if not quiet and info["kind"] != "null" and not (info["simulated"] and wear.unknown):
+        click.echo(f"wear: {describe_wear(wear, estimate(plan).bytes_written)}", err=True)
+    return wear
+
+
+def _new_folder(out: Path, plan: Plan, begun: dict[str, Any], wear: Wear) -> ResultsWriter:
+    details = plan.device["details"] | {"wear": wear.as_dict()}
     return ResultsWriter.create(
         out,
-        device=plan.device,
+        device=plan.device | {"details": details},
         host=host_provenance(sys.argv),
         harness=measure_harness(),
         scale=plan.scale,
@@ -180,13 +201,15 @@ def _execute(work: Resumed, max_time_ns: int | None, *, quiet: bool) -> None:
 
 def _announce(plan: Plan, estimated: Estimate, done: int) -> str:
     skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
+    open_ended = estimated.fewest.ios != estimated.ios
+    least = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"
     there = f" ({done} of them finished before)" if done else ""
     return (
         f"{plan.device['url']}: {estimated.runs} runs{there}{skipped}, "
         f"{format_count(estimated.ios)} I/Os, "
         f"{format_size(estimated.bytes_read)} to read, "
         f"{format_size(estimated.bytes_written)} to write, "
-        f"about {format_duration_ns(estimated.time_ns)}"
+        f"about {format_duration_ns(estimated.time_ns)}{least if open_ended else ''}"
     )
 
 

@@ -11,6 +11,7 @@
 `limits`       how much a plan may write, how long it may take
 `places`       targets of their own for sequential writes
 `estimate`     how many I/Os, bytes and minutes a plan will take, and how many are left
+`wear`         how worn the device is, and how much of its endurance a plan uses up
 `cost`         what an I/O is assumed to take before the first one is made
 `harness`      what the measuring itself costs
 `history`      what has been written since the state was enforced
@@ -19,7 +20,7 @@
 =============  ============================================================================
 """
 
-from uflip.methodology.estimate import Estimate, TimeLeft, estimate
+from uflip.methodology.estimate import Estimate, RunEstimate, TimeLeft, estimate
 from uflip.methodology.execute import (
     Event,
     ResetProgress,
@@ -46,6 +47,7 @@ from uflip.methodology.state import (
     plan_state,
     state_of_profile,
 )
+from uflip.methodology.wear import Wear, describe_wear, wear_of
 
 __all__ = [
     "METHODS",
@@ -59,11 +61,14 @@ __all__ = [
     "OnState",
     "Plan",
     "ResetProgress",
+    "RunEstimate",
     "RunFinished",
     "RunProgress",
     "RunStarted",
     "TimeLeft",
+    "Wear",
     "default_state",
+    "describe_wear",
     "enforce_state",
     "estimate",
     "execute",
@@ -73,6 +78,7 @@ __all__ = [
     "plan_state",
     "read_plan",
     "state_of_profile",
+    "wear_of",
     "what_is_left",
     "within",
     "write_plan",

@@ -1,15 +1,18 @@
 """How much a plan will do, how long it will take, and how much of that is left.
 
-I/Os, bytes and pauses are counted exactly: they follow from the specifications. Time is a guess
-until the first runs are over, and the guess says on what it rests.
+I/Os, bytes and pauses are counted exactly: they follow from the specifications. Where a run ends
+when its mean is known, there are two counts: the fewest I/Os that it may end with, and the most.
+Time is a guess until the first runs are over, and the guess says on what it rests.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from uflip.experiment import PlannedRun
 from uflip.methodology.cost import Cost, cost_of
 from uflip.methodology.plan import Plan
 from uflip.run import resolve
+from uflip.spec import Spec
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,17 @@ class RunEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a plan does. `each` holds the same for every run, in order."""
+    """What a plan does at most; `fewest` is what it does at least.
+
+    `each` holds the most for every run, in order.
+    """
 
     runs: int
     ios: int
     bytes_read: int
     bytes_written: int
     time_ns: int
+    fewest: RunEstimate
     assumptions: str
     each: tuple[RunEstimate, ...]
 
@@ -55,20 +62,41 @@ def estimate(plan: Plan) -> Estimate:
         If the native part refuses one of the specifications.
     """
     cost = cost_of(plan.device["kind"])
-    each = tuple(_estimate_run(plan, run, cost) for run in plan.runs)
+    each = tuple(_estimate_run(plan, run, run.spec, cost) for run in plan.runs)
+    fewest = [_estimate_run(plan, run, _shortest(run.spec), cost) for run in plan.runs]
+    most = _sum(each)
     return Estimate(
         runs=len(each),
-        ios=sum(run.ios for run in each),
-        bytes_read=sum(run.bytes_read for run in each),
-        bytes_written=sum(run.bytes_written for run in each),
-        time_ns=sum(run.time_ns for run in each),
+        ios=most.ios,
+        bytes_read=most.bytes_read,
+        bytes_written=most.bytes_written,
+        time_ns=most.time_ns,
+        fewest=_sum(fewest),
         assumptions=cost.describe(),
         each=each,
     )
 
 
-def _estimate_run(plan: Plan, run: PlannedRun, cost: Cost) -> RunEstimate:
-    totals = resolve(run.spec, plan.device)["totals"]
+def _shortest(spec: Spec) -> Spec:
+    """Return the specification of a run that ends as soon as it may."""
+    stop = spec.get("stop")
+    if stop is None or "min_ios" not in stop:
+        return spec
+    return spec | {"stop": stop | {"max_ios": stop["min_ios"]}}
+
+
+def _sum(runs: Iterable[RunEstimate]) -> RunEstimate:
+    each = list(runs)
+    return RunEstimate(
+        ios=sum(run.ios for run in each),
+        bytes_read=sum(run.bytes_read for run in each),
+        bytes_written=sum(run.bytes_written for run in each),
+        time_ns=sum(run.time_ns for run in each),
+    )
+
+
+def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEstimate:
+    totals = resolve(spec, plan.device)["totals"]
     ios, read, written = totals["total_ios"], totals["bytes_read"], totals["bytes_written"]
     written_ios = ios * written / (read + written)
     pauses_ns = totals["pause_ns"] + plan.pause_ns

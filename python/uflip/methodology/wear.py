@@ -1,0 +1,137 @@
+"""How worn a device is, and how much of its rated endurance a plan will use up.
+
+**Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; what a device says
+about its wear: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
+`Data Units Written`).
+**Faithful**: a device's own figures, read when the plan is made.
+**Simplified**: only NVMe devices are asked; others say it in ways of their vendors' own. The writes
+of the plan are taken to wear like all that were made before them.
+**Ambiguous**: a percentage is a whole number. Where it is 0 an upper bound is all that follows. A
+simulated device has its rated erases; how many of them a write takes depends on its write
+amplification, so that what follows for 1 is a lower bound.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.run import DeviceInfo
+from uflip.units import format_size
+
+BOUNDS = ("about", "less than", "at least")
+
+
+@dataclass(frozen=True)
+class Wear:
+    """What is known about the wear of a device.
+
+    Attributes
+    ----------
+    percentage_used : float or None
+        Of the rated endurance [%]; beyond 100 the device has outlived it.
+    bytes_written : int or None
+        By the host, until now [bytes].
+    endurance_bytes : int or None
+        What the host may write in all [bytes].
+    bound : str
+        One of `BOUNDS`: what the share of `endurance_bytes` that a plan writes is of the share of
+        the endurance that it uses up.
+    unknown : str
+        Why nothing is known; empty where something is.
+    """
+
+    percentage_used: float | None = None
+    bytes_written: int | None = None
+    endurance_bytes: int | None = None
+    bound: str = BOUNDS[0]
+    unknown: str = ""
+
+    def share(self, size_bytes: int) -> float | None:
+        """Return the share of the rated endurance that so many bytes use up; None if unknown."""
+        return None if self.endurance_bytes is None else size_bytes / self.endurance_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as results hold it."""
+        return asdict(self)
+
+
+def wear_of(info: DeviceInfo) -> Wear:
+    """Ask a device how worn it is. Nothing is written.
+
+    Parameters
+    ----------
+    info : dict
+        The device.
+
+    Returns
+    -------
+    Wear
+    """
+    if info["kind"] == "sim":
+        return of_profile(info["details"]["profile"])
+    if info["kind"] == "null":
+        return Wear(unknown="there is nothing that could wear")
+    path = Path(str(info["url"]).removeprefix("file:").removeprefix("block:"))
+    # A file that does not exist yet will be on the disk of its folder.
+    told: dict[str, Any] = json.loads(
+        _native.wear(str(path if path.exists() else path.absolute().parent))
+    )
+    if "unknown" in told:
+        return Wear(unknown=told["unknown"])
+    return of_smart_log(told["percentage_used"], told["bytes_written"])
+
+
+def of_smart_log(percentage_used: int, bytes_written: int) -> Wear:
+    """Read what an NVMe device says.
+
+    Examples
+    --------
+    >>> of_smart_log(5, 10**12).endurance_bytes
+    20000000000000
+    >>> of_smart_log(0, 10**12).bound
+    'less than'
+    """
+    if not bytes_written:
+        why = "the device does not report how much was written to it"
+        return Wear(float(percentage_used), None, None, unknown=why)
+    # So much took less than one per cent: all of it is a hundred times as much, or more.
+    endurance = bytes_written * 100 // max(percentage_used, 1)
+    bound = BOUNDS[0] if percentage_used else BOUNDS[1]
+    return Wear(float(percentage_used), bytes_written, endurance, bound)
+
+
+def of_profile(profile: Mapping[str, Any]) -> Wear:
+    """Read the profile of a simulated device."""
+    flash = profile.get("reliability")
+    if flash is None:
+        return Wear(unknown="the profile has no rated erases (rated_cycles)")
+    shape, rated = profile["geometry"], int(flash["rated_cycles"])
+    dies = shape["channels"] * shape["dies_per_channel"]
+    pages = dies * shape["blocks_per_die"] * shape["pages_per_block"]
+    before = int((profile.get("recovery") or {}).get("cycles_before", 0))
+    endurance = rated * pages * int(shape["page_bytes"])
+    return Wear(100 * before / rated, None, endurance, BOUNDS[2])
+
+
+def describe_wear(wear: Wear, size_bytes: int) -> str:
+    """Say how worn a device is, and what so many bytes add to it.
+
+    Examples
+    --------
+    >>> describe_wear(of_smart_log(5, 10**12), 10**11)
+    '0.5 % of the rated endurance, for 93.13 GiB written; the device says 5 % are used'
+    >>> describe_wear(of_smart_log(0, 10**12), 10**11)
+    'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device says 0 % are used'
+    """
+    used = ""
+    if wear.percentage_used is not None:
+        used = f"the device says {wear.percentage_used:.4g} % are used"
+    share = wear.share(size_bytes)
+    if share is None:
+        return "; ".join(part for part in (f"unknown: {wear.unknown}", used) if part)
+    bound = "" if wear.bound == BOUNDS[0] else f"{wear.bound} "
+    written = format_size(size_bytes)
+    return f"{bound}{100 * share:.2g} % of the rated endurance, for {written} written; {used}"

@@ -1,0 +1,95 @@
+"""Is wear told where the device tells it, said to be unknown where not, and stored with results?"""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+
+from uflip.catalogue import inspect_device
+from uflip.methodology import Choices, describe_wear, estimate, make_plan, wear_of
+from uflip.methodology.wear import of_smart_log
+from uflip.results import Results
+
+TB, GIB = 10**12, 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("percentage_used", "written", "adds", "share", "bound"),
+    [
+        # A drive of 600 TB written (as data sheets rate it) at 12 %: 72 TB were written.
+        (12, 72 * TB, 6 * TB, 0.01, "about"),
+        # Beyond its rated life it goes on counting.
+        (130, 780 * TB, 6 * TB, 0.01, "about"),
+        # 9 TB were less than 1 %: what is a tenth of it is less than 0.1 %.
+        (0, 9 * TB, 9 * TB // 10, 0.001, "less than"),
+    ],
+)
+def test_a_share_of_the_endurance_follows_from_what_was_written_before(
+    percentage_used: int, written: int, adds: int, share: float, bound: str
+) -> None:
+    wear = of_smart_log(percentage_used, written)
+    assert wear.share(adds) == pytest.approx(share)
+    assert wear.bound == bound
+    said = describe_wear(wear, adds)
+    assert f"{percentage_used} % are used" in said
+    assert (bound in said) == (bound != "about")
+
+
+def test_a_device_that_does_not_count_writes_still_says_how_worn_it_is() -> None:
+    wear = of_smart_log(7, 0)
+    assert wear.share(TB) is None
+    assert describe_wear(wear, TB).startswith("unknown: ")
+    assert "7 % are used" in describe_wear(wear, TB)
+
+
+def test_a_simulated_device_has_the_rated_erases_of_its_profile() -> None:
+    wear = wear_of(inspect_device("sim:worn-mlc"))
+    # worn-mlc.toml: 8 dies of 160 blocks of 64 pages of 4 KiB, rated for 3000 erases, after 7500.
+    endurance = 8 * 160 * 64 * 4096 * 3000
+    assert (wear.endurance_bytes, wear.percentage_used, wear.bound) == (endurance, 250, "at least")
+    assert wear.share(endurance) == 1
+    assert "rated_cycles" in wear_of(inspect_device("sim:demo")).unknown
+
+
+def test_unknown_is_said_as_unknown(tmp_path: Path) -> None:
+    for url, size in (("null", None), (f"file:{tmp_path}/new.bin", "1MiB")):
+        wear = wear_of(inspect_device(url, size=size))
+        if wear.unknown:  # the disk of the tests may be one that tells
+            assert wear.share(1) is None
+            assert describe_wear(wear, 1) == f"unknown: {wear.unknown}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plan_prepare_and_run_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = ("plan", "sim:worn-mlc", "--scale", "quick", "--only", "order")
+    told = json.loads(uflip(*plan, "--json").out)
+    assert told["wear"]["share"] == pytest.approx(
+        told["estimate"]["bytes_written"] / told["wear"]["endurance_bytes"]
+    )
+    assert "wear: at least" in uflip(*plan).out
+    dry = uflip("prepare", "sim:worn-mlc", "--dry-run")
+    assert "% of the rated endurance" in dry.out
+    done = uflip("run", *plan[1:], "--out", "out")
+    assert done.code == 0, done.err
+    assert "wear: at least" in done.err
+    stored = Results.load("out").manifest["device"]["details"]["wear"]
+    assert stored["percentage_used"] == 250
+
+
+def test_a_plan_counts_the_fewest_and_the_most() -> None:
+    info = inspect_device("sim:demo")
+    fixed = estimate(make_plan(info, "standard", 1, Choices(only=("order",), method="paper")))
+    assert fixed.fewest.ios == fixed.ios
+    assert fixed.fewest.time_ns == fixed.time_ns
+    plan = make_plan(info, "standard", 1, Choices(only=("order", "mix")))
+    found = estimate(plan)
+    assert found.fewest.ios < found.ios
+    # What a run may end with at least: `min_ios` of its rule, a mix counts its rarer pattern.
+    fewest = sum(
+        run.spec["stop"]["min_ios"] * (run.spec["ratio"] + 1 if run.spec["kind"] == "mix" else 1)
+        for run in plan.runs
+    )
+    assert found.fewest.ios == fewest
+    assert found.fewest.bytes_written < found.bytes_written
