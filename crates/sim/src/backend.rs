@@ -4,11 +4,11 @@
 //! (`paged.rs`); a merging FTL merges in the path of the write that needs room, and in steps while
 //! the host leaves the device alone (`merging.rs`). The device is written once, for both.
 
-use uflip_core::{Counters, Io};
+use uflip_core::{Counters, Io, Mode};
 
 use crate::geometry::{DieIdx, Lpn, Place};
 use crate::issued::{Target, Token};
-use crate::media::{CollectMedia, Flash};
+use crate::media::{CollectMedia, Flash, Media as _};
 use crate::timeline::Timeline;
 
 /// The flash and its clocks, which outlive every operation of an FTL.
@@ -23,6 +23,14 @@ pub(crate) struct Write {
     pub(crate) page: Lpn,
     pub(crate) extent: Extent,
     pub(crate) target: Target,
+}
+
+/// A page that an I/O in the untimed gear touches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) mode: Mode,
+    pub(crate) page: Lpn,
+    pub(crate) extent: Extent,
 }
 
 /// An FTL and the times of its work.
@@ -68,6 +76,20 @@ pub(crate) trait Backend {
 
     /// [`Backend::write`] in the untimed gear.
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash);
+
+    /// Do what a batch of I/Os asks for in the untimed gear, in order.
+    fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
+        for Piece { mode, page, extent } in pieces {
+            match mode {
+                Mode::Write => self.write_untimed(*page, extent, flash),
+                Mode::Read => {
+                    if let Some(at) = self.find(*page, flash) {
+                        flash.read(at);
+                    }
+                }
+            }
+        }
+    }
 
     /// `page` holds nothing any more (TRIM).
     fn trim(&mut self, page: Lpn);

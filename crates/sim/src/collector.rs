@@ -13,7 +13,7 @@
 //! **Source**: OFC (2011) §IV.A (receive path of relocation requests), §IV.D, §VI.
 //! **Faithful**: relocation and host requests share the die rings; one block a die at a time.
 //! **Simplified**: one page of a victim is read at a time.
-//! **Ambiguous**: when collection begins; see `ftl/page_map.rs`.
+//! **Ambiguous**: when collection begins; see `ftl/page_map/mod.rs`.
 
 use crate::ftl::{Collection, Item, PageMap};
 use crate::geometry::DieIdx;

@@ -16,12 +16,13 @@ use crate::cache::{Sectors, WriteCache};
 use crate::geometry::Lpn;
 use crate::host::{Host, IoIdx, PageIdx};
 use crate::issued::{Target, Token};
-use crate::media::{Flash, Media as _};
+use crate::media::Flash;
 use crate::merging::Merged;
 use crate::paged::Paged;
 use crate::profile::Profile;
 use crate::snapshot::Header;
 use crate::timeline::{Timeline, Timing};
+use crate::untimed;
 
 /// A flash device in virtual time. A copy is a device of its own in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -68,9 +69,6 @@ macro_rules! either {
         }
     };
 }
-
-/// So many I/Os are looked at ahead in the untimed gear, to have their map entries at hand.
-const BATCH: usize = 64;
 
 impl SimDevice {
     /// Make the device that `profile` describes, in the state that it asks for.
@@ -141,7 +139,7 @@ impl SimDevice {
             for (page, whole) in cache.iter_mut().flat_map(WriteCache::empty) {
                 backend.write_untimed(page, &Extent::single(page, whole), flash);
             }
-            apply(backend, flash, ios)
+            untimed::apply(backend, flash, ios)
         })
     }
 
@@ -333,44 +331,9 @@ impl SimDevice {
     }
 }
 
-/// Do what `ios` ask for in the untimed gear.
-fn apply<B: Backend>(
-    backend: &mut B,
-    flash: &mut Flash,
-    ios: impl Iterator<Item = Io>,
-) -> Result<()> {
-    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
-    let mut batch = Vec::with_capacity(BATCH);
-    let mut ios = ios.peekable();
-    while ios.peek().is_some() {
-        batch.clear();
-        for io in ios.by_ref().take(BATCH) {
-            let extent = Extent::of(&io, page_bytes);
-            batch.extend(pages_of(&io, page_bytes).map(|(page, _)| (io.mode, page, extent)));
-        }
-        batch.iter().for_each(|(_, page, _)| backend.prefetch(*page));
-        batch.iter().for_each(|(_, page, _)| backend.prefetch_old(*page));
-        let writes = batch.iter().any(|(mode, ..)| *mode == Mode::Write);
-        for (mode, page, extent) in &batch {
-            match mode {
-                Mode::Write => backend.write_untimed(*page, extent, flash),
-                Mode::Read => {
-                    if let Some(at) = backend.find(*page, flash) {
-                        flash.read(at);
-                    }
-                }
-            }
-        }
-        if writes && backend.is_read_only() {
-            return Err(read_only());
-        }
-    }
-    Ok(())
-}
-
 /// What a device that has worn out says.
 #[cold]
-fn read_only() -> Error {
+pub(crate) fn read_only() -> Error {
     Error::new(ErrorKind::Device, "The simulated device has worn out: it is read-only")
         .got("a write, with too few blocks left that can be used")
         .allowed("reads")
@@ -385,7 +348,7 @@ fn page_count(io: &Io, page_bytes: u64) -> u32 {
 
 /// The flash pages that an I/O touches, and how many bytes of each.
 #[inline]
-fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<> {
+pub(crate) fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<> {
     let (offset, end) = (io.offset.0, io.offset.0 + io.size.0);
     let (first, behind) =
         (page_number(offset, page_bytes), page_number(end + page_bytes - 1, page_bytes));

@@ -165,12 +165,6 @@ impl Geometry {
         Place { page, block, die: self.die_of(block) }
     }
 
-    /// The number of a block within its die.
-    #[inline]
-    pub(crate) fn block_in_die(&self, block: BlockIdx) -> usize {
-        self.per_die.remainder(block.0) as usize
-    }
-
     /// Every block of `die`.
     pub(crate) fn blocks_of(&self, die: DieIdx) -> impl Iterator<Item = BlockIdx> + use<> {
         let first = die.0 * self.shape.blocks_per_die;
@@ -240,7 +234,7 @@ mod tests {
         let page = Ppn((3 * 5 + 2) * 7 + 4);
         let place = geometry.place_of(page);
         assert_eq!((place.page, place.die), (page, DieIdx(3)));
-        assert_eq!(geometry.block_in_die(place.block), 2);
+        assert_eq!(place.block, BlockIdx(3 * 5 + 2));
         assert_eq!(geometry.page_in_block(place), 4);
         assert_eq!(geometry.data_pages(), 6);
     }

@@ -40,6 +40,7 @@ mod run;
 pub mod snapshot;
 mod timeline;
 mod units;
+mod untimed;
 mod wear_out;
 mod write_log;
 

@@ -44,6 +44,12 @@ pub(crate) trait CollectMedia: Media {
     fn look_up_map(&mut self, hit: bool);
     /// Read a page of the map. What follows waits for it.
     fn read_mapping(&mut self, from: Place);
+    /// The flash itself, where no time passes and nothing wears out: whoever asks may do many
+    /// operations at once, and must count them.
+    #[inline]
+    fn unworn(&mut self) -> Option<&mut Flash> {
+        None
+    }
     /// Program a page of the map; the entries that have not changed come from `merge_from` where
     /// given. What follows waits for it. False where that fails.
     fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool;
@@ -146,12 +152,14 @@ impl Flash {
         self.nand.read(from);
         self.counters.pages_read += 1;
         if self.wear_out.is_some() {
-            self.judge_read(from);
+            self.judge_read(from.page, from.block);
         }
     }
 
+    // Addresses one by one: a place would be in memory in the hot path already.
     #[inline(never)]
-    fn judge_read(&mut self, from: Place) {
+    fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
+        let from = Place { page, block, die: self.geometry.die_of(block) };
         let Some(wear_out) = &self.wear_out else { return };
         let ReadOutcome { retries, corrected } = wear_out.read(from, self.nand.erases(from.block));
         self.retries = retries;
@@ -166,15 +174,25 @@ impl Flash {
     fn program_page(&mut self, to: Place) -> bool {
         self.nand.program(to);
         self.counters.pages_programmed += 1;
-        self.wear_out.is_none() || self.judge_program(to)
+        self.wear_out.is_none() || self.judge_program(to.page, to.block)
     }
 
     #[inline(never)]
-    fn judge_program(&mut self, to: Place) -> bool {
+    fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
+        let to = Place { page, block, die: self.geometry.die_of(block) };
         let erases = self.nand.erases(to.block);
         let fails = self.wear_out.as_ref().is_some_and(|wear| wear.program_fails(to, erases));
         self.counters.program_failures += u64::from(fails);
         !fails
+    }
+}
+
+impl Flash {
+    /// Read what is left of a page that is written in part.
+    #[inline]
+    pub(crate) fn read_to_modify(&mut self, from: Place) {
+        self.read_page(from);
+        self.counters.pages_read_to_modify += 1;
     }
 }
 
@@ -188,8 +206,7 @@ impl Media for Flash {
     #[inline]
     fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         if let Some(from) = merge_from {
-            self.read_page(from);
-            self.counters.pages_read_to_modify += 1;
+            self.read_to_modify(from);
         }
         let programmed = self.program_page(to);
         self.counters.host_pages_written += u64::from(programmed);
@@ -205,6 +222,11 @@ impl Media for Flash {
 }
 
 impl CollectMedia for Flash {
+    #[inline]
+    fn unworn(&mut self) -> Option<&mut Flash> {
+        self.wear_out.is_none().then_some(self)
+    }
+
     #[inline]
     fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Place>) {
         self.counters.blocks_collected += 1;

@@ -1,9 +1,13 @@
 //! The rules of NAND flash, checked at every operation: erase before program, pages of a block in
-//! order, no read of a page that was not programmed, and no use of what is bad or retired. A broken rule is a fault of the FTL, so it is a
-//! panic with the state printed, never an error that could be overlooked.
+//! order, no read of a page that was not programmed, and no use of what is bad or retired. A broken
+//! rule is a fault of the FTL, so it is a panic with the state printed, never an error that could be
+//! overlooked.
+//!
+//! Where pages go in order and none is retired, one number a block says it all: the page that may be
+//! programmed next. One comparison checks a program, one a read; everything else is out of the way.
 
 use crate::bits;
-use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -18,8 +22,12 @@ pub(crate) enum PageOrder {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Nand {
     geometry: Geometry,
-    /// Per block: the page that may be programmed next; `pages_per_block` where full.
-    next_page: Vec<u16>,
+    /// There is more to a page than its block's `next`: pages are programmed in any order, or some are
+    /// bad or retired.
+    irregular: bool,
+    /// Per block: the page that may be programmed next; the first one behind the block where it is
+    /// full.
+    next: Vec<u32>,
     /// Where pages may be programmed in any order: which ones are, one bit each. Else empty.
     programmed: Vec<u64>,
     /// Per block: how often it was erased.
@@ -39,7 +47,10 @@ impl Nand {
         };
         Nand {
             geometry,
-            next_page: vec![0; blocks],
+            irregular: order == PageOrder::Any,
+            next: (0..geometry.blocks())
+                .map(|block| geometry.first_page(BlockIdx(block)).0)
+                .collect(),
             programmed: vec![0; words],
             erase_count: vec![0; blocks],
             retired: Vec::new(),
@@ -61,6 +72,7 @@ impl Nand {
     }
 
     fn begin_retiring(&mut self) {
+        self.irregular = true;
         if self.bad.is_empty() {
             self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
             self.bad = vec![false; self.geometry.blocks() as usize];
@@ -73,7 +85,6 @@ impl Nand {
     }
 
     /// What is bad or retired stays out.
-    #[inline]
     fn check_usable(&self, page: Place) {
         if !self.bad.is_empty() && self.is_retired(page) {
             broken_retirement(page);
@@ -88,50 +99,67 @@ impl Nand {
 
     #[inline]
     pub(crate) fn program(&mut self, to: Place) {
-        self.check_usable(to);
-        if !self.programmed.is_empty() {
-            let (word, bit) = Nand::bit(to);
-            if self.programmed[word] & bit != 0 {
-                broken_program(to, self.geometry.page_in_block(to), 0);
-            }
-            self.programmed[word] |= bit;
-            return;
-        }
-        let in_block = self.geometry.page_in_block(to);
-        let next = &mut self.next_page[to.block.0 as usize];
-        if in_block != u32::from(*next) {
-            return self.program_behind_retired(to, in_block);
+        let next = &mut self.next[to.block.0 as usize];
+        if self.irregular || to.page.0 != *next {
+            return self.program_irregular(to.page, to.block);
         }
         *next += 1;
     }
 
-    /// Retired pages may be left out, and no others.
-    #[cold]
-    fn program_behind_retired(&mut self, to: Place, in_block: u32) {
-        let next = self.next_page[to.block.0 as usize];
-        let first = self.geometry.first_page(to.block).0;
-        let left_out =
-            |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(first + page), ..to });
-        if in_block < u32::from(next) || !(u32::from(next)..in_block).all(left_out) {
-            broken_program(to, in_block, next);
+    /// Where pages are programmed in any order, or some are retired; or against the rules. Addresses
+    /// come one by one: a [`Place`] would have to be in memory in the hot path already.
+    #[inline(never)]
+    fn program_irregular(&mut self, page: Ppn, block: BlockIdx) {
+        let to = Place { page, block, die: self.geometry.die_of(block) };
+        self.check_usable(to);
+        if !self.programmed.is_empty() {
+            let (word, bit) = Nand::bit(to);
+            if self.programmed[word] & bit != 0 {
+                self.broken_program(to);
+            }
+            self.programmed[word] |= bit;
+            return;
         }
-        self.next_page[to.block.0 as usize] = in_block as u16 + 1;
+        // Retired pages may be left out, and no others.
+        let next = self.next[to.block.0 as usize];
+        let left_out =
+            |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(page), ..to });
+        if to.page.0 < next || !(next..to.page.0).all(left_out) {
+            self.broken_program(to);
+        }
+        self.next[to.block.0 as usize] = to.page.0 + 1;
     }
 
     #[inline]
     pub(crate) fn read(&self, from: Place) {
-        self.check_usable(from);
-        if !self.programmed.is_empty() {
-            let (word, bit) = Nand::bit(from);
-            if self.programmed[word] & bit == 0 {
-                broken_read(from, self.geometry.page_in_block(from), 0);
-            }
-            return;
+        if self.irregular || from.page.0 >= self.next[from.block.0 as usize] {
+            self.read_irregular(from.page, from.block);
         }
-        let in_block = self.geometry.page_in_block(from);
-        let next = self.next_page[from.block.0 as usize];
-        if in_block >= u32::from(next) {
-            broken_read(from, in_block, next);
+    }
+
+    #[inline(never)]
+    fn read_irregular(&self, page: Ppn, block: BlockIdx) {
+        let from = Place { page, block, die: self.geometry.die_of(block) };
+        self.check_usable(from);
+        let programmed = if self.programmed.is_empty() {
+            from.page.0 < self.next[from.block.0 as usize]
+        } else {
+            let (word, bit) = Nand::bit(from);
+            self.programmed[word] & bit != 0
+        };
+        if !programmed {
+            self.broken_read(from);
+        }
+    }
+
+    /// Read several pages of a block, in their order.
+    #[inline]
+    pub(crate) fn read_ascending(&self, block: BlockIdx, die: DieIdx, pages: &[Ppn]) {
+        let place = |page: &Ppn| Place { page: *page, block, die };
+        match pages {
+            // None of the others is beyond what was programmed where the last one is not.
+            [.., last] if !self.irregular => self.read(place(last)),
+            _ => pages.iter().for_each(|page| self.read(place(page))),
         }
     }
 
@@ -147,14 +175,35 @@ impl Nand {
         let missing = pages & !bits::word(&self.programmed, source, length);
         if missing != 0 {
             let page = Ppn(from.page.0 + missing.trailing_zeros());
-            broken_read(Place { page, ..from }, self.geometry.page_in_block(from), 0);
+            self.broken_read(Place { page, ..from });
         }
         let taken = pages & bits::word(&self.programmed, target, length);
         if taken != 0 {
             let page = Ppn(to.page.0 + taken.trailing_zeros());
-            broken_program(Place { page, ..to }, self.geometry.page_in_block(to), 0);
+            self.broken_program(Place { page, ..to });
         }
         bits::insert_word(&mut self.programmed, target, pages);
+    }
+
+    #[cold]
+    fn broken_program(&self, to: Place) -> ! {
+        panic!("program out of order or on an unerased page: {to:?} is {}", self.state(to))
+    }
+
+    #[cold]
+    fn broken_read(&self, from: Place) -> ! {
+        panic!("read of an unwritten page: {from:?} is {}", self.state(from))
+    }
+
+    /// `place` and its block, for whoever must find out what went wrong.
+    fn state(&self, place: Place) -> String {
+        let first = self.geometry.first_page(place.block).0;
+        let next = match self.programmed.is_empty() {
+            true => format!("whose next page is {}", self.next[place.block.0 as usize] - first),
+            false => "which is programmed in any order".to_owned(),
+        };
+        let erases = self.erases(place.block);
+        format!("page {} of its block, {next}, erased {erases} times", place.page.0 - first)
     }
 
     #[inline]
@@ -162,7 +211,7 @@ impl Nand {
         if !self.bad.is_empty() && self.bad[block.0 as usize] {
             broken_erase(block);
         }
-        self.next_page[block.0 as usize] = 0;
+        self.next[block.0 as usize] = self.geometry.first_page(block).0;
         if !self.programmed.is_empty() {
             let first = self.geometry.first_page(block).0 as usize;
             let end = first + self.geometry.shape().pages_per_block as usize;
@@ -184,25 +233,6 @@ impl Nand {
         let sum: u64 = self.erase_count.iter().map(|count| u64::from(*count)).sum();
         (least, sum as f64 / self.erase_count.len().max(1) as f64, most)
     }
-}
-
-// Kept out of the way of the hot path.
-#[cold]
-#[inline(never)]
-fn broken_program(to: Place, in_block: u32, next: u16) -> ! {
-    panic!(
-        "program out of order or on an unerased page: {to:?} is page {in_block} of its block, whose \
-         next page is {next}"
-    )
-}
-
-#[cold]
-#[inline(never)]
-fn broken_read(from: Place, in_block: u32, next: u16) -> ! {
-    panic!(
-        "read of an unwritten page: {from:?} is page {in_block} of its block, of which {next} are \
-         programmed"
-    )
 }
 
 #[cold]

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use uflip_core::Counters;
+use uflip_core::{Counters, Mode};
 
-use crate::backend::{Backend, Extent, Hardware, Write};
+use crate::backend::{Backend, Extent, Hardware, Piece, Write};
 use crate::breakdown::Cause;
 use crate::collector::{Collector, Parts};
 use crate::ftl::PageMap;
@@ -204,6 +204,25 @@ impl Backend for Paged {
     #[inline]
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
         self.ftl.write(page, extent.covers(page), flash);
+    }
+
+    fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
+        for run in pieces.chunk_by(|one, next| one.mode == next.mode) {
+            match run[0].mode {
+                Mode::Write => {
+                    let pages =
+                        run.iter().map(|piece| (piece.page, piece.extent.covers(piece.page)));
+                    self.ftl.write_all(pages, flash);
+                }
+                Mode::Read => {
+                    for piece in run {
+                        if let Some(at) = self.ftl.find(piece.page, flash) {
+                            flash.read(at);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     fn trim(&mut self, page: Lpn) {

@@ -226,8 +226,8 @@ pub enum State {
 const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 /// The cache keeps one bit a sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
-/// Valid pages of a block are counted in 16 bits.
-const PAGES_PER_BLOCK_MAX: u32 = 1 << 15;
+/// Valid pages of a block are counted in 15 bits.
+const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
 
 impl Profile {
     /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.

@@ -7,7 +7,7 @@
 //!                    └ no ─▶ at the end, every mapping page concerned is written once (batch)
 //! ```
 //!
-//! It is the page map of `page_map.rs` with costs on top: the map in memory stays the truth, and what
+//! It is the page map of `page_map/` with costs on top: the map in memory stays the truth, and what
 //! DFTL would read and program is read and programmed. A mapping page is a logical page behind those
 //! of the host, so the map's entries for these pages are DFTL's global translation directory, and
 //! collection moves mapping pages like any others.
@@ -109,6 +109,17 @@ impl MapOnFlash {
         let closed = &mut self.closed[die.0 as usize];
         let at = closed.iter().position(|other| *other == block);
         at.map(|at| closed.remove(at)).is_some()
+    }
+
+    /// Whether `block` of `die` is filled with mapping pages.
+    pub(super) fn is_closed(&self, die: DieIdx, block: BlockIdx) -> bool {
+        self.closed[die.0 as usize].contains(&block)
+    }
+
+    /// Whether any of the filled mapping blocks of `die` has something to gain.
+    pub(super) fn has_reclaimable(&self, die: DieIdx, blocks: &Blocks) -> bool {
+        let closed = &mut self.closed[die.0 as usize].iter();
+        closed.any(|block| u32::from(blocks.valid_count(*block)) < blocks.usable(*block))
     }
 
     /// The filled mapping block of `die` with the fewest valid pages.

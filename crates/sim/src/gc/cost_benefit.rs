@@ -49,7 +49,7 @@ impl VictimPolicy for CostBenefit {
         best.map(|(at, _)| pool.remove(at))
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx) {
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
         self.pools[die.0 as usize].retain(|other| *other != block);
     }
 }

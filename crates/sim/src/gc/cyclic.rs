@@ -35,7 +35,7 @@ impl VictimPolicy for Cyclic {
         self.rings[die.0 as usize].pop_front()
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx) {
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
         self.rings[die.0 as usize].retain(|other| *other != block);
     }
 }

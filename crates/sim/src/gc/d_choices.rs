@@ -51,7 +51,7 @@ impl VictimPolicy for DChoices {
         Some(pool.swap_remove(best))
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx) {
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
         self.pools[die.0 as usize].retain(|other| *other != block);
     }
 }

@@ -43,7 +43,7 @@ impl VictimPolicy for GreedyWindow {
         ring.remove(at)
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx) {
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
         self.rings[die.0 as usize].retain(|other| *other != block);
     }
 }

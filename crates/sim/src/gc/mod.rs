@@ -25,7 +25,7 @@ pub(crate) trait VictimPolicy: Sized {
     /// The next victim of `die`; it leaves the pool. `None` where the pool is empty.
     fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx>;
     /// `block` leaves the pool by another's choice (static wear levelling).
-    fn remove(&mut self, die: DieIdx, block: BlockIdx);
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks);
 }
 
 /// What a policy is made from.
@@ -117,8 +117,8 @@ macro_rules! policies {
                 match self { $(Victims::$policy(policy) => policy.choose(die, blocks)),+ }
             }
 
-            pub(crate) fn remove(&mut self, die: DieIdx, block: BlockIdx) {
-                match self { $(Victims::$policy(policy) => policy.remove(die, block)),+ }
+            pub(crate) fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks) {
+                match self { $(Victims::$policy(policy) => policy.remove(die, block, blocks)),+ }
             }
         }
     };

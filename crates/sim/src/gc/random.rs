@@ -31,7 +31,7 @@ impl VictimPolicy for Random {
         self.0.choose(die, blocks)
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx) {
-        self.0.remove(die, block);
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks) {
+        self.0.remove(die, block, blocks);
     }
 }

@@ -1,7 +1,11 @@
 //! Which pages are valid, which blocks are free, open or closed: the books of a page-mapped FTL.
 //!
-//! Flat arrays with one bit a page and one small record a block, so that an update touches one cache
-//! line of each; the valid pages of a victim are found 64 at a time.
+//! Flat arrays: one bit a page, two bytes a block for what changes with every page (`valid.rs`), and
+//! the rest apart, so that the books of a large device stay in the cache. Which pages are left for whom
+//! is in `room.rs`.
+
+mod room;
+mod valid;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -43,13 +47,19 @@ pub(crate) struct Blocks {
     geometry: Geometry,
     /// Per page: one bit, set while it holds the newest version of a logical page.
     valid: Vec<u64>,
-    blocks: Vec<Block>,
+    /// Per block: how many of its pages are valid, and [`NOT_CLOSED`] on top.
+    counts: Vec<u16>,
+    /// Per block: how often it was erased.
+    wear: Vec<u32>,
+    /// Per block: the number of the fill that closed it.
+    closed_at: Vec<u64>,
     /// Per block: how many of its pages take data.
     usable: Vec<u16>,
     /// Blocks filled so far: a clock for policies that ask for age.
     fills: u64,
-    /// Per die: erased blocks.
+    /// Per die: erased blocks, and how many there are.
     free: Vec<FreeList>,
+    free_in: Vec<u32>,
     /// Per die and stream: the block being filled.
     open: Vec<Open>,
     /// Open blocks of a die, and which of them each stream has.
@@ -68,17 +78,9 @@ pub(crate) struct Blocks {
     open_pages: [u32; 3],
 }
 
-#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
-struct Block {
-    /// How many of its pages are valid.
-    valid_count: u16,
-    /// Filled and not chosen as a victim since.
-    closed: bool,
-    /// How often it was erased.
-    wear: u32,
-    /// The number of the fill that closed it.
-    closed_at: u64,
-}
+/// Added to the count of a block that is not closed: filled with data, and not chosen as a victim
+/// since. So one comparison finds the smallest count among the closed ones.
+pub(crate) const NOT_CLOSED: u16 = 1 << 15;
 
 /// The next page of a block being filled and the first that takes no data; equal where there is
 /// none.
@@ -122,13 +124,17 @@ impl Blocks {
         let usable = geometry.data_pages() as u16;
         let free_blocks = geometry.blocks() - bad.len() as u32;
         let pages = free_blocks * geometry.data_pages();
+        let free_in = (0..dies).map(|die| good(die).count() as u32).collect();
         Blocks {
             geometry,
             valid: vec![0; geometry.pages().div_ceil(64) as usize],
-            blocks: vec![Block::default(); geometry.blocks() as usize],
+            counts: vec![NOT_CLOSED; geometry.blocks() as usize],
+            wear: vec![0; geometry.blocks() as usize],
+            closed_at: vec![0; geometry.blocks() as usize],
             usable: vec![usable; geometry.blocks() as usize],
             fills: 0,
             free: (0..dies).map(list).collect(),
+            free_in,
             open: vec![Open::default(); dies as usize * streams],
             streams,
             kinds: [0, relocated, mapping],
@@ -145,81 +151,25 @@ impl Blocks {
         &self.geometry
     }
 
-    /// Erased blocks of all dies.
-    pub(crate) fn free_blocks(&self) -> u32 {
-        self.free_blocks
-    }
-
-    /// Pages that relocation can still take, on all dies.
-    #[inline]
-    pub(crate) fn pages_for_relocation(&self) -> u32 {
-        self.free_pages + self.open_pages[self.kind(Stream::Relocated)]
-    }
-
-    /// Whether so many relocated and so many mapping pages find room together. Each stream fills
-    /// blocks of its own.
-    pub(crate) fn fits(&self, relocated: u32, mapping: u32) -> bool {
-        self.fits_with(relocated, mapping, self.free_blocks, &self.open_pages)
-    }
-
-    /// The same, once `stream` has taken a page, and opened a block for it or not.
-    pub(crate) fn fits_after(
-        &self,
-        stream: Stream,
-        opens: bool,
-        relocated: u32,
-        mapping: u32,
-    ) -> bool {
-        let Some(free) = self.free_blocks.checked_sub(u32::from(opens)) else {
-            return false;
-        };
-        let mut open_pages = self.open_pages;
-        let left = &mut open_pages[self.kind(stream)];
-        *left = (*left + u32::from(opens) * self.least_usable).saturating_sub(1);
-        self.fits_with(relocated, mapping, free, &open_pages)
-    }
-
-    fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; 3]) -> bool {
-        let blocks = |stream, pages: u32| {
-            let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
-            beyond.div_ceil(self.least_usable)
-        };
-        blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
-    }
-
-    /// How many of these a host page takes away: itself, unless relocated pages have blocks of their
-    /// own; then nothing, or the block that it opens.
-    #[inline]
-    pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
-        match (self.kinds[Stream::Relocated as usize], opens) {
-            (0, _) => 1,
-            (_, false) => 0,
-            (_, true) => self.geometry.data_pages(),
-        }
-    }
-
     /// Which of a die's open blocks is that of `stream`.
     #[inline]
     fn kind(&self, stream: Stream) -> usize {
+        // As nothing else is told apart, nothing needs to be looked up.
+        if self.streams == 1 {
+            return 0;
+        }
         usize::from(self.kinds[stream as usize])
     }
 
     /// Erased blocks of `die`, the open ones not counted.
     #[inline]
     pub(crate) fn free_in(&self, die: DieIdx) -> usize {
-        match &self.free[die.0 as usize] {
-            FreeList::Oldest(list) => list.len(),
-            FreeList::LeastWorn(heap) => heap.len(),
-        }
+        self.free_in[die.0 as usize] as usize
     }
 
     #[inline]
     fn open_of(&self, die: DieIdx, stream: Stream) -> usize {
-        if self.streams == 1 {
-            die.0 as usize
-        } else {
-            die.0 as usize * self.streams + self.kind(stream)
-        }
+        die.0 as usize * self.streams + self.kind(stream)
     }
 
     /// Whether `die` has a page left in the open block of `stream`.
@@ -242,23 +192,46 @@ impl Blocks {
     /// Where the die has none.
     #[inline]
     pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Place {
-        let index = self.open_of(die, stream);
-        let kind = if self.streams == 1 { 0 } else { self.kind(stream) };
-        if self.open[index].next == self.open[index].end {
-            self.open_pages[kind] += self.open_block(die, index);
+        if !self.has_open_page(die, stream) {
+            self.open_another(die, stream);
         }
+        let (place, _) = self.take_open_page(die, stream);
+        if !self.retired.is_empty() {
+            self.pass_retired(die, stream);
+        }
+        place
+    }
+
+    /// The next page of the block that `die` has open for `stream`, and whether it is the block's last
+    /// unless pages are retired.
+    #[inline]
+    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> (Place, bool) {
+        let (kind, index) = (self.kind(stream), self.open_of(die, stream));
         self.open_pages[kind] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
-        if !self.retired.is_empty() {
-            open.next = first_usable(&self.retired, open.next, open.end);
-        }
-        let open = self.open[index];
-        Place { page, block: BlockIdx(open.block), die }
+        (Place { page, block: BlockIdx(open.block), die }, open.next == open.end)
     }
 
+    /// The page that is taken next is not one that is retired.
     #[cold]
+    fn pass_retired(&mut self, die: DieIdx, stream: Stream) {
+        let index = self.open_of(die, stream);
+        let open = &mut self.open[index];
+        open.next = first_usable(&self.retired, open.next, open.end);
+    }
+
+    /// Open another block of `die` for `stream`.
+    ///
+    /// # Panics
+    /// Where the die has none.
+    #[cold]
+    pub(crate) fn open_another(&mut self, die: DieIdx, stream: Stream) {
+        let index = self.open_of(die, stream);
+        self.open_pages[self.kind(stream)] += self.open_block(die, index);
+    }
+
     fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
         let block = match &mut self.free[die.0 as usize] {
             FreeList::Oldest(list) => list.pop_front(),
@@ -267,6 +240,7 @@ impl Blocks {
         let block = block.expect("a die that has a page");
         let usable = self.usable(block);
         self.free_blocks -= 1;
+        self.free_in[die.0 as usize] -= 1;
         self.free_pages -= usable;
         let end = self.geometry.first_page(block).0 + self.geometry.data_pages();
         self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
@@ -282,7 +256,8 @@ impl Blocks {
         Ppn(first_usable(&self.retired, first, first + self.geometry.data_pages()))
     }
 
-    /// The block of the page taken last, where that page filled it up; it is closed from now on.
+    /// The block of the page taken last, where that page filled it up; it is closed from now on, unless
+    /// it holds mapping pages.
     #[inline]
     pub(crate) fn close_if_full(&mut self, die: DieIdx, stream: Stream) -> Option<BlockIdx> {
         let index = self.open_of(die, stream);
@@ -291,115 +266,31 @@ impl Blocks {
             return None;
         }
         self.fills += 1;
-        let block = &mut self.blocks[open.block as usize];
-        block.closed_at = self.fills;
-        block.closed = true;
-        Some(BlockIdx(open.block))
-    }
-
-    /// Whether collecting the closed blocks of `die` would gain anything. Mostly answered by the
-    /// first block that is looked at.
-    pub(crate) fn has_reclaimable(&self, die: DieIdx) -> bool {
-        self.geometry.blocks_of(die).any(|block| {
-            let books = &self.blocks[block.0 as usize];
-            books.closed && books.valid_count < self.usable[block.0 as usize]
-        })
-    }
-
-    /// Whether `block` was filled and not chosen as a victim since.
-    pub(crate) fn is_closed(&self, block: BlockIdx) -> bool {
-        self.blocks[block.0 as usize].closed
-    }
-
-    #[inline]
-    pub(crate) fn mark_valid(&mut self, at: Place) {
-        let page = at.page.0;
-        self.valid[page as usize / 64] |= 1 << (page % 64);
-        self.blocks[at.block.0 as usize].valid_count += 1;
-    }
-
-    /// Returns how many pages of its block are valid now, and whether the block is closed.
-    #[inline]
-    pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
-        let page = at.page.0;
-        self.valid[page as usize / 64] &= !(1 << (page % 64));
-        let block = &mut self.blocks[at.block.0 as usize];
-        block.valid_count -= 1;
-        (block.valid_count, block.closed)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_valid(&self, page: Ppn) -> bool {
-        self.valid[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
-    }
-
-    /// `block` was chosen as a victim: it is closed no more.
-    pub(crate) fn begin_collection(&mut self, block: BlockIdx) {
-        self.blocks[block.0 as usize].closed = false;
-    }
-
-    /// The first valid page of `block` at or after `from`.
-    #[inline]
-    pub(crate) fn next_valid(&self, block: BlockIdx, from: Ppn) -> Option<Ppn> {
-        let end = self.geometry.first_page(block).0 + self.geometry.shape().pages_per_block;
-        let mut page = from.0;
-        while page < end {
-            let bits = self.valid[page as usize / 64] >> (page % 64);
-            if bits != 0 {
-                let found = page + bits.trailing_zeros();
-                return (found < end).then_some(Ppn(found));
-            }
-            page = (page / 64 + 1) * 64;
+        self.closed_at[open.block as usize] = self.fills;
+        if stream != Stream::Mapping {
+            self.counts[open.block as usize] &= !NOT_CLOSED;
         }
-        None
-    }
-
-    /// No page of `block` is valid any more.
-    pub(crate) fn clear(&mut self, block: BlockIdx) {
-        let first = self.geometry.first_page(block).0 as usize;
-        let end = first + self.geometry.shape().pages_per_block as usize;
-        crate::bits::clear(&mut self.valid, first, end);
-        self.blocks[block.0 as usize].valid_count = 0;
-    }
-
-    /// The valid pages of `block`, in order.
-    pub(crate) fn valid_pages(&self, block: BlockIdx) -> impl Iterator<Item = Ppn> + '_ {
-        let next = move |after: Option<Ppn>| {
-            let from = after.map_or(self.geometry.first_page(block), |page| Ppn(page.0 + 1));
-            self.next_valid(block, from)
-        };
-        std::iter::successors(next(None), move |page| next(Some(*page)))
-    }
-
-    #[inline]
-    pub(crate) fn valid_count(&self, block: BlockIdx) -> u16 {
-        self.blocks[block.0 as usize].valid_count
+        Some(BlockIdx(open.block))
     }
 
     /// How often `block` was erased.
     pub(crate) fn wear(&self, block: BlockIdx) -> u32 {
-        self.blocks[block.0 as usize].wear
+        self.wear[block.0 as usize]
     }
 
     /// How many blocks were filled since `block` was.
     pub(crate) fn age(&self, block: BlockIdx) -> u64 {
-        self.fills - self.blocks[block.0 as usize].closed_at
-    }
-
-    /// What is known of `at` will be asked for soon.
-    #[inline]
-    pub(crate) fn prefetch(&self, at: Place) {
-        crate::huge::prefetch(&self.valid, at.page.0 as usize / 64);
-        crate::huge::prefetch(&self.blocks, at.block.0 as usize);
+        self.fills - self.closed_at[block.0 as usize]
     }
 
     /// `block` was erased: it is free again.
     pub(crate) fn set_free(&mut self, block: BlockIdx) {
-        let books = &mut self.blocks[block.0 as usize];
-        assert_eq!(books.valid_count, 0, "an erased block holds no valid page: {block:?}");
-        books.wear += 1;
-        let wear = books.wear;
-        match &mut self.free[self.geometry.die_of(block).0 as usize] {
+        assert_eq!(self.valid_count(block), 0, "an erased block holds no valid page: {block:?}");
+        self.wear[block.0 as usize] += 1;
+        let wear = self.wear[block.0 as usize];
+        let die = self.geometry.die_of(block).0 as usize;
+        self.free_in[die] += 1;
+        match &mut self.free[die] {
             FreeList::Oldest(list) => list.push_back(block),
             FreeList::LeastWorn(heap) => heap.push(Reverse((wear, block.0))),
         }
@@ -409,9 +300,8 @@ impl Blocks {
 
     /// `block`, which was erased or could not be, is not used any more.
     pub(crate) fn retire_block(&mut self, block: BlockIdx) {
-        let books = &mut self.blocks[block.0 as usize];
-        assert_eq!(books.valid_count, 0, "a retired block holds no valid page: {block:?}");
-        books.wear += 1;
+        assert_eq!(self.valid_count(block), 0, "a retired block holds no valid page: {block:?}");
+        self.wear[block.0 as usize] += 1;
         self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
     }
 

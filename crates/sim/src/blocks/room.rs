@@ -1,0 +1,58 @@
+//! How much room is left: for relocated pages, for mapping pages, and so for the host.
+
+use super::{Blocks, Stream};
+
+impl Blocks {
+    /// Erased blocks of all dies.
+    pub(crate) fn free_blocks(&self) -> u32 {
+        self.free_blocks
+    }
+
+    /// Pages that relocation can still take, on all dies.
+    #[inline]
+    pub(crate) fn pages_for_relocation(&self) -> u32 {
+        self.free_pages + self.open_pages[self.kind(Stream::Relocated)]
+    }
+
+    /// Whether so many relocated and so many mapping pages find room together. Each stream fills
+    /// blocks of its own.
+    pub(crate) fn fits(&self, relocated: u32, mapping: u32) -> bool {
+        self.fits_with(relocated, mapping, self.free_blocks, &self.open_pages)
+    }
+
+    /// The same, once `stream` has taken a page, and opened a block for it or not.
+    pub(crate) fn fits_after(
+        &self,
+        stream: Stream,
+        opens: bool,
+        relocated: u32,
+        mapping: u32,
+    ) -> bool {
+        let Some(free) = self.free_blocks.checked_sub(u32::from(opens)) else {
+            return false;
+        };
+        let mut open_pages = self.open_pages;
+        let left = &mut open_pages[self.kind(stream)];
+        *left = (*left + u32::from(opens) * self.least_usable).saturating_sub(1);
+        self.fits_with(relocated, mapping, free, &open_pages)
+    }
+
+    fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; 3]) -> bool {
+        let blocks = |stream, pages: u32| {
+            let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
+            beyond.div_ceil(self.least_usable)
+        };
+        blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
+    }
+
+    /// How many of these a host page takes away: itself, unless relocated pages have blocks of their
+    /// own; then nothing, or the block that it opens.
+    #[inline]
+    pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
+        match (self.kinds[Stream::Relocated as usize], opens) {
+            (0, _) => 1,
+            (_, false) => 0,
+            (_, true) => self.geometry.data_pages(),
+        }
+    }
+}

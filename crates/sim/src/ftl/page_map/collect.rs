@@ -1,0 +1,320 @@
+//! Blocks are collected: a victim is chosen, its valid pages move, it is erased. In steps, so that
+//! whoever holds the clock decides when each is taken; in one go in the untimed gear.
+
+use super::{PageMap, RelocationLoad};
+use crate::blocks::Stream;
+use crate::ftl::dftl::MapOnFlash;
+use crate::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::media::CollectMedia;
+
+/// A block being collected. Whoever holds it decides when its next page moves.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Collection {
+    pub(crate) die: DieIdx,
+    pub(crate) victim: BlockIdx,
+    next: Ppn,
+    moved: u32,
+    /// Where its pages go.
+    pub(super) stream: Stream,
+    /// Pages that it may still have to move.
+    promised: u32,
+    /// Mapping pages that it may still have to program.
+    promised_mapping: u32,
+}
+
+/// A page to move: a valid one, or one that is moved for nothing (figure 5(a)).
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Item {
+    pub(crate) from: Place,
+    valid: bool,
+}
+
+/// Static wear levelling looks at a die again after this share of its blocks was erased.
+const STATIC_INTERVAL: u32 = 16;
+
+impl PageMap {
+    /// Choose a victim of `die`. `None` where nothing can be gained.
+    pub(crate) fn begin_collection(
+        &mut self,
+        die: DieIdx,
+        media: &mut impl CollectMedia,
+    ) -> Option<Collection> {
+        let of_map = |kept: &MapOnFlash| kept.has_reclaimable(die, &self.blocks);
+        if !self.blocks.has_reclaimable(die) && !self.on_flash.as_deref().is_some_and(of_map) {
+            return None;
+        }
+        let (victim, stream) = self.choose_victim(die)?;
+        self.blocks.begin_collection(victim);
+        // The reverse map is read along the victim: have its lines at hand, 16 entries each.
+        let first = self.options.geometry.first_page(victim).0 as usize;
+        for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
+            crate::huge::prefetch(&self.reverse, first + line);
+        }
+        media.begin_collection(victim, self.metadata_page(die, victim));
+        self.since_static[die.0 as usize] += 1;
+        let next = self.options.geometry.first_page(victim);
+        let mut collection =
+            Collection { die, victim, next, moved: 0, stream, promised: 0, promised_mapping: 0 };
+        self.promise(&mut collection);
+        Some(collection)
+    }
+
+    /// The next victim of `die`, and where its pages go. Whatever is begun can be finished: a victim
+    /// holds at most a block of pages.
+    fn choose_victim(&mut self, die: DieIdx) -> Option<(BlockIdx, Stream)> {
+        let most = self.options.geometry.data_pages();
+        if self.on_flash.is_some() {
+            if let Some(victim) = self.mapping_victim(die) {
+                return Some((victim, Stream::Mapping));
+            }
+            if !self.has_room_to_collect() {
+                return None;
+            }
+        } else if self.blocks.pages_for_relocation() < self.promised + most {
+            return None;
+        }
+        if let Some(victim) = self.least_worn_due(die) {
+            let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(die, victim));
+            if !of_map {
+                self.options.victims.remove(die, victim, &self.blocks);
+            }
+            return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
+        }
+        let victim = self.options.victims.choose(die, &self.blocks)?;
+        Some((victim, Stream::Relocated))
+    }
+
+    /// Set aside the pages that `collection` may need.
+    fn promise(&mut self, collection: &mut Collection) {
+        let most = self.options.geometry.data_pages();
+        let valid = u32::from(self.blocks.valid_count(collection.victim));
+        if collection.stream == Stream::Mapping {
+            collection.promised_mapping = valid;
+        } else {
+            let number = self.options.load.number().min(most);
+            collection.promised = match self.options.load {
+                RelocationLoad::AtLeast(_) => valid.max(number),
+                RelocationLoad::Exactly(_) => number,
+            };
+            let kept = self.on_flash.as_ref();
+            collection.promised_mapping =
+                kept.map_or(0, |kept| collection.promised.min(kept.mapping_pages()));
+        }
+        self.promised += collection.promised;
+        if let Some(kept) = &mut self.on_flash {
+            kept.promised += collection.promised_mapping;
+        }
+    }
+
+    /// `collection` has moved so many of the pages that it promised.
+    #[inline]
+    fn spend(&mut self, collection: &mut Collection, pages: u32) {
+        match (&mut self.on_flash, collection.stream) {
+            (Some(kept), Stream::Mapping) => {
+                collection.promised_mapping -= pages;
+                kept.promised -= pages;
+            }
+            _ => {
+                collection.promised -= pages;
+                self.promised -= pages;
+            }
+        }
+    }
+
+    /// `page` has moved to another place by `collection`.
+    #[inline]
+    fn moved(&mut self, collection: &Collection, page: Lpn) {
+        if let (Some(kept), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
+            kept.moved(collection.die, page);
+        }
+    }
+
+    /// What `collection` does not move although it is valid is lost; see [`RelocationLoad::Exactly`].
+    fn give_up_surplus(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
+        let (RelocationLoad::Exactly(number), Stream::Relocated) =
+            (self.options.load, collection.stream)
+        else {
+            return;
+        };
+        let left = number.saturating_sub(collection.moved) as usize;
+        let mut pages = std::mem::take(&mut self.scratch);
+        pages.clear();
+        pages.extend(self.blocks.valid_pages(collection.victim).skip(left));
+        let Collection { victim: block, die, .. } = *collection;
+        for page in &pages {
+            self.blocks.mark_invalid(Place { page: *page, block, die });
+            self.forget(Lpn(self.reverse[page.0 as usize]));
+        }
+        media.give_up(pages.len() as u32);
+        self.scratch = pages;
+    }
+
+    /// The next page of the victim to move; `None` where all that is valid has moved.
+    #[inline]
+    pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
+        let Collection { die, victim, next, moved, stream, .. } = collection;
+        let number = self.options.load.number().min(self.options.geometry.data_pages());
+        let loaded = *stream == Stream::Relocated;
+        let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
+        if loaded && exactly && *moved >= number {
+            return None;
+        }
+        let place = |page| Place { page, block: *victim, die: *die };
+        if let Some(page) = self.blocks.next_valid(*victim, *next) {
+            *next = Ppn(page.0 + 1);
+            *moved += 1;
+            // Asked for again when the page has been read: by then it is at hand.
+            self.prefetch(Lpn(self.reverse[page.0 as usize]));
+            return Some(Item { from: place(page), valid: true });
+        }
+        if !loaded || *moved >= number {
+            return None;
+        }
+        *moved += 1;
+        let page = self.blocks.first_usable(*victim);
+        Some(Item { from: place(page), valid: false })
+    }
+
+    /// Move a page. What the host wrote anew since it was chosen was read for nothing.
+    #[inline]
+    pub(crate) fn relocate(
+        &mut self,
+        collection: &mut Collection,
+        item: Item,
+        media: &mut impl CollectMedia,
+    ) {
+        let Item { from, valid } = item;
+        self.spend(collection, 1);
+        let page = Lpn(self.reverse[from.page.0 as usize]);
+        if valid && self.map[page.0 as usize] != from.page.0 {
+            media.read_for_nothing(from);
+            return;
+        }
+        let Some(to) = self.copy(from, collection.stream, media) else { return };
+        if valid {
+            self.blocks.mark_invalid(from);
+            self.place(page, to);
+            self.moved(collection, page);
+        }
+        self.close_if_full(to.die, collection.stream, media);
+    }
+
+    /// Program what is in `from` to a page of `stream`; returns where. `None` where no die can take a
+    /// page any more: the page stays where it is.
+    #[inline]
+    fn copy(
+        &mut self,
+        from: Place,
+        stream: Stream,
+        media: &mut impl CollectMedia,
+    ) -> Option<Place> {
+        let die = self.die_for(Some(from.die), stream)?;
+        let mut to = self.blocks.take_page(die, stream);
+        while !media.relocate(from, to) {
+            to = self.page_instead(to, stream, media)?;
+        }
+        Some(to)
+    }
+
+    /// Erase the victim, which holds nothing valid any more.
+    pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
+        self.promised -= collection.promised;
+        self.give_up_surplus(collection, media);
+        if self.on_flash.is_some() {
+            self.write_moved(collection.die, collection.promised_mapping, media);
+        }
+        // What could not be moved for want of pages stays, and its block with it.
+        if self.blocks.valid_count(collection.victim) > 0 {
+            return self.end_of_life();
+        }
+        let erased = media.erase(collection.victim);
+        self.reuse(collection.die, collection.victim, erased, media);
+    }
+
+    /// Collect blocks of `die` until it has one more than its reserve. False where it has nothing to
+    /// gain.
+    #[cold]
+    pub(super) fn make_room(&mut self, die: DieIdx, media: &mut impl CollectMedia) -> bool {
+        // Twice through the die, a policy has seen every block; what it did not gain then is held by
+        // pages that came back to this die.
+        for _ in 0..2 * self.options.geometry.shape().blocks_per_die {
+            if self.has_made_room(die) {
+                return true;
+            }
+            let Some(collection) = self.begin_collection(die, media) else {
+                return false;
+            };
+            self.collect_rest(collection, media);
+        }
+        self.has_made_room(die)
+    }
+
+    fn has_made_room(&self, die: DieIdx) -> bool {
+        !self.wants_collection(die) && (self.on_flash.is_none() || self.has_room(die))
+    }
+
+    /// Move all that is valid of a victim, page by page; returns how much that was.
+    fn move_all(&mut self, collection: &Collection, media: &mut impl CollectMedia) -> u32 {
+        let Collection { die, victim: block, stream, .. } = *collection;
+        let mut pages = std::mem::take(&mut self.scratch);
+        pages.clear();
+        pages.extend(self.blocks.valid_pages(block));
+        self.blocks.clear(block);
+        for page in &pages {
+            let from = Place { page: *page, block, die };
+            let Some(to) = self.copy(from, stream, media) else {
+                self.blocks.mark_valid(from);
+                continue;
+            };
+            let page = Lpn(self.reverse[page.0 as usize]);
+            self.place(page, to);
+            self.moved(collection, page);
+            self.close_if_full(to.die, stream, media);
+        }
+        let moved = pages.len() as u32;
+        self.scratch = pages;
+        moved
+    }
+
+    /// Move what is left of a victim and erase it, in one go: nothing else happens meanwhile, so the
+    /// victim's books are cleared at once.
+    pub(crate) fn collect_rest(
+        &mut self,
+        mut collection: Collection,
+        media: &mut impl CollectMedia,
+    ) {
+        let block = collection.victim;
+        self.give_up_surplus(&collection, media);
+        collection.next = Ppn(self.options.geometry.first_page(block).0
+            + self.options.geometry.shape().pages_per_block);
+        let moved = match media.unworn() {
+            Some(flash) if self.is_plain() => self.move_straight(&collection, flash),
+            _ => self.move_all(&collection, media),
+        };
+        collection.moved += moved;
+        self.spend(&mut collection, moved);
+        while let Some(item) = self.next_item(&mut collection) {
+            self.relocate(&mut collection, item, media);
+        }
+        self.finish(&collection, media);
+    }
+
+    /// The block that static wear levelling wants to move now.
+    fn least_worn_due(&mut self, die: DieIdx) -> Option<BlockIdx> {
+        let gap = self.options.static_gap;
+        let per_die = self.options.geometry.shape().blocks_per_die;
+        if gap == 0 || self.since_static[die.0 as usize] < per_die.div_ceil(STATIC_INTERVAL) {
+            return None;
+        }
+        self.since_static[die.0 as usize] = 0;
+        let blocks = || self.options.geometry.blocks_of(die);
+        let most = blocks().map(|block| self.blocks.wear(block)).max()?;
+        let of_map = |block| self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
+        let closed = blocks().filter(|block| self.blocks.is_closed(*block) || of_map(*block));
+        let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
+        if most - self.blocks.wear(least) <= gap {
+            return None;
+        }
+        Some(least)
+    }
+}

@@ -1,0 +1,214 @@
+//! The page-mapped FTL: any logical page on any physical page.
+//!
+//! **Source**: OFC (2011) §IV.B–E.
+//! **Faithful**: full page-level map in memory; a write page allocator for host and relocated pages;
+//! one metadata page at the end of a block where the geometry has it, written when the block is full
+//! and read when it is collected; dynamic and static wear levelling.
+//! **Simplified**: the map is never stored on flash; `dftl` does that (`dftl.rs`), on the same
+//! machinery.
+//! **Ambiguous**: the report does not say when collection begins; here a die begins when the host has
+//! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
+//! time in which that block is filled, and goes on until it has one more. Figure 5(a)'s fixed number
+//! of relocated pages "independently of the actual number of still valid pages" loses data where more
+//! are valid; both readings are here: a least number (what is valid is always moved, and pages that
+//! are not valid are moved on top), and exactly that number, whose surplus is given up.
+
+use super::dftl::{MapOnFlash, MappingOptions};
+use super::retirement::{Retirement, RetirementOptions};
+mod collect;
+mod straight;
+mod write;
+
+pub(crate) use collect::{Collection, Item};
+
+use crate::alloc::Allocator;
+use crate::blocks::{Blocks, FreeOrder, Streams};
+use crate::gc::Victims;
+use crate::geometry::{Geometry, Lpn, Place, Ppn};
+use crate::media::CollectMedia;
+
+/// What a page map is made of.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PageMapOptions {
+    pub(crate) geometry: Geometry,
+    pub(crate) allocator: Allocator,
+    pub(crate) victims: Victims,
+    /// Free blocks that every die keeps for relocated pages, at least 1.
+    pub(crate) reserved_blocks: usize,
+    /// Relocated pages stay on their die; otherwise they take turns like host pages.
+    pub(crate) same_die: bool,
+    /// Relocated pages fill blocks of their own: hot and cold separated by their history.
+    pub(crate) separate: bool,
+    pub(crate) free_order: FreeOrder,
+    /// Static wear levelling moves the least-worn block when another one of its die was erased so
+    /// many times more often; 0: never.
+    pub(crate) static_gap: u32,
+    /// See the header on figure 5(a).
+    pub(crate) load: RelocationLoad,
+    /// The map is kept on flash (DFTL).
+    pub(crate) mapping: Option<MappingOptions>,
+    /// Blocks and pages are retired; they wear out.
+    pub(crate) retirement: Option<RetirementOptions>,
+}
+
+/// How many pages of a victim are moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum RelocationLoad {
+    /// What is valid, and others on top where those are fewer than this; 0: what is valid.
+    AtLeast(u32),
+    /// So many; what else is valid is lost. An artificial load, for figure 5(a) only.
+    Exactly(u32),
+}
+
+impl RelocationLoad {
+    /// From how many pages on they are moved for nothing, or not moved.
+    fn number(self) -> u32 {
+        match self {
+            RelocationLoad::AtLeast(number) | RelocationLoad::Exactly(number) => number,
+        }
+    }
+}
+
+/// Map, reverse map, and the books of blocks.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PageMap {
+    /// Per logical page: where it is; `NOWHERE` where it was never written. Mapping pages follow
+    /// those of the host.
+    #[serde(with = "crate::huge::flat")]
+    map: Vec<u32>,
+    /// Per physical page: which logical page was programmed there last.
+    #[serde(with = "crate::huge::flat")]
+    reverse: Vec<u32>,
+    pub(in crate::ftl) blocks: Blocks,
+    pub(in crate::ftl) options: PageMapOptions,
+    /// Costs of a map that is kept on flash.
+    pub(in crate::ftl) on_flash: Option<Box<MapOnFlash>>,
+    /// What was retired, where flash wears out.
+    pub(in crate::ftl) retirement: Option<Box<Retirement>>,
+    /// Per die: erases since the least-worn block was last looked for.
+    since_static: Vec<u32>,
+    /// Pages that collections under way may still have to move; the host leaves room for them.
+    pub(in crate::ftl) promised: u32,
+    /// The valid pages of a victim; kept so that nothing is allocated.
+    pub(in crate::ftl) scratch: Vec<Ppn>,
+}
+
+/// Inside the two arrays only; outside of them it is an `Option`.
+const NOWHERE: u32 = u32::MAX;
+
+impl PageMap {
+    pub(crate) fn new(options: PageMapOptions) -> PageMap {
+        let geometry = options.geometry;
+        let retirement = options.retirement.as_ref();
+        let (bad, least) = match retirement {
+            Some(of) => (&of.bad[..], of.usable_pages_min.clamp(1, geometry.data_pages())),
+            None => (&[][..], geometry.data_pages()),
+        };
+        let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
+        let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
+        let pages = geometry.shape().logical_pages + mapping_pages;
+        let streams = Streams { separate: options.separate, mapping: on_flash.is_some() };
+        PageMap {
+            map: crate::huge::filled(pages as usize, NOWHERE),
+            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
+            on_flash,
+            retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
+            since_static: vec![0; geometry.shape().dies as usize],
+            promised: 0,
+            scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
+            options,
+        }
+    }
+
+    /// Where `page` is; `None` where it was never written.
+    #[inline]
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+        let at = self.map[page.0 as usize];
+        (at != NOWHERE).then(|| self.options.geometry.place_of(Ppn(at)))
+    }
+
+    /// Where `page` is, for a read of it: where the map is on flash, its entry is fetched first.
+    #[inline]
+    pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
+        if self.on_flash.is_some() {
+            self.need_entry(page, self.has_room_to_read(), media);
+        }
+        self.lookup(page)
+    }
+
+    /// `page` will be looked up soon: have its entry of the map at hand.
+    #[inline]
+    pub(crate) fn prefetch(&self, page: Lpn) {
+        crate::huge::prefetch(&self.map, page.0 as usize);
+    }
+
+    /// `page`, whose entry of the map is at hand, will be written soon: have at hand what is known of
+    /// where it is.
+    #[inline]
+    pub(crate) fn prefetch_old(&self, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            self.blocks.prefetch(old);
+        }
+    }
+
+    /// `page` holds nothing any more (TRIM).
+    pub(crate) fn trim(&mut self, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            self.invalidate(old);
+            self.forget(page);
+        }
+    }
+
+    /// `page` is nowhere any more.
+    fn forget(&mut self, page: Lpn) {
+        self.map[page.0 as usize] = NOWHERE;
+        if let Some(kept) = &mut self.on_flash {
+            kept.changed(page);
+        }
+    }
+
+    #[inline]
+    fn invalidate(&mut self, at: Place) {
+        let (left, closed) = self.blocks.mark_invalid(at);
+        if closed {
+            self.options.victims.invalidated(at.die, at.block, left);
+        }
+    }
+
+    #[inline]
+    pub(in crate::ftl) fn place(&mut self, page: Lpn, at: Place) {
+        self.map[page.0 as usize] = at.page.0;
+        self.reverse[at.page.0 as usize] = page.0;
+        self.blocks.mark_valid(at);
+    }
+
+    /// Check that map, reverse map and books agree; for tests.
+    ///
+    /// # Panics
+    /// Where they do not.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        use crate::geometry::BlockIdx;
+        let geometry = self.options.geometry;
+        let mut valid = vec![0; geometry.blocks() as usize];
+        let mut mapped = 0;
+        for (lpn, at) in self.map.iter().enumerate().filter(|(_, at)| **at != NOWHERE) {
+            mapped += 1;
+            assert_eq!(self.reverse[*at as usize] as usize, lpn, "the reverse map agrees");
+            assert!(self.blocks.is_valid(Ppn(*at)), "a mapped page is valid");
+            valid[geometry.block_of(Ppn(*at)).0 as usize] += 1;
+        }
+        let bits = (0..geometry.pages()).filter(|page| self.blocks.is_valid(Ppn(*page))).count();
+        assert_eq!(bits, mapped, "as many valid pages as mapped ones");
+        for block in (0..geometry.blocks()).map(BlockIdx) {
+            assert_eq!(self.blocks.valid_count(block), valid[block.0 as usize], "{block:?}");
+        }
+    }
+
+    /// The books; for tests.
+    #[cfg(test)]
+    pub(crate) fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+}

@@ -1,0 +1,92 @@
+//! The untimed gear where nothing but the map needs attention: no map on flash, no page that can fail.
+//!
+//! What is decided is what `write.rs` and `collect.rs` decide, page by page; but a batch of host pages,
+//! or all valid pages of a victim, go straight through the flat arrays. Whatever is out of the ordinary,
+//! like a block to be opened, is left to those files. A test runs both on the same writes.
+
+use super::{Collection, NOWHERE, PageMap};
+use crate::blocks::Stream;
+use crate::geometry::{Lpn, Ppn};
+use crate::media::{CollectMedia as _, Flash};
+
+impl PageMap {
+    /// Whether nothing but the map needs attention.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.on_flash.is_none() && self.retirement.is_none()
+    }
+
+    /// Write pages, each as a whole or in part, as [`PageMap::write`] does.
+    pub(crate) fn write_all(
+        &mut self,
+        pages: impl Iterator<Item = (Lpn, bool)>,
+        flash: &mut Flash,
+    ) {
+        if !self.is_plain() || flash.unworn().is_none() {
+            return pages.for_each(|(page, whole)| self.write(page, whole, flash));
+        }
+        let mut written = 0;
+        for (page, whole) in pages {
+            let die = self.turn();
+            let ordinary = self.blocks.has_open_page(die, Stream::Host)
+                && !self.wants_collection(die)
+                && self.promised == 0;
+            if !ordinary {
+                self.write_in_turn(die, page, whole, flash);
+                continue;
+            }
+            let (to, is_last) = self.blocks.take_open_page(die, Stream::Host);
+            let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
+            self.reverse[to.page.0 as usize] = page.0;
+            if old != NOWHERE {
+                let old = self.options.geometry.place_of(Ppn(old));
+                if !whole {
+                    flash.read_to_modify(old);
+                }
+                self.invalidate(old);
+            }
+            flash.nand.program(to);
+            self.blocks.mark_valid(to);
+            written += 1;
+            if is_last {
+                self.close_if_full(die, Stream::Host, flash);
+            }
+        }
+        flash.counters.pages_programmed += written;
+        flash.counters.host_pages_written += written;
+    }
+
+    /// Move all that is valid of a victim; returns how much that was.
+    pub(super) fn move_straight(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
+        let Collection { die: home, victim, stream, .. } = *collection;
+        let mut pages = std::mem::take(&mut self.scratch);
+        pages.clear();
+        pages.extend(self.blocks.valid_pages(victim));
+        flash.nand.read_ascending(victim, home, &pages);
+        self.blocks.clear(victim);
+        for page in &mut pages {
+            *page = Ppn(self.reverse[page.0 as usize]);
+            self.prefetch(Lpn(page.0));
+        }
+        for page in &pages {
+            let die = self.die_for(Some(home), stream).expect("it was promised");
+            if !self.blocks.has_open_page(die, stream) {
+                self.blocks.open_another(die, stream);
+            }
+            let (to, is_last) = self.blocks.take_open_page(die, stream);
+            self.map[page.0 as usize] = to.page.0;
+            self.reverse[to.page.0 as usize] = page.0;
+            flash.nand.program(to);
+            self.blocks.mark_valid(to);
+            if is_last {
+                self.close_if_full(die, stream, flash);
+            }
+        }
+        let moved = pages.len() as u32;
+        self.scratch = pages;
+        flash.counters.pages_read += u64::from(moved);
+        flash.counters.pages_programmed += u64::from(moved);
+        flash.counters.pages_relocated += u64::from(moved);
+        moved
+    }
+}

@@ -1,0 +1,189 @@
+//! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
+
+use super::PageMap;
+use crate::blocks::Stream;
+use crate::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::media::CollectMedia;
+
+impl PageMap {
+    /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
+    /// the rest is merged from its old version.
+    ///
+    /// Where no die can take it, nothing is written and the device is read-only.
+    #[inline]
+    pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl CollectMedia) {
+        let turn = self.turn();
+        self.write_in_turn(turn, page, whole, media);
+    }
+
+    /// The same where it is the turn of this die.
+    pub(super) fn write_in_turn(
+        &mut self,
+        turn: DieIdx,
+        page: Lpn,
+        whole: bool,
+        media: &mut impl CollectMedia,
+    ) {
+        let die = if self.has_room(turn) { Some(turn) } else { self.die_with_room(turn, media) };
+        let Some(die) = die else { return self.end_of_life() };
+        self.write_to(die, page, whole, media);
+        if self.wants_collection(die) {
+            self.make_room(die, media);
+        }
+    }
+
+    /// The die that the next host page should go to.
+    #[inline]
+    pub(crate) fn turn(&mut self) -> DieIdx {
+        self.options.allocator.choose(&self.blocks)
+    }
+
+    /// Whether a host page may go to `die` as it is.
+    #[inline]
+    pub(crate) fn has_room(&self, die: DieIdx) -> bool {
+        let opens = !self.blocks.has_open_page(die, Stream::Host);
+        if opens && self.blocks.free_in(die) <= self.options.reserved_blocks {
+            return false;
+        }
+        if self.on_flash.is_some() {
+            return self.has_room_with_map(opens);
+        }
+        let needed = self.promised + self.blocks.cost_of_host_page(opens);
+        self.blocks.pages_for_relocation() >= needed
+    }
+
+    /// Write `page` to `die`, which has room. False where programs fail until no die has a page left:
+    /// then nothing is written, and the device is read-only.
+    #[inline]
+    pub(crate) fn write_to(
+        &mut self,
+        mut die: DieIdx,
+        page: Lpn,
+        whole: bool,
+        media: &mut impl CollectMedia,
+    ) -> bool {
+        if self.on_flash.is_some() {
+            self.need_entry(page, true, media);
+            // Mapping pages that could not be programmed may have taken what there was.
+            if !self.blocks.has_page(die, Stream::Host) {
+                match self.die_for(None, Stream::Host) {
+                    Some(other) => die = other,
+                    None => return self.refuse(),
+                }
+            }
+        }
+        let mut to = self.blocks.take_page(die, Stream::Host);
+        let old = self.lookup(page);
+        while !media.program(to, if whole { None } else { old }) {
+            match self.page_instead(to, Stream::Host, media) {
+                Some(page) => to = page,
+                None => return self.refuse(),
+            }
+        }
+        if let Some(old) = old {
+            self.invalidate(old);
+        }
+        self.place(page, to);
+        if let Some(kept) = &mut self.on_flash {
+            kept.changed(page);
+        }
+        self.close_if_full(to.die, Stream::Host, media);
+        true
+    }
+
+    /// Nothing can be written any more.
+    #[cold]
+    fn refuse(&mut self) -> bool {
+        self.end_of_life();
+        false
+    }
+
+    /// Whether the host has opened the last block of `die` that it may.
+    #[inline]
+    pub(crate) fn wants_collection(&self, die: DieIdx) -> bool {
+        self.blocks.free_in(die) <= self.options.reserved_blocks
+    }
+
+    /// Whether `die` has fewer than `goal` free blocks.
+    pub(crate) fn has_fewer_free(&self, die: DieIdx, goal: usize) -> bool {
+        self.blocks.free_in(die) < goal
+    }
+
+    /// The dies to try for a host page: `turn` first, then all.
+    pub(crate) fn dies_from(&self, turn: DieIdx) -> impl Iterator<Item = DieIdx> + use<> {
+        [turn].into_iter().chain((0..self.options.geometry.shape().dies).map(DieIdx))
+    }
+
+    /// A die that has room, or can be given some: `turn` itself, or the first other one. A die on
+    /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where dies
+    /// differ).
+    #[cold]
+    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> Option<DieIdx> {
+        self.dies_from(turn).find(|die| self.has_room(*die) || self.make_room(*die, media))
+    }
+
+    /// No die can take a page: the books must be wrong, since a profile leaves room on all.
+    #[cold]
+    pub(crate) fn full(&self) -> ! {
+        panic!(
+            "no die can be collected to take a page: {} blocks free in all, {} reserved a die",
+            self.blocks.free_blocks(),
+            self.options.reserved_blocks
+        )
+    }
+
+    #[inline]
+    pub(in crate::ftl) fn die_for(
+        &mut self,
+        home: Option<DieIdx>,
+        stream: Stream,
+    ) -> Option<DieIdx> {
+        if self.on_flash.is_some()
+            && !self.may_open(stream)
+            && let Some(die) = self.die_with_open_page(stream)
+        {
+            return Some(die);
+        }
+        match home {
+            Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
+            _ => {
+                let die = self.options.allocator.choose_with_page(&self.blocks, stream);
+                assert!(
+                    die.is_some() || self.retirement.is_some(),
+                    "the reserved blocks of all dies hold what a victim holds"
+                );
+                die
+            }
+        }
+    }
+
+    /// Close the block of the page that was just taken from `die`, where that page filled it up.
+    #[inline]
+    pub(in crate::ftl) fn close_if_full(
+        &mut self,
+        die: DieIdx,
+        stream: Stream,
+        media: &mut impl CollectMedia,
+    ) {
+        if let Some(block) = self.blocks.close_if_full(die, stream) {
+            if let Some(page) = self.metadata_page(die, block)
+                && !media.program_metadata(page)
+            {
+                self.program_failed(block);
+            }
+            // Only now, with its last page accounted for, may it be chosen.
+            match (&mut self.on_flash, stream) {
+                (Some(kept), Stream::Mapping) => kept.closed(die, block),
+                _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
+            }
+        }
+    }
+
+    /// The page at the end of `block` that holds its metadata, where the geometry has one.
+    #[inline]
+    pub(in crate::ftl) fn metadata_page(&self, die: DieIdx, block: BlockIdx) -> Option<Place> {
+        let geometry = &self.options.geometry;
+        let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
+        (geometry.shape().metadata_pages > 0).then_some(Place { page, block, die })
+    }
+}
