@@ -35,6 +35,9 @@ const PARTS: usize = 8;
 const FEWEST_IN_A_PART: usize = 5;
 const SHORT_PART: usize = 64;
 
+/// So many I/Os of a start-up, or a period of them, must nowhere be like the running phase.
+const STRETCH: usize = 32;
+
 /// From so many periods on, a start-up shows without regard to the places in them.
 const SOME_PERIODS: usize = 2;
 
@@ -214,9 +217,20 @@ impl Running {
         let length = (own.ios / SHORTER).max(period.min(own.ios)).max(1);
         let likeness = LIKE * sums[own.ios] / own.ios as f64 * length as f64;
         let mut later = own.ios..(logs.len() + 1).saturating_sub(length);
-        let chance = if part <= SHORT_PART { -3.0 * (part as f64).sqrt() } else { 0.0 };
-        parts.all(|part| part > chance) && later.all(|at| sums[at + length] - sums[at] < likeness)
+        let chance = if part <= SHORT_PART { by_chance(part) } else { 0.0 };
+        // A state that has gone and come again is no start-up, however short it was; only the end of
+        // a slope comes near the running level.
+        let stretch = STRETCH.max(period);
+        let mut within = 0..(own.ios - own.ios / 4 + 1).saturating_sub(stretch);
+        parts.all(|part| part > chance)
+            && within.all(|at| sums[at + stretch] - sums[at] > by_chance(stretch))
+            && later.all(|at| sums[at + length] - sums[at] < likeness)
     }
+}
+
+/// So much may a few I/Os of a start-up speak for the running phase, by chance.
+fn by_chance(ios: usize) -> f64 {
+    -3.0 * (ios as f64).sqrt()
 }
 
 /// A beginning that is explained by a level of its own.
