@@ -1,64 +1,83 @@
 """Do whole benchmarks of a simulated device agree that differ only in their seed? uFLIP §5.1: 5 %.
 
-python tools/seeds_agree.py [DEVICE] [SEEDS]    runs them in a folder of its own, prints who differs
+python tools/seeds_agree.py [DEVICE] [SEEDS] [REPETITIONS]    prints how many, and who does not
 
-Takes about a minute for each seed with one core. An experiment counts where its mean converged in
-every benchmark. Two means that are known to 5 % each may well lie more than 5 % apart; what lies
-further apart than both intervals allow is marked.
+Every benchmark has a folder of its own and the repetitions of its plan; with three seeds of the
+demo it takes some three minutes. An experiment counts where its mean has converged in every
+benchmark: over its repetitions, with their scatter in the interval. It agrees where the largest
+mean of any benchmark is at most 5 % above the smallest. Those that have converged and do not agree
+are named.
 """
 
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from uflip.results import Results, summary
-from uflip.results.agreement import AGREEMENT, disagreement
+from uflip.results.agreement import AGREEMENT
 
-DEVICE, SEEDS = "sim:demo", 3
+DEVICE, SEEDS, REPETITIONS = "sim:demo", 3, 3
+
+Name = tuple[str, str, int]
 
 
-def experiments(folder: Path) -> dict[tuple[str, str, int], Any]:
+def experiments(folder: Path) -> dict[Name, dict[str, Any]]:
     """Return mean, interval and convergence of each experiment of a benchmark."""
     document = summary(Results.load(folder))
     named = {"baseline": document["baselines"], **document["micro_benchmarks"]}
     return {
-        (name, run["pattern"], run["value"]): run["repetitions"][0]
+        (name, run["pattern"], run["value"]): run["together"]
         for name, runs in named.items()
         for run in runs
     }
 
 
-def main() -> int:
-    """Run the benchmarks and compare them."""
-    device = sys.argv[1] if len(sys.argv) > 1 else DEVICE
-    seeds = int(sys.argv[2]) if len(sys.argv) > 2 else SEEDS
+def benchmarks(device: str, seeds: int, repetitions: int) -> list[dict[Name, dict[str, Any]]]:
+    """Make a whole benchmark for each seed."""
     every = []
     with tempfile.TemporaryDirectory(prefix="uflip-seeds-") as folder:
         for seed in range(1, seeds + 1):
             out = Path(folder) / str(seed)
-            arguments = ["run", device, "--repetitions", "1", "--seed", seed, "--out", out, "-q"]
-            command = [sys.executable, "-m", "uflip", *map(str, arguments)]
+            options = ["--repetitions", repetitions, "--seed", seed, "--out", out, "--quiet"]
+            command = [sys.executable, "-m", "uflip", "run", device, *map(str, options)]
             subprocess.run(command, check=True)
             every.append(experiments(out))
-    converged = [name for name in every[0] if all(one[name]["converged"] for one in every)]
-    apart: dict[Any, float] = {}
-    for name in converged:
-        value = disagreement([one[name]["mean_ns"] for one in every])
-        if value is not None and value > AGREEMENT:
-            apart[name] = value
-    print(
-        f"{device}, {seeds} seeds: {len(every[0])} experiments, {len(converged)} converged in all, "
-        f"{len(converged) - len(apart)} of these within {AGREEMENT:.0%}"
-    )
-    for name, value in sorted(apart.items(), key=lambda item: -item[1]):
-        runs = [one[name] for one in every]
-        high = max(runs, key=lambda run: run["mean_ns"])
-        low = min(runs, key=lambda run: run["mean_ns"])
-        allowed = high["half_width_ns"] + low["half_width_ns"]
-        mark = "  beyond both intervals" if high["mean_ns"] - low["mean_ns"] > allowed else ""
-        print(f"  {name[0]} {name[1]} {name[2]}: {value:.1%} apart{mark}")
+    return every
+
+
+def apart(name: Name, every: list[dict[Name, dict[str, Any]]]) -> float:
+    """How far the largest mean of an experiment is above the smallest, relative to that."""
+    means = [one[name]["mean_ns"] for one in every]
+    return float(max(means) / min(means) - 1)
+
+
+def main() -> int:
+    """Run the benchmarks and compare them."""
+    given = [*sys.argv[1:], *("",) * 3]
+    device = given[0] or DEVICE
+    seeds, repetitions = int(given[1] or SEEDS), int(given[2] or REPETITIONS)
+    every = benchmarks(device, seeds, repetitions)
+    names = list(every[0])
+    in_each = [sum(one[name]["converged"] is True for name in names) for one in every]
+    known = [name for name in names if all(one[name]["converged"] for one in every)]
+    wrong = [name for name in known if apart(name, every) > AGREEMENT]
+    print(f"{device}, {seeds} seeds, {repetitions} repetitions: {len(names)} experiments")
+    print(f"converged: {', '.join(map(str, in_each))}; with every seed {len(known)}")
+    print(f"of these within {AGREEMENT:.0%}: {len(known) - len(wrong)}")
+    for name in wrong:
+        print(f"  {' '.join(map(str, name))}: {apart(name, every):.1%} apart")
+    patterns: dict[str, list[Name]] = defaultdict(list)
+    for name in names:
+        patterns[name[1]].append(name)
+    print("\n| pattern | experiments | converged with every seed | furthest apart |")
+    print("|---|---|---|---|")
+    for pattern, own in patterns.items():
+        those = [name for name in own if name in known]
+        furthest = f"{max(apart(name, every) for name in those):.1%}" if those else ""
+        print(f"| {pattern} | {len(own)} | {len(those)} | {furthest} |")
     return 0
 
 

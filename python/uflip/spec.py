@@ -168,7 +168,8 @@ def until_converged(spec: Spec, **rule: float | int | str | None) -> Spec:
     Parameters
     ----------
     spec : Spec
-        A basic pattern or a mix; its `io_count` and `io_ignore`, if any, are dropped.
+        Any pattern; its `io_count` and `io_ignore`, if any, are dropped, of patterns side by side
+        those of each.
     **rule : float, int, str or None
         Any of `STOP`; the time and the bytes may be strings with units. None means "not given".
 
@@ -193,8 +194,14 @@ def until_converged(spec: Spec, **rule: float | int | str | None) -> Spec:
             stop[name] = parse_size(_text_or_whole(name, value), where=name)
         else:
             stop[name] = _whole(name, value) if name in STOP_COUNTS else float(value)
-    kept = {name: value for name, value in spec.items() if name not in ("io_count", "io_ignore")}
+    kept = _without_length(spec)
+    if spec.get("kind") == "parallel":
+        kept["patterns"] = [_without_length(part) for part in spec["patterns"]]
     return kept | {"stop": stop}
+
+
+def _without_length(spec: Spec) -> Spec:
+    return {name: value for name, value in spec.items() if name not in ("io_count", "io_ignore")}
 
 
 def _text_or_whole(name: str, value: float | int | str) -> str | int:

@@ -11,7 +11,7 @@ from uflip import _native
 from uflip.errors import UsageError
 from uflip.results.columns import as_array, measured
 from uflip.run import open_device
-from uflip.spec import baseline, mix, until_converged
+from uflip.spec import baseline, mix, parallel, until_converged
 
 BUDGET = {"max_ios": 60_000}
 
@@ -88,3 +88,33 @@ def test_options_that_do_not_fit_are_named(arguments: tuple[str, ...], where: st
 def test_an_unknown_part_of_the_rule_is_named() -> None:
     with pytest.raises(UsageError, match="parameter of stop"):
         until_converged(baseline("SR"), max_io=5)
+
+
+def test_patterns_side_by_side_end_together_and_are_known_each_by_itself(tmp_path: Path) -> None:
+    both = parallel(baseline("RR", io_count=7), baseline("RW"), seed=3)
+    spec = until_converged(both, half_width=0.1, **BUDGET)
+    assert "io_count" not in spec["patterns"][0]
+    trace = open_device("sim:demo").run(spec)
+    ended, kept = json.loads(trace.ended_json or ""), json.loads(trace.spec_json)
+    assert ended["converged"]
+    stream, times = as_array(trace, "stream"), as_array(trace, "response_time_ns")
+    for number, (series, part) in enumerate(zip(ended["series"], kept["patterns"], strict=True)):
+        assert int((stream == number).sum()) == part["io_count"]
+        own = times[stream == number][part["io_ignore"] :]
+        assert own.mean() == pytest.approx(series["mean_ns"], rel=0.02)
+    last = as_array(trace, "submit_ns") + times
+    ends = [int(last[stream == number].max()) for number in (0, 1)]
+    assert abs(ends[0] - ends[1]) <= times.max()
+    trace.write_parquet(str(tmp_path / "run.parquet"), "{}")
+    again = _native.read_trace(str(tmp_path / "run.parquet"))
+    assert again.ended_json == trace.ended_json
+    assert np.array_equal(as_array(again, "stream"), stream)
+
+
+def test_the_command_tells_patterns_side_by_side_apart(tmp_path: Path) -> None:
+    spec = until_converged(parallel(baseline("SR"), mix(baseline("SR"), baseline("RR"), 2)))
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    done = uflip("pattern", "sim:demo", "--spec", tmp_path / "spec.json")
+    assert done.code == 0, done.err
+    for prefix in ("1: ", "2: first: ", "2: second: "):
+        assert f"{prefix}mean is known" in done.out

@@ -51,6 +51,15 @@ impl<D: Device> Record<D> for () {
     }
 }
 
+/// Where processes end when a run is long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// All at the number of I/Os of the one that is ahead, in whole rounds of so many.
+    InStep { round: u64 },
+    /// Each where it is: no process submits another I/O that has made at least so many.
+    Here { least: u64 },
+}
+
 /// What another thread may see and say of a run in progress.
 #[derive(Debug)]
 pub struct Control {
@@ -85,11 +94,14 @@ impl Control {
         self.before.fetch_add(done.sum(), Ordering::Relaxed);
     }
 
-    /// Let the run end once every process has done as many I/Os as the one that is ahead by now, and
-    /// `more`, in whole rounds of `round`. A run ends once: later calls change nothing.
-    pub(crate) fn end(&self, round: u64, more: u64) {
+    /// Let the run end as `ending` says; `more` I/Os of a process may be on their way. A run ends once:
+    /// later calls change nothing.
+    pub(crate) fn end(&self, ending: Ending, more: u64) {
         let done = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed));
-        let limit = (done.max().unwrap_or(0) + more).next_multiple_of(round);
+        let limit = match ending {
+            Ending::InStep { round } => (done.max().unwrap_or(0) + more).next_multiple_of(round),
+            Ending::Here { least } => least,
+        };
         let ordering = Ordering::Relaxed;
         // Whoever came first has said where.
         let _ = self.limit.compare_exchange(u64::MAX, limit, ordering, ordering);

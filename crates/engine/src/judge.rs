@@ -10,7 +10,9 @@
 //! real device it has a thread, and the processes go on until it has spoken.
 //!
 //! A row of the judge is what `io_count` counts: one I/O of each process, as their mean; of a mix with
-//! a ratio one round, with a series for each of its two patterns, so that both are known well.
+//! a ratio one round, with a series for each of its two patterns, so that both are known well. Patterns
+//! side by side have rows of their own, at their own pace, and are all looked at when the slowest has
+//! enough of them.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender};
@@ -20,7 +22,7 @@ use serde_json::Value;
 use uflip_core::{Completion, Device, Io, Nanos};
 use uflip_method::{SeriesVerdict, StopRule, Verdict};
 
-use crate::drive::{Control, Record};
+use crate::drive::{Control, Ending, Record};
 use crate::spec::{Resolved, Stop};
 use crate::trace::Trace;
 
@@ -41,23 +43,40 @@ pub(crate) struct Ended {
     stop: Value,
     /// Rows of the look that decided, or of the last one.
     ios: usize,
-    /// Rows before the running phase.
-    pub(crate) startup_ios: usize,
+    /// Rows before the running phase, the most of any series.
+    startup_ios: usize,
     /// What that look saw, for each series.
     series: Vec<SeriesVerdict>,
+}
+
+/// The rows of one pattern.
+struct Rows {
+    /// Its processes.
+    processes: std::ops::Range<usize>,
+    /// I/Os of a process in a row.
+    round: usize,
+    /// Its first series.
+    series: usize,
+    /// Rows that were handed to the rule.
+    known: usize,
+}
+
+impl Rows {
+    fn series(&self) -> std::ops::Range<usize> {
+        self.series..self.series + if self.round > 1 { 2 } else { 1 }
+    }
 }
 
 /// Collects the response times of all processes, and looks at them from time to time.
 pub(crate) struct Judge<'a> {
     control: &'a Control,
     rule: StopRule,
-    /// I/Os of a process in a row.
-    round: usize,
+    ending: Ending,
+    rows: Vec<Rows>,
     /// I/Os of a process that may be on their way when the run ends.
     under_way: u64,
     /// Response times of each process that do not make a row yet.
     pending: Vec<Vec<u64>>,
-    rows: usize,
     convinced: Option<Verdict>,
 }
 
@@ -68,15 +87,20 @@ impl<'a> Judge<'a> {
         control: &'a Control,
         slack: u64,
     ) -> Judge<'a> {
-        let round = pattern.ios_a_count() as usize;
-        let series = if round > 1 { 2 } else { 1 };
+        let (mut rows, mut process, mut series) = (Vec::new(), 0, 0);
+        for part in &pattern.parts {
+            let processes = process..process + part.processes;
+            rows.push(Rows { processes, round: part.round as usize, series, known: 0 });
+            process += part.processes;
+            series = rows.last().expect("just put there").series().end;
+        }
         Judge {
             control,
             rule: StopRule::new(stop.options, series, stop.min_ios as usize),
-            round,
+            ending: Ending::of(pattern),
+            rows,
             under_way: pattern.streams[0].queue_depth + slack,
             pending: vec![Vec::new(); pattern.streams.len()],
-            rows: 0,
             convinced: None,
         }
     }
@@ -91,48 +115,77 @@ impl<'a> Judge<'a> {
 
     fn receive(&mut self, process: usize, times: &[u64]) {
         self.pending[process].extend_from_slice(times);
-        let complete = self.pending.iter().map(Vec::len).min().unwrap_or(0) / self.round;
-        for row in 0..complete {
-            self.push(row * self.round);
-        }
-        self.pending.iter_mut().for_each(|pending| drop(pending.drain(..complete * self.round)));
-        self.rows += complete;
-        if self.rows >= self.rule.next_look() && self.convinced.is_none() {
+        let of_it = |rows: &&mut Rows| rows.processes.contains(&process);
+        let rows = self.rows.iter_mut().find(of_it).expect("every process makes a pattern");
+        rows.hand_on(&mut self.pending[rows.processes.clone()], &mut self.rule);
+        let known = self.rows.iter().map(|rows| rows.known).min().unwrap_or(0);
+        if known >= self.rule.next_look() && self.convinced.is_none() {
             let verdict = self.rule.look();
             if verdict.stop {
-                self.control.end(self.round as u64, self.under_way);
+                self.control.end(self.ending, self.under_way);
                 self.convinced = Some(verdict);
             }
         }
     }
 
-    /// Hand the row whose I/Os begin at `from` to the rule.
-    fn push(&mut self, from: usize) {
-        let firsts = (self.round - 1).max(1);
-        let of_first = |pending: &Vec<u64>| pending[from..from + firsts].iter().sum::<u64>();
-        let sum: u64 = self.pending.iter().map(of_first).sum();
-        self.rule.push(0, sum as f64 / (firsts * self.pending.len()) as f64);
-        if self.round > 1 {
-            // A mix is one process.
-            self.rule.push(1, self.pending[0][from + firsts] as f64);
-        }
-    }
-
-    /// The end of the run: what was decided, or what all of it looks like.
-    pub(crate) fn ended(mut self, stop: &Stop) -> Ended {
-        let ended_by = match (&self.convinced, self.control.is_ending()) {
+    /// The end of the run: what was decided, or what all of it looks like; and for each pattern how
+    /// many of its rows are start-up.
+    pub(crate) fn ended(mut self, stop: &Stop, budget_is_spent: bool) -> (Ended, Vec<u64>) {
+        let ended_by = match (&self.convinced, budget_is_spent) {
             (Some(_), _) => "converged",
-            (None, true) => "max_time_ns",
-            (None, false) => stop.budget,
+            (None, true) => stop.budget,
+            (None, false) => "max_time_ns",
         };
         let verdict = self.convinced.take().unwrap_or_else(|| self.rule.look());
-        Ended {
+        let startup = |rows: &Rows| {
+            let series = verdict.series[rows.series()].iter();
+            series.map(|series| series.startup_ios as u64).max().unwrap_or(0)
+        };
+        let startups = self.rows.iter().map(startup).collect();
+        let ended = Ended {
             converged: verdict.stop,
             ended_by,
             stop: stop.canonical(),
             ios: verdict.ios,
             startup_ios: verdict.startup_ios,
             series: verdict.series,
+        };
+        (ended, startups)
+    }
+}
+
+impl Rows {
+    /// Hand all rows that are complete to the rule.
+    fn hand_on(&mut self, pending: &mut [Vec<u64>], rule: &mut StopRule) {
+        let complete = pending.iter().map(Vec::len).min().unwrap_or(0) / self.round;
+        for row in 0..complete {
+            self.push(pending, row * self.round, rule);
+        }
+        pending.iter_mut().for_each(|pending| drop(pending.drain(..complete * self.round)));
+        self.known += complete;
+    }
+
+    /// Hand on the row whose I/Os begin at `from`.
+    fn push(&self, pending: &[Vec<u64>], from: usize, rule: &mut StopRule) {
+        let firsts = (self.round - 1).max(1);
+        let of_first = |pending: &Vec<u64>| pending[from..from + firsts].iter().sum::<u64>();
+        let sum: u64 = pending.iter().map(of_first).sum();
+        rule.push(self.series, sum as f64 / (firsts * pending.len()) as f64);
+        if self.round > 1 {
+            // A mix is one process.
+            rule.push(self.series + 1, pending[0][from + firsts] as f64);
+        }
+    }
+}
+
+impl Ending {
+    /// Patterns side by side have no common pace.
+    pub(crate) fn of(pattern: &Resolved) -> Ending {
+        match pattern.parts[..] {
+            [part] => Ending::InStep { round: part.round },
+            _ => Ending::Here {
+                least: pattern.parts.iter().map(|part| part.round).max().unwrap_or(1),
+            },
         }
     }
 }
@@ -152,7 +205,9 @@ pub(crate) struct Watched<'a, 'c> {
     desk: Desk<'a, 'c>,
     control: &'c Control,
     max_time: Nanos,
-    round: u64,
+    ending: Ending,
+    /// I/Os of this process that the budget allows.
+    budget: usize,
     /// I/Os that were handed on, and how many must be known before more are.
     sent: usize,
     due: usize,
@@ -165,10 +220,11 @@ impl<'a, 'c> Watched<'a, 'c> {
         desk: Desk<'a, 'c>,
         control: &'c Control,
         stop: &Stop,
-        round: u64,
+        ending: Ending,
     ) -> Watched<'a, 'c> {
         let max_time = Nanos(stop.max_time_ns.unwrap_or(u64::MAX));
-        Watched { trace, process, desk, control, max_time, round, sent: 0, due: PIECE.0 }
+        let budget = trace.len();
+        Watched { trace, process, desk, control, max_time, ending, budget, sent: 0, due: PIECE.0 }
     }
 
     /// Hand on what is known.
@@ -208,8 +264,11 @@ impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
         if index + 1 >= self.due {
             self.send();
         }
-        if completion.completed.0 - start.0 >= self.max_time.0 && !self.control.is_ending() {
-            self.control.end(self.round, 0);
+        let is_late = completion.completed.0 - start.0 >= self.max_time.0;
+        // What is left of patterns side by side when one is at its budget is no longer side by side.
+        let is_alone = index + 1 == self.budget && matches!(self.ending, Ending::Here { .. });
+        if (is_late || is_alone) && !self.control.is_ending() {
+            self.control.end(self.ending, 0);
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::mpsc::channel;
 
 use uflip_core::{Breakdown, Device, Io, Result};
 
-use crate::drive::{Control, Record, Requests, Submitter, drive};
+use crate::drive::{Control, Ending, Record, Requests, Submitter, drive};
 use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
-use crate::spec::{Resolved, Stop};
+use crate::spec::{Part, Resolved, Stop};
 use crate::trace::Trace;
 
 /// Drive `device` with `pattern` and return every I/O.
@@ -25,22 +25,16 @@ where
     D: Device<Request = Io> + Send,
 {
     pattern.check_on(device.info().kind)?;
-    let (traces, ended) = match pattern.stop {
-        None => (fixed_length(device, &pattern, control)?, None),
+    let (traces, pattern, ended) = match pattern.stop {
+        None => (fixed_length(device, &pattern, control)?, pattern, None),
         Some(stop) => {
-            let (traces, ended) = found_length(device, &pattern, &stop, control)?;
-            (traces, Some(ended))
+            let (traces, ended, startups) = found_length(device, &pattern, &stop, control)?;
+            let pattern = pattern.of_lengths(&lengths(&traces, &pattern, &startups));
+            (traces, pattern, Some(ended))
         }
     };
     let mut whole = one_trace::<D>(traces.into_iter());
-    whole.pattern = match &ended {
-        None => pattern,
-        Some(ended) => {
-            let counts = whole.len() / pattern.streams.len() / pattern.ios_a_count() as usize;
-            let ignored = ended.startup_ios.min(counts - 1);
-            pattern.of_length(counts as u64, ignored as u64)
-        }
-    };
+    whole.pattern = pattern;
     whole.ended = ended.map(|ended| serde_json::to_value(ended).expect("plain data"));
     Ok(whole)
 }
@@ -54,31 +48,43 @@ pub(crate) fn one_trace<D: Device>(mut traces: impl Iterator<Item = Trace>) -> T
     whole
 }
 
+/// `io_count` and `io_ignore` of each part of a pattern that made these traces.
+fn lengths(traces: &[Trace], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
+    let mut process = 0;
+    let mut length = |(part, startup): (&Part, &u64)| {
+        let io_count = traces[process].len() as u64 / part.round;
+        process += part.processes;
+        (io_count, (*startup).min(io_count - 1))
+    };
+    pattern.parts.iter().zip(startups).map(&mut length).collect()
+}
+
 /// Every I/O of a pattern that says how long it is, a trace for each process.
 fn fixed_length<D>(device: &mut D, pattern: &Resolved, control: &Control) -> Result<Vec<Trace>>
 where
     D: Device<Request = Io> + Send,
 {
-    let mut submitters = submitters::<D, _>(pattern, |_, trace| trace);
+    let in_real_time = !device.info().simulated;
+    let mut submitters = submitters::<D, _>(pattern, in_real_time, |_, trace| trace);
     drive_all(device, &mut submitters, control)?;
     Ok(submitters.into_iter().map(|submitter| submitter.trace).collect())
 }
 
-/// The same until the judge has seen enough: traces of equal length, and how it ended.
+/// The same until the judge has seen enough: the traces, how it ended, and the start-up of each part.
 fn found_length<D>(
     device: &mut D,
     pattern: &Resolved,
     stop: &Stop,
     control: &Control,
-) -> Result<(Vec<Trace>, Ended)>
+) -> Result<(Vec<Trace>, Ended, Vec<u64>)>
 where
     D: Device<Request = Io> + Send,
 {
-    let round = pattern.ios_a_count();
+    let ending = Ending::of(pattern);
     let (traces, judge) = if device.info().simulated {
         let judge = Mutex::new(Judge::new(pattern, stop, control, 0));
         let traces = drive_watched(device, pattern, control, |process, trace| {
-            Watched::new(process, trace, Desk::Here(&judge), control, stop, round)
+            Watched::new(process, trace, Desk::Here(&judge), control, stop, ending)
         })?;
         (traces, judge.into_inner().expect("no panic while held"))
     } else {
@@ -88,15 +94,24 @@ where
             let judge = scope.spawn(move || judge.listen(&pieces));
             let traces = drive_watched(device, pattern, control, |process, trace| {
                 let desk = Desk::There(sender.clone());
-                Watched::new(process, trace, desk, control, stop, round)
+                Watched::new(process, trace, desk, control, stop, ending)
             });
             drop(sender);
             let judge = judge.join().expect("the judge panicked");
             traces.map(|traces| (traces, judge))
         })?
     };
-    let ended = judge.ended(stop);
-    Ok((of_one_length(traces, round as usize), ended))
+    let mut made = traces.iter().map(Trace::len).zip(&pattern.streams);
+    let budget_is_spent = made.any(|(ios, stream)| ios as u64 == stream.total_ios);
+    let (ended, startups) = judge.ended(stop, budget_is_spent);
+    let mut traces = traces;
+    let mut left = traces.as_mut_slice();
+    for part in &pattern.parts {
+        let own;
+        (own, left) = left.split_at_mut(part.processes);
+        to_one_length(own, part.round as usize);
+    }
+    Ok((traces, ended, startups))
 }
 
 fn drive_watched<'a, 'c: 'a, D>(
@@ -108,7 +123,8 @@ fn drive_watched<'a, 'c: 'a, D>(
 where
     D: Device<Request = Io> + Send,
 {
-    let mut submitters = submitters::<D, _>(pattern, watched);
+    let in_real_time = !device.info().simulated;
+    let mut submitters = submitters::<D, _>(pattern, in_real_time, watched);
     drive_all(device, &mut submitters, control)?;
     Ok(submitters
         .into_iter()
@@ -122,25 +138,25 @@ where
 }
 
 /// A process that was told too late to end made a few I/Os more than the others.
-fn of_one_length(mut traces: Vec<Trace>, round: usize) -> Vec<Trace> {
+fn to_one_length(traces: &mut [Trace], round: usize) {
     let shortest = traces.iter().map(Trace::len).min().unwrap_or(0);
-    for trace in &mut traces {
+    for trace in traces {
         trace.truncate((shortest / round * round).max(round.min(shortest)));
     }
-    traces
 }
 
 /// A submitter for each process, with what `keep` makes of its trace.
 pub(crate) fn submitters<D: Device, T>(
     pattern: &Resolved,
+    in_real_time: bool,
     keep: impl Fn(usize, Trace) -> T,
 ) -> Vec<Submitter<Pattern, T>> {
     let causes = <D::Breakdown as Breakdown>::CAUSES.len();
     let streams = pattern.streams.iter().enumerate();
     streams
         .map(|(process, spec)| {
-            let trace = keep(process, Trace::with_capacity(spec.total_ios as usize, causes));
-            Submitter::new(process, Pattern::new(spec), spec.total_ios, trace)
+            let trace = Trace::with_capacity(spec.total_ios as usize, causes, in_real_time);
+            Submitter::new(process, Pattern::new(spec), spec.total_ios, keep(process, trace))
                 .with_queue(spec.queue_depth as usize)
         })
         .collect()

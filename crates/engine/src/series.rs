@@ -42,8 +42,11 @@ where
                 .action("take 'stop' out, or run the pattern alone"));
         }
     }
-    let mut prepared: Vec<_> =
-        patterns.iter().map(|pattern| submitters::<D, _>(pattern, |_, trace| trace)).collect();
+    let in_real_time = !device.info().simulated;
+    let mut prepared: Vec<_> = patterns
+        .iter()
+        .map(|pattern| submitters::<D, _>(pattern, in_real_time, |_, trace| trace))
+        .collect();
     let mut marks = Vec::with_capacity(patterns.len() + 1);
     for submitters in &mut prepared {
         marks.push((device.now(), device.counters()));

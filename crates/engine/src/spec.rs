@@ -80,6 +80,7 @@ pub struct MixSpec {
 #[allow(missing_docs)]
 pub struct ParallelSpec {
     pub patterns: Vec<PatternSpec>,
+    pub stop: Option<Box<StopSpec>>,
     pub seed: Option<u64>,
 }
 
@@ -164,6 +165,14 @@ pub struct StreamSpec {
     pub jumps: u64,
 }
 
+/// Processes that make one pattern together, in step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    pub(crate) processes: usize,
+    /// I/Os of a process that `io_count` counts as one.
+    pub(crate) round: u64,
+}
+
 /// What a run will do, in all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[allow(missing_docs)]
@@ -186,27 +195,27 @@ pub struct Resolved {
     pub totals: Totals,
     /// When to stop, where the pattern does not say how long it is.
     pub stop: Option<Stop>,
+    /// The processes of each pattern, in the order of `streams`.
+    pub(crate) parts: Vec<Part>,
 }
 
 impl Resolved {
-    /// The same pattern with a fixed length, in what `io_count` counts.
-    pub(crate) fn of_length(&self, io_count: u64, io_ignore: u64) -> Resolved {
+    /// The same pattern with fixed lengths, (`io_count`, `io_ignore`) of each part.
+    pub(crate) fn of_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
         let mut canonical = self.canonical.clone();
-        canonical["io_count"] = io_count.into();
-        canonical["io_ignore"] = io_ignore.into();
         canonical.as_object_mut().expect("a pattern is an object").remove("stop");
+        let fix = |part: &mut serde_json::Value, (io_count, io_ignore): (u64, u64)| {
+            part["io_count"] = io_count.into();
+            part["io_ignore"] = io_ignore.into();
+        };
+        match canonical.get_mut("patterns").and_then(serde_json::Value::as_array_mut) {
+            Some(parts) => parts.iter_mut().zip(lengths).for_each(|(part, own)| fix(part, *own)),
+            None => fix(&mut canonical, lengths[0]),
+        }
         // It was checked against its device already, and a shorter run fits as well.
         PatternSpec::parse(&canonical.to_string())
             .and_then(|spec| spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN)))
             .expect("a complete pattern is a valid one")
-    }
-
-    /// I/Os of one process that `io_count` counts as one.
-    pub(crate) fn ios_a_count(&self) -> u64 {
-        match self.streams[0].source {
-            Source::Mix { order: Order::Ratio(ratio), .. } => ratio + 1,
-            Source::Mix { .. } | Source::Basic(_) => 1,
-        }
     }
 
     /// Refuse what a kind of device cannot do: to take an I/O while another is under way.

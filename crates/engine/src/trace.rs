@@ -6,8 +6,9 @@
 //!  io                   u64   offset [512 B] 44 bits │ size [512 B] 19 bits │ write 1 bit
 //! ```
 //!
-//! All memory is allocated *and touched* before the run, so that no page fault falls into a
-//! measured response time. A trace of several processes holds them one after another.
+//! All memory is allocated *and touched* before a run in real time, so that no page fault falls into a
+//! measured response time; in virtual time, where none can, what a run with a rule does not come to use
+//! of its budget is never touched. A trace of several processes holds them one after another.
 
 use crate::turns::Turns;
 use uflip_core::{Breakdown, Bytes, Completion, Device, Io, Mode, Nanos, SECTOR_BYTES_MIN};
@@ -41,20 +42,22 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Room for `ios` I/Os of a device that knows `causes`, all of it touched.
-    pub(crate) fn with_capacity(ios: usize, causes: usize) -> Trace {
+    /// Room for `ios` I/Os of a device that knows `causes`, in real time all of it touched.
+    pub(crate) fn with_capacity(ios: usize, causes: usize, in_real_time: bool) -> Trace {
+        let column = |length| if in_real_time { touched(length) } else { vec![0; length] };
         Trace {
             pattern: Resolved {
                 canonical: serde_json::Value::Null,
                 streams: Vec::new(),
                 totals: crate::spec::Totals::default(),
                 stop: None,
+                parts: Vec::new(),
             },
-            submit_ns: touched(ios),
+            submit_ns: column(ios),
             response_time_ns: touched(ios),
-            packed_io: touched(ios),
+            packed_io: column(ios),
             causes: Vec::new(),
-            cause_ns: (0..causes).map(|_| touched(ios)).collect(),
+            cause_ns: (0..causes).map(|_| column(ios)).collect(),
             ended: None,
         }
     }

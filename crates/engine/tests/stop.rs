@@ -161,6 +161,84 @@ fn processes_end_at_the_same_number_of_ios() {
     assert_eq!(trace.pattern.canonical["parallel_degree"], 3);
 }
 
+/// A cheap and an expensive pattern side by side: each has a series, and they end together.
+#[test]
+fn patterns_side_by_side_are_known_each_by_itself_and_end_together() {
+    let part = |mode: &str, degree: u64| json!({"kind": "basic", "mode": mode, "location": "random", "parallel_degree": degree});
+    let mix = json!({"kind": "mix", "first": {"mode": "read", "location": "random"},
+        "second": {"mode": "read", "location": "sequential"}, "ratio": 2});
+    let spec = json!({"kind": "parallel", "stop": {"max_ios": 200_000},
+        "patterns": [part("read", 2), part("write", 1), mix]});
+    let trace = measured(&mut Scripted::new(steady, mtron), &spec);
+    assert_eq!(ended(&trace)["converged"], true, "{}", ended(&trace));
+    let series = ended(&trace)["series"].as_array().expect("reads, writes, two of the mix");
+    let means: Vec<f64> =
+        series.iter().map(|one| one["mean_ns"].as_f64().expect("a mean")).collect();
+    for (mean, truth) in means.iter().zip([1e5, 27_800_000.0 / 3.0, 1e5, 1e5]) {
+        assert!((mean / truth - 1.0).abs() < 1e-6, "{means:?}");
+    }
+    let parts = trace.pattern.canonical["patterns"].as_array().expect("three patterns");
+    let count = |part: usize, key: &str| parts[part][key].as_u64().expect("a length");
+    assert_eq!(count(1, "io_ignore"), 125);
+    assert_eq!((count(0, "io_ignore"), count(2, "io_ignore")), (0, 0));
+    // Reads take 0.1 ms and writes 9.3 ms; a round of the mix is three reads.
+    assert!(count(0, "io_count") > 80 * count(1, "io_count"));
+    assert!(count(0, "io_count").abs_diff(3 * count(2, "io_count")) <= 4);
+    assert!((1024..1400).contains(&count(1, "io_count")), "{}", count(1, "io_count"));
+    // All of them to the end: none goes on when another has ended.
+    let ends = |process: u16| {
+        let own = trace.stream_of_each().enumerate().filter(|(_, stream)| *stream == process);
+        own.map(|(io, _)| trace.submit_ns[io] + trace.response_time_ns[io]).max().expect("I/Os")
+    };
+    let last = (0..4).map(ends).max().expect("four processes");
+    assert!((0..4).all(|process| last - ends(process) <= 27_000_000));
+    let again = measured(&mut Scripted::new(steady, mtron), &trace.pattern.canonical);
+    assert_eq!(again.pattern, trace.pattern);
+}
+
+#[test]
+fn what_ends_one_of_several_patterns_ends_them_all() {
+    let part = |mode: &str| json!({"kind": "basic", "mode": mode, "location": "random"});
+    let spec = |stop: Value| json!({"kind": "parallel", "stop": stop, "patterns": [part("read"), part("write")]});
+    let io_counts = |trace: &Trace| {
+        let parts = trace.pattern.canonical["patterns"].as_array().expect("two").clone();
+        [0, 1].map(|part: usize| parts[part]["io_count"].as_u64().expect("a length"))
+    };
+    let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_ios": 5000})));
+    assert_eq!(ended(&trace)["ended_by"], "max_ios");
+    let [reads, writes] = io_counts(&trace);
+    assert!(reads == 5000 && writes < 300, "{reads} reads beside {writes} writes");
+    let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_time_ns": 1})));
+    assert_eq!(ended(&trace)["ended_by"], "max_time_ns");
+    assert_eq!(io_counts(&trace), [1, 1]);
+    // 1,000 writes of 32 KiB, whoever makes them.
+    let bytes = json!({"max_bytes_written": 1000 * (32 << 10)});
+    let trace = measured(&mut Scripted::new(steady, steady), &spec(bytes));
+    assert_eq!(ended(&trace)["ended_by"], "max_bytes_written");
+    assert_eq!(io_counts(&trace)[1].max(io_counts(&trace)[0]), 1000);
+}
+
+#[test]
+fn a_rule_of_several_patterns_stands_beside_them() {
+    let message = |spec: Value| {
+        PatternSpec::parse(&spec.to_string())
+            .and_then(|spec| spec.resolve(Bytes(1 << 30), Bytes(512)))
+            .expect_err("a contradiction")
+            .to_string()
+    };
+    let part = json!({"kind": "basic", "mode": "read", "location": "random"});
+    let with = |key: &str, value: Value| {
+        let mut part = part.clone();
+        part[key] = value;
+        part
+    };
+    let inside = json!({"kind": "parallel", "patterns": [with("stop", json!({})), part]});
+    assert!(message(inside).contains("beside 'patterns'"));
+    let long =
+        json!({"kind": "parallel", "stop": {}, "patterns": [part, with("io_count", json!(9))]});
+    assert!(message(long).contains("'io_count' and 'stop'"));
+}
+
 #[test]
 fn budgets_end_a_run_and_say_so() {
     // No end of it: every I/O takes a little longer than the one before.

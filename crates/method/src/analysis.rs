@@ -15,13 +15,13 @@
 use serde::Serialize;
 use uflip_core::{Error, Result};
 
-use crate::batches::{BatchMeans, FEWEST_BATCHES, batch_means};
+use crate::batches::{BATCHES, BatchMeans, FEWEST_BATCHES, batch_means, mean};
 use crate::changes::change_points;
 use crate::episodes::{slow_bound, slow_episodes};
 use crate::levels::{Level, levels};
 use crate::percentiles::{Percentile, percentiles};
 use crate::period::period;
-use crate::startup::{Startup, startup};
+use crate::startup::{LONGEST_SLOPE, Startup, startup};
 use crate::stationarity::{Stationarity, stationarity};
 use crate::stop::SeriesVerdict;
 
@@ -36,6 +36,9 @@ const MOST_CORRELATION: f64 = 0.3;
 
 /// What is smaller than this share of the half width asked for does not matter.
 const NARROW: f64 = 0.25;
+
+/// The end of a start-up may be put off by so many halves of a batch.
+const MOST_HALVES: usize = 16;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -190,6 +193,26 @@ fn check(times: &[f64]) -> Result<()> {
     Ok(())
 }
 
+/// The end of a start-up, put off little by little for as long as the beginning of the running
+/// phase differs from its end as the start-up does: single I/Os hide the rest of it longer than means.
+fn settled(times: &[f64], end: Startup, period: usize, options: Options) -> Startup {
+    let Startup::Over { ios: ios @ 1.., gradual } = end else { return end };
+    let longest = (times.len() as f64 * LONGEST_SLOPE) as usize;
+    let half = ((times.len() - ios) / BATCHES / 2).next_multiple_of(period);
+    let ends = (ios..=longest).step_by(half.max(1)).take(MOST_HALVES);
+    let above = mean(&times[..ios]) > mean(&times[ios..]);
+    let steady = |ios: &usize| {
+        let Some(batches) = batch_means(&times[*ios..], period, options.confidence) else {
+            return true;
+        };
+        let moves = stationarity(&batches.means);
+        let matters = moves.apart.abs() > NARROW * options.half_width * batches.mean;
+        moves.geweke <= 1.0 || !matters || (moves.apart > 0.0) != above
+    };
+    let found = ends.into_iter().find(steady).unwrap_or(ios);
+    Startup::Over { ios: found, gradual: gradual || found > ios }
+}
+
 /// What the decision to stop needs, and no more.
 pub(crate) struct Core {
     pub(crate) startup: usize,
@@ -209,16 +232,15 @@ impl Core {
         // The second half is beyond the start-up, if that can be told at all.
         let first = period(&logs[logs.len() / 2..]);
         let end = startup(logs, first);
-        let ios = if let Startup::Over(ios) = end { ios } else { 0 };
-        let whole = period(&logs[ios..]);
+        let whole = period(&logs[end.ios()..]);
         let period = if whole == 1 { first } else { whole };
         let end = if period == first { end } else { startup(logs, period) };
-        let found = Core::from(times, end, period, options);
+        let found = Core::from(times, settled(times, end, period, options), period, options);
         if found.startup == 0 || found.is_steady() {
             return found;
         }
         // What still moves has no running phase to set a start-up apart from.
-        let mut rest = Core::from(times, Startup::Over(0), period, options);
+        let mut rest = Core::from(times, Startup::NONE, period, options);
         rest.reasons.extend(found.reasons);
         rest.reasons.sort_unstable();
         rest.reasons.dedup();
@@ -227,18 +249,22 @@ impl Core {
 
     /// With a start-up and a period that are known.
     fn from(times: &[f64], end: Startup, period: usize, options: Options) -> Core {
-        let startup = if let Startup::Over(ios) = end { ios } else { 0 };
+        let startup = end.ios();
         let running = &times[startup..];
         let (levels, bounds) = levels(running);
         let slow_bound = slow_bound(running, &bounds);
         let mut batches = batch_means(running, period, options.confidence);
         let moves = batches.as_ref().map(|batches| stationarity(&batches.means));
-        if let (Some(batches), Some(moves)) = (&mut batches, &moves)
-            && moves.geweke > 1.0
-            && moves.apart <= NARROW * options.half_width * batches.mean
-        {
-            // It is no reason to doubt the mean, but moves it by no more than this.
-            batches.half_width += moves.apart;
+        if let (Some(batches), Some(moves)) = (&mut batches, &moves) {
+            let apart = moves.apart.abs();
+            if moves.geweke > 1.0 && apart <= NARROW * options.half_width * batches.mean {
+                // It is no reason to doubt the mean, but moves it by no more than this.
+                batches.half_width += apart;
+            }
+            if end.is_gradual() {
+                // What is left of an approach is in the mean, and hardly any more in the last half.
+                batches.half_width += moves.settling;
+            }
         }
         let mut core = Core {
             startup,
@@ -274,7 +300,7 @@ impl Core {
     fn mean(&self, running: &[f64]) -> f64 {
         match &self.batches {
             Some(batches) => batches.mean,
-            None => crate::batches::mean(running),
+            None => mean(running),
         }
     }
 
@@ -301,7 +327,7 @@ impl Core {
         }
         if moves.slopes && moves.change.abs() > self.options.half_width {
             reasons.push(Reason::Drift);
-        } else if moves.geweke > 1.0 && moves.apart > NARROW * asked {
+        } else if moves.geweke > 1.0 && moves.apart.abs() > NARROW * asked {
             reasons.push(Reason::NotStationary);
         }
         reasons

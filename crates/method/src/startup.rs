@@ -43,7 +43,7 @@ const SOME_PERIODS: usize = 2;
 
 /// One of several steps, a slope, or one before a running phase without a period may take this share:
 /// else the level may as well still move.
-const LONGEST_SLOPE: f64 = 0.5;
+pub const LONGEST_SLOPE: f64 = 0.5;
 
 /// How often a shorter start-up is looked for after the first.
 const MOST_STEPS: usize = 12;
@@ -51,33 +51,50 @@ const MOST_STEPS: usize = 12;
 /// What is known about the start-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Startup {
-    /// It took so many I/Os, possibly none.
-    Over(usize),
+    /// It took so many I/Os, possibly none. A slope or an approach is followed in several steps, the
+    /// last of which ends where the rest of it is lost in the noise.
+    Over { ios: usize, gradual: bool },
     /// The level still changes where the series ends.
     NotOver,
+}
+
+impl Startup {
+    /// There is none.
+    pub const NONE: Startup = Startup::Over { ios: 0, gradual: false };
+
+    /// I/Os before the running phase; 0 if there is no running phase.
+    pub fn ios(self) -> usize {
+        if let Startup::Over { ios, .. } = self { ios } else { 0 }
+    }
+
+    /// Whether it approached the running phase little by little.
+    pub fn is_gradual(self) -> bool {
+        matches!(self, Startup::Over { gradual: true, .. })
+    }
 }
 
 /// The start-up of `logs` (logarithms of response times) whose running phase has `period`.
 #[must_use]
 pub fn startup(logs: &[f64], period: usize) -> Startup {
     let share = |share: f64| (logs.len() as f64 * share) as usize;
-    let mut ios = 0;
+    let (mut ios, mut gradual) = (0, false);
     for number in 0..MOST_STEPS {
         match step(&logs[ios..], period) {
-            Startup::NotOver => return Startup::NotOver,
-            Startup::Over(0) => break,
-            Startup::Over(more) => ios += more,
+            None => return Startup::NotOver,
+            Some(0) => break,
+            Some(more) => ios += more,
         }
+        gradual = number > 0;
         let longest = if number == 0 && period > 1 { LONGEST_SHARE } else { LONGEST_SLOPE };
         if ios > share(longest) {
             return Startup::NotOver;
         }
     }
-    Startup::Over(ios)
+    Startup::Over { ios, gradual }
 }
 
-/// One change of level at the beginning.
-fn step(logs: &[f64], period: usize) -> Startup {
+/// One change of level at the beginning: I/Os before it, possibly none; `None` if it is not over.
+fn step(logs: &[f64], period: usize) -> Option<usize> {
     let longest = (logs.len() as f64 * LONGEST_SHARE) as usize;
     let cut = mser(logs, batch_length(logs.len(), period), longest).max(logs.len() / 2);
     let found = by_places(logs, cut, period, longest).or_else(|| {
@@ -86,11 +103,8 @@ fn step(logs: &[f64], period: usize) -> Startup {
         let own = running.boundary(logs, longest).filter(|_| period > 1)?;
         (matters(logs, own.ios) && running.tells_apart(logs, &own, period)).then_some(own.ios)
     });
-    match found {
-        Some(ios) if ios == longest => Startup::NotOver,
-        Some(ios) => Startup::Over(ios),
-        None => Startup::Over(0),
-    }
+    let ios = found.unwrap_or(0);
+    (ios == 0 || ios < longest).then_some(ios)
 }
 
 /// The start-up that a running phase with a level for each place in its period is told apart from.

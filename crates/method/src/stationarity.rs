@@ -18,8 +18,10 @@ const FALSE_ALARM: f64 = 0.01;
 pub struct Stationarity {
     /// Geweke's z, in units of the bound beyond which it is no chance: below 1 is steady.
     pub geweke: f64,
-    /// How far the first tenth is from the last half, in the unit of the series.
+    /// How far the first tenth is above the last half, in the unit of the series.
     pub apart: f64,
+    /// How far the mean is from that of the last half, in the unit of the series.
+    pub settling: f64,
     /// Change from the beginning to the end of the line, relative to the mean.
     pub change: f64,
     /// Whether the line rises or falls beyond chance.
@@ -38,6 +40,7 @@ pub fn stationarity(means: &[f64]) -> Stationarity {
     Stationarity {
         geweke,
         apart,
+        settling: (mean(means) - mean(&means[n / 2..])).abs(),
         change: line.slope * (n - 1) as f64 / mean(means).abs().max(f64::MIN_POSITIVE),
         slopes: line.error > 0.0 && line.slope.abs() > critical * line.error,
         gradual: line.squares < best_step(means),
@@ -51,12 +54,12 @@ fn geweke(means: &[f64]) -> (f64, f64) {
     let freedom = (last.len() - 1) as f64;
     let variance = last.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / freedom;
     let error = (variance * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
-    let apart = (mean(first) - centre).abs();
-    if apart <= 1e-9 * centre.abs() {
+    let apart = mean(first) - centre;
+    if apart.abs() <= 1e-9 * centre.abs() {
         return (0.0, apart);
     }
     let bound = (error * student_quantile(FALSE_ALARM, freedom)).max(f64::MIN_POSITIVE);
-    (apart / bound, apart)
+    (apart.abs() / bound, apart)
 }
 
 struct Line {

@@ -13,7 +13,7 @@ use crate::analysis::{Core, FEWEST_IOS, Options, Reason};
 /// A response time of less than the clock can tell counts as this [ns].
 const LEAST_NS: f64 = 1.0;
 
-/// The rule for one run; it judges one or several series that grow together.
+/// The rule for one run; it judges one or several series that grow side by side.
 #[derive(Clone, Debug)]
 pub struct StopRule {
     options: Options,
@@ -36,7 +36,7 @@ pub struct Verdict {
     pub stop: bool,
     /// Whether this look was convincing.
     pub convincing: bool,
-    /// I/Os of each series that were looked at.
+    /// I/Os of the shortest series that were looked at.
     pub ios: usize,
     /// The longest start-up of the series.
     pub startup_ios: usize,
@@ -96,17 +96,14 @@ impl StopRule {
         self.series[series].logs.push(time.ln());
     }
 
-    /// Look at what there is, all series at their common length.
+    /// Look at what there is, each series at its own length; the shortest says when to look again.
     pub fn look(&mut self) -> Verdict {
         let ios = self.series.iter().map(|series| series.times.len()).min().unwrap_or(0);
         if ios < FEWEST_IOS {
             return self.too_few(ios);
         }
-        let cores: Vec<Core> = self
-            .series
-            .iter()
-            .map(|series| Core::of(&series.times[..ios], &series.logs[..ios], self.options))
-            .collect();
+        let look = |series: &Series| Core::of(&series.times, &series.logs, self.options);
+        let cores: Vec<Core> = self.series.iter().map(look).collect();
         let convincing = cores.iter().all(|core| core.reasons.is_empty());
         let stop = convincing && self.convinced;
         self.convinced = convincing;
@@ -119,7 +116,7 @@ impl StopRule {
             series: cores
                 .iter()
                 .zip(&self.series)
-                .map(|(core, series)| core.verdict(&series.times[core.startup..ios]))
+                .map(|(core, series)| core.verdict(&series.times[core.startup..]))
                 .collect(),
         }
     }

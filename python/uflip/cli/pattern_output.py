@@ -74,7 +74,7 @@ def print_run(document: dict[str, Any]) -> None:
     pairs += _times("", document["statistics"])
     for name, statistics in document.get("components", {}).items():
         pairs += _times(f"{name}: ", statistics)
-    pairs += _how_it_ended(document["ended"])
+    pairs += _how_it_ended(document["ended"], document["spec"])
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document["counters"])
     echo_pairs(pairs, "  ")
@@ -124,15 +124,24 @@ def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _how_it_ended(ended: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _how_it_ended(ended: dict[str, Any] | None, spec: dict[str, Any]) -> list[tuple[str, str]]:
     """Print whether the mean is known, how well, and if not, why not."""
     if ended is None:
         return []
-    prefixes = ("first: ", "second: ") if len(ended["series"]) > 1 else ("",)
     return [
         (f"{prefix}mean is known", _how_well(ended, series))
-        for prefix, series in zip(prefixes, ended["series"], strict=True)
+        for prefix, series in zip(_prefixes(spec), ended["series"], strict=True)
     ]
+
+
+def _prefixes(spec: dict[str, Any]) -> list[str]:
+    """Name the series of a pattern: a mix in turns has two, patterns side by side their own."""
+    if spec["kind"] == "mix" and "ratio" in spec:
+        return ["first: ", "second: "]
+    if spec["kind"] != "parallel":
+        return [""]
+    parts = enumerate(spec["patterns"], start=1)
+    return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
 
 
 def _how_well(ended: dict[str, Any], series: dict[str, Any]) -> str:

@@ -9,9 +9,13 @@ so they are directed to distinct target spaces, and the state is reset when the 
 **Faithful**: distinct target spaces, in the order of the runs; a reset only when they are used up.
 **Simplified**: what is left at the end of the device when a place does not fit is not used.
 **Ambiguous**: where exactly a place begins. At multiples of `ALIGNMENT`, so that no run begins in
-a flash block that another has half filled, on most devices.
+a flash block that another has half filled, on most devices. Where the repetitions of other runs
+go: the paper does not say. Here to places of their own (`elsewhere`), drawn by chance: what a read
+costs depends on the dies that its pages happen to lie on, and three visits to one place agree
+perfectly about that place and say nothing about the device.
 """
 
+from uflip.experiment import run_seed
 from uflip.microbench.mix import half_size
 from uflip.spec import Spec, writes_sequentially
 
@@ -75,3 +79,32 @@ class Places:
                 return offset
         self.rounds += 1
         return 0
+
+
+def elsewhere(spec: Spec, capacity: int, seed: int) -> Spec:
+    """Return the specification with targets at places drawn by chance, where they leave room.
+
+    Parameters
+    ----------
+    spec : Spec
+        A basic pattern or a mix, of which each component stays in its half.
+    capacity : int
+        Size of the device [bytes].
+    seed : int
+        The same seed gives the same places.
+    """
+    if spec["kind"] != "mix":
+        return spec | _drawn(spec, 0, capacity, seed)
+    moved = {}
+    for name in ("first", "second"):
+        part = spec[name]
+        half = half_size(capacity, part["io_size"])
+        begin = half if part["target_offset"] >= half else 0
+        moved[name] = part | _drawn(part, begin, half, run_seed(seed, name, "", 0))
+    return spec | moved
+
+
+def _drawn(part: Spec, begin: int, size: int, seed: int) -> Spec:
+    """Where a target goes in a part of the device."""
+    choices = (size - part["target_size"]) // ALIGNMENT + 1
+    return {} if choices < 2 else {"target_offset": begin + seed % choices * ALIGNMENT}

@@ -5,8 +5,8 @@ grouped so that their target spaces do not overlap; the state is reset when thes
 consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
 **Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
 sequential writes; the others get places of their own (`places`); a reset before the first run that
-finds no place; three repetitions; 1 s between runs, the paper's conservative choice, or more if the
-device needs it.
+finds no place; three repetitions, each at places of its own; 1 s between runs, the paper's
+conservative choice, or more if the device needs it.
 **Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
 **Ambiguous**: what a sequential write is. Here ordered, partitioned and parallel sequential writes
 count, and so do mixes with them; random writes do not. How repetitions are ordered: all runs of a
@@ -30,7 +30,7 @@ from uflip.experiment import (
 )
 from uflip.methodology import interference
 from uflip.methodology.lengths import METHODS, self_timed
-from uflip.methodology.places import Places
+from uflip.methodology.places import Places, elsewhere
 from uflip.methodology.state import Enforcement, default_state, plan_state
 from uflip.microbench import MICRO_BENCHMARKS, check_names
 from uflip.spec import writes_sequentially
@@ -273,7 +273,8 @@ def _in_order(
     telling = [run for run in runs if run.micro_benchmark == BASELINE]
     if not any("stop" in run.spec for run in runs):
         telling = [run for run in telling if not _disturbs(run)]
-    again = [run for run in _repeated(runs, repetitions, seed) if run not in telling]
+    every = _repeated(runs, repetitions, seed, places.capacity)
+    again = [run for run in every if run not in telling]
     ordered = [
         *sorted(telling, key=_disturbs),
         *lingering,
@@ -293,17 +294,21 @@ def _disturbs(run: PlannedRun) -> bool:
     return writes_sequentially(run.spec)
 
 
-def _repeated(runs: Iterable[PlannedRun], repetitions: int, seed: int) -> list[PlannedRun]:
-    """All runs, then all of them again with other seeds, and so on."""
+def _repeated(
+    runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
+) -> list[PlannedRun]:
+    """All runs, then all of them again with other seeds and at other places, and so on."""
     first = list(runs)
     return first + [
-        _repeat(run, number, seed) for number in range(2, repetitions + 1) for run in first
+        _repeat(run, number, seed, capacity)
+        for number in range(2, repetitions + 1)
+        for run in first
     ]
 
 
-def _repeat(run: PlannedRun, number: int, seed: int) -> PlannedRun:
+def _repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
-    spec = run.spec | {"seed": own}
+    spec = elsewhere(run.spec, capacity, own) | {"seed": own}
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)
 
 

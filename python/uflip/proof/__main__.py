@@ -36,9 +36,11 @@ def main() -> None:
     parser.add_argument("--only", choices=TABLES, help="one table")
     given = parser.parse_args()
     with in_parallel(given.workers) as pool:
-        for name, table in TABLES.items():
-            if given.only in (None, name):
-                table(given.repeats, partial(pool.map, chunksize=5))
+        chosen = [table for name, table in TABLES.items() if given.only in (None, name)]
+        for number, table in enumerate(chosen):
+            if number:
+                print()
+            table(given.repeats, partial(pool.map, chunksize=5))
 
 
 def _print_detection(repeats: int, mapped: Mapped) -> None:
@@ -51,7 +53,7 @@ def _print_detection(repeats: int, mapped: Mapped) -> None:
 
 def _print_lengths(repeats: int, mapped: Mapped) -> None:
     others = min(repeats, MOST_FOR_OTHERS)
-    print(f"\n## Where rules stop, {repeats} series a family, {others} for the other rules\n")
+    print(f"## Where rules stop, {repeats} series a family, {others} for the other rules\n")
     _head("family", "rule", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in LENGTH:
         rows: list[Lengths] = measure(case, repeats, OURS, mapped)
@@ -61,7 +63,7 @@ def _print_lengths(repeats: int, mapped: Mapped) -> None:
 
 
 def _print_unseen(repeats: int, mapped: Mapped) -> None:
-    print(f"\n## What has not come yet, {repeats} series a family\n")
+    print(f"## What has not come yet, {repeats} series a family\n")
     _head("family", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in UNSEEN:
         (row,) = measure(case, repeats, OURS, mapped)
@@ -76,7 +78,7 @@ def _cells(row: Lengths) -> tuple[str, ...]:
 
 def _print_economy(repeats: int, mapped: Mapped) -> None:
     del mapped
-    print("\n## I/Os against the best fixed rule, on what is periodic\n")
+    print("## I/Os against the best fixed rule, on what is periodic\n")
     _head("family", "half width asked for", "fewest of any fixed rule", "ours", "ratio")
     for row in economy(min(repeats, 100)):
         _row(row.case, f"{row.asked:.1%}", f"{row.fewest:,}", f"{row.ours:,}", f"{row.ratio:.2f}")

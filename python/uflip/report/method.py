@@ -202,6 +202,8 @@ def _lengths(document: Document) -> str:
         return ""
     known = [each for each in every if each["converged"] is not None]
     converged = sum(each["converged"] for each in known)
+    together = [run["together"] for runs in experiments.values() for run in runs]
+    repeated = [each for each in together if each["converged"] is not None]
     how = (
         "Each run ended when its mean was known to 5 % with 95 % confidence, or when its budget "
         "was spent."
@@ -218,7 +220,13 @@ def _lengths(document: Document) -> str:
     )
     return (
         "<h3>Run length</h3>"
-        + _paragraphs(how, f"{converged} of {len(known)} runs have converged.")
+        + _paragraphs(
+            how,
+            f"{converged} of {len(known)} runs have converged, and "
+            f"{sum(each['converged'] for each in repeated)} of {len(repeated)} experiments: of an "
+            "experiment all repetitions must have, and they must scatter so little that Student's "
+            "interval for their mean is as narrow.",
+        )
         + drawn
         + _length_table(experiments)
         + _repetitions(document, experiments)
@@ -238,10 +246,12 @@ def _length_table(experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str
                     _range([run["io_ignore"] for run in chosen]),
                     f"{sum(one['converged'] is True for one in each)} of {len(each)}",
                     _widest(each),
+                    f"{sum(run['together']['converged'] is True for run in chosen)} "
+                    f"of {len(chosen)}",
                 )
             )
-    head = ("experiment", "IOCount", "IOIgnore", "converged", "widest ± [%]")
-    shown = table(head, rows, "lrrrr", "Lengths of the runs, start-up included, and intervals")
+    head = ("experiment", "IOCount", "IOIgnore", "runs converged", "widest ± [%]", "experiments")
+    shown = table(head, rows, "lrrrrr", "Lengths of the runs, start-up included, and intervals")
     return f"<details><summary>Lengths and intervals by experiment</summary>{shown}</details>"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from uflip import _native
 from uflip.analysis import analyse
 from uflip.errors import UsageError
-from uflip.results.agreement import disagreement
+from uflip.results.agreement import disagreement, together
 from uflip.results.characteristics import characteristics
 from uflip.results.columns import as_array, measured
 from uflip.results.store import Results, StoredRun, metadata_of
@@ -44,7 +44,7 @@ def summary(results: Results) -> Document:
         ``baseline_io_size_bytes``; ``key_characteristics`` (`uflip.results.characteristics`);
         ``baselines`` and ``micro_benchmarks`` (name → list of runs),
         a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
-        [ns] of all repetitions, ``repetitions``, ``disagreement``,
+        [ns] of all repetitions, ``repetitions``, ``disagreement``, ``together``,
         ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
         devices), ``counters``, ``write_amplification``, resolved ``spec`` and ``run`` (its
         id); ``missing`` runs, ``skipped``, ``warnings``, and the provenance.
@@ -130,14 +130,19 @@ def merged(runs: Sequence[StoredRun]) -> Document:
     Returns
     -------
     dict
-        As of one run, the first; with `repetitions` (run, io_count, mean_ns of each) and
-        `disagreement`, the range of their means relative to its middle, null for a single run.
+        As of one run, the first; with `repetitions` (run, io_count, mean_ns of each),
+        `disagreement`, the range of their means relative to its middle, null for a single run, and
+        `together`, their mean with its interval, and whether it has converged.
     """
     run, traces = runs[0], [run.trace() for run in runs]
     first = traces[0]
     spec = json.loads(first.spec_json)
     every = [measured(trace) for trace in traces]
     response_time_ns = np.concatenate(every)
+    repetitions: list[Document] = [
+        {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)} | how_it_ended(trace)
+        for each, trace, times in zip(runs, traces, every, strict=True)
+    ]
     document: Document = {
         "run": run.id,
         "pattern": run.pattern,
@@ -148,11 +153,9 @@ def merged(runs: Sequence[StoredRun]) -> Document:
         "io_ignore": len(first) - len(every[0]),
         "elapsed_ns": first.elapsed_ns(),
         "statistics": _statistics(response_time_ns),
-        "repetitions": [
-            {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)} | how_it_ended(trace)
-            for each, trace, times in zip(runs, traces, every, strict=True)
-        ],
-        "disagreement": disagreement([_mean(times) for times in every]),
+        "repetitions": repetitions,
+        "disagreement": disagreement([each["mean_ns"] for each in repetitions]),
+        "together": together(repetitions),
     }
     if spec.get("kind") == "mix":
         document["components"] = _components(traces, run.pattern)
@@ -179,13 +182,11 @@ def how_it_ended(trace: _native.Trace) -> Document:
     unknown: Document = dict.fromkeys(("converged", "half_width_ns", "startup_ios", "period_ios"))
     if trace.ended_json is not None:
         ended = json.loads(trace.ended_json)
-        # Of a mix, which has two series, the one that is known worst.
-        worst = max(ended["series"], key=lambda one: one["half_width_ns"] or float("inf"))
         return {
             "converged": ended["converged"],
-            "half_width_ns": worst["half_width_ns"],
+            "half_width_ns": _half_width(ended["series"], trace),
             "startup_ios": ended["startup_ios"],
-            "period_ios": worst["period_ios"],
+            "period_ios": max(one["period_ios"] for one in ended["series"]),
         }
     times = _one_series(trace)
     if times is None:
@@ -195,6 +196,23 @@ def how_it_ended(trace: _native.Trace) -> Document:
     except UsageError:
         return unknown
     return {name: getattr(seen, name) for name in unknown}
+
+
+def _half_width(series: Sequence[Document], trace: _native.Trace) -> float | None:
+    """Half the width of the interval of a run's mean [ns], of a mix from those of its two patterns.
+
+    What one pattern of a mix does by chance is taken not to depend on what the other does.
+    """
+    if any(one["half_width_ns"] is None for one in series):
+        return None
+    if len(series) == 1:
+        return float(series[0]["half_width_ns"])
+    if json.loads(trace.spec_json)["kind"] == "parallel":
+        return None  # patterns side by side have a mean each, and none together
+    second = float(as_array(trace, "component").mean())
+    shares = (1 - second, second)
+    each = zip(shares, series, strict=True)
+    return float(np.hypot.reduce([share * one["half_width_ns"] for share, one in each]))
 
 
 def _one_series(trace: _native.Trace) -> np.ndarray | None:

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
 use super::{
-    Basic, BasicSpec, LocationKind, LocationName, MixSpec, Order, ParallelSpec, PatternSpec,
+    Basic, BasicSpec, LocationKind, LocationName, MixSpec, Order, ParallelSpec, Part, PatternSpec,
     Resolved, Source, StreamSpec, TimeName, Totals,
 };
 
@@ -189,27 +189,85 @@ fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Res
         return Err(out_of_range("patterns", degree, &format!("1 to {PARALLEL_DEGREE_MAX}")));
     }
     let seed = seed.or(spec.seed).unwrap_or(SEED);
-    let mut streams: Vec<StreamSpec> = Vec::new();
-    let mut parts = Vec::new();
+    let processes = spec.patterns.iter().map(processes_of).sum();
+    let mut every = Vec::new();
     for pattern in &spec.patterns {
-        if matches!(pattern, PatternSpec::Parallel(_)) {
-            return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
-                .action("list all patterns in one"));
+        let rule = spec.stop.as_deref().map(|stop| (stop, processes));
+        every.push(resolve_part(pattern, rule, space, seed)?);
+    }
+    let stop = match &spec.stop {
+        None => None,
+        Some(stop) => {
+            let written = every.iter().map(written_at_most).sum();
+            Some(stop.resolve(processes)?.within_bytes(written)?)
         }
-        let resolved = pattern.resolve_in(space, Some(seed))?;
-        if resolved.stop.is_some() {
-            return Err(Error::usage("Patterns side by side have no common length to be found")
-                .at("stop")
-                .action("give each of them an io_count"));
+    };
+    let mut canonical = json!({"kind": "parallel", "seed": seed});
+    let (mut streams, mut parts, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
+    for mut part in every {
+        if let Some(stop) = &stop {
+            part.canonical.as_object_mut().expect("a pattern is an object").remove("stop");
+            let round = part.parts[0].round;
+            part.streams.iter_mut().for_each(|stream| stream.total_ios = stop.max_ios * round);
         }
-        streams.extend(resolved.streams);
-        parts.push(resolved.canonical);
+        streams.extend(part.streams);
+        parts.extend(part.parts);
+        patterns.push(part.canonical);
     }
     for (process, stream) in streams.iter_mut().enumerate() {
         stream.jumps = process as u64;
     }
-    let canonical = json!({"kind": "parallel", "patterns": parts, "seed": seed});
-    Ok(finish(canonical, streams, Length::OfParts))
+    canonical["patterns"] = patterns.into();
+    let length = stop.map_or(Length::OfParts, Length::Found);
+    Ok(Resolved { parts, ..finish(canonical, streams, length) })
+}
+
+/// One of several patterns side by side, with the rule of all of them for so many processes.
+fn resolve_part(
+    pattern: &PatternSpec,
+    rule: Option<(&StopSpec, u64)>,
+    space: Space,
+    seed: u64,
+) -> Result<Resolved> {
+    let mut pattern = pattern.clone();
+    let own = match &mut pattern {
+        PatternSpec::Basic(basic) => &mut basic.stop,
+        PatternSpec::Mix(mix) => &mut mix.stop,
+        PatternSpec::Parallel(_) => {
+            return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
+                .action("list all patterns in one"));
+        }
+    };
+    if own.is_some() {
+        return Err(Error::usage("Patterns side by side end together")
+            .at("stop")
+            .got("'stop' in one of 'patterns'")
+            .action("give 'stop' to the parallel pattern itself, beside 'patterns'"));
+    }
+    if let Some((stop, processes)) = rule {
+        // The bytes of all of them count together.
+        let max_ios = Some(stop.resolve(processes)?.max_ios);
+        *own = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
+    }
+    pattern.resolve_in(space, Some(seed))
+}
+
+/// How many processes a part of a parallel pattern is made by.
+fn processes_of(pattern: &PatternSpec) -> u64 {
+    match pattern {
+        PatternSpec::Basic(basic) => basic.parallel_degree.unwrap_or(1),
+        PatternSpec::Mix(_) | PatternSpec::Parallel(_) => 1,
+    }
+}
+
+/// Bytes that a part writes with every I/O that is counted, of all its processes.
+fn written_at_most(part: &Resolved) -> u64 {
+    let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
+    let of_stream = |stream: &StreamSpec| match &stream.source {
+        Source::Basic(basic) => bytes(basic),
+        Source::Mix { first, second, order } => written_a_count(first, second, *order),
+    };
+    part.streams.iter().map(of_stream).sum()
 }
 
 /// One basic pattern of process `process` of `degree`, and its canonical form.
@@ -440,7 +498,12 @@ fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Length) -> Res
         }
         Length::OfParts => None,
     };
-    Resolved { canonical, streams, totals, stop }
+    let round = match streams[0].source {
+        Source::Mix { order: Order::Ratio(ratio), .. } => ratio + 1,
+        Source::Mix { .. } | Source::Basic(_) => 1,
+    };
+    let parts = vec![Part { processes: streams.len(), round }];
+    Resolved { canonical, streams, totals, stop, parts }
 }
 
 /// How many I/Os each basic pattern of a process issues.

@@ -2,9 +2,12 @@
 //!
 //! **Source**: uFLIP (2009) §4.2, which asks for an automatic IOCount and IOIgnore.
 //! **Faithful**: both follow from what the device does in this run.
-//! **Simplified**: patterns side by side (`parallel`) have no common pace, and keep fixed lengths.
-//! **Ambiguous**: what the counts of a rule count: what `io_count` would count, I/Os of one process,
-//! and of a mix with a ratio those of the rarer pattern.
+//! **Simplified**: nothing.
+//! **Ambiguous**: (1) what the counts of a rule count: what `io_count` would count, I/Os of one process,
+//! and of a mix with a ratio those of the rarer pattern. (2) When patterns side by side (`parallel`)
+//! end. Each is judged by itself, because the mean of a pool of them would depend on who is faster;
+//! but what one costs it costs beside the others, so all go on until all are known, and end together,
+//! after different numbers of I/Os. The one that is first at its budget ends the run.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
