@@ -39,6 +39,7 @@ mod reliability;
 mod run;
 pub mod snapshot;
 mod timeline;
+mod toml_text;
 mod units;
 mod untimed;
 mod wear_out;

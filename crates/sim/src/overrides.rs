@@ -33,7 +33,7 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
 /// # Errors
 /// An unknown key (the message lists the known ones), a value of another kind.
 pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
-    profile: P,
+    profile: &P,
     left_out: &LeftOut,
     overrides: &str,
     source: &str,
@@ -42,7 +42,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
         Ok(Value::Object(changes)) => changes,
         _ => return Err(Error::usage("Overrides are not a JSON object").got(overrides)),
     };
-    let mut whole = serde_json::to_value(&profile).expect("a profile is plain data");
+    let mut whole = serde_json::to_value(profile).expect("a profile is plain data");
     let (additions, changes) =
         changes.into_iter().partition(|(key, _)| is_left_out(left_out, &whole, key));
     whole = add::<P>(whole, left_out, additions, source)?;
@@ -50,7 +50,8 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
         let known = override_keys(&whole);
         let Some(place) = find(&mut whole, &key) else {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            return Err(Error::unknown("key of a profile", &key, &known).at("?key=value"));
+            let place = format!("?{key}={}", text_of(&value));
+            return Err(Error::unknown("key of a profile", &key, &known).at(place));
         };
         let before = place.to_string();
         let got = value.to_string();
@@ -64,6 +65,19 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
         }
     }
     Ok(serde_json::from_value(whole).expect("every override was tried"))
+}
+
+/// How errors name a profile of `source` with `overrides`: as they stand in the name of the device.
+pub(crate) fn place_of(overrides: &str, source: &str) -> String {
+    let changes: Map<String, Value> = serde_json::from_str(overrides).unwrap_or_default();
+    let pairs: Vec<String> =
+        changes.iter().map(|(key, value)| format!("{key}={}", text_of(value))).collect();
+    format!("?{} with {source}", pairs.join("&"))
+}
+
+/// A value as it stands in the name of a device.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The table of a key that may be left out.

@@ -22,10 +22,11 @@ use crate::gc::Victims;
 use crate::geometry::{Geometry, Shape};
 use crate::merging::Merged;
 use crate::nand::PageOrder;
-use crate::overrides::{LeftOut, interface_of, with_overrides};
+use crate::overrides::{LeftOut, interface_of, place_of, with_overrides};
 use crate::paged::Paged;
 use crate::reliability::ReliabilityPart;
 use crate::timeline::{DieQueue, Timing};
+use crate::toml_text::read_toml;
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
@@ -244,14 +245,13 @@ impl Profile {
             .allowed("a block device, like sim:demo")
             .action("`uflip oc` is for open-channel devices"));
         }
-        let profile: Profile = toml::from_str(text).map_err(|error| {
-            Error::usage("The profile is not valid")
-                .at(source)
-                .got(error.to_string().trim().to_owned())
-                .action("correct the profile; docs/reference/profiles.md explains every key")
+        let written: Profile = read_toml(text, source, "docs/reference/profiles.md")?;
+        let profile = with_overrides(&written, LEFT_OUT, overrides, source)?;
+        // What is wrong only with the overrides is wrong with them, and not with the file.
+        profile.check(source).map_err(|error| match written.check(source) {
+            Ok(()) => error.at(place_of(overrides, source)),
+            Err(_) => error,
         })?;
-        let profile = with_overrides(profile, LEFT_OUT, overrides, source)?;
-        profile.check(source)?;
         Ok(profile)
     }
 

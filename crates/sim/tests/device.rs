@@ -210,8 +210,18 @@ fn a_bad_profile_is_refused_with_the_reason() {
         assert!(good.contains(from), "{from}");
         message(&good.replace(from, to), "{}")
     };
-    assert!(with("spare_factor", "spare_facto").contains("unknown field `spare_facto`"));
-    assert!(with("description = \"for tests\"", "").contains("missing field `description`"));
+    let unknown = with("spare_factor", "spare_facto");
+    let line = 1 + good[..good.find("spare_factor").unwrap()].matches('\n').count();
+    assert!(unknown.contains(&format!("my.toml, line {line}")), "{unknown}");
+    assert!(unknown.contains("unknown key `spare_facto`"), "{unknown}");
+    assert!(unknown.contains("allowed: ftl, spare_factor, allocator"), "{unknown}");
+    let missing = with("spare_factor = 0.2,", "");
+    assert!(missing.contains(&format!("my.toml, line {line}")), "{missing}");
+    assert!(missing.contains("missing key `spare_factor`"), "{missing}");
+    assert!(missing.contains("allowed: ftl, spare_factor, allocator"), "{missing}");
+    let missing = with("description = \"for tests\"", "");
+    assert!(missing.contains("missing key `description`"), "{missing}");
+    assert!(missing.contains("allowed: description, geometry, timing, ftl, gc"), "{missing}");
     assert!(with("\"page_map\"", "\"pagemap\"").contains("allowed: page_map"));
     assert!(with("\"cyclic\"", "\"circular\"").contains("Unknown victim policy"));
     assert!(with("\"round_robin\"", "\"robin\"").contains("Unknown allocator"));
@@ -229,7 +239,12 @@ fn a_bad_profile_is_refused_with_the_reason() {
     // 2³² − 64 pages take 32 GiB for their two maps alone.
     let huge = r#"{"blocks_per_die": "67108863", "dies_per_channel": "2", "channels": "2"}"#;
     assert!(message(&good, huge).contains("does not fit into memory"));
-    assert!(message("a = ", "{}").contains("my.toml"));
+    assert!(message("a = ", "{}").contains("my.toml, line 1"));
+    // An override is at fault where the file alone makes a device, and only there.
+    let of_override = message(&good, r#"{"channels": 0}"#);
+    assert!(of_override.contains("where: ?channels=0 with my.toml"), "{of_override}");
+    let of_file = message(&good.replace("channels = 2", "channels = 0"), r#"{"seed": 2}"#);
+    assert!(of_file.contains("where: my.toml;"), "{of_file}");
 }
 
 #[test]

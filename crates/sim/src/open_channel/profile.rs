@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN, VECTOR_MAX};
 
 use super::clocks::Times;
-use crate::overrides::{interface_of, with_overrides};
+use crate::overrides::{interface_of, place_of, with_overrides};
 use crate::reliability::{Reliability, ReliabilityPart};
+use crate::toml_text::read_toml;
 
 /// Everything that a simulated open-channel device is made of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -103,14 +104,13 @@ impl OpenChannelProfile {
                 .allowed("a profile with interface = \"open_channel\", like sim:dfc")
                 .action("`uflip run` and `uflip pattern` are for block devices"));
         }
-        let profile: OpenChannelProfile = toml::from_str(text).map_err(|error| {
-            Error::usage("The profile is not valid")
-                .at(source)
-                .got(error.to_string().trim().to_owned())
-                .action("correct it; docs/reference/open-channel-profiles.md explains every key")
+        let page = "docs/reference/open-channel-profiles.md";
+        let written: OpenChannelProfile = read_toml(text, source, page)?;
+        let profile = with_overrides(&written, &[], overrides, source)?;
+        profile.check(source).map_err(|error| match written.check(source) {
+            Ok(()) => error.at(place_of(overrides, source)),
+            Err(_) => error,
         })?;
-        let profile = with_overrides(profile, &[], overrides, source)?;
-        profile.check(source)?;
         Ok(profile)
     }
 
