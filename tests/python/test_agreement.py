@@ -1,0 +1,132 @@
+"""What the repetitions of an experiment say together, and whether whole benchmarks agree."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+from scipy import stats
+
+from uflip.methodology import Choices, make_plan
+from uflip.methodology.places import elsewhere
+from uflip.results import Results, summary
+from uflip.results.agreement import AGREEMENT, disagreement, together
+from uflip.run import open_device
+from uflip.spec import writes_sequentially
+
+CAPACITY = 1 << 32
+
+
+def repetitions(means: list[float], half_width: float = 1.0) -> list[dict[str, Any]]:
+    return [{"mean_ns": x, "half_width_ns": half_width, "converged": True} for x in means]
+
+
+def test_the_interval_of_repetitions_that_scatter_is_students() -> None:
+    means = [103.0, 99.0, 101.0, 98.5]
+    found = together(repetitions(means))
+    low, _ = stats.t.interval(0.95, 3, loc=np.mean(means), scale=stats.sem(means))
+    assert found["mean_ns"] == pytest.approx(np.mean(means))
+    assert found["half_width_ns"] == pytest.approx(np.mean(means) - low, rel=2e-3)
+    assert found["converged"]
+
+
+def test_repetitions_that_agree_by_chance_are_no_better_than_their_runs() -> None:
+    found = together(repetitions([100.0, 100.0, 100.0], half_width=4.5))
+    assert found["half_width_ns"] == pytest.approx(4.5 / np.sqrt(3), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("means", "half_width", "converged"),
+    [
+        ([100.0, 101.0, 102.0], 2.0, True),
+        ([100.0, 105.0, 95.0], 2.0, False),
+        ([100.0, 101.0, 102.0], 20.0, False),
+        ([100.0], 4.0, True),
+    ],
+)
+def test_an_experiment_has_converged_if_its_repetitions_agree(
+    means: list[float], half_width: float, converged: bool
+) -> None:
+    assert together(repetitions(means, half_width))["converged"] is converged
+
+
+def test_one_repetition_that_has_not_converged_is_enough() -> None:
+    every = repetitions([100.0, 101.0, 102.0])
+    every[1]["converged"] = False
+    assert together(every)["converged"] is False
+    every[1] |= {"converged": None, "half_width_ns": None}
+    assert together(every) == {"mean_ns": 101.0, "half_width_ns": None, "converged": None}
+    assert together([{"mean_ns": None, "half_width_ns": None, "converged": None}]) == dict.fromkeys(
+        ("mean_ns", "half_width_ns", "converged")
+    )
+
+
+def test_the_interval_over_repetitions_holds_the_mean_as_often_as_it_says() -> None:
+    """The device changes between runs by more than they know: 95 of 100, were they normal."""
+    random, held = np.random.default_rng(11), 0
+    for _ in range(1000):
+        found = together(repetitions(list(random.normal(100, 4, 3))))
+        held += abs(found["mean_ns"] - 100) <= found["half_width_ns"]
+    assert stats.binom.ppf(0.001, 1000, 0.95) <= held <= stats.binom.ppf(0.999, 1000, 0.95)
+
+
+# Places
+
+
+@pytest.mark.parametrize("seed", [1, 2, 77])
+def test_repetitions_are_made_at_other_places(seed: int) -> None:
+    plan = make_plan(open_device("sim:demo").info, "standard", seed, Choices())
+    places: dict[tuple[Any, ...], set[Any]] = {}
+    for run in plan.runs:
+        if writes_sequentially(run.spec) or run.micro_benchmark == "interference":
+            continue
+        spec = run.spec
+        for part in (spec["first"], spec["second"]) if spec["kind"] == "mix" else (spec,):
+            begin = part.get("target_offset", 0)
+            assert 0 <= begin <= begin + part["target_size"] <= CAPACITY
+            key = (run.micro_benchmark, run.pattern, run.value, part["location"], part["mode"])
+            places.setdefault(key, set()).add(begin)
+    assert 0 in places["locality", "RR", 32768, "random", "read"]
+    assert len(places["locality", "RR", 32768, "random", "read"]) == 3
+    assert len(places["mix", "SR/RW", 1, "sequential", "read"]) == 3
+    assert places["granularity", "RR", 512, "random", "read"] == {0}, "there is no other place"
+
+
+def test_halves_of_a_mix_stay_apart() -> None:
+    half = CAPACITY // 2
+    part = {"location": "random", "mode": "read", "io_size": 4096, "target_size": 1 << 28}
+    spec = {"kind": "mix", "first": part | {"target_offset": 0}, "second": part}
+    spec["second"] = part | {"target_offset": half}
+    for seed in range(200):
+        moved = elsewhere(spec, CAPACITY, seed)
+        assert moved["first"]["target_offset"] + (1 << 28) <= half
+        assert half <= moved["second"]["target_offset"] <= CAPACITY - (1 << 28)
+
+
+# The whole
+
+
+def test_what_has_converged_agrees_whatever_the_seed(tmp_path: Path) -> None:
+    """A small part of `tools/seeds_agree.py`, which makes whole benchmarks."""
+    every: list[dict[Any, Any]] = []
+    for seed in (1, 2, 3):
+        out = tmp_path / str(seed)
+        chosen = ("--scale", "quick", "--method", "auto", "--repetitions", "3")
+        only = ("--only", "granularity,alignment,bursts")
+        done = uflip("run", "sim:demo", *chosen, *only, "--seed", seed, "--out", out, "--quiet")
+        assert done.code == 0, done.err
+        document = summary(Results.load(out))
+        every.append(
+            {
+                (name, run["pattern"], run["value"]): run["together"]
+                for name, runs in document["micro_benchmarks"].items()
+                for run in runs
+            }
+        )
+    known = [name for name in every[0] if all(one[name]["converged"] for one in every)]
+    assert len(known) > 10, "or nothing is compared"
+    means = [[one[name]["mean_ns"] for one in every] for name in known]
+    agree = [max(each) / min(each) - 1 <= AGREEMENT for each in means]
+    assert all(agree), [name for name, does in zip(known, agree, strict=True) if not does]
+    assert max(disagreement(each) or 0 for each in means) > 0
