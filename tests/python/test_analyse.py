@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from uflip import _native
 from uflip.analysis import PHASES, REASONS, analyse, run_length
 from uflip.errors import UsageError
 from uflip.run import open_device
-from uflip.spec import baseline
+from uflip.spec import baseline, parallel
 
 MTRON = np.concatenate([np.full(125, 4e5), np.resize([4e5, 4e5, 27e6], 3000)])
 
@@ -172,6 +173,32 @@ def test_a_run_and_its_export_say_the_same(here: Path) -> None:
     trace.write_table("table.parquet", "{}")
     direct = analyse(np.asarray(trace.column("response_time_ns"))).as_dict()
     assert found_in("run.parquet") == found_in("table.parquet") == json.loads(json.dumps(direct))
+
+
+def test_processes_are_no_one_series(here: Path) -> None:
+    """In step they are their mean, in every kind of file; else it is an error."""
+    files = ("run.parquet", "table.parquet", "table.csv")
+
+    def traced(spec: dict[str, Any]) -> np.ndarray:
+        (here / "spec.json").write_text(json.dumps(spec))
+        for name in files:
+            (here / name).unlink(missing_ok=True)
+        for name in files[1:]:
+            assert uflip("pattern", "sim:demo", "--spec", "spec.json", "--trace", name).code == 0
+        trace = open_device("sim:demo").run(spec)
+        trace.write_parquet("run.parquet", "{}")
+        return np.asarray(trace.column("response_time_ns"))
+
+    in_step = traced(baseline("RR", parallel_degree=2, io_count=2000)).reshape(2, -1).mean(axis=0)
+    expected = json.loads(json.dumps(analyse(in_step).as_dict()))
+    for name in files:
+        assert found_in(name) == expected, name
+    traced(parallel(baseline("RR", io_count=900), baseline("RW", io_count=100)))
+    for name in files:
+        done = uflip("analyse", name)
+        assert done.code == 2
+        for word in (name, "different numbers of I/Os", "900, 100"):
+            assert word in done.err
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 The whole is `python -m uflip.proof`, and its tables are in docs/reference/method-proof.md.
 """
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +14,16 @@ from scipy import stats
 
 from uflip.proof import families as make
 from uflip.proof.economy import CASES, economy
-from uflip.proof.trials import DETECTION, LENGTH, Case, detect, measure
+from uflip.proof.trials import DETECTION, LENGTH, UNSEEN, Case, detect, measure
 
 REPEATS = 30
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/method-proof.md"
+TABLES = {
+    "detection": {case.name for case in DETECTION},
+    "lengths": {case.name for case in LENGTH},
+    "unseen": {case.name for case in UNSEEN},
+    "economy": {name for name, *_ in CASES},
+}
 
 
 def named(*names: str) -> list[Case]:
@@ -60,6 +69,13 @@ def test_intervals_hold_the_true_mean_where_the_rule_stops(case: Case) -> None:
     assert row.half_width <= 0.051
 
 
+def test_an_approach_that_has_no_end_is_known_or_said_not_to_be() -> None:
+    (row,) = measure(*named("exponential approach"), 2 * REPEATS, ("uflip",))
+    assert row.stopped >= lowest(0.9, 2 * REPEATS)
+    assert row.covered is not None
+    assert row.covered >= lowest(0.93, int(2 * REPEATS * row.stopped))
+
+
 @pytest.mark.parametrize("name", ["drift, 11 times", "bursts of 2,000 and 400"])
 def test_what_has_no_mean_yet_is_not_said_to_converge(name: str) -> None:
     (row,) = measure(*named(name), REPEATS, ("uflip",))
@@ -81,6 +97,16 @@ def test_periodic_series_take_no_more_than_half_as_many_ios_again_as_any_fixed_r
     # Of ten series; the page has a hundred.
     assert max(row.ratio for row in rows) <= 1.65
     assert np.median([row.ratio for row in rows]) <= 1.5
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_has_a_row_for_each_family(name: str) -> None:
+    """Its numbers are of more series than a test can try; `tools/doc_tables.py` renews them."""
+    mark = re.escape(f"<!-- python -m uflip.proof --only {name} -->")
+    found = re.search(rf"{mark}\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
+    assert found is not None
+    rows = [line.split("|") for line in found[1].splitlines() if line.startswith("|")]
+    assert {row[1].strip() for row in rows[2:]} - {""} == TABLES[name]
 
 
 def test_the_command_prints_a_row_for_each_family() -> None:

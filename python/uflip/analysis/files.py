@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
@@ -21,7 +21,8 @@ COLUMN = "response_time_ns"
 UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 # fio's lines: time [ms], value [ns], direction, block size, offset, and in newer versions more.
 FIO_FEWEST = 4
-RUN_COLUMN = "run"
+# What our own tables hold beside response times.
+RUN_COLUMN, STREAM_COLUMN = "run", "stream"
 
 
 def read_times(path: Path, column: str | None = None, unit: str | None = None) -> Times:
@@ -92,8 +93,12 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
             action="pip install pyarrow, or write the column as CSV",
         ) from error
     try:
-        name = _choose(path, parquet.read_schema(path).names, column)
+        names = parquet.read_schema(path).names
+        name = _choose(path, names, column)
         values = parquet.read_table(path, columns=[name])[name].to_numpy()
+        if name == COLUMN and STREAM_COLUMN in names:
+            streams = parquet.read_table(path, columns=[STREAM_COLUMN])[STREAM_COLUMN].to_numpy()
+            values = _in_step(path, values, streams)
     except (ArrowException, OSError) as error:
         raise ResultsError(
             "The Parquet file cannot be read",
@@ -105,16 +110,25 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
 
 
 def _of_trace(path: Path, trace: _native.Trace) -> Times:
-    """Take the I/Os of a run of ours; of several processes the mean of those of the same number."""
-    times = np.asarray(trace.column(COLUMN)).astype(np.float64)
-    counts = np.bincount(np.asarray(trace.column("stream")))
+    """Take the I/Os of a run of ours."""
+    return _in_step(path, trace.column(COLUMN), trace.column(STREAM_COLUMN))
+
+
+def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
+    """Take the I/Os of one process; of several the mean of those of the same number.
+
+    The I/Os of a process stand together, as a trace and its tables hold them.
+    """
+    times = np.asarray(values).astype(np.float64)
+    counts = np.bincount(np.asarray(streams).astype(np.int64))
+    counts = counts[counts > 0]
     if (counts != counts[0]).any():
         raise UsageError(
             "The processes of this run made different numbers of I/Os",
             where=str(path),
             got=", ".join(map(str, counts)),
             allowed="one process, or several of one length",
-            action="export the run, and analyse one stream",
+            action="export the run, and analyse the I/Os of one stream",
         )
     mean: Times = times.reshape(len(counts), -1).mean(axis=0)
     return mean
@@ -138,7 +152,10 @@ def _of_text(path: Path, column: str | None, unit: str | None) -> Times:
     name = _choose(path, first, column)
     if RUN_COLUMN in first and name != RUN_COLUMN:
         _check_one_run(path, first.index(RUN_COLUMN))
-    return _in_ns(path, name, unit, _load(path, first.index(name), 1))
+    values = _load(path, first.index(name), 1)
+    if name == COLUMN and STREAM_COLUMN in first:
+        values = _in_step(path, values, _load(path, first.index(STREAM_COLUMN), 1))
+    return _in_ns(path, name, unit, values)
 
 
 def _are_numbers(cells: list[str]) -> bool:
