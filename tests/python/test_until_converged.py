@@ -60,6 +60,20 @@ def test_a_file_is_judged_on_a_thread_beside_it(tmp_path: Path) -> None:
         assert np.array_equal(np.bincount(as_array(trace, "stream")), [kept["io_count"]] * degree)
 
 
+def test_patterns_side_by_side_on_a_file_end_together(tmp_path: Path) -> None:
+    device = open_device(f"file:{tmp_path / 'scratch'}", size="16MiB", buffered=True)
+    both = parallel(baseline("RR", io_size=4096), baseline("RW", io_size=4096), seed=5)
+    spec = until_converged(both, half_width=0.5, max_ios=200_000, max_time_ns="1s")
+    trace = device.run(spec)
+    kept = json.loads(trace.spec_json)
+    counts = [part["io_count"] for part in kept["patterns"]]
+    assert np.array_equal(np.bincount(as_array(trace, "stream")), counts)
+    assert as_array(trace, "response_time_ns").max() < 2**63, "every I/O was recorded"
+    ended = json.loads(trace.ended_json or "")
+    assert ended["ended_by"] in ("converged", "max_time_ns", "max_ios")
+    assert len(ended["series"]) == 2
+
+
 def test_the_command_says_how_well_the_mean_is_known() -> None:
     done = uflip("pattern", "sim:demo", "--pattern", "SR", "--until-converged")
     assert done.code == 0, done.err

@@ -31,17 +31,18 @@ pub struct Percentile {
 /// The percentiles that `times` supports, in time order and of a whole number of periods.
 #[must_use]
 pub fn percentiles(times: &[f64], confidence: f64) -> Vec<Percentile> {
-    let mut ordered = times.to_vec();
-    ordered.sort_unstable_by(f64::total_cmp);
+    // Of positive numbers the bits are in the order of the numbers, and are sorted in half the time.
+    let mut ordered: Vec<u64> = times.iter().map(|x| x.to_bits()).collect();
+    ordered.sort_unstable();
     SHARES.into_iter().filter_map(|share| percentile(times, &ordered, share, confidence)).collect()
 }
 
-fn percentile(times: &[f64], ordered: &[f64], share: f64, confidence: f64) -> Option<Percentile> {
+fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Option<Percentile> {
     let n = times.len() as f64;
     if n * share.min(1.0 - share) < SUPPORT - 1e-6 {
         return None;
     }
-    let rank = |x: f64| ordered[(x.clamp(1.0, n) as usize) - 1];
+    let rank = |x: f64| f64::from_bits(ordered[(x.clamp(1.0, n) as usize) - 1]);
     let value = rank((n * share - 1e-6).ceil());
     let independent = n / effect(times, value, share);
     if independent * share.min(1.0 - share) < SUPPORT {

@@ -194,7 +194,8 @@ impl Running {
             level.add(*log);
             shift.add(departure);
             explained += self.cost(departure);
-            let shifted = shift.cost() < level.cost();
+            // Of the same number of I/Os: the smaller variance costs less.
+            let shifted = shift.variance() < level.variance();
             let own = if shifted { &shift } else { &level };
             let gain = explained - own.cost();
             if gain > best.gain {
