@@ -1,13 +1,37 @@
 //! Sets of pages, one bit each in words of 64.
 
+/// The words that hold what is from `first` on and before `end`, and which of their bits.
+#[inline]
+fn words(first: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
+    let mut from = first;
+    std::iter::from_fn(move || {
+        let to = (from < end).then(|| end.min((from / 64 + 1) * 64))?;
+        let word = (from / 64, u64::MAX >> (64 - (to - from)) << (from % 64));
+        from = to;
+        Some(word)
+    })
+}
+
 /// Take everything from `first` on and before `end` out of the set.
 pub(crate) fn clear(set: &mut [u64], first: usize, end: usize) {
-    let mut from = first;
-    while from < end {
-        let to = end.min((from / 64 + 1) * 64);
-        let mask = u64::MAX >> (64 - (to - from)) << (from % 64);
-        set[from / 64] &= !mask;
-        from = to;
+    words(first, end).for_each(|(at, mask)| set[at] &= !mask);
+}
+
+/// Put everything from `first` on and before `end` into the set.
+pub(crate) fn fill(set: &mut [u64], first: usize, end: usize) {
+    words(first, end).for_each(|(at, mask)| set[at] |= mask);
+}
+
+/// Take everything from `first` on and before `end` out of the set and say `found` of it, in order.
+#[inline]
+pub(crate) fn drain(set: &mut [u64], first: usize, end: usize, mut found: impl FnMut(usize)) {
+    for (at, mask) in words(first, end) {
+        let mut taken = set[at] & mask;
+        set[at] &= !mask;
+        for _ in 0..taken.count_ones() {
+            found(at * 64 + taken.trailing_zeros() as usize);
+            taken &= taken - 1;
+        }
     }
 }
 
@@ -84,6 +108,14 @@ mod tests {
             for i in 0..64 {
                 prop_assert_eq!(has(&both, first + i), bits[first + i] || more >> i & 1 == 1);
             }
+            let expected: Vec<usize> = (cut.0..cut.1).filter(|i| has(&both, *i)).collect();
+            let (mut drained, mut left) = (Vec::new(), both.clone());
+            drain(&mut left, cut.0, cut.1, |i| drained.push(i));
+            prop_assert_eq!(drained, expected);
+            clear(&mut both, cut.0, cut.1);
+            prop_assert_eq!(left, both.clone());
+            fill(&mut both, cut.0, cut.1);
+            (cut.0..cut.1).for_each(|i| assert!(has(&both, i)));
             clear(&mut both, cut.0, cut.1);
             (cut.0..cut.1).for_each(|i| assert!(!has(&both, i)));
             remove(&mut set, first);

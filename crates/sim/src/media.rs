@@ -224,7 +224,7 @@ impl Media for Flash {
 impl CollectMedia for Flash {
     #[inline]
     fn unworn(&mut self) -> Option<&mut Flash> {
-        self.wear_out.is_none().then_some(self)
+        (self.wear_out.is_none() && self.nand.is_regular()).then_some(self)
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 //! programmed next. One comparison checks a program, one a read; everything else is out of the way.
 
 use crate::bits;
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -152,15 +152,11 @@ impl Nand {
         }
     }
 
-    /// Read several pages of a block, in their order.
+    /// Whether pages go in order and none is retired: then what holds for the last page of a block that
+    /// is read holds for those before it.
     #[inline]
-    pub(crate) fn read_ascending(&self, block: BlockIdx, die: DieIdx, pages: &[Ppn]) {
-        let place = |page: &Ppn| Place { page: *page, block, die };
-        match pages {
-            // None of the others is beyond what was programmed where the last one is not.
-            [.., last] if !self.irregular => self.read(place(last)),
-            _ => pages.iter().for_each(|page| self.read(place(page))),
-        }
+    pub(crate) fn is_regular(&self) -> bool {
+        !self.irregular
     }
 
     /// Read and program pages at the same places of two blocks, where pages are programmed in any

@@ -36,7 +36,7 @@ macro_rules! allocators {
                 }
             }
 
-            #[inline]
+            #[inline(always)]
             fn next(&mut self, blocks: &Blocks) -> DieIdx {
                 match self { $(Allocator::$allocator(allocator) => allocator.choose(blocks)),+ }
             }
@@ -59,12 +59,14 @@ impl Allocator {
 
     /// A die that has a page of `stream` without collecting first: the next turn, or the die with
     /// the most free blocks where that one has none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
         let die = self.next(blocks);
-        if blocks.has_page(die, stream) {
-            return Some(die);
-        }
+        if blocks.has_page(die, stream) { Some(die) } else { Allocator::fullest(blocks, stream) }
+    }
+
+    #[cold]
+    fn fullest(blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
         let dies = (0..blocks.geometry().shape().dies).map(DieIdx);
         dies.filter(|die| blocks.has_page(*die, stream)).max_by_key(|die| blocks.free_in(*die))
     }

@@ -45,7 +45,8 @@ pub(crate) enum FreeOrder {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Blocks {
     geometry: Geometry,
-    /// Per page: one bit, set while it holds the newest version of a logical page.
+    /// Per page: one bit, set while it holds the newest version of a logical page; and in an open block
+    /// while it is still to be programmed with one.
     valid: Vec<u64>,
     /// Per block: how many of its pages are valid, and [`NOT_CLOSED`] on top.
     counts: Vec<u16>,
@@ -185,8 +186,8 @@ impl Blocks {
         self.has_open_page(die, stream) || self.free_in(die) > 0
     }
 
-    /// Take the next page of `die`. Where it is its block's last, [`Blocks::close_if_full`] must be
-    /// called once the page is accounted for.
+    /// Take the next page of `die`, which is valid from now on. Where it is its block's last,
+    /// [`Blocks::close_if_full`] must be called once the page is accounted for.
     ///
     /// # Panics
     /// Where the die has none.
@@ -244,6 +245,7 @@ impl Blocks {
         self.free_pages -= usable;
         let end = self.geometry.first_page(block).0 + self.geometry.data_pages();
         self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
+        self.expect_valid(block);
         usable
     }
 

@@ -31,7 +31,21 @@ impl Blocks {
         self.counts[block.0 as usize] & !NOT_CLOSED
     }
 
-    #[inline]
+    /// `block` is opened: every page of it that takes data will be valid. Said once for all of them; a
+    /// page that turns out otherwise is marked invalid.
+    pub(super) fn expect_valid(&mut self, block: BlockIdx) {
+        let first = self.geometry.first_page(block);
+        let end = first.0 + self.geometry.data_pages();
+        crate::bits::fill(&mut self.valid, first.0 as usize, end as usize);
+        if !self.retired.is_empty() {
+            for page in crate::bits::members(&self.retired, first.0 as usize, end as usize) {
+                crate::bits::remove(&mut self.valid, page);
+            }
+        }
+        self.counts[block.0 as usize] += self.usable[block.0 as usize];
+    }
+
+    /// `at` stays valid after all.
     pub(crate) fn mark_valid(&mut self, at: Place) {
         let page = at.page.0;
         self.valid[page as usize / 64] |= 1 << (page % 64);
@@ -69,11 +83,12 @@ impl Blocks {
         None
     }
 
-    /// No page of `block` is valid any more.
-    pub(crate) fn clear(&mut self, block: BlockIdx) {
+    /// No page of `block` is valid any more; `found` is told what was, in order.
+    #[inline]
+    pub(crate) fn drain_valid(&mut self, block: BlockIdx, mut found: impl FnMut(Ppn)) {
         let first = self.geometry.first_page(block).0 as usize;
         let end = first + self.geometry.shape().pages_per_block as usize;
-        crate::bits::clear(&mut self.valid, first, end);
+        crate::bits::drain(&mut self.valid, first, end, |page| found(Ppn(page as u32)));
         self.counts[block.0 as usize] &= NOT_CLOSED;
     }
 
@@ -87,9 +102,16 @@ impl Blocks {
 
     /// What is known of `at` will be asked for soon.
     #[inline]
-    pub(crate) fn prefetch(&self, at: Place) {
-        crate::huge::prefetch(&self.valid, at.page.0 as usize / 64);
-        crate::huge::prefetch(&self.counts, at.block.0 as usize);
+    pub(crate) fn prefetch(&self, at: Ppn) {
+        crate::huge::prefetch(&self.valid, at.0 as usize / 64);
+        crate::huge::prefetch(&self.counts, self.geometry.block_of(at).0 as usize);
+    }
+
+    /// Whether `page` is expected to be valid: its block is open, and it is not programmed yet.
+    #[cfg(test)]
+    pub(crate) fn is_to_come(&self, page: Ppn) -> bool {
+        self.open.iter().any(|open| (open.next..open.end).contains(&page.0))
+            && !self.is_retired(page)
     }
 
     #[cfg(test)]

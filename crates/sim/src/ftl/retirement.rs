@@ -110,6 +110,7 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<Place> {
         self.program_failed(to.block);
+        self.blocks.mark_invalid(to);
         self.close_if_full(to.die, stream, media);
         let die =
             if self.blocks.has_page(to.die, stream) { to.die } else { self.die_for(None, stream)? };

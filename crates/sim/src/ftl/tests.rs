@@ -5,6 +5,7 @@ mod dftl;
 mod merging;
 mod naive;
 mod retirement;
+mod straight;
 
 use proptest::prelude::*;
 use uflip_core::Counters;

@@ -195,6 +195,8 @@ impl PageMap {
             self.blocks.mark_invalid(from);
             self.place(page, to);
             self.moved(collection, page);
+        } else {
+            self.blocks.mark_invalid(to);
         }
         self.close_if_full(to.die, collection.stream, media);
     }
@@ -258,8 +260,7 @@ impl PageMap {
         let Collection { die, victim: block, stream, .. } = *collection;
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
-        pages.extend(self.blocks.valid_pages(block));
-        self.blocks.clear(block);
+        self.blocks.drain_valid(block, |page| pages.push(page));
         for page in &pages {
             let from = Place { page: *page, block, die };
             let Some(to) = self.copy(from, stream, media) else {

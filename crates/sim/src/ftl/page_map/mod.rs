@@ -91,6 +91,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) promised: u32,
     /// The valid pages of a victim; kept so that nothing is allocated.
     pub(in crate::ftl) scratch: Vec<Ppn>,
+    /// The same as logical pages.
+    moving: Vec<Lpn>,
 }
 
 /// Inside the two arrays only; outside of them it is an `Option`.
@@ -117,6 +119,7 @@ impl PageMap {
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
+            moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             options,
         }
     }
@@ -147,8 +150,9 @@ impl PageMap {
     /// where it is.
     #[inline]
     pub(crate) fn prefetch_old(&self, page: Lpn) {
-        if let Some(old) = self.lookup(page) {
-            self.blocks.prefetch(old);
+        let old = self.map[page.0 as usize];
+        if old != NOWHERE {
+            self.blocks.prefetch(Ppn(old));
         }
     }
 
@@ -168,7 +172,7 @@ impl PageMap {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn invalidate(&mut self, at: Place) {
         let (left, closed) = self.blocks.mark_invalid(at);
         if closed {
@@ -180,7 +184,6 @@ impl PageMap {
     pub(in crate::ftl) fn place(&mut self, page: Lpn, at: Place) {
         self.map[page.0 as usize] = at.page.0;
         self.reverse[at.page.0 as usize] = page.0;
-        self.blocks.mark_valid(at);
     }
 
     /// Check that map, reverse map and books agree; for tests.
@@ -199,8 +202,13 @@ impl PageMap {
             assert!(self.blocks.is_valid(Ppn(*at)), "a mapped page is valid");
             valid[geometry.block_of(Ppn(*at)).0 as usize] += 1;
         }
+        for page in (0..geometry.pages()).map(Ppn).filter(|page| self.blocks.is_to_come(*page)) {
+            assert!(self.blocks.is_valid(page), "{page:?} of an open block will be valid");
+            mapped += 1;
+            valid[geometry.block_of(page).0 as usize] += 1;
+        }
         let bits = (0..geometry.pages()).filter(|page| self.blocks.is_valid(Ppn(*page))).count();
-        assert_eq!(bits, mapped, "as many valid pages as mapped ones");
+        assert_eq!(bits, mapped, "as many valid pages as mapped ones and those to come");
         for block in (0..geometry.blocks()).map(BlockIdx) {
             assert_eq!(self.blocks.valid_count(block), valid[block.0 as usize], "{block:?}");
         }

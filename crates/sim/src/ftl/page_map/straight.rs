@@ -6,7 +6,7 @@
 
 use super::{Collection, NOWHERE, PageMap};
 use crate::blocks::Stream;
-use crate::geometry::{Lpn, Ppn};
+use crate::geometry::{Lpn, Place, Ppn};
 use crate::media::{CollectMedia as _, Flash};
 
 impl PageMap {
@@ -46,7 +46,6 @@ impl PageMap {
                 self.invalidate(old);
             }
             flash.nand.program(to);
-            self.blocks.mark_valid(to);
             written += 1;
             if is_last {
                 self.close_if_full(die, Stream::Host, flash);
@@ -59,17 +58,24 @@ impl PageMap {
     /// Move all that is valid of a victim; returns how much that was.
     pub(super) fn move_straight(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         let Collection { die: home, victim, stream, .. } = *collection;
-        let mut pages = std::mem::take(&mut self.scratch);
-        pages.clear();
-        pages.extend(self.blocks.valid_pages(victim));
-        flash.nand.read_ascending(victim, home, &pages);
-        self.blocks.clear(victim);
-        for page in &mut pages {
-            *page = Ppn(self.reverse[page.0 as usize]);
-            self.prefetch(Lpn(page.0));
+        let mut pages = std::mem::take(&mut self.moving);
+        let valid = usize::from(self.blocks.valid_count(victim));
+        pages.resize(valid, Lpn(0));
+        let mut slots = pages.iter_mut();
+        let mut last = None;
+        self.blocks.drain_valid(victim, |page| {
+            let Some(slot) = slots.next() else { return };
+            *slot = Lpn(self.reverse[page.0 as usize]);
+            crate::huge::prefetch(&self.map, slot.0 as usize);
+            last = Some(page);
+        });
+        assert!(slots.next().is_none(), "{victim:?} has as many valid pages as were counted");
+        if let Some(page) = last {
+            // None of the others is beyond what was programmed where the last one is not.
+            flash.nand.read(Place { page, block: victim, die: home });
         }
         for page in &pages {
-            let die = self.die_for(Some(home), stream).expect("it was promised");
+            let die = self.die_with_page(Some(home), stream).expect("it was promised");
             if !self.blocks.has_open_page(die, stream) {
                 self.blocks.open_another(die, stream);
             }
@@ -77,13 +83,12 @@ impl PageMap {
             self.map[page.0 as usize] = to.page.0;
             self.reverse[to.page.0 as usize] = page.0;
             flash.nand.program(to);
-            self.blocks.mark_valid(to);
             if is_last {
                 self.close_if_full(die, stream, flash);
             }
         }
         let moved = pages.len() as u32;
-        self.scratch = pages;
+        self.moving = pages;
         flash.counters.pages_read += u64::from(moved);
         flash.counters.pages_programmed += u64::from(moved);
         flash.counters.pages_relocated += u64::from(moved);

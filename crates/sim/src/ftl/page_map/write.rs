@@ -132,6 +132,7 @@ impl PageMap {
         )
     }
 
+    /// A die that has a page of `stream`: `home` where pages stay on their die, or the next in turn.
     #[inline]
     pub(in crate::ftl) fn die_for(
         &mut self,
@@ -144,6 +145,12 @@ impl PageMap {
         {
             return Some(die);
         }
+        self.die_with_page(home, stream)
+    }
+
+    /// The same where no map on flash stands in the way.
+    #[inline(always)]
+    pub(super) fn die_with_page(&mut self, home: Option<DieIdx>, stream: Stream) -> Option<DieIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
             _ => {
