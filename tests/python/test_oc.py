@@ -156,7 +156,7 @@ def test_causes_sum_to_the_response_time() -> None:
         ({"iteration": "random"}, "sequential, round_robin, isolated"),
         ({"kind": "wear", "blocks": 2}, "blocks = 1"),
         ({"repeat": 0}, "1 or more"),
-        ({"chanels": 1}, "unknown field"),
+        ({"chanels": 1}, "unknown key"),
     ],
 )
 def test_a_job_that_cannot_be_meant_is_refused_with_what_can(

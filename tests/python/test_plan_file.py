@@ -69,7 +69,17 @@ BAD: list[tuple[Callable[[str], str], list[str]]] = [
     (lambda text: text.replace("io_count = 256", "io_count = 0", 1), ["run 0001-order-SR"]),
     (lambda text: text.replace('id = "0001', 'id = "../0001', 1), ["a name that a file can have"]),
     (lambda text: "runs = []\n" + text.split("[[runs]]")[0], ["no run"]),
-    (lambda text: text.replace('state = "random"', 'state = "rnd"'), ["rnd"]),
+    (lambda text: text.replace('state = "random"', 'state = "rnd"'), ["rnd", "[state]"]),
+    (
+        lambda text: text.replace("[state]\n", "[state]\nsize = 1\n"),
+        ["plan.toml, [state]", "unknown key `size`", "state, target_offset, target_size"],
+    ),
+    (lambda text: text.replace("io_size_max = 131072", "io_size_max = 777"), ["[state]", "777"]),
+    (lambda text: text.replace("max = 131072", "max = 1073741824"), ["[state]", "largest"]),
+    (lambda text: text.replace('scale = "quick"', 'scale = "fast"'), ["'fast'", "quick, standard"]),
+    (lambda text: text.replace('method = "', 'method = "x'), ["Unknown method", "auto, paper"]),
+    (lambda text: text.replace("target_size_bytes = ", "target_size_bytes = 9999"), ["multiples"]),
+    (lambda text: text.replace("io_count = 256", "count = 256", 1), ["`count`", "io_count,"]),
 ]
 
 

@@ -118,6 +118,22 @@ impl Error {
         self
     }
 
+    /// What a reader of plain data (serde) says is wrong: the names that it expected are those that are
+    /// allowed. Where it read JSON, that was written by a program: its lines are nobody's lines.
+    #[must_use]
+    pub fn misread(self, message: &str) -> Error {
+        let message = message.trim();
+        let message = message.rsplit_once(" at line ").map_or(message, |(before, _)| before);
+        let (got, names) = match message.split_once(", expected ") {
+            Some((got, expected)) if expected.contains('`') => {
+                (got, expected.split('`').skip(1).step_by(2).collect())
+            }
+            _ => (message, vec![]),
+        };
+        let error = self.got(got.replace(" field ", " key "));
+        if names.is_empty() { error } else { error.allowed(names.join(", ")) }
+    }
+
     /// What the user can do about it.
     #[must_use]
     pub fn action(mut self, action: impl Into<String>) -> Error {
@@ -156,6 +172,22 @@ impl std::error::Error for Error {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_serde_expected_is_what_is_allowed() {
+        let parts = |message: &str| {
+            let error = Error::usage("Bad").misread(message);
+            let (_, _, got, allowed, _) = error.parts();
+            (got.to_owned(), allowed.to_owned())
+        };
+        let pair = |got: &str, allowed: &str| (got.to_owned(), allowed.to_owned());
+        let unknown = "unknown field `x`, expected one of `a`, `b` at line 1 column 6";
+        assert_eq!(parts(unknown), pair("unknown key `x`", "a, b"));
+        assert_eq!(parts("unknown field `x`, expected `a`\n"), pair("unknown key `x`", "a"));
+        assert_eq!(parts("missing field `a`"), pair("missing key `a`", ""));
+        let kind = "invalid type: string \"x\", expected u32";
+        assert_eq!(parts(kind), pair(kind, ""));
+    }
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {

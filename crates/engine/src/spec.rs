@@ -249,20 +249,21 @@ impl PatternSpec {
     /// # Errors
     /// Not JSON, an unknown key or name (the message lists the known ones), a number out of range.
     pub fn parse(json: &str) -> Result<PatternSpec> {
-        let invalid = |message: String| {
+        let invalid = || {
             Error::usage("The pattern specification is not valid")
-                .got(message)
                 .action("see `uflip pattern --help` for the parameters of each pattern")
         };
-        let value: serde_json::Value =
-            serde_json::from_str(json).map_err(|error| invalid(format!("not JSON: {error}")))?;
+        let value: serde_json::Value = serde_json::from_str(json)
+            .map_err(|error| invalid().got(format!("not JSON: {error}")))?;
         let known = ["basic", "mix", "parallel"];
         match value.get("kind").and_then(serde_json::Value::as_str) {
-            None => Err(invalid("no key 'kind'".into()).allowed(known.join(", "))),
+            None => Err(invalid().got("no key 'kind'").allowed(known.join(", "))),
             Some(kind) if !known.contains(&kind) => {
                 Err(Error::unknown("kind of pattern", kind, &known))
             }
-            Some(_) => serde_json::from_value(value).map_err(|error| invalid(error.to_string())),
+            Some(_) => {
+                serde_json::from_value(value).map_err(|error| invalid().misread(&error.to_string()))
+            }
         }
     }
 }

@@ -65,7 +65,7 @@ impl StateSpec {
     pub fn parse(json: &str) -> Result<StateSpec> {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The state that is asked for is not valid")
-                .got(error.to_string())
+                .misread(&error.to_string())
                 .action("see `uflip prepare --help`")
         })
     }
@@ -107,7 +107,7 @@ impl StateSpec {
             .at(format!("target_size {target_size}"))
             .got(format!("writes of up to {}", format_bytes(io_size_max)))
             .allowed(format!("targets of {} or more", format_bytes(io_size_max)))
-            .action("enlarge the target, or give a smaller io_size_max"));
+            .action("enlarge the target; a plan file may also give a smaller io_size_max"));
         }
         let random_bytes = match self.state {
             StateName::Random => self.random_bytes.unwrap_or(target_size),

@@ -19,27 +19,18 @@ pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &st
         let span = error.span().unwrap_or(0..text.len());
         let begin = span.start;
         let line = text[..begin].matches('\n').count() + 1;
-        let (what, mut keys) = split(error.message());
-        if keys.is_empty() && what.starts_with("missing field") {
-            keys = keys_of_table::<P>(text, table_at(text, &span));
-        }
         let wrong = Error::usage("The profile is not valid")
+            .misread(error.message())
             .at(format!("{source}, line {line}"))
-            .got(what.replace("field", "key"))
             .action(format!("correct the profile; {page} explains every key"));
-        if keys.is_empty() { wrong } else { wrong.allowed(keys) }
-    })
-}
-
-/// What serde says, and the names that it expected.
-fn split(message: &str) -> (String, String) {
-    match message.trim().split_once(", expected ") {
-        Some((what, expected)) if expected.contains('`') => {
-            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-            (what.to_owned(), names.join(", "))
+        if !error.message().starts_with("missing field") {
+            return wrong;
         }
-        _ => (message.trim().to_owned(), String::new()),
-    }
+        match keys_of_table::<P>(text, table_at(text, &span)) {
+            Some(keys) => wrong.allowed(keys),
+            None => wrong,
+        }
+    })
 }
 
 /// The name of the table that begins where the `span` of an error does; none for the whole text.
@@ -56,20 +47,17 @@ fn table_at<'a>(text: &'a str, span: &Range<usize>) -> Option<&'a str> {
     }
 }
 
-/// The keys that `table` of a profile may have, or its tables where none is named; empty where
+/// The keys that `table` of a profile may have, or its tables where none is named; `None` where
 /// something else is wrong with the text as well.
-fn keys_of_table<P: DeserializeOwned>(text: &str, table: Option<&str>) -> String {
-    let Ok(mut whole) = text.parse::<toml::Table>() else { return String::new() };
+fn keys_of_table<P: DeserializeOwned>(text: &str, table: Option<&str>) -> Option<String> {
+    let mut whole = text.parse::<toml::Table>().ok()?;
     let asked = match table {
         None => &mut whole,
-        Some(name) => match whole.get_mut(name).and_then(toml::Value::as_table_mut) {
-            Some(table) => table,
-            None => return String::new(),
-        },
+        Some(name) => whole.get_mut(name)?.as_table_mut()?,
     };
     asked.insert(NO_KEY.into(), toml::Value::Boolean(true));
-    match whole.try_into::<P>() {
-        Err(error) if error.message().contains(&format!("`{NO_KEY}`")) => split(error.message()).1,
-        _ => String::new(),
-    }
+    let error = whole.try_into::<P>().err()?;
+    let listed = Error::usage("").misread(error.message());
+    let (_, _, got, allowed, _) = listed.parts();
+    got.contains(&format!("`{NO_KEY}`")).then(|| allowed.to_owned())
 }

@@ -6,16 +6,17 @@ Runs may be taken out, added, changed and put into another order.
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from uflip.errors import UflipError, UsageError
-from uflip.experiment import Info, PlannedRun
+from uflip.errors import UflipError, UsageError, unknown_name
+from uflip.experiment import SCALES, Info, PlannedRun
 from uflip.identity import model_identity
 from uflip.methodology.lengths import METHODS
 from uflip.methodology.plan import Plan
-from uflip.methodology.state import plan_request
+from uflip.methodology.state import Enforcement, plan_request
 from uflip.run import resolve
 from uflip.spec import sequential_writes
 
@@ -104,12 +105,14 @@ def read_plan(path: Path, info: Info) -> Plan:
             f"format {content['format']!r}, version {content['format_version']}",
             f"{FORMAT!r}, version {FORMAT_VERSION}",
         )
+    _check_names(content, path)
     _check_device(content["device"], info, path)
+    _check_target(content["target_size_bytes"], info, path)
     runs = [_read_run(entry, number, path) for number, entry in enumerate(content["runs"], 1)]
     _check_ids(runs, path)
     for run in runs:
         _check_fits(run, info, path)
-    state = content.get("state")
+    state = _read_state(content, info, path)
     if state is not None:
         _check_places(runs, path)
     return Plan(
@@ -120,7 +123,7 @@ def read_plan(path: Path, info: Info) -> Plan:
         skipped=(),
         pause_ns=content["pause_ns"],
         target_size=content["target_size_bytes"],
-        state=None if state is None else plan_request(info, state),
+        state=state,
         repetitions=content["repetitions"],
         method=content.get("method", METHODS[0]),
         warnings=(),
@@ -176,6 +179,40 @@ def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
             )
 
 
+def _check_names(content: Mapping[str, Any], path: Path) -> None:
+    for key, known in (("scale", SCALES), ("method", METHODS)):
+        if content.get(key, known[0]) not in known:
+            raise unknown_name(key, content[key], known, where=f"{path}, {key}")
+
+
+def _check_target(size: int, info: Info, path: Path) -> None:
+    """The part of the device that is used must be there."""
+    capacity, sector = info["capacity_bytes"], info["sector_bytes"]
+    if size == 0 or size > capacity or size % sector:
+        raise _wrong(
+            str(path),
+            f"target_size_bytes = {size}",
+            f"multiples of {sector}, from {sector} to the {capacity} of {info['url']}",
+        )
+
+
+def _read_state(content: Mapping[str, Any], info: Info, path: Path) -> Enforcement | None:
+    if "state" not in content:
+        return None
+    with _found_in(f"{path}, [state]"):
+        return plan_request(info, content["state"])
+
+
+@contextmanager
+def _found_in(where: str) -> Iterator[None]:
+    """Say of an error where in the file it is."""
+    try:
+        yield
+    except UflipError as error:
+        error.where = where + (f": {error.where}" if error.where else "")
+        raise
+
+
 def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
     where = f"{path}, run number {number}"
     if not isinstance(entry, dict):
@@ -197,11 +234,8 @@ def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
 
 
 def _check_fits(run: PlannedRun, info: Info, path: Path) -> None:
-    try:
+    with _found_in(f"{path}, run {run.id}"):
         resolve(run.spec, info)
-    except UflipError as error:
-        error.where = f"{path}, run {run.id}" + (f": {error.where}" if error.where else "")
-        raise
 
 
 def _check_places(runs: Iterable[PlannedRun], path: Path) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from uflip.errors import InterruptedRun, unknown_name
+from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of
 from uflip.run import Device, DeviceInfo, resolve_state
 
@@ -96,9 +96,13 @@ def plan_state(
     if state == "as-is":
         return None
     asked: dict[str, Any] = {"state": state, "seed": seed}
-    if target_size is not None:
-        asked["target_size"] = target_size
-    return plan_request(info, asked)
+    if target_size is None:
+        return plan_request(info, asked)
+    try:
+        return plan_request(info, asked | {"target_size": target_size})
+    except UsageError as error:
+        error.where = f"--target-size {target_size}"
+        raise
 
 
 def plan_request(info: DeviceInfo, asked: Mapping[str, Any]) -> Enforcement:

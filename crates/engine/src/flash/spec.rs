@@ -80,7 +80,7 @@ impl FlashSpec {
     pub fn parse(json: &str) -> Result<FlashSpec> {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The job is not valid")
-                .got(error.to_string())
+                .misread(&error.to_string())
                 .action("see `uflip oc pattern --help` for the parameters of a job")
         })
     }
