@@ -116,6 +116,8 @@ pub(crate) struct Extent {
     first: u32,
     /// The first page behind them that is not.
     end: u32,
+    /// The first page behind all that are covered, as a whole or not.
+    until: u32,
 }
 
 impl Extent {
@@ -128,13 +130,14 @@ impl Extent {
             begin: page_of(io.offset.0),
             first: page_of(io.offset.0 + page_bytes - 1),
             end: page_of(end),
+            until: page_of(end + page_bytes - 1),
         }
     }
 
     /// A single page, covered as a whole or not.
     #[inline]
     pub(crate) fn single(page: Lpn, whole: bool) -> Extent {
-        Extent { begin: page.0, first: page.0, end: page.0 + u32::from(whole) }
+        Extent { begin: page.0, first: page.0, end: page.0 + u32::from(whole), until: page.0 + 1 }
     }
 
     /// Whether every page is covered as a whole.
@@ -152,6 +155,12 @@ impl Extent {
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {
         self.first <= page.0 && page.0 < self.end
+    }
+
+    /// Whether the host will bring something of `other` once it has brought `page`.
+    #[inline]
+    pub(crate) fn touches_after(&self, page: Lpn, other: Lpn) -> bool {
+        page < other && other.0 < self.until
     }
 
     /// The first page that the host brings, whole or in part.

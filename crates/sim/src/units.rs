@@ -6,6 +6,10 @@
 //! bank 1: die w, …                       page i of a unit: die i mod w, then in order
 //! ```
 //!
+//! Dies are counted over the channels first, so such a bank has dies on every channel. Banks with
+//! channels of their own take every banks-th die instead: a unit is as fast as its channels, and merges
+//! in two banks do not share any.
+//!
 //! A logical unit keeps its bank for ever: logical unit mod banks. With the units, the journal in
 //! which the firmware stores changes of its map.
 
@@ -29,6 +33,7 @@ pub(crate) struct Layout {
     pub(crate) unit_pages: u32,
     pub(crate) cluster_pages: u32,
     pub(crate) banks: u32,
+    own_channels: bool,
     dies_per_bank: u32,
     blocks_per_die: u32,
     per_bank: u32,
@@ -44,6 +49,7 @@ impl Layout {
         unit_bytes: u32,
         cluster_bytes: u32,
         banks: u32,
+        own_channels: bool,
     ) -> Result<Layout> {
         let shape = geometry.shape();
         let page = shape.page_bytes;
@@ -59,6 +65,12 @@ impl Layout {
                 .got(format!("banks = {banks} of {} dies", shape.dies))
                 .allowed("a number that divides the dies")
                 .action("change banks"));
+        }
+        if own_channels && !shape.channels.is_multiple_of(banks) {
+            return Err(Error::usage("Not every bank can have channels of its own")
+                .got(format!("banks = {banks}, {} channels, own_channels = true", shape.channels))
+                .allowed("banks that divide the channels")
+                .action("change banks, or set own_channels = false"));
         }
         let dies_per_bank = shape.dies / banks;
         let row = u64::from(dies_per_bank) * u64::from(shape.pages_per_block) * u64::from(page);
@@ -91,6 +103,7 @@ impl Layout {
             unit_pages,
             cluster_pages,
             banks,
+            own_channels,
             dies_per_bank,
             blocks_per_die,
             per_bank,
@@ -143,7 +156,12 @@ impl Layout {
     #[inline]
     pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> Place {
         let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
-        let die = bank * self.dies_per_bank + offset % self.dies_per_bank;
+        let turn = offset % self.dies_per_bank;
+        let die = if self.own_channels {
+            turn * self.banks + bank
+        } else {
+            bank * self.dies_per_bank + turn
+        };
         let shape = self.geometry.shape();
         let row = offset / self.dies_per_bank;
         let block =

@@ -8,7 +8,7 @@
 //! in order    c7 ← c2 ← c9                              the oldest first: it is merged first
 //! ```
 
-use crate::geometry::Place;
+use crate::geometry::{Lpn, Place};
 use crate::media::MergeMedia;
 use crate::units::{FreeUnits, Layout, UnitIdx};
 
@@ -35,10 +35,23 @@ struct LogUnit {
     live: u32,
 }
 
+/// How much a log may hold.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Limits {
+    pub(crate) clusters: u32,
+    /// Units of flash that it has for them.
+    pub(crate) units: u32,
+    /// Logical units that it may have clusters of at a time; 0: any number.
+    pub(crate) members: u32,
+    /// Whether what superseded clusters leave behind is used again before the log is empty.
+    pub(crate) compacts: bool,
+}
+
 /// The log.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteLog {
     layout: Layout,
+    limits: Limits,
     /// Per logical cluster: its slot, or [`NONE`].
     slot_of: Vec<u32>,
     slots: Vec<Slot>,
@@ -46,9 +59,6 @@ pub(crate) struct WriteLog {
     oldest: u32,
     newest: u32,
     units: Vec<LogUnit>,
-    most_units: usize,
-    /// Whether what superseded clusters leave behind is used again before the log is empty.
-    compacts: bool,
     /// The unit being filled and its next place, where one is.
     open: Option<(usize, u32)>,
     /// Units that it holds in each bank, so that they are spread.
@@ -61,22 +71,21 @@ pub(crate) struct WriteLog {
 const NONE: u32 = u32::MAX;
 
 impl WriteLog {
-    /// A log of so many clusters on so many units of flash.
-    pub(crate) fn new(layout: Layout, clusters: u32, units: u32, compacts: bool) -> WriteLog {
+    /// An empty log of clusters as `layout` has them.
+    pub(crate) fn new(layout: Layout, limits: Limits) -> WriteLog {
         let logical = layout.logical_units() * layout.clusters_per_unit();
         let mut in_bank = vec![0; layout.banks as usize];
         // The journal has its place there.
         in_bank[0] = crate::units::Journal::UNITS;
         WriteLog {
             layout,
+            limits,
             slot_of: vec![NONE; logical as usize],
-            slots: Vec::with_capacity(clusters as usize),
+            slots: Vec::with_capacity(limits.clusters as usize),
             unused: Vec::new(),
             oldest: NONE,
             newest: NONE,
-            units: Vec::with_capacity(units as usize + 1),
-            most_units: units as usize,
-            compacts,
+            units: Vec::with_capacity(limits.units as usize + 1),
             open: None,
             in_bank,
             members: vec![0; layout.logical_units() as usize],
@@ -96,28 +105,55 @@ impl WriteLog {
         self.slot_of[cluster as usize] != NONE
     }
 
-    /// Logical units that have clusters in it.
+    /// The cluster of `page`, and its number there.
     #[inline]
-    pub(crate) fn member_units(&self) -> u32 {
-        self.member_units
+    pub(crate) fn cluster_of(&self, page: Lpn) -> (u32, u32) {
+        (page.0 / self.layout.cluster_pages, page.0 % self.layout.cluster_pages)
+    }
+
+    /// The first page of `cluster`.
+    #[inline]
+    pub(crate) fn first_page(&self, cluster: u32) -> Lpn {
+        Lpn(cluster * self.layout.cluster_pages)
+    }
+
+    /// The logical unit of `cluster`.
+    #[inline]
+    pub(crate) fn unit_of(&self, cluster: u32) -> u32 {
+        cluster / self.layout.clusters_per_unit()
+    }
+
+    /// Pages of a cluster.
+    #[inline]
+    pub(crate) fn cluster_pages(&self) -> u32 {
+        self.layout.cluster_pages
+    }
+
+    /// Whether it cannot take `cluster` before something leaves it.
+    pub(crate) fn lacks_room(&self, cluster: u32) -> bool {
+        let Limits { clusters, members, compacts, .. } = self.limits;
+        let another =
+            members > 0 && !self.is_member(self.unit_of(cluster)) && self.member_units >= members;
+        another || (!self.has(cluster) && self.len() >= clusters) || (!compacts && self.is_full())
     }
 
     /// Whether `logical` has clusters in it.
     #[inline]
-    pub(crate) fn is_member(&self, logical: u32) -> bool {
+    fn is_member(&self, logical: u32) -> bool {
         self.members[logical as usize] > 0
     }
 
     /// Whether every place was used and something is still there.
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.open.is_none_or(|(_, next)| next == self.layout.clusters_per_unit())
-            && self.units.len() == self.most_units
+            && self.units.len() == self.limits.units as usize
             && self.len() > 0
     }
 
-    /// Where page `within` of `cluster` is, if its newest version is here.
+    /// Where `page` is, if its newest version is here.
     #[inline]
-    pub(crate) fn lookup(&self, cluster: u32, within: u32) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+        let (cluster, within) = self.cluster_of(page);
         let slot = self.slot_of[cluster as usize];
         if slot == NONE || self.slots[slot as usize].valid >> within & 1 == 0 {
             return None;
@@ -143,9 +179,10 @@ impl WriteLog {
         slot.valid |= 1 << within;
     }
 
-    /// The newest version of page `within` of `cluster` is not here, or nowhere.
+    /// The newest version of `page` is not here, or nowhere.
     #[inline]
-    pub(crate) fn invalidate(&mut self, cluster: u32, within: u32) {
+    pub(crate) fn invalidate(&mut self, page: Lpn) {
+        let (cluster, within) = self.cluster_of(page);
         let slot = self.slot_of[cluster as usize];
         if slot != NONE {
             self.slots[slot as usize].valid &= !(1 << within);
@@ -165,6 +202,15 @@ impl WriteLog {
             let members = &mut self.members[(cluster / self.layout.clusters_per_unit()) as usize];
             *members -= 1;
             self.member_units -= u32::from(*members == 0);
+        }
+    }
+
+    /// Nothing of the logical unit is here any more.
+    pub(crate) fn drop_unit(&mut self, logical: u32) {
+        if self.is_member(logical) {
+            let clusters = self.layout.clusters_per_unit();
+            (logical * clusters..(logical + 1) * clusters)
+                .for_each(|cluster| self.drop_cluster(cluster));
         }
     }
 
@@ -261,10 +307,10 @@ impl WriteLog {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
             self.open = None;
-            if self.compacts || self.len() == 0 {
+            if self.limits.compacts || self.len() == 0 {
                 self.release_empty(free);
             }
-            let victim = (self.units.len() == self.most_units).then(|| self.emptiest());
+            let victim = (self.units.len() == self.limits.units as usize).then(|| self.emptiest());
             self.open_unit(free, media);
             if let Some(victim) = victim {
                 self.compact(victim, free, media);

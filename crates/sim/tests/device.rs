@@ -299,9 +299,10 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
         error.to_string()
     };
     let log = "log = { log_blocks = 8, superblock_blocks = 2, compat = \"none\" }";
-    let streams = "streams = { unit_bytes = 131072, cluster_bytes = 16384, banks = 2, streams = 2, \
+    let streams = "streams = { unit_bytes = 131072, cluster_bytes = 16384, banks = 2, own_channels = false, streams = 2, \
         resumed_streams = 0, reverse_streams = false, fold_clusters = 1, log_clusters = 8, \
         log_units = 2, compact_log = true, log_members = 0, evict_single = false, rewrite_buffer = false, \
+        small_cluster_bytes = 0, small_log_clusters = 0, small_log_units = 0, \
         log_map_pages = 0, free_clusters = 0, merges_at_once = 2, \
         reads_per_step = 0, bypass_partial_clusters = false, switch_map_pages = 0, \
         merge_map_pages = 0 }";

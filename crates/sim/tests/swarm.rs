@@ -245,9 +245,10 @@ const MERGING: &[(&str, &str)] = &[
     ("superblock", "\n[log]\nlog_blocks = 3\nsuperblock_blocks = 3\ncompat = \"none\"\n"),
     (
         "stream_hybrid",
-        "\n[streams]\nunit_bytes = 0\ncluster_bytes = 4096\nbanks = 1\nstreams = 1\n\
+        "\n[streams]\nunit_bytes = 0\ncluster_bytes = 4096\nbanks = 1\nown_channels = false\nstreams = 1\n\
          reverse_streams = true\nfold_clusters = 1\nlog_clusters = 3\nlog_units = 4\n\
          free_clusters = 2\nmerges_at_once = 1\nreads_per_step = 1\nresumed_streams = 2\ncompact_log = true\nlog_members = 0\nlog_map_pages = 0\nrewrite_buffer = true\nevict_single = false\n\
+         small_cluster_bytes = 0\nsmall_log_clusters = 0\nsmall_log_units = 0\n\
          bypass_partial_clusters = false\nswitch_map_pages = 1\nmerge_map_pages = 1\n",
     ),
     (

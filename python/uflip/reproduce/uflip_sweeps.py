@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 Curve = dict[int, float]
 KIB, MIB = 1 << 10, 1 << 20
 
-COALESCING = (
-    "a random write of 4 KiB takes a cluster of the log as one of 32 KiB does; whatever coalesces "
-    "four of them in the device is not modelled"
-)
-
 
 @dataclass(frozen=True)
 class Data:
@@ -75,7 +70,7 @@ def rows_memoright(data: Data) -> list[Row]:
         statement("random writes of 32 KiB", "ms", "at least 5", large, holds=large >= 4.75),
         statement(
             "random writes of 16 KiB over 4 KiB", "", "about 4", ratio,
-            holds=3 <= ratio <= 5, note="" if 3 <= ratio <= 5 else COALESCING,
+            holds=3 <= ratio <= 5,
         ),
     ]  # fmt: skip
     return rows

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MISSES = {
-    ("memoright", "Locality"): (
-        "the area is right; the factor counts the write-back of what earlier runs left in the log, "
-        "some 250 clusters of 5 ms in 5,120 writes"
-    ),
     ("kingston-dthx", "Reverse"): (
         "writes downwards go to the log, whose units are merged; it is small, for In-place and for "
         "Locality, and some units are merged twice"

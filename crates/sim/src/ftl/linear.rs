@@ -20,7 +20,7 @@ use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
 use crate::backend::Extent;
-use crate::geometry::{Lpn, Place};
+use crate::geometry::{Geometry, Lpn, Place};
 use crate::media::{Merge, MergeMedia};
 use crate::profile::LinearPart;
 use crate::run::Run;
@@ -89,11 +89,14 @@ fn part<'a>(options: &MergingOptions<'a>) -> Result<&'a LinearPart> {
     })
 }
 
+fn layout(part: &LinearPart, geometry: Geometry) -> Result<Layout> {
+    Layout::new(geometry, part.unit_bytes, part.cluster_bytes, part.banks, false)
+}
+
 impl MergingFtl for Linear {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
         let part = part(options)?;
-        let layout =
-            Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)?;
+        let layout = layout(part, options.geometry)?;
         if part.open_units == 0 || part.open_units > layout.logical_units() {
             return Err(Error::usage("The linear FTL must have units open")
                 .got(format!("open_units = {}", part.open_units))
@@ -109,8 +112,7 @@ impl MergingFtl for Linear {
 
     fn new(options: &MergingOptions<'_>) -> Linear {
         let part = part(options).expect("checked").clone();
-        let layout = Layout::new(options.geometry, part.unit_bytes, part.cluster_bytes, part.banks)
-            .expect("checked");
+        let layout = layout(&part, options.geometry).expect("checked");
         let pages = options.geometry.shape().logical_pages as usize;
         Linear {
             layout,

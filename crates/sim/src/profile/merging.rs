@@ -43,6 +43,8 @@ pub struct StreamsPart {
     pub cluster_bytes: u32,
     /// Groups of dies; a unit is spread over the dies of one.
     pub banks: u32,
+    /// Whether each bank has channels of its own; else every bank has dies on all of them.
+    pub own_channels: bool,
     /// Units that may be filled in order at a time.
     pub streams: u32,
     /// Streams that had to give way and may come back: what they had is copied.
@@ -60,6 +62,11 @@ pub struct StreamsPart {
     pub compact_log: bool,
     /// Logical units that the log may have clusters of at a time; 0: any number.
     pub log_members: u32,
+    /// What a log of its own maps as a whole for writes of parts of a cluster; 0: there is none.
+    pub small_cluster_bytes: u32,
+    /// Such clusters that it holds, and units of flash that it has for them.
+    pub small_log_clusters: u32,
+    pub small_log_units: u32,
     /// A merge takes only the oldest cluster of its unit out of the log, as a cache writes back; else all
     /// that the unit has there.
     pub evict_single: bool,

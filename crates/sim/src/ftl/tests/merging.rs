@@ -36,8 +36,8 @@ prop_compose! {
     fn units()(
         shape in (1u32..4, 1u32..3, 1u32..40, any::<bool>(), 1u32..3),
         data_per_bank in 1u32..12, cluster in 0usize..6, log in (1u32..100, 1u32..5, 0u32..20),
-        streams in 1u32..4, merges in 1u32..4, fold in 0u32..4, flags in any::<[bool; 4]>(),
-        map_pages in (0u32..2, 0u32..3),
+        streams in 1u32..4, merges in 1u32..4, fold in 0u32..4, flags in any::<[bool; 6]>(),
+        small in (0usize..6, 1u32..60, 1u32..4), map_pages in (0u32..2, 0u32..3),
     ) -> (Geometry, StreamsPart, LinearPart) {
         let (channels, dies_per_channel, pages_per_block, together, rows) = shape;
         let (log_clusters, log_units, free) = log;
@@ -52,7 +52,15 @@ prop_compose! {
         let log_units = log_units + u32::from(in_unit == 1);
         let log_clusters = log_clusters.min(log_units * in_unit - 1);
         let rewrites = fold % 3;
-        let others = streams + 2 + (log_units + 3).div_ceil(banks);
+        // A log of small clusters where there is anything smaller than a cluster.
+        let parts: Vec<u32> =
+            (1..cluster_pages).filter(|pages| flags[4] && cluster_pages.is_multiple_of(*pages)).collect();
+        let small_pages = parts.get(small.0 % parts.len().max(1)).copied().unwrap_or(0);
+        let small_units = if small_pages > 0 { small.2 } else { 0 };
+        let in_small = (small_units * unit_pages).checked_div(small_pages).unwrap_or(1) - 1;
+        let for_small = if small_pages > 0 { small_units + 3 } else { 0 };
+        let others = streams + 2 + u32::from(small_pages > 0)
+            + (log_units + 3 + for_small).div_ceil(banks);
         let others = others.max(streams * (1 + rewrites) + 1 + 2u32.div_ceil(banks));
         let geometry = Geometry::from(Shape {
             channels, dies, blocks_per_die: rows * (data_per_bank + others), pages_per_block,
@@ -66,13 +74,16 @@ prop_compose! {
             open_map_pages: map_pages.1, switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
         };
         let streams = StreamsPart {
-            unit_bytes, cluster_bytes, banks, streams, reverse_streams: flags[0],
+            unit_bytes, cluster_bytes, banks, own_channels: flags[5] && channels.is_multiple_of(banks),
+            streams, reverse_streams: flags[0],
             resumed_streams: free % 4, log_members: merges % 3, compact_log: flags[2],
             fold_clusters: fold.min(in_unit), log_clusters, log_units,
             free_clusters: free.min(log_clusters), merges_at_once: merges.min(banks),
             reads_per_step: 0, bypass_partial_clusters: flags[1],
             switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
             log_map_pages: map_pages.0, rewrite_buffer: false, evict_single: flags[3],
+            small_cluster_bytes: small_pages * PAGE as u32,
+            small_log_clusters: small.1.min(in_small), small_log_units: small_units,
         };
         (geometry, streams, linear)
     }
@@ -219,6 +230,7 @@ fn ten_million_operations() {
         unit_bytes,
         cluster_bytes: 4 * PAGE as u32,
         banks: 1,
+        own_channels: false,
         streams: 3,
         resumed_streams: 1,
         reverse_streams: true,
@@ -227,6 +239,9 @@ fn ten_million_operations() {
         log_units: 4,
         compact_log: true,
         log_members: 0,
+        small_cluster_bytes: PAGE as u32,
+        small_log_clusters: 300,
+        small_log_units: 3,
         evict_single: false,
         rewrite_buffer: false,
         log_map_pages: 0,

@@ -1,0 +1,109 @@
+//! The logs: what goes there, and what must leave so that it can.
+
+use super::StreamHybrid;
+use super::merges::Reason;
+use crate::backend::Extent;
+use crate::geometry::Lpn;
+use crate::media::MergeMedia;
+use crate::units::UnitIdx;
+
+/// The log of whole clusters, and that of small ones.
+pub(super) const WHOLE: usize = 0;
+pub(super) const SMALL: usize = 1;
+
+impl StreamHybrid {
+    pub(super) fn write_log<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let which = self.log_for(page, extent);
+        let (cluster, within) = self.logs[which].cluster_of(page);
+        let mut old = None;
+        if self.logs[which].erased_place(cluster, within).is_none() {
+            self.make_room(which, cluster, media);
+            let first = self.logs[which].first_page(cluster).0;
+            let brought =
+                |other: u32| other == within || extent.brings_after(page, Lpn(first + other));
+            old = self.renew(which, cluster, brought, media);
+            self.journal.store(self.part.log_map_pages, &mut self.free, media);
+        }
+        // The old version is where the cluster was, unless the log did not have it.
+        let old = old.filter(|(_, _, valid)| valid >> within & 1 == 1);
+        let rest = match old {
+            Some((unit, first, _)) if !extent.covers(page) => {
+                Some(self.layout.place(unit, first + within))
+            }
+            _ => self.rest_of(page, extent),
+        };
+        let to = self.logs[which].erased_place(cluster, within).expect("a new place is erased");
+        media.program(to, rest);
+        self.logs[which].set_programmed(cluster, within);
+        let others = self.logs.iter_mut().enumerate().filter(|(other, _)| *other != which);
+        others.for_each(|(_, log)| log.invalidate(page));
+    }
+
+    /// The log that `page` goes to: what fills a part of a cluster that the log of whole clusters does
+    /// not have belongs to that of small ones.
+    fn log_for(&self, page: Lpn, extent: &Extent) -> usize {
+        let whole = &self.logs[WHOLE];
+        let small = self.logs.len() > SMALL
+            && !whole.has(whole.cluster_of(page).0)
+            && !self.is_whole_cluster(page, extent);
+        if small { SMALL } else { WHOLE }
+    }
+
+    /// Give `cluster` a new place in the log, with its pages there apart from those that are brought.
+    /// Returns the place that it had, and the pages that were valid there.
+    pub(super) fn renew<M: MergeMedia>(
+        &mut self,
+        which: usize,
+        cluster: u32,
+        brought: impl Fn(u32) -> bool,
+        media: &mut M,
+    ) -> Option<(UnitIdx, u32, u64)> {
+        let log = &mut self.logs[which];
+        let (unit, first, valid) = log.renew(cluster, &mut self.free, media)?;
+        for within in (0..log.cluster_pages()).filter(|within| valid >> within & 1 == 1) {
+            if !brought(within) {
+                let to = log.erased_place(cluster, within).expect("a new place is erased");
+                media.copy(self.layout.place(unit, first + within), to);
+                log.set_programmed(cluster, within);
+            }
+        }
+        media.await_merges();
+        Some((unit, first, valid))
+    }
+
+    /// Let a log have room for `cluster`: units are merged, several at once, until it has.
+    pub(super) fn make_room<M: MergeMedia>(&mut self, which: usize, cluster: u32, media: &mut M) {
+        while self.logs[which].lacks_room(cluster) {
+            if !self.job.is_empty() {
+                while !self.job.is_empty() {
+                    self.step(media);
+                }
+                continue;
+            }
+            media.begin_reclaim();
+            self.merge(&self.oldest_units(which), media);
+            media.await_merges();
+        }
+    }
+
+    /// The units of the oldest clusters in a log, each in a bank of its own, and why they are merged.
+    /// Only the older half of the log comes into question: what was written lately stays, even where its
+    /// bank would have nothing else to do.
+    pub(super) fn oldest_units(&self, which: usize) -> Vec<(u32, Reason)> {
+        let log = &self.logs[which];
+        let mut chosen: Vec<(u32, Reason)> = Vec::new();
+        for cluster in log.by_age().take(log.len().div_ceil(2) as usize) {
+            let logical = log.unit_of(cluster);
+            let bank = self.layout.home(logical);
+            if chosen.iter().all(|(other, _)| self.layout.home(*other) != bank) {
+                let reason =
+                    if which == SMALL { Reason::Small } else { Reason::Cluster(cluster) };
+                chosen.push((logical, reason));
+                if chosen.len() == self.part.merges_at_once as usize {
+                    break;
+                }
+            }
+        }
+        chosen
+    }
+}

@@ -1,0 +1,219 @@
+//! Merges: the newest version of every page of a unit comes together, at once or step by step.
+
+use super::StreamHybrid;
+use super::log::{SMALL, WHOLE};
+use super::streams::Stream;
+use crate::backend::Extent;
+use crate::ftl::MergingFtl as _;
+use crate::geometry::{Lpn, Place};
+use crate::media::{Merge, MergeMedia};
+use crate::run::Run;
+use crate::units::UnitIdx;
+
+/// Why a unit is merged.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) enum Reason {
+    /// Its stream gives way, or goes on.
+    Stream,
+    /// This cluster was to leave the log.
+    Cluster(u32),
+    /// A small cluster was to leave the log of such.
+    Small,
+}
+
+/// A unit that is merged step by step beside the host.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Reclaim {
+    pub(super) logical: u32,
+    pub(super) target: UnitIdx,
+    /// What its stream has there already.
+    pub(super) there: Run,
+    pub(super) reason: Reason,
+}
+
+/// What a merge around the host's data left out, for the host brings it.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Bringing {
+    /// The page that comes next.
+    pub(super) next: Lpn,
+    /// The rest of the last page, where the host brings only a part of that. It lies where it was before
+    /// the merge, which is not erased while the host write is planned.
+    pub(super) rest: Option<Place>,
+}
+
+/// In the path of a write.
+impl StreamHybrid {
+    /// Bring the newest version of every page of each of `units` together: in the unit of its stream,
+    /// where it has one, or in a new unit. The firmware holds one cluster of each at a time.
+    pub(super) fn merge<M: MergeMedia>(&mut self, units: &[(u32, Reason)], media: &mut M) {
+        let merges: Vec<Reclaim> =
+            units.iter().map(|unit| self.begin_merge(*unit, media)).collect();
+        for cluster in 0..self.layout.clusters_per_unit() {
+            for merge in &merges {
+                self.copy_cluster(merge, cluster, self.layout.unit_pages, media);
+            }
+            media.await_merges();
+        }
+        for merge in merges {
+            self.end_merge(merge, media);
+        }
+    }
+
+    fn begin_merge<M: MergeMedia>(
+        &mut self,
+        (logical, reason): (u32, Reason),
+        media: &mut M,
+    ) -> Reclaim {
+        let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
+        // Pages of the stream that are newer in the log have no place left in the stream's unit.
+        let fits = stream.filter(|stream| !self.superseded(stream));
+        let target = match fits {
+            Some(stream) => stream.unit,
+            None => self.free.take(self.layout.home(logical), media),
+        };
+        let there = fits.map_or(Run::at(0), |stream| stream.run);
+        Reclaim { logical, target, there, reason }
+    }
+
+    /// Copy the pages of a cluster that lie before page `end` of the unit.
+    pub(super) fn copy_cluster<M: MergeMedia>(&self, merge: &Reclaim, cluster: u32, end: u32, media: &mut M) {
+        let first = cluster * self.layout.cluster_pages;
+        for offset in first..(first + self.layout.cluster_pages).min(end) {
+            if merge.there.has(offset) {
+                continue;
+            }
+            if let Some(from) = self.lookup(Lpn(merge.logical * self.layout.unit_pages + offset)) {
+                media.copy(from, self.layout.place(merge.target, offset));
+            }
+        }
+    }
+
+    fn end_merge<M: MergeMedia>(&mut self, merge: Reclaim, media: &mut M) {
+        let Reclaim { logical, target, there, reason } = merge;
+        media.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
+        if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
+            let stream = self.streams.remove(index);
+            if stream.unit != target {
+                self.free.discard(stream.unit);
+            }
+        }
+        // A cache writes back what must leave, and keeps the rest.
+        let of_small = self.logs.iter_mut().skip(SMALL);
+        match reason {
+            Reason::Cluster(cluster) if self.part.evict_single => {
+                self.logs[WHOLE].drop_cluster(cluster);
+            }
+            Reason::Small if self.part.evict_single => {
+                of_small.for_each(|log| log.drop_unit(logical));
+            }
+            _ => self.logs.iter_mut().for_each(|log| log.drop_unit(logical)),
+        }
+        self.set_data_unit(logical, target, media);
+    }
+
+    /// Whether the log has newer versions of pages of `stream`.
+    fn superseded(&self, stream: &Stream) -> bool {
+        let first = stream.logical * self.layout.unit_pages;
+        (stream.run.low..stream.run.high).any(|offset| self.in_logs(Lpn(first + offset)).is_some())
+    }
+
+    /// `unit` holds the data of `logical` from now on; the old one is erased when a unit is needed.
+    pub(super) fn set_data_unit<M: MergeMedia>(&mut self, logical: u32, unit: UnitIdx, media: &mut M) {
+        let old = self.map[logical as usize].replace(unit);
+        old.into_iter().for_each(|old| self.free.discard(old));
+        self.journal.store(self.part.merge_map_pages, &mut self.free, media);
+    }
+
+    /// Merge the unit of `page` at once, with a place for what the host brings.
+    pub(super) fn merge_around<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let (logical, offset) = self.unit_of(page);
+        let target = self.free.take(self.layout.home(logical), media);
+        let first = logical * self.layout.unit_pages;
+        for other in (first..first + self.layout.unit_pages).map(Lpn) {
+            if other != page
+                && !extent.touches_after(page, other)
+                && let Some(from) = self.lookup(other)
+            {
+                media.copy(from, self.layout.place(target, other.0 - first));
+            }
+            // Cluster after cluster, as every merge.
+            if (other.0 + 1).is_multiple_of(self.layout.cluster_pages) {
+                media.await_merges();
+            }
+        }
+        media.count_merge(Merge::Full);
+        media.program(self.layout.place(target, offset), self.rest_of(page, extent));
+        let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
+        let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
+        let rest = brought.find(in_part).and_then(|other| self.lookup(other));
+        self.bring_next(page, extent, rest);
+        if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
+            let stream = self.streams.remove(index);
+            self.free.discard(stream.unit);
+        }
+        self.logs.iter_mut().for_each(|log| log.drop_unit(logical));
+        media.await_merges();
+        self.set_data_unit(logical, target, media);
+    }
+
+    /// Write `page`, for which a merge around the host's data has left a place.
+    pub(super) fn bring<M: MergeMedia>(
+        &mut self,
+        page: Lpn,
+        extent: &Extent,
+        rest: Option<Place>,
+        media: &mut M,
+    ) {
+        let (logical, offset) = self.unit_of(page);
+        let unit = self.map[logical as usize].expect("a merge made it");
+        let to = self.layout.place(unit, offset);
+        media.program(to, if extent.covers(page) { None } else { rest });
+        self.bring_next(page, extent, rest);
+    }
+
+    /// After `page` comes what the host write has of the same unit.
+    fn bring_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>) {
+        let next = Lpn(page.0 + 1);
+        let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
+        self.bringing = goes_on.then_some(Bringing { next, rest });
+    }
+}
+
+/// What is done beside the host.
+impl StreamHybrid {
+    /// Choose units to merge step by step; those that are being filled are merged at once.
+    pub(super) fn begin_reclaim<M: MergeMedia>(&mut self, media: &mut M) {
+        media.begin_reclaim();
+        self.job_cluster = 0;
+        for (logical, reason) in self.oldest_units(WHOLE) {
+            if self.streams.iter().any(|stream| stream.logical == logical) {
+                self.merge(&[(logical, reason)], media);
+            } else {
+                let merge = self.begin_merge((logical, reason), media);
+                self.job.push(merge);
+            }
+        }
+    }
+
+    /// Copy the next cluster of every unit of the job, or end it.
+    pub(super) fn step<M: MergeMedia>(&mut self, media: &mut M) {
+        for merge in &self.job {
+            self.copy_cluster(merge, self.job_cluster, self.layout.unit_pages, media);
+        }
+        self.job_cluster += 1;
+        media.await_merges();
+        if self.job_cluster == self.layout.clusters_per_unit() {
+            for merge in std::mem::take(&mut self.job) {
+                self.end_merge(merge, media);
+            }
+        }
+    }
+
+    /// The host changes `logical`: what was copied of it beside the host is worth nothing.
+    pub(super) fn leave_alone(&mut self, logical: u32) {
+        if let Some(index) = self.job.iter().position(|reclaim| reclaim.logical == logical) {
+            let reclaim = self.job.remove(index);
+            self.free.discard(reclaim.target);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The stream hybrid: whole merge units mapped, a few of them filled in order at a time, and a small
+//! log for everything else.
+//!
+//! ```text
+//! write ─▶ goes on where a stream stands? ─▶ the stream's unit; when it is full it becomes the data unit
+//!       ─▶ begins a unit?                  ─▶ a new stream; the oldest is folded into the log or merged
+//!       ─▶ anything else                   ─▶ the log, cluster by cluster; where it is full, the units of
+//!                                             its oldest clusters are merged, several banks at once
+//!       ─▶ less than a cluster             ─▶ a log of small clusters, where there is one
+//! idle  ─▶ the same merges, a cluster a step, until enough of the log is free
+//! ```
+//!
+//! **Source**: inferred from the black-box measurements of uFLIP (2009) §5 and Table 3; no vendor
+//! published it. Streams, log and background reclamation each explain one of its columns.
+//! **Faithful**: streams up to a number are as fast as one (Partitions); a working set that fits the
+//! log needs no merges (Locality); merges in one bank wait for each other (large Incr); reclamation in
+//! idle time gives a start-up phase and makes pauses help (Pause).
+//! **Simplified**: pages of a block are programmed in any order; a log cluster keeps its unwritten pages
+//! erased, so that writes that follow can fill them; the map is in memory, its changes go to a journal.
+//! **Ambiguous**: everything; the numbers of a profile say which reading is taken. A stream begins with
+//! the first page of a unit unless the write before was its successor; one that runs downwards begins
+//! with the last page of a unit, and only behind such a write. Whether writes of parts of a cluster have
+//! a log of their own: where they do, a merge writes back all of them that a unit has there, so that a
+//! write costs a share of a merge in proportion to its size.
+
+mod log;
+mod merges;
+mod streams;
+
+use std::collections::VecDeque;
+
+use uflip_core::{Error, Result};
+
+use super::{MergingFtl, MergingOptions};
+use crate::backend::Extent;
+use crate::geometry::{Geometry, Lpn, Place};
+use crate::media::MergeMedia;
+use crate::profile::StreamsPart;
+use crate::units::{FreeUnits, Journal, Layout, UnitIdx};
+use crate::write_log::{Limits, WriteLog};
+use log::WHOLE;
+use merges::{Bringing, Reclaim};
+use streams::Stream;
+
+/// Map, streams and log.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct StreamHybrid {
+    part: StreamsPart,
+    layout: Layout,
+    free: FreeUnits,
+    journal: Journal,
+    /// That of whole clusters, and that of small ones where there is one.
+    logs: Vec<WriteLog>,
+    /// Per logical unit: its data unit.
+    map: Vec<Option<UnitIdx>>,
+    /// Per logical page, one bit: the host wrote it and did not trim it.
+    live: Vec<u64>,
+    /// Units being filled, the one written last first.
+    streams: Vec<Stream>,
+    /// Streams that had to give way: the logical unit and its next page, the latest first.
+    displaced: VecDeque<(u32, u32)>,
+    /// The first page of the host write before this one, and of this one.
+    before: u32,
+    current: u32,
+    /// What a merge left out, for the host brings it.
+    bringing: Option<Bringing>,
+    job: Vec<Reclaim>,
+    /// The next cluster of the units in `job`.
+    job_cluster: u32,
+}
+
+/// The table [streams] of the profile.
+///
+/// # Errors
+/// Where it has none.
+fn part<'a>(options: &MergingOptions<'a>) -> Result<&'a StreamsPart> {
+    options.streams.ok_or_else(|| {
+        Error::usage("The stream hybrid needs to know its streams")
+            .got("ftl = \"stream_hybrid\" without a table [streams]")
+            .action("add [streams]; docs/reference/profiles.md explains its keys")
+    })
+}
+
+/// How units lie on the dies, with clusters of so many bytes.
+fn layout(part: &StreamsPart, geometry: Geometry, cluster_bytes: u32) -> Result<Layout> {
+    Layout::new(geometry, part.unit_bytes, cluster_bytes, part.banks, part.own_channels)
+}
+
+/// The layout of the log of small clusters, where there is one.
+fn small_layout(part: &StreamsPart, geometry: Geometry) -> Result<Option<Layout>> {
+    let bytes = part.small_cluster_bytes;
+    if bytes == 0 {
+        return Ok(None);
+    }
+    if bytes >= part.cluster_bytes || !part.cluster_bytes.is_multiple_of(bytes) {
+        return Err(Error::usage("Small clusters are no parts of clusters")
+            .got(format!("small_cluster_bytes = {bytes}"))
+            .allowed(format!("0, or less than cluster_bytes = {}, dividing it", part.cluster_bytes))
+            .action("change small_cluster_bytes"));
+    }
+    layout(part, geometry, bytes).map(Some)
+}
+
+impl MergingFtl for StreamHybrid {
+    fn check(options: &MergingOptions<'_>) -> Result<()> {
+        let part = part(options)?;
+        let layout = layout(part, options.geometry, part.cluster_bytes)?;
+        let small = small_layout(part, options.geometry)?;
+        let held = |units: u32, layout: Layout| units.saturating_mul(layout.clusters_per_unit());
+        let in_log = held(part.log_units, layout).saturating_sub(1);
+        let (least, in_small) = match small {
+            Some(small) => (1, held(part.small_log_units, small).saturating_sub(1)),
+            None => (0, 0),
+        };
+        let ranges = [
+            ("streams", part.streams, 1, layout.logical_units()),
+            ("log_clusters", part.log_clusters, 1, in_log),
+            ("small_log_clusters", part.small_log_clusters, least, in_small),
+            ("free_clusters", part.free_clusters, 0, part.log_clusters),
+            ("merges_at_once", part.merges_at_once, 1, part.banks),
+            ("fold_clusters", part.fold_clusters, 0, layout.clusters_per_unit()),
+        ];
+        for (key, got, least, most) in ranges {
+            if got < least || got > most {
+                return Err(Error::usage(format!("Profile key '{key}' makes no stream hybrid"))
+                    .got(got.to_string())
+                    .allowed(format!("{least} to {most}"))
+                    .action("change it; a log has fewer clusters than its units hold"));
+            }
+        }
+        // In a bank: the streams, the target of a merge, and that of one beside the host. Each log is
+        // spread over the banks, as if the journal had its two units of the first one beside it.
+        let what = "streams, logs, journal, and two for merges in every bank";
+        let in_small = if small.is_some() { part.small_log_units + 1 + Journal::UNITS } else { 0 };
+        let apart = part.streams + 2 + u32::from(small.is_some());
+        layout.check(apart, part.log_units + 1 + Journal::UNITS + in_small, what)
+    }
+
+    fn new(options: &MergingOptions<'_>) -> StreamHybrid {
+        let part = part(options).expect("checked").clone();
+        let layout = layout(&part, options.geometry, part.cluster_bytes).expect("checked");
+        let small = small_layout(&part, options.geometry).expect("checked");
+        let whole = Limits {
+            clusters: part.log_clusters,
+            units: part.log_units,
+            members: part.log_members,
+            compacts: part.compact_log,
+        };
+        let of_small = Limits {
+            clusters: part.small_log_clusters,
+            units: part.small_log_units,
+            members: 0,
+            compacts: true,
+        };
+        let logs = [WriteLog::new(layout, whole)].into_iter();
+        let pages = options.geometry.shape().logical_pages as usize;
+        StreamHybrid {
+            layout,
+            free: FreeUnits::new(layout),
+            journal: Journal::new(layout),
+            logs: logs.chain(small.map(|small| WriteLog::new(small, of_small))).collect(),
+            map: vec![None; layout.logical_units() as usize],
+            live: vec![0; pages.div_ceil(64)],
+            streams: Vec::with_capacity(part.streams as usize),
+            displaced: VecDeque::with_capacity(part.resumed_streams as usize + 1),
+            before: 0,
+            current: 0,
+            bringing: None,
+            job: Vec::with_capacity(part.merges_at_once as usize),
+            job_cluster: 0,
+            part,
+        }
+    }
+
+    fn lookup(&self, page: Lpn) -> Option<Place> {
+        if self.live[page.0 as usize / 64] >> (page.0 % 64) & 1 == 0 {
+            return None;
+        }
+        if let Some(place) = self.in_logs(page) {
+            return Some(place);
+        }
+        let (logical, offset) = self.unit_of(page);
+        let stream = self.streams.iter().find(|stream| stream.logical == logical);
+        let stream = stream.filter(|stream| stream.run.has(offset)).map(|stream| stream.unit);
+        stream.or(self.map[logical as usize]).map(|unit| self.layout.place(unit, offset))
+    }
+
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        if extent.begin() != self.current {
+            (self.before, self.current) = (self.current, extent.begin());
+        }
+        let (logical, offset) = self.unit_of(page);
+        self.leave_alone(logical);
+        let brought = self.bringing.take().filter(|brought| brought.next == page);
+        if let Some(Bringing { rest, .. }) = brought {
+            self.bring(page, extent, rest, media);
+        } else if let Some(stream) = self.stream_for(page, extent) {
+            self.write_stream(stream, page, extent, media);
+        } else if self.resumes_stream(logical, offset) {
+            self.resume_stream(logical, offset, media);
+            self.write_stream(0, page, extent, media);
+        } else if self.begins_stream(page, extent) {
+            self.open_stream(logical, offset, media);
+            self.write_stream(0, page, extent, media);
+        } else if self.part.bypass_partial_clusters && !self.is_whole_cluster(page, extent) {
+            self.merge_around(page, extent, media);
+        } else {
+            self.write_log(page, extent, media);
+        }
+        self.live[page.0 as usize / 64] |= 1 << (page.0 % 64);
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        self.leave_alone(self.unit_of(page).0);
+        self.live[page.0 as usize / 64] &= !(1 << (page.0 % 64));
+        self.leave_logs(page);
+    }
+
+    fn reclaim<M: MergeMedia>(&mut self, media: &mut M) -> bool {
+        if self.part.free_clusters == 0 {
+            return false;
+        }
+        if !self.job.is_empty() {
+            self.step(media);
+            return true;
+        }
+        if self.logs[WHOLE].len() + self.part.free_clusters > self.part.log_clusters {
+            self.begin_reclaim(media);
+            return true;
+        }
+        self.free.erase_some(media)
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        self.logs.iter().for_each(WriteLog::audit);
+        let data = self.map.iter().flatten().copied();
+        let streams = self.streams.iter().map(|stream| stream.unit);
+        let targets = self.job.iter().map(|reclaim| reclaim.target);
+        let others = data.chain(streams).chain(targets).chain(self.journal.unit());
+        self.free.audit(others.chain(self.logs.iter().flat_map(WriteLog::units)));
+    }
+}
+
+/// Where things are.
+impl StreamHybrid {
+    /// The logical unit of `page`, and its number there.
+    #[inline]
+    fn unit_of(&self, page: Lpn) -> (u32, u32) {
+        (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
+    }
+
+    /// Where `page` is, if a log has its newest version.
+    #[inline]
+    fn in_logs(&self, page: Lpn) -> Option<Place> {
+        self.logs.iter().find_map(|log| log.lookup(page))
+    }
+
+    /// No log has the newest version of `page`.
+    #[inline]
+    fn leave_logs(&mut self, page: Lpn) {
+        self.logs.iter_mut().for_each(|log| log.invalidate(page));
+    }
+
+    /// Where the rest of `page` is, if the host brings only a part of it.
+    fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
+        if extent.covers(page) { None } else { self.lookup(page) }
+    }
+
+    /// Whether the host brings all of the cluster of `page`.
+    fn is_whole_cluster(&self, page: Lpn, extent: &Extent) -> bool {
+        let pages = self.layout.cluster_pages;
+        extent.covers_all(Lpn(page.0 / pages * pages), pages)
+    }
+}

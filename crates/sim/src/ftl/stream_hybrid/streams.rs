@@ -1,0 +1,175 @@
+//! Streams: units being filled in order, and what becomes of those that give way.
+
+use super::StreamHybrid;
+use super::log::WHOLE;
+use super::merges::{Reason, Reclaim};
+use crate::backend::Extent;
+use crate::ftl::MergingFtl as _;
+use crate::geometry::{Lpn, Place};
+use crate::media::{Merge, MergeMedia};
+use crate::run::Run;
+use crate::units::UnitIdx;
+
+/// A unit being filled in order.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Stream {
+    pub(super) logical: u32,
+    pub(super) unit: UnitIdx,
+    pub(super) run: Run,
+}
+
+/// Where a page belongs.
+impl StreamHybrid {
+    /// Which stream `page` continues.
+    pub(super) fn stream_for(&self, page: Lpn, extent: &Extent) -> Option<usize> {
+        let (logical, offset) = self.unit_of(page);
+        let index = self.streams.iter().position(|stream| stream.logical == logical)?;
+        let stream = &self.streams[index];
+        let first = logical * self.layout.unit_pages;
+        let below = self.part.reverse_streams && stream.run.ends_below(page, extent, first);
+        (offset == stream.run.next() || below).then_some(index)
+    }
+
+    /// Whether page `offset` goes on where a stream of the unit stood when it had to give way.
+    pub(super) fn resumes_stream(&self, logical: u32, offset: u32) -> bool {
+        self.displaced.contains(&(logical, offset))
+            && self.streams.iter().all(|stream| stream.logical != logical)
+    }
+
+    /// Whether `page` is the first of a stream.
+    pub(super) fn begins_stream(&self, page: Lpn, extent: &Extent) -> bool {
+        let (logical, offset) = self.unit_of(page);
+        // Writes that run downwards come from the page behind their end.
+        let downwards = extent.end_before(self.before);
+        let end = (logical + 1) * self.layout.unit_pages;
+        if self.part.reverse_streams && downwards && extent.is_last_before(page, end) {
+            // One that has hardly begun gives way: the unit is filled from its end now.
+            return self.stream_of(logical).is_none_or(|index| self.folds(&self.streams[index]));
+        }
+        offset == 0 && !downwards && self.stream_of(logical).is_none()
+    }
+
+    /// The stream of a unit.
+    pub(super) fn stream_of(&self, logical: u32) -> Option<usize> {
+        self.streams.iter().position(|stream| stream.logical == logical)
+    }
+
+    /// Whether a stream is so short that its clusters go to the log.
+    pub(super) fn folds(&self, stream: &Stream) -> bool {
+        stream.run.pages().div_ceil(self.layout.cluster_pages) <= self.part.fold_clusters
+    }
+}
+
+/// Opening, filling and closing.
+impl StreamHybrid {
+    /// Begin to fill a unit at `offset`.
+    pub(super) fn open_stream<M: MergeMedia>(&mut self, logical: u32, offset: u32, media: &mut M) {
+        if let Some(index) = self.stream_of(logical) {
+            let stream = self.streams.remove(index);
+            self.streams.push(stream);
+            self.close_oldest_stream(media);
+        }
+        while self.streams.len() >= self.part.streams as usize {
+            self.close_oldest_stream(media);
+        }
+        let unit = self.free.take(self.layout.home(logical), media);
+        // One that runs downwards is full up to its end once this write is over.
+        let run = Run::at(if offset == 0 { 0 } else { self.layout.unit_pages });
+        self.streams.insert(0, Stream { logical, unit, run });
+    }
+
+    /// Let a stream that had to give way go on at `offset`: what lies before is copied to a new unit.
+    pub(super) fn resume_stream<M: MergeMedia>(&mut self, logical: u32, offset: u32, media: &mut M) {
+        self.displaced.retain(|(other, _)| *other != logical);
+        while self.streams.len() >= self.part.streams as usize {
+            self.close_oldest_stream(media);
+        }
+        let target = self.free.take(self.layout.home(logical), media);
+        let merge = Reclaim { logical, target, there: Run::at(0), reason: Reason::Stream };
+        for cluster in 0..offset.div_ceil(self.layout.cluster_pages) {
+            self.copy_cluster(&merge, cluster, offset, media);
+            media.await_merges();
+        }
+        let first = logical * self.layout.unit_pages;
+        (first..first + offset).for_each(|page| self.leave_logs(Lpn(page)));
+        let run = Run::between(0, offset);
+        self.streams.insert(0, Stream { logical, unit: target, run });
+    }
+
+    pub(super) fn write_stream<M: MergeMedia>(
+        &mut self,
+        index: usize,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        if index > 0 {
+            let stream = self.streams.remove(index);
+            self.streams.insert(0, stream);
+            self.journal.store(self.part.switch_map_pages, &mut self.free, media);
+        }
+        let offset = self.unit_of(page).1;
+        let rest = self.rest_of(page, extent);
+        let stream = &mut self.streams[0];
+        media.program(self.layout.place(stream.unit, offset), rest);
+        stream.run.take(offset);
+        let full = stream.run.is_full(self.layout.unit_pages);
+        self.leave_logs(page);
+        if full {
+            let stream = self.streams.remove(0);
+            media.await_merges();
+            media.count_merge(Merge::Switch);
+            self.set_data_unit(stream.logical, stream.unit, media);
+        }
+    }
+
+    /// Close the stream that was written longest ago: a short one goes to the log, a longer one gets
+    /// the rest of its unit.
+    fn close_oldest_stream<M: MergeMedia>(&mut self, media: &mut M) {
+        let Some(stream) = self.streams.last().copied() else { return };
+        if stream.run.low == 0 {
+            self.displaced.push_front((stream.logical, stream.run.high));
+            self.displaced.truncate(self.part.resumed_streams as usize);
+        }
+        if !self.folds(&stream) {
+            self.merge(&[(stream.logical, Reason::Stream)], media);
+            media.await_merges();
+            return;
+        }
+        let pages = self.layout.cluster_pages;
+        for cluster in stream.run.low / pages..stream.run.high.div_ceil(pages) {
+            let cluster = stream.logical * self.layout.clusters_per_unit() + cluster;
+            self.make_room(WHOLE, cluster, media);
+            // Making room may have merged this unit, and the stream with it.
+            if self.streams.last().is_none_or(|last| last.unit != stream.unit) {
+                return;
+            }
+            self.fold(stream, cluster, media);
+        }
+        self.streams.pop();
+        self.free.discard(stream.unit);
+    }
+
+    /// Copy what `stream` has of `cluster` to the log, which has room.
+    fn fold<M: MergeMedia>(&mut self, stream: Stream, cluster: u32, media: &mut M) {
+        let pages = self.layout.cluster_pages;
+        let first = cluster * pages;
+        let newest: Vec<(u32, Place)> = (0..pages)
+            .filter(|within| stream.run.has(self.unit_of(Lpn(first + within)).1))
+            .filter(|within| self.in_logs(Lpn(first + within)).is_none())
+            .filter_map(|within| self.lookup(Lpn(first + within)).map(|from| (within, from)))
+            .collect();
+        let log = &self.logs[WHOLE];
+        let erased = |(within, _): &(u32, Place)| log.erased_place(cluster, *within).is_some();
+        if !newest.iter().all(erased) {
+            self.renew(WHOLE, cluster, |_| false, media);
+        }
+        for (within, from) in newest {
+            let log = &mut self.logs[WHOLE];
+            let to = log.erased_place(cluster, within).expect("a place for every page");
+            media.copy(from, to);
+            log.set_programmed(cluster, within);
+        }
+        media.await_merges();
+    }
+}
