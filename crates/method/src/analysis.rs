@@ -20,7 +20,7 @@ use crate::changes::change_points;
 use crate::episodes::{slow_bound, slow_episodes};
 use crate::levels::{Level, levels};
 use crate::percentiles::{Percentile, percentiles};
-use crate::period::period;
+use crate::period::{period, recent};
 use crate::startup::{LONGEST_SLOPE, Startup, startup};
 use crate::stationarity::{Stationarity, stationarity};
 use crate::stop::SeriesVerdict;
@@ -230,9 +230,13 @@ impl Core {
     /// `logs` are the logarithms of `times`.
     pub(crate) fn of(times: &[f64], logs: &[f64], options: Options) -> Core {
         // The second half is beyond the start-up, if that can be told at all.
-        let first = period(&logs[logs.len() / 2..]);
+        let half = &logs[logs.len() / 2..];
+        let first = period(half);
         let end = startup(logs, first);
-        let whole = period(&logs[end.ios()..]);
+        let running = &logs[end.ios()..];
+        // Both are ends of the series: of one length they are the same.
+        let is_known = recent(running).len() == recent(half).len();
+        let whole = if is_known { first } else { period(running) };
         let period = if whole == 1 { first } else { whole };
         let end = if period == first { end } else { startup(logs, period) };
         let found = Core::from(times, settled(times, end, period, options), period, options);

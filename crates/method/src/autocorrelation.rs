@@ -44,14 +44,15 @@ pub fn autocorrelation(series: &[f64], max_lag: usize) -> Vec<f64> {
 /// Σ x_i · x_{i+k} for k = 0 … `max_lag`, by way of the power spectrum.
 fn lagged_products(series: &[f64], max_lag: usize) -> Vec<f64> {
     let size = (series.len() + max_lag + 1).next_power_of_two();
-    let mut planner = FftPlanner::new();
+    let transform = FftPlanner::new().plan_fft_forward(size);
     let mut buffer: Vec<Complex<f64>> = series.iter().map(|x| Complex::new(*x, 0.0)).collect();
     buffer.resize(size, Complex::new(0.0, 0.0));
-    planner.plan_fft_forward(size).process(&mut buffer);
+    transform.process(&mut buffer);
     for value in &mut buffer {
         *value = Complex::new(value.norm_sqr(), 0.0);
     }
-    planner.plan_fft_inverse(size).process(&mut buffer);
+    // Of what is real and even the transform is its own inverse.
+    transform.process(&mut buffer);
     buffer[..=max_lag].iter().map(|value| value.re / size as f64).collect()
 }
 

@@ -42,10 +42,16 @@ const LEAST_SCATTER: f64 = 0.01;
 /// How far peaks of one height may differ by the finite series alone.
 const ROUNDING: f64 = 0.001;
 
+/// What of `logs` is looked at.
+#[must_use]
+pub fn recent(logs: &[f64]) -> &[f64] {
+    &logs[logs.len().saturating_sub(MOST_IOS)..]
+}
+
 /// The period of `logs` (logarithms of response times) in I/Os; 1 if none is significant.
 #[must_use]
 pub fn period(logs: &[f64]) -> usize {
-    let logs = &logs[logs.len().saturating_sub(MOST_IOS)..];
+    let logs = recent(logs);
     let n = logs.len();
     if n < 8 {
         return 1;
