@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from uflip.errors import UsageError
-from uflip.models import hybrid
+from uflip.models import bast, hybrid
 
 TABLE_1_NS = {"read_ns": 25_250, "program_ns": 101_250, "erase_ns": 1_500_000}
 COPY_NS = 126_500
@@ -22,6 +22,7 @@ TABLE_1: dict[str, Any] = {
 
 def test_doctests() -> None:
     assert doctest.testmod(hybrid).failed == 0
+    assert doctest.testmod(bast).failed == 0
 
 
 # --- values from elsewhere -----------------------------------------------------------------------
@@ -69,7 +70,7 @@ def test_flashsim2010_is_where_figure_4_was_read() -> None:
 def test_bast_against_a_published_simulator() -> None:
     # flashsim's BAST, 4096 data blocks and 128 logs: 19191 merges in 20000 writes, of which the
     # first 128 log blocks came without a merge. Three standard deviations are 72 merges.
-    cost = hybrid.bast(**TABLE_1)
+    cost = bast.bast(**TABLE_1)
     merges = cost.full_merges_per_write + cost.partial_merges_per_write
     assert merges * 20_000 - 128 == pytest.approx(19_191, abs=72)
     assert cost.write_amplification == pytest.approx(63.0, abs=0.05)
@@ -140,10 +141,10 @@ def test_valid_pages_while_filling() -> None:
 
 def test_bast_with_a_log_block_for_every_data_block() -> None:
     # No eviction: one merge for every B writes, of B copies but for the rare ordered ones.
-    cost = hybrid.bast(data_blocks=64, log_blocks=64, pages_per_block=16, **TABLE_1_NS)
+    cost = bast.bast(data_blocks=64, log_blocks=64, pages_per_block=16, **TABLE_1_NS)
     assert cost.full_merges_per_write == pytest.approx(1 / 16)
     assert cost.write_amplification == pytest.approx(2)
-    nearly = hybrid.bast(data_blocks=10**9, log_blocks=10**9 - 1, pages_per_block=16, **TABLE_1_NS)
+    nearly = bast.bast(data_blocks=10**9, log_blocks=10**9 - 1, pages_per_block=16, **TABLE_1_NS)
     assert nearly.mean_write_ns == pytest.approx(cost.mean_write_ns, rel=1e-6)
 
 
@@ -342,7 +343,7 @@ def test_bast_against_simulation(data_blocks: int, log_blocks: int, block: int) 
         logs[owner].append(offset)
         logs.move_to_end(owner)
 
-    cost = hybrid.bast(
+    cost = bast.bast(
         data_blocks=data_blocks, log_blocks=log_blocks, pages_per_block=block, **TABLE_1_NS
     )
     assert kinds["full"] / writes == pytest.approx(cost.full_merges_per_write, rel=0.01)
@@ -374,10 +375,10 @@ def test_bast_against_simulation(data_blocks: int, log_blocks: int, block: int) 
         (hybrid.fast, {"utilisation": float("nan")}),
         (hybrid.fast_flashsim2010, {"log_blocks": 1}),
         (hybrid.fast_flashsim2010, {"read_ns": float("nan")}),
-        (hybrid.bast, {"log_blocks": 0}),
-        (hybrid.bast, {"log_blocks": 5000}),
-        (hybrid.bast, {"pages_per_block": 1}),
-        (hybrid.bast, {"program_ns": -1}),
+        (bast.bast, {"log_blocks": 0}),
+        (bast.bast, {"log_blocks": 5000}),
+        (bast.bast, {"pages_per_block": 1}),
+        (bast.bast, {"program_ns": -1}),
     ],
 )
 def test_values_out_of_range_are_usage_errors(model: Any, wrong: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from uflip import _native
-from uflip.models import hybrid
+from uflip.models import bast, hybrid
 from uflip.profiles import read_profile
 
 PAGE_BYTES = 4096
@@ -94,7 +94,7 @@ def test_fast_with_the_fault_of_2010(data_blocks: int, log_blocks: int, pages: i
 @pytest.mark.parametrize(("data_blocks", "log_blocks", "pages"), BAST)
 def test_bast(data_blocks: int, log_blocks: int, pages: int) -> None:
     mean_ns, counted = simulate("bast", data_blocks, log_blocks, pages)
-    model = hybrid.bast(
+    model = bast.bast(
         data_blocks=data_blocks, log_blocks=log_blocks, pages_per_block=pages, **TABLE_1_NS
     )
     full = counted["full_merges"] / counted["host_pages_written"]

@@ -38,6 +38,14 @@ pub(crate) enum Purpose {
     Mapping,
 }
 
+/// A page that moves: from a die, where it does not come from memory, to a page of another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved {
+    pub(crate) source: Option<DieIdx>,
+    pub(crate) target: DieIdx,
+    pub(crate) high: bool,
+}
+
 /// All clocks of a device.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Clocks {
@@ -175,6 +183,27 @@ impl Clocks {
         }
         let data = self.read(source, planned, Purpose::Merge, &mut ());
         self.program(target, high, data, Purpose::Merge, &mut ())
+    }
+
+    /// Move `pages` in order from `ready` on, reading ahead by as many pages as there are dies, so that
+    /// no die waits for data while another programs; returns the end of the last.
+    pub(crate) fn stream(&mut self, pages: &[Moved], ready: u64, purpose: Purpose) -> u64 {
+        let ahead = self.dies.len();
+        let relocate_ns = self.timing.relocate_ns;
+        let mut data = VecDeque::with_capacity(ahead + 1);
+        let mut end = ready;
+        for step in 0..pages.len() + ahead {
+            if let Some(page) = pages.get(step) {
+                let planned = self.processor.take(self.now, ready, relocate_ns) + relocate_ns;
+                let read = |die| self.read(die, planned, purpose, &mut ());
+                data.push_back(page.source.map_or(planned, read));
+            }
+            if let Some(page) = step.checked_sub(ahead).and_then(|index| pages.get(index)) {
+                let ready = data.pop_front().expect("it was read before");
+                end = end.max(self.program(page.target, page.high, ready, purpose, &mut ()));
+            }
+        }
+        end
     }
 
     /// [`Clocks::copy`] of several pages, `low` even ones and `high` odd ones, in whichever order;

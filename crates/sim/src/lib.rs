@@ -38,6 +38,7 @@ mod random_log;
 mod reliability;
 mod run;
 pub mod snapshot;
+mod stripes;
 mod timeline;
 mod toml_text;
 mod units;

@@ -5,7 +5,7 @@ use uflip_core::Counters;
 
 use crate::bits;
 use crate::breakdown::{Account, Cause};
-use crate::clocks::{Clocks, Purpose};
+use crate::clocks::{Clocks, Moved, Purpose};
 use crate::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::nand::{Nand, PageOrder};
 use crate::wear_out::{ReadOutcome, WearOut};
@@ -75,6 +75,16 @@ pub(crate) trait MergeMedia: Media {
     fn erase_merged(&mut self, block: BlockIdx);
     /// The firmware stores its map on `to`.
     fn program_map(&mut self, to: Place);
+    /// The part of the map in memory was asked for an entry.
+    fn count_map_lookup(&mut self, hit: bool);
+    /// Read a page of the map.
+    fn load_map(&mut self, from: Place);
+    /// Program pages of the map; entries that have not changed come from a second place where given.
+    fn store_map(&mut self, pages: &[(Place, Option<Place>)]);
+    /// [`MergeMedia::copy`] of several pages, each from the first place to the second, as one stream.
+    fn copy_stream(&mut self, pages: &[(Place, Place)]) {
+        pages.iter().for_each(|(from, to)| self.copy(*from, *to));
+    }
     /// A log block was chosen to be reclaimed.
     fn begin_reclaim(&mut self);
     /// A merge of this kind was done.
@@ -328,6 +338,23 @@ impl MergeMedia for Flash {
     }
 
     #[inline]
+    fn count_map_lookup(&mut self, hit: bool) {
+        self.look_up_map(hit);
+    }
+
+    #[inline]
+    fn load_map(&mut self, from: Place) {
+        self.read_mapping(from);
+    }
+
+    #[inline]
+    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
+        for (to, merge_from) in pages {
+            self.program_mapping(*to, *merge_from);
+        }
+    }
+
+    #[inline]
     fn begin_reclaim(&mut self) {
         self.counters.blocks_collected += 1;
     }
@@ -382,6 +409,11 @@ impl<'a, A: Account> Timed<'a, A> {
             self.end = end;
         }
         self.merged_until = self.end;
+    }
+
+    /// What the clocks want to know of a page that moves.
+    fn moved(&self, from: Option<Place>, to: Place) -> Moved {
+        Moved { source: from.map(|from| from.die), target: to.die, high: self.is_high(to) }
     }
 
     /// Whether `page` is the second of two that share their cells.
@@ -460,6 +492,33 @@ impl<A: Account> MergeMedia for Timed<'_, A> {
         let high = self.is_high(to);
         let end = self.clocks.program(to.die, high, self.at, Purpose::Metadata, &mut ());
         self.extend(end, Cause::Metadata);
+    }
+
+    #[inline]
+    fn count_map_lookup(&mut self, hit: bool) {
+        self.flash.count_map_lookup(hit);
+    }
+
+    #[inline]
+    fn load_map(&mut self, from: Place) {
+        self.flash.load_map(from);
+        let end = self.clocks.read(from.die, self.at, Purpose::Mapping, &mut ());
+        self.extend(end, Cause::Mapping);
+    }
+
+    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
+        self.flash.store_map(pages);
+        let pages: Vec<Moved> = pages.iter().map(|(to, from)| self.moved(*from, *to)).collect();
+        let end = self.clocks.stream(&pages, self.at, Purpose::Mapping);
+        self.extend(end, Cause::Mapping);
+    }
+
+    fn copy_stream(&mut self, pages: &[(Place, Place)]) {
+        self.flash.copy_stream(pages);
+        let pages: Vec<Moved> =
+            pages.iter().map(|(from, to)| self.moved(Some(*from), *to)).collect();
+        let end = self.clocks.stream(&pages, self.at, Purpose::Merge);
+        self.extend(end, Cause::Merge);
     }
 
     #[inline]

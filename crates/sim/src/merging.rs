@@ -119,13 +119,13 @@ impl Backend for Merged {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) {
-        let Some(from) = self.ftl.lookup(page) else {
-            // Nothing was ever written there: the controller answers alone.
-            return hardware.events.deliver(at, at, bytes, target.op());
-        };
         self.clocks.advance(hardware.events.now());
         let mut path = SimBreakdown::default();
         let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
+        let Some(from) = self.ftl.find(page, &mut media) else {
+            // Nothing was ever written there: the controller answers alone.
+            return hardware.events.deliver(at, at, bytes, target.op());
+        };
         media.read(from);
         let end = media.end;
         hardware.events.all_spent(target.account, &path);

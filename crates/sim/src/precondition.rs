@@ -14,15 +14,21 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
     let shape = *profile.geometry().shape();
     let capacity = u64::from(shape.logical_pages) * u64::from(shape.page_bytes);
     let random = match profile.state.state {
-        State::Random => (capacity as f64 * profile.state.random_overwrites) as u64,
+        State::Random | State::Scattered => {
+            (capacity as f64 * profile.state.random_overwrites) as u64
+        }
         State::Empty | State::Sequential => 0,
+    };
+    let (sector, largest) = match profile.state.state {
+        State::Scattered => (shape.page_bytes, u64::from(shape.page_bytes)),
+        _ => (profile.geometry.sector_bytes, LARGEST_BYTES),
     };
     let options = StateOptions {
         target_offset: Bytes(0),
         target_size: Bytes(capacity),
-        sector: Bytes(u64::from(profile.geometry.sector_bytes)),
-        io_size_max: Bytes(LARGEST_BYTES),
-        fill: profile.state.state != State::Empty,
+        sector: Bytes(u64::from(sector)),
+        io_size_max: Bytes(largest),
+        fill: matches!(profile.state.state, State::Sequential | State::Random),
         random_bytes: Bytes(random),
         seed: profile.state.seed,
     };

@@ -6,7 +6,7 @@ mod merging;
 mod recovery;
 
 pub use mapping::MappingPart;
-pub use merging::{Compat, LinearPart, LogPart, StreamsPart};
+pub use merging::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 pub use recovery::RecoveryPart;
 
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,8 @@ pub struct Profile {
     pub streams: Option<StreamsPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linear: Option<LinearPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripes: Option<StripesPart>,
     /// A page map that is kept on flash has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping: Option<MappingPart>,
@@ -194,7 +196,7 @@ pub struct CachePart {
 #[allow(missing_docs)]
 pub struct StatePart {
     pub state: State,
-    /// Device sizes written at random after the first sequential fill.
+    /// Device sizes written at random, with `random` after the first sequential fill.
     pub random_overwrites: f64,
     pub seed: u64,
 }
@@ -221,6 +223,8 @@ pub enum State {
     Sequential,
     /// uFLIP §4.1: random writes of random size over the whole device.
     Random,
+    /// Single pages written at random over an empty device: some were never written.
+    Scattered,
 }
 
 /// Pages are numbered in 32 bits, and one number means "nowhere".
@@ -470,6 +474,7 @@ impl Profile {
             ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
             ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
             ("[linear]", self.linear.is_some() && name != "linear"),
+            ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
             ("[reliability]", self.reliability.is_some() && !of_page_maps),
             ("[recovery]", self.recovery.is_some() && !of_page_maps),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),

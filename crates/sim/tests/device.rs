@@ -328,6 +328,14 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     assert!(odd.contains("no whole blocks and clusters"), "{odd}");
     let undivided = message("stream_hybrid", streams, r#"{"spare_factor": 0.21}"#);
     assert!(undivided.contains("do not divide the capacity"), "{undivided}");
+    assert!(message("stripe_map", "", "{}").contains("without a table [stripes]"));
+    let stripes =
+        "stripes = { stripe_dies = 2, map_memory_bytes = 8192, map_changed_bytes = 4096 }";
+    let of_stripes = |overrides: &str| message("stripe_map", stripes, overrides);
+    assert!(of_stripes(r#"{"stripe_dies": 3}"#).contains("cannot be divided into stripes"));
+    assert!(of_stripes(r#"{"map_memory_bytes": 4095}"#).contains("part of the map in memory"));
+    assert!(of_stripes(r#"{"map_changed_bytes": 100}"#).contains("part of the map in memory"));
+    assert!(of_stripes(r#"{"spare_factor": 0.0}"#).contains("too few stripes"));
     assert!(message("linear", "", "{}").contains("without a table [linear]"));
     let divided = r#"{"spare_factor": 0.25, "open_units": 0}"#;
     assert!(message("linear", linear, divided).contains("must have units open"));

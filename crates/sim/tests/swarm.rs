@@ -24,7 +24,7 @@ prop_compose! {
         shape in (1u32..5, 1u32..4, 6u32..20, 1u32..24, 0u32..2, 0u32..3),
         policies in (0..VICTIM_POLICIES.len(), 0..ALLOCATORS.len(), any::<bool>(), any::<bool>()),
         wear in (any::<bool>(), 0u32..5), reserved in 1u32..3, idle in 0u32..3,
-        state in prop::sample::select(vec!["empty", "sequential", "random"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
+        state in prop::sample::select(vec!["empty", "sequential", "random", "scattered"]), spare in 0.0f64..0.9, least in 0u32..4, seed in any::<u32>(),
         cache in (0u32..12, any::<bool>()), mapping in mappings(), wear_out in wears(),
         planes in (1u32..4, any::<bool>()), queue in prop::sample::select(DIE_QUEUES),
     ) -> Value {
@@ -202,7 +202,7 @@ prop_compose! {
     /// A device of any shape with a merging FTL.
     fn merging_devices()(
         shape in (1u32..5, 1u32..4, 12u32..30, 1u32..44), ftl in 0..MERGING.len(), data in 1u32..20,
-        state in prop::sample::select(vec!["empty", "sequential", "random"]),
+        state in prop::sample::select(vec!["empty", "sequential", "random", "scattered"]),
         seed in any::<u32>(), cache in (0u32..12, any::<bool>()), reverse in any::<bool>(),
     ) -> (String, Value) {
         let (channels, dies_per_channel, blocks, pages_per_block) = shape;
@@ -220,6 +220,9 @@ prop_compose! {
         });
         if tables.contains("unit_bytes") {
             overrides["unit_bytes"] = json!(row * 4096);
+        }
+        if tables.contains("stripe_dies") {
+            overrides["stripe_dies"] = json!(if reverse { channels } else { 1 });
         }
         if tables.contains("log_per_die") {
             overrides["log_blocks"] = json!(1 + 2 * channels * dies_per_channel);
@@ -250,6 +253,10 @@ const MERGING: &[(&str, &str)] = &[
          free_clusters = 2\nmerges_at_once = 1\nreads_per_step = 1\nresumed_streams = 2\ncompact_log = true\nlog_members = 0\nlog_map_pages = 0\nrewrite_buffer = true\nevict_single = false\n\
          small_cluster_bytes = 0\nsmall_log_clusters = 0\nsmall_log_units = 0\n\
          bypass_partial_clusters = false\nswitch_map_pages = 1\nmerge_map_pages = 1\n",
+    ),
+    (
+        "stripe_map",
+        "\n[stripes]\nstripe_dies = 1\nmap_memory_bytes = 8192\nmap_changed_bytes = 4096\n",
     ),
     (
         "linear",

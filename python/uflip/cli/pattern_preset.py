@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 PRESETS = ("myers-sinclair",)
 
+# From this share on a class is the rule, and its spacing tells nothing.
+COMMON = 0.5
+
 preset_options = together(
     [
         click.option(
@@ -111,27 +114,43 @@ def print_preset(document: dict[str, Any]) -> None:
     url, ios, batches = document["device"]["url"], document["spec"]["io_count"], document["batches"]
     times = f"{batches} × {format_count(ios)} random writes of 4 KiB"
     click.echo(click.style(f"{times} on {url}", bold=True))
-    startup = document["startup"]
-    text = "none found" if startup is None else f"the first {format_count(startup['ios'])} writes"
-    echo_pairs([("start-up", text)], "  ")
+    echo_pairs([("start-up", _startup(document))], "  ")
     for name in ("startup", "steady"):
         if document[name] is not None:
             _print_classes("start-up" if name == "startup" else "steady state", document[name])
 
 
+def _startup(document: dict[str, Any]) -> str:
+    if document["startup"] is not None:
+        return f"the first {format_count(document['startup']['ios'])} writes"
+    too_short = document["analysis"]["phase"] == "too-short"
+    return "too few writes to tell; more of them: --io-count" if too_short else "none found"
+
+
 def _print_classes(title: str, classes: dict[str, Any]) -> None:
     mean = format_duration_ns(classes["mean_ns"])
     click.echo(f"  {title}: {format_count(classes['ios'])} writes, mean {mean}")
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for group, join in (("bins", " – "), ("peaks", " to ")):
-        for each in classes[group]:
-            if each["ios"]:
-                limits = join.join(format_duration_ns(each[end]) for end in ("low_ns", "high_ns"))
-                pairs.append((limits, _class(each)))
+        some = [each for each in classes[group] if each["ios"]]
+        pairs.extend((_limits(each, join), _class(each)) for each in some)
     echo_pairs(pairs, "    ")
 
 
+def _limits(each: dict[str, Any], join: str) -> str:
+    low, high = (format_duration_ns(each[end]) for end in ("low_ns", "high_ns"))
+    if each["low_ns"] == 0:
+        return f"below {high}"
+    return low if low == high else f"{low}{join}{high}"
+
+
 def _class(each: dict[str, Any]) -> str:
+    return f"{each['share']:.2%}, mean {format_duration_ns(each['mean_ns'])}{_every(each)}"
+
+
+def _every(each: dict[str, Any]) -> str:
+    """Say how far it is from one to the next, where most writes are something else."""
     spacing = each["spacing_ios"]
-    every = "" if spacing is None else f", every {spacing:,.0f} writes"
-    return f"{each['share']:.2%}, mean {format_duration_ns(each['mean_ns'])}{every}"
+    if spacing is None or each["share"] > COMMON:
+        return ""
+    return f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"

@@ -5,7 +5,8 @@
 `relocation`              valid pages in a collected block against the spare factor (OFC)
 `write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random
 `hot_cold`                the same where some pages are written more often, mixed or separated
-`hybrid`                  block-mapped devices with a log: BAST, FAST, Myers & Sinclair's equations
+`bast`                    block-mapped devices with log blocks that belong to data blocks (BAST)
+`hybrid`                  block-mapped devices with a shared log: FAST, Myers & Sinclair's equations
 ========================  =====================================================================
 
 A leaf: nothing here knows a run, a trace or a device, and nothing is drawn at random. Everything is
@@ -13,6 +14,6 @@ keyword-only, takes plain numbers whose unit is the last word of the name, and r
 `uflip.errors.UsageError` for a value outside its range.
 """
 
-from uflip.models import channel, hot_cold, hybrid, relocation, write_amplification
+from uflip.models import bast, channel, hot_cold, hybrid, relocation, write_amplification
 
-__all__ = ["channel", "hot_cold", "hybrid", "relocation", "write_amplification"]
+__all__ = ["bast", "channel", "hot_cold", "hybrid", "relocation", "write_amplification"]

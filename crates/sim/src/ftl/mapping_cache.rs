@@ -106,6 +106,12 @@ impl MappingCache {
         self.changed_of.len() as u32
     }
 
+    /// Whether the entry of `page` is there; it is not used by this.
+    #[inline]
+    pub(crate) fn has(&self, page: u32) -> bool {
+        self.slot_of[page as usize] != NONE
+    }
+
     /// Ask for the entry of `page`; true where it is there.
     pub(crate) fn find(&mut self, page: u32) -> bool {
         let slot = self.slot_of[page as usize];

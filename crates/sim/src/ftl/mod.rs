@@ -15,7 +15,7 @@ use uflip_core::{Error, Result};
 use crate::backend::Extent;
 use crate::geometry::{Geometry, Lpn, Place};
 use crate::media::MergeMedia;
-use crate::profile::{LinearPart, LogPart, StreamsPart};
+use crate::profile::{LinearPart, LogPart, StreamsPart, StripesPart};
 
 pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
 pub use mapping_cache::CachePolicy;
@@ -32,6 +32,7 @@ pub(crate) struct MergingOptions<'a> {
     pub(crate) log: Option<&'a LogPart>,
     pub(crate) streams: Option<&'a StreamsPart>,
     pub(crate) linear: Option<&'a LinearPart>,
+    pub(crate) stripes: Option<&'a StripesPart>,
 }
 
 /// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
@@ -48,6 +49,12 @@ pub(crate) trait MergingFtl: Sized {
 
     /// Where `page` is; `None` where it was never written.
     fn lookup(&self, page: Lpn) -> Option<Place>;
+
+    /// Where `page` is, for a timed read of it; whatever must be read to find out is asked of `media`.
+    #[inline]
+    fn find<M: MergeMedia>(&mut self, page: Lpn, _media: &mut M) -> Option<Place> {
+        self.lookup(page)
+    }
 
     /// Write `page`, which belongs to the host write `extent`, after whatever must be merged first.
     fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M);
@@ -113,6 +120,11 @@ macro_rules! ftls {
             }
 
             #[inline]
+            pub(crate) fn find(&mut self, page: Lpn, media: &mut impl MergeMedia) -> Option<Place> {
+                match self { $(Merging::$ftl(ftl) => ftl.find(page, media)),+ }
+            }
+
+            #[inline]
             pub(crate) fn write(&mut self, page: Lpn, extent: &Extent, media: &mut impl MergeMedia) {
                 match self { $(Merging::$ftl(ftl) => ftl.write(page, extent, media)),+ }
             }
@@ -146,5 +158,6 @@ ftls! {
     "fast" => fast::Fast,
     "linear" => linear::Linear,
     "stream_hybrid" => stream_hybrid::StreamHybrid,
+    "stripe_map" => stripe_map::StripeMap,
     "superblock" => superblock::Superblock,
 }

@@ -6,6 +6,7 @@ mod merging;
 mod naive;
 mod retirement;
 mod straight;
+mod stripes;
 
 use proptest::prelude::*;
 use uflip_core::Counters;
@@ -124,6 +125,19 @@ impl MergeMedia for Shadow {
     }
     fn program_map(&mut self, to: Place) {
         self.flash.program_map(to);
+    }
+    fn count_map_lookup(&mut self, hit: bool) {
+        self.flash.count_map_lookup(hit);
+    }
+    fn load_map(&mut self, from: Place) {
+        assert!(self.mapping[from.page.0 as usize], "a page of the map");
+        self.flash.load_map(from);
+    }
+    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
+        for (to, merge_from) in pages {
+            assert!(merge_from.is_none_or(|from| self.mapping[from.page.0 as usize]));
+            self.program_mapping(*to, *merge_from);
+        }
     }
     fn begin_reclaim(&mut self) {
         self.flash.begin_reclaim();

@@ -111,6 +111,19 @@ pub struct LinearPart {
     pub merge_map_pages: u32,
 }
 
+/// The page map over stripes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StripesPart {
+    /// Dies that a stripe spans, with a block of each.
+    pub stripe_dies: u32,
+    /// Memory for pages of the map.
+    pub map_memory_bytes: u64,
+    /// How much of it may be newer than what is on flash.
+    pub map_changed_bytes: u64,
+}
+
 impl Profile {
     /// What a merging FTL is made of.
     pub(crate) fn merging_options(&self) -> MergingOptions<'_> {
@@ -120,6 +133,7 @@ impl Profile {
             log: self.log.as_ref(),
             streams: self.streams.as_ref(),
             linear: self.linear.as_ref(),
+            stripes: self.stripes.as_ref(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 use crate::geometry::{Geometry, Lpn, Shape};
 use crate::media::Media;
 use crate::nand::PageOrder;
-use crate::profile::{Compat, LinearPart, LogPart, StreamsPart};
+use crate::profile::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 
 const PAGE: u64 = 4096;
 
@@ -89,6 +89,29 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    /// Small devices of stripes, and just the room that they need.
+    fn stripes()(
+        groups in 1u32..4, stripe_dies in 1u32..4, pages_per_block in 1u32..20, entries in 4u32..40,
+        data in 1u32..12, more in 0u32..4, short in 0u32..20, memory in 1u64..12, changed in 1u64..12,
+    ) -> (Geometry, StripesPart) {
+        let stripe_pages = stripe_dies * pages_per_block;
+        let logical_pages = (data * stripe_pages).saturating_sub(short % stripe_pages).max(1);
+        let map = 4 * logical_pages.div_ceil(entries).div_ceil(stripe_pages) + 1;
+        let page_bytes = 4 * entries;
+        let geometry = Geometry::from(Shape {
+            channels: 1, dies: groups * stripe_dies,
+            blocks_per_die: (data + map + 3).div_ceil(groups) + more, pages_per_block,
+            metadata_pages: 0, page_bytes, logical_pages,
+        });
+        let page = u64::from(page_bytes);
+        let part = StripesPart {
+            stripe_dies, map_memory_bytes: memory * page, map_changed_bytes: changed.min(memory) * page,
+        };
+        (geometry, part)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -129,11 +152,20 @@ proptest! {
         let options = MergingOptions { name: "linear", linear, ..bare(geometry) };
         read_your_writes(&options, seed, hot);
     }
+
+    #[test]
+    fn a_map_over_stripes_reads_what_was_written(
+        (geometry, part) in stripes(), seed in any::<u64>(), hot in 1u64..100,
+    ) {
+        let stripes = Some(&part);
+        let options = MergingOptions { name: "stripe_map", stripes, ..bare(geometry) };
+        read_your_writes(&options, seed, hot);
+    }
 }
 
 /// An FTL without any table.
 fn bare(geometry: Geometry) -> MergingOptions<'static> {
-    MergingOptions { name: "", geometry, log: None, streams: None, linear: None }
+    MergingOptions { name: "", geometry, log: None, streams: None, linear: None, stripes: None }
 }
 
 fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
@@ -176,7 +208,10 @@ fn work(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
     let counters = media.flash.counters;
     assert_eq!(
         counters.pages_programmed,
-        counters.host_pages_written + counters.pages_relocated + counters.metadata_pages_programmed,
+        counters.host_pages_written
+            + counters.pages_relocated
+            + counters.metadata_pages_programmed
+            + counters.mapping_pages_programmed,
         "every program has a reason"
     );
 }
@@ -263,17 +298,20 @@ fn ten_million_operations() {
         switch_map_pages: 1,
         merge_map_pages: 1,
     };
+    let stripes =
+        StripesPart { stripe_dies: 2, map_memory_bytes: 2 * PAGE, map_changed_bytes: PAGE };
     let log = Some(&LogPart {
         log_blocks: 40,
         superblock_blocks: 4,
         compat: Compat::None,
         log_per_die: false,
     });
-    let (streams, linear) = (Some(&streams), Some(&linear));
+    let (streams, linear, stripes) = (Some(&streams), Some(&linear), Some(&stripes));
     for name in MERGING_FTLS {
         let options = match *name {
             "stream_hybrid" => MergingOptions { name, streams, ..bare(geometry) },
             "linear" => MergingOptions { name, linear, ..bare(geometry) },
+            "stripe_map" => MergingOptions { name, stripes, ..bare(geometry) },
             "block_map" => MergingOptions { name, ..bare(geometry) },
             _ => MergingOptions { name, log, ..bare(geometry) },
         };

@@ -367,7 +367,14 @@ impl Superblocks {
 
 /// What the FTL counts.
 fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
-    let options = MergingOptions { name, geometry, log: Some(log), streams: None, linear: None };
+    let options = MergingOptions {
+        name,
+        geometry,
+        log: Some(log),
+        streams: None,
+        linear: None,
+        stripes: None,
+    };
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);
@@ -452,7 +459,7 @@ proptest! {
         }
         let options = log(superblock, Compat::None, false);
         prop_assert_eq!(counted("superblock", &trace, geometry, &options), naive.tally);
-        let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None };
+        let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None, stripes: None };
         let mut ftl = Merging::by_name(&plain).expect("a known name");
         let mut flash = Flash::new(geometry, PageOrder::Any);
         for page in &trace {

@@ -1,0 +1,339 @@
+//! A page map over stripes that stops the host for its housekeeping: it collects a stripe at a time, and
+//! keeps its map on flash.
+//!
+//! ```text
+//! write ─▶ page of the map in memory? ─ no ─▶ read it
+//!       ─▶ too many changed pages of the map? ─▶ program all of them                         a long stop
+//!       ─▶ stripe full? ─▶ open another; too few left? ─▶ move what is valid in the emptiest,
+//!                          program the pages of the map that say so, erase                   a stop
+//!       ─▶ program
+//! ```
+//!
+//! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3, for the map on flash; Agrawal et al. (USENIX
+//! 2008) §3.4, for stripes over dies ("gangs") as the unit of allocation and cleaning. The model of the Intel
+//! X25-M that Myers & Sinclair (2010) §5.2 measured.
+//! **Faithful**: misses read a page of the map; what a collection has moved is written back to the map
+//! before the victim is erased, in a batch, each page of the map once; the directory is in memory.
+//! **Simplified**: the memory holds whole pages of the map, the one that was used longest ago leaves
+//! first. Changed pages are not written one by one as they leave, but all at once. In the untimed gear
+//! reads find every entry in memory. TRIM changes the map and costs nothing.
+//! **Ambiguous**: how much room the map has: here four times its size, so that collecting its stripes
+//! moves little.
+
+use uflip_core::{Error, Result};
+
+use super::mapping_cache::{CachePolicy, MappingCache};
+use super::{MergingFtl, MergingOptions};
+use crate::backend::Extent;
+use crate::bits;
+use crate::geometry::{Geometry, Lpn, Place, Ppn};
+use crate::media::MergeMedia;
+use crate::profile::StripesPart;
+use crate::stripes::{Holds, Stripes};
+
+/// Map, stripes, and the part of the map that is in memory.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct StripeMap {
+    geometry: Geometry,
+    stripes: Stripes,
+    /// Per logical page: where it is, or [`NOWHERE`]. Pages of the map follow those of the host.
+    #[serde(with = "crate::huge::flat")]
+    map: Vec<u32>,
+    /// Per physical page: which logical page was programmed there last.
+    #[serde(with = "crate::huge::flat")]
+    reverse: Vec<u32>,
+    /// Stripes that may hold pages of the map.
+    most_map_stripes: u32,
+    entries_a_page: u32,
+    /// Pages of the map in memory, each as one entry.
+    cache: MappingCache,
+    /// Those that have changed since they were programmed, in that order; and the same, one bit each.
+    changed: Vec<u32>,
+    is_changed: Vec<u64>,
+    most_changed: usize,
+    /// Kept so that nothing is allocated: what moves from where to where, pages of the map that this
+    /// concerns, and what of the map is programmed where.
+    moves: Vec<(Place, Place)>,
+    concerned: Vec<u32>,
+    stored: Vec<(Place, Option<Place>)>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Bytes of an entry: a physical page number.
+const ENTRY_BYTES: u32 = 4;
+
+/// So many times the size of the map may its stripes hold.
+const MAP_ROOM: u32 = 4;
+
+/// Erased stripes beside those that the map may still take: one for data, one for the map.
+const RESERVE: u32 = 2;
+
+/// Pages of the map, and stripes that they may take: room, and one that is filled.
+fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
+    let shape = geometry.shape();
+    let pages = shape.logical_pages.div_ceil(shape.page_bytes / ENTRY_BYTES);
+    (pages, MAP_ROOM * pages.div_ceil(stripe_pages) + 1)
+}
+
+fn part_of<'a>(options: &MergingOptions<'a>) -> Result<&'a StripesPart> {
+    options.stripes.ok_or_else(|| {
+        Error::usage("A page map over stripes needs to know what they are")
+            .got(format!("ftl = \"{}\" without a table [stripes]", options.name))
+            .action("add [stripes]; docs/reference/profiles.md explains its keys")
+    })
+}
+
+impl MergingFtl for StripeMap {
+    fn check(options: &MergingOptions<'_>) -> Result<()> {
+        let (part, geometry) = (part_of(options)?, options.geometry);
+        let shape = geometry.shape();
+        if part.stripe_dies == 0 || !shape.dies.is_multiple_of(part.stripe_dies) {
+            return Err(Error::usage("The dies cannot be divided into stripes")
+                .got(format!("stripe_dies = {} of {} dies", part.stripe_dies, shape.dies))
+                .allowed("a number that divides the dies")
+                .action("change stripe_dies"));
+        }
+        let page = u64::from(shape.page_bytes);
+        let (cached, changed) = (part.map_memory_bytes / page, part.map_changed_bytes / page);
+        if changed == 0 || changed > cached {
+            return Err(Error::usage("The part of the map in memory makes no device")
+                .got(format!(
+                    "map_memory_bytes = {}, map_changed_bytes = {}",
+                    part.map_memory_bytes, part.map_changed_bytes
+                ))
+                .allowed(format!("a page of {page} bytes or more changed, and no more than in memory"))
+                .action("change one of the two"));
+        }
+        let pages = Stripes::pages_of(&geometry, part.stripe_dies);
+        let stripes = Stripes::count(&geometry, part.stripe_dies);
+        let data = shape.logical_pages.div_ceil(pages);
+        let (_, map) = map_size(&geometry, pages);
+        let needed = u64::from(data) + u64::from(map) + u64::from(RESERVE) + 1;
+        if needed > u64::from(stripes) {
+            return Err(Error::usage("The device has too few stripes for its FTL")
+                .got(format!("{stripes} stripes, of which the host's data takes {data}"))
+                .allowed(format!("{needed} or more: {map} for the map, 3 to collect with"))
+                .action("raise spare_factor or blocks_per_die, or lower stripe_dies"));
+        }
+        Ok(())
+    }
+
+    fn new(options: &MergingOptions<'_>) -> StripeMap {
+        let (part, geometry) = (part_of(options).expect("checked"), options.geometry);
+        let shape = geometry.shape();
+        let stripe_pages = Stripes::pages_of(&geometry, part.stripe_dies);
+        let (map_pages, most_map_stripes) = map_size(&geometry, stripe_pages);
+        let in_pages = |bytes: u64| (bytes / u64::from(shape.page_bytes)) as usize;
+        let cached = in_pages(part.map_memory_bytes);
+        StripeMap {
+            geometry,
+            stripes: Stripes::new(geometry, part.stripe_dies),
+            map: crate::huge::filled((shape.logical_pages + map_pages) as usize, NOWHERE),
+            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            most_map_stripes,
+            entries_a_page: shape.page_bytes / ENTRY_BYTES,
+            cache: MappingCache::new(map_pages, cached, 1, CachePolicy::Lru, true),
+            changed: Vec::new(),
+            is_changed: vec![0; map_pages.div_ceil(64) as usize],
+            most_changed: in_pages(part.map_changed_bytes),
+            moves: Vec::new(),
+            concerned: Vec::new(),
+            stored: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, page: Lpn) -> Option<Place> {
+        let at = self.map[page.0 as usize];
+        (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
+    }
+
+    fn find<M: MergeMedia>(&mut self, page: Lpn, media: &mut M) -> Option<Place> {
+        self.need(page.0 / self.entries_a_page, media);
+        self.lookup(page)
+    }
+
+    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+        let map_page = page.0 / self.entries_a_page;
+        self.need(map_page, media);
+        if self.changed.len() >= self.most_changed {
+            self.store_changed(media);
+        }
+        if self.stripes.is_filled(Holds::Data) {
+            self.open_data(media);
+        }
+        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let to = self.stripes.take_page(Holds::Data);
+        media.program(to, rest);
+        self.place(page, to);
+        self.change(map_page);
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            self.stripes.invalidate(old);
+            self.map[page.0 as usize] = NOWHERE;
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, page: Lpn) {
+        crate::huge::prefetch(&self.map, page.0 as usize);
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        let mapped = self.map.iter().filter(|at| **at != NOWHERE);
+        self.stripes.audit(mapped.map(|at| Ppn(*at)));
+        for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != NOWHERE) {
+            assert_eq!(self.reverse[*at as usize], page);
+        }
+        assert!(self.stripes.holding(Holds::Map) <= self.most_map_stripes);
+        assert!(self.changed.len() <= self.most_changed);
+        assert!(self.changed.iter().all(|page| bits::has(&self.is_changed, *page as usize)));
+    }
+}
+
+/// The map, in memory and on flash.
+impl StripeMap {
+    /// Have `map_page` in memory.
+    fn need<M: MergeMedia>(&mut self, map_page: u32, media: &mut M) {
+        let hit = self.cache.find(map_page);
+        media.count_map_lookup(hit);
+        if hit {
+            return;
+        }
+        if self.cache.leaves_changed().is_some() {
+            self.store_changed(media);
+        }
+        if let Some(at) = self.lookup(self.logical(map_page)) {
+            media.load_map(at);
+            media.await_merges();
+        }
+        self.cache.insert(map_page);
+    }
+
+    /// The logical page that stands for `map_page`.
+    #[inline]
+    fn logical(&self, map_page: u32) -> Lpn {
+        Lpn(self.geometry.shape().logical_pages + map_page)
+    }
+
+    /// An entry of `map_page`, which is in memory, has changed.
+    #[inline]
+    fn change(&mut self, map_page: u32) {
+        self.cache.change(map_page);
+        if !bits::has(&self.is_changed, map_page as usize) {
+            bits::insert(&mut self.is_changed, map_page as usize);
+            self.changed.push(map_page);
+        }
+    }
+
+    /// Program every page of the map that has changed.
+    fn store_changed<M: MergeMedia>(&mut self, media: &mut M) {
+        let changed = std::mem::take(&mut self.changed);
+        self.store(&changed, media);
+        media.await_merges();
+        self.changed = changed;
+        self.changed.clear();
+    }
+
+    /// Program pages of the map: from memory, or where they are not there, with what has not changed of
+    /// them.
+    fn store<M: MergeMedia>(&mut self, map_pages: &[u32], media: &mut M) {
+        let mut rest = map_pages;
+        while !rest.is_empty() {
+            if self.stripes.is_filled(Holds::Map) {
+                self.open_map(media);
+            }
+            let (fit, others) = rest.split_at(rest.len().min(self.stripes.left(Holds::Map)));
+            rest = others;
+            let mut pages = std::mem::take(&mut self.stored);
+            pages.clear();
+            pages.extend(fit.iter().map(|map_page| self.place_anew(*map_page)));
+            media.store_map(&pages);
+            self.stored = pages;
+        }
+    }
+
+    /// Where `map_page` is programmed next, and where the entries are that have not changed.
+    fn place_anew(&mut self, map_page: u32) -> (Place, Option<Place>) {
+        let page = self.logical(map_page);
+        let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
+        let to = self.stripes.take_page(Holds::Map);
+        self.place(page, to);
+        self.cache.wrote_all(map_page);
+        bits::remove(&mut self.is_changed, map_page as usize);
+        (to, old)
+    }
+
+    /// `page` is at `to` from now on.
+    #[inline]
+    fn place(&mut self, page: Lpn, to: Place) {
+        if let Some(old) = self.lookup(page) {
+            self.stripes.invalidate(old);
+        }
+        self.map[page.0 as usize] = to.page.0;
+        self.reverse[to.page.0 as usize] = page.0;
+    }
+}
+
+/// Room.
+impl StripeMap {
+    /// Begin a stripe for data. Where too few are left then, the emptiest one is moved to it.
+    fn open_data<M: MergeMedia>(&mut self, media: &mut M) {
+        self.stripes.open(Holds::Data);
+        let for_map = self.most_map_stripes - self.stripes.holding(Holds::Map);
+        if self.stripes.free() >= RESERVE + for_map {
+            return;
+        }
+        media.begin_reclaim();
+        let victim = self.stripes.emptiest(Holds::Data).expect("most stripes are full");
+        let mut concerned = std::mem::take(&mut self.concerned);
+        self.move_all(victim, Holds::Data, media);
+        let pages = self.moves.iter().map(|(from, _)| self.reverse[from.page.0 as usize]);
+        concerned.extend(pages.map(|page| page / self.entries_a_page));
+        concerned.sort_unstable();
+        concerned.dedup();
+        self.store(&concerned, media);
+        concerned.clear();
+        self.concerned = concerned;
+        let StripeMap { changed, is_changed, .. } = self;
+        changed.retain(|page| bits::has(is_changed, *page as usize));
+        self.erase(victim, media);
+    }
+
+    /// Begin a stripe for pages of the map. Where they have as many as they may, the emptiest is moved
+    /// to it.
+    fn open_map<M: MergeMedia>(&mut self, media: &mut M) {
+        let all = self.stripes.holding(Holds::Map) == self.most_map_stripes;
+        self.stripes.open(Holds::Map);
+        if all {
+            let victim = self.stripes.emptiest(Holds::Map).expect("all but one are full");
+            self.move_all(victim, Holds::Map, media);
+            self.erase(victim, media);
+        }
+    }
+
+    /// Move what is valid in `victim` to the stripe that is filled with the same, which has room for it.
+    fn move_all<M: MergeMedia>(&mut self, victim: u32, what: Holds, media: &mut M) {
+        let mut moves = std::mem::take(&mut self.moves);
+        moves.clear();
+        for offset in 0..self.stripes.pages() {
+            let Some(from) = self.stripes.valid_place(victim, offset) else { continue };
+            let to = self.stripes.take_page(what);
+            self.place(Lpn(self.reverse[from.page.0 as usize]), to);
+            moves.push((from, to));
+        }
+        media.copy_stream(&moves);
+        self.moves = moves;
+    }
+
+    fn erase<M: MergeMedia>(&mut self, stripe: u32, media: &mut M) {
+        media.await_merges();
+        self.stripes.blocks(stripe).for_each(|block| media.erase_merged(block));
+        media.await_merges();
+        self.stripes.give_back(stripe);
+    }
+}

@@ -1,0 +1,102 @@
+//! The map over stripes against closed forms: how often the map stops the host, how often a page of it
+//! is in memory, and what collecting stripes costs.
+
+use uflip_core::Counters;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+use super::large;
+use crate::backend::Extent;
+use crate::ftl::{Merging, MergingOptions};
+use crate::geometry::{Geometry, Lpn, Shape};
+use crate::media::Flash;
+use crate::nand::PageOrder;
+use crate::profile::StripesPart;
+
+/// What `writes` random ones count, after as many as `settle` and a sequential fill.
+fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
+    let options = MergingOptions {
+        name: "stripe_map",
+        geometry,
+        log: None,
+        streams: None,
+        linear: None,
+        stripes: Some(part),
+    };
+    Merging::check(&options).expect("a device");
+    let mut ftl = Merging::by_name(&options).expect("a known name");
+    let mut flash = Flash::new(geometry, PageOrder::Any);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let mut before = Counters::default();
+    for number in 0..pages + settle + writes {
+        if number == pages + settle {
+            before = flash.counters;
+        }
+        let page = if number < pages { number } else { uniform(&mut rng, pages) };
+        let page = Lpn(page as u32);
+        ftl.write(page, &Extent::single(page, true), &mut flash);
+    }
+    flash.counters.since(&before)
+}
+
+/// Random writes change pages of the map as coupons are drawn: the k-th new one of M takes M/(M − k + 1)
+/// writes. And of equally likely pages, memory for C of M holds one in M/C.
+#[test]
+fn pages_of_the_map_change_and_stay_as_coupons_do() {
+    let (map_pages, memory, changed) = (400u64, 160u64, 100u64);
+    let (page_bytes, entries) = (64, 16);
+    let geometry = Geometry::from(Shape {
+        channels: 4,
+        dies: 4,
+        blocks_per_die: 640,
+        pages_per_block: 32,
+        metadata_pages: 0,
+        page_bytes,
+        logical_pages: map_pages as u32 * entries,
+    });
+    let page = u64::from(page_bytes);
+    let part = StripesPart {
+        stripe_dies: 4,
+        map_memory_bytes: memory * page,
+        map_changed_bytes: changed * page,
+    };
+    // So few that nothing is collected but the map's own stripes, whose moves are no writes of the map.
+    let writes = 40_000;
+    let counters = counted(geometry, &part, 1_000, writes);
+    assert!(counters.pages_relocated < counters.mapping_pages_programmed / 4, "{counters:?}");
+    let between: f64 = (0..changed).map(|k| map_pages as f64 / (map_pages - k) as f64).sum();
+    let expected = writes as f64 / between * changed as f64;
+    let deviation = counters.mapping_pages_programmed as f64 / expected - 1.0;
+    println!("changed pages programmed: {:+.2} % of {expected:.0}", deviation * 100.0);
+    assert!(deviation.abs() < 0.01, "{} against {expected}", counters.mapping_pages_programmed);
+    let hits = counters.mapping_hits as f64 / writes as f64;
+    println!("hits: {hits:.3} of {:.3}", memory as f64 / map_pages as f64);
+    assert!((hits - memory as f64 / map_pages as f64).abs() < 0.01);
+}
+
+/// Large blocks under uniform random writes age nearly alike: collecting the emptiest is little better than the
+/// oldest, where A = 1 / (1 − x) with x = exp(−α (1 − x)), α = T / U, T being the pages that take part.
+#[test]
+fn collecting_stripes_meets_its_closed_form() {
+    for spare in [0.2, 0.3] {
+        let geometry = large(spare, 64);
+        let part =
+            StripesPart { stripe_dies: 4, map_memory_bytes: 1 << 20, map_changed_bytes: 1 << 20 };
+        let pages = u64::from(geometry.shape().logical_pages);
+        let counters = counted(geometry, &part, 4 * pages, 4 * pages);
+        let relocated = counters.pages_relocated as f64 / counters.host_pages_written as f64;
+        // Stripes of the map, its reserve, and the one being filled hold no old data.
+        let map = 4 * pages.div_ceil(1024).div_ceil(256) + 1;
+        let alpha = (f64::from(geometry.pages()) - (map + 3) as f64 * 256.0) / pages as f64;
+        let mut x = 0.5f64;
+        for _ in 0..10_000 {
+            x = (-alpha * (1.0 - x)).exp();
+        }
+        let expected = x / (1.0 - x);
+        let deviation = relocated / expected - 1.0;
+        println!(
+            "spare {spare}: {relocated:.3} moved a write, closed form {expected:.3}, {deviation:+.3}"
+        );
+        assert!((-0.04..0.01).contains(&deviation), "{relocated} against {expected}");
+    }
+}
