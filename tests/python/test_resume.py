@@ -1,10 +1,12 @@
 """Does a benchmark that was killed go on as if nothing had happened, and only where it may?"""
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from command_line import start, uflip, unchanged
 from uflip.catalogue import inspect_device
 from uflip.errors import DeviceError
 from uflip.methodology import Choices, Plan, make_plan, what_is_left
-from uflip.results import Results, lock
+from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
 from uflip.run import open_device
 from uflip.spec import sequential_writes
@@ -244,3 +246,104 @@ def test_nothing_is_left_of_a_plan_that_is_done() -> None:
     assert what_is_left(plan, {run.id for run in plan.runs}, just_reset=False) == plan
     reading = replace(plan, runs=tuple(run for run in plan.runs if run.pattern == "SR"))
     assert what_is_left(reading, set(), just_reset=False) == reading
+
+
+# A full disk, and a power cut
+
+
+@pytest.fixture
+def small_disk(here: Path) -> Iterator[Path]:
+    """A file system of its own with little room, for the results and for nothing else."""
+    if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
+        pytest.skip("a file system of its own needs root and mkfs.ext4")
+    image, folder = here / "disk.img", here / "disk"
+    image.write_bytes(bytes(4 * MIB))
+    folder.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    mount = ["mount", "-o", "loop", image, folder]
+    mounted = subprocess.run(mount, check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no loop device here: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def fill(folder: Path, but_bytes: int) -> Path:
+    """Fill a file system but for so much."""
+    space = os.statvfs(folder)
+    ballast = folder / "ballast"
+    ballast.write_bytes(bytes(space.f_bavail * space.f_frsize - but_bytes))
+    return ballast
+
+
+@pytest.mark.parametrize(
+    ("device", "room_bytes"), [(SMALL_SIM, 300 << 10), ("file:scratch.bin", 90 << 10)]
+)
+def test_a_benchmark_goes_on_after_its_disk_was_full(
+    small_disk: Path, scratch: Path, device: str, room_bytes: int
+) -> None:
+    """There is room for the plan and some of its runs, but not for all."""
+    out = small_disk / "out"
+    record = ("--record", scratch.parent / "record.json") if device.startswith("file") else ()
+    ballast = fill(small_disk, but_bytes=room_bytes)
+    arguments = (device, "--scale", "quick", "--only", "granularity,order", "--pause", "1ms")
+    failed = uflip("run", *arguments, *record, "--out", out)
+    assert failed.code == 5, failed.err
+    assert "No space left on device" in failed.err
+    assert f"uflip run --resume {out}" in failed.err
+    before = {run.id: run.path.read_bytes() for run in Results.load(out).runs}
+    assert before, "some runs fit"
+    assert len(before) < len(Results.load(out).manifest["plan"])
+    names = {path.suffix for path in (out / "runs").iterdir()}
+    assert names == {".parquet"}, "nothing half written is left"
+    # It is still full: it fails again, and loses nothing.
+    assert uflip("run", "--resume", out).code == 5
+    assert {run.id: run.path.read_bytes() for run in Results.load(out).runs} == before
+    ballast.unlink()
+    done = uflip("run", "--resume", out)
+    assert done.code == 0, done.err
+    assert "state over" not in done.err, "the state is not enforced again"
+    results = Results.load(out)
+    assert (results.status, results.missing) == ("complete", [])
+    assert len(results.runs) > len(before)
+    assert all(
+        run.path.read_bytes() == before.get(run.id, run.path.read_bytes()) for run in results.runs
+    )
+
+
+def test_what_a_power_cut_left_half_written_is_made_again(scratch: Path) -> None:
+    """What a cut can leave: temporary names of any length, and a lock that nobody holds."""
+    out = scratch.parent / "out"
+    arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
+    killed(out, 5, *arguments)
+    stored = Results.load(out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    last, left = stored.runs[-1], stored.missing
+    half = last.path.read_bytes()[: last.path.stat().st_size // 2]
+    for content, name in ((half, left[0]), (b"", left[1])):
+        atomic.temporary_name(out / "runs" / f"{name}.parquet").write_bytes(content)
+    atomic.temporary_name(out / "manifest.json").write_text('{"format": ')
+    there = {run.id: run.path.read_bytes() for run in stored.runs}
+    done = uflip("run", "--resume", out)
+    assert done.code == 0, done.err
+    results = Results.load(out)
+    assert (results.status, results.missing) == ("complete", [])
+    assert [run.id for run in results.runs] == [run["id"] for run in manifest["plan"]]
+    assert all(
+        run.path.read_bytes() == there.get(run.id, run.path.read_bytes()) for run in results.runs
+    )
+    assert {path.suffix for path in (out / "runs").iterdir()} == {".parquet"}
+
+
+def test_a_run_that_was_cut_under_its_own_name_is_an_error_that_says_which(scratch: Path) -> None:
+    """A file system that lost what it had confirmed: nothing is guessed, nothing is changed."""
+    out = scratch.parent / "out"
+    killed(out, 3, "file:scratch.bin", "--scale", "quick", "--only", "order", "--pause", "1ms")
+    path = Results.load(out).runs[1].path
+    path.write_bytes(path.read_bytes()[:-100])
+    with unchanged(out):
+        done = uflip("run", "--resume", out)
+    assert done.code == 5, done.err
+    assert str(path) in done.err
