@@ -5,6 +5,7 @@ Nothing is opened for writing, created or grown by looking at it.
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +143,9 @@ def known_devices() -> list[dict[str, Any]]:
 
 
 def _profile_title(name: str) -> str:
-    """Return the first comment line of a profile."""
-    first = read_profile(name)[1].partition("\n")[0]
-    return first.lstrip("# ").strip() if first.startswith("#") else "a simulated flash device"
+    """Return what a profile says of its device in one line."""
+    title: str = tomllib.loads(read_profile(name)[1])["description"]
+    return title
 
 
 def _block_names() -> list[str]:

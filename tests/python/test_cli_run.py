@@ -165,6 +165,18 @@ def test_with_json_a_mistake_is_an_object(
         assert any(text in part for part in error.values() if isinstance(part, str))
 
 
+@pytest.mark.parametrize("verb", [("run", "--out", "out"), ("prepare",)])
+def test_a_file_that_holds_something_is_refused_before_its_size_is_found_fault_with(
+    here: Path, verb: tuple[str, ...]
+) -> None:
+    (here / "notes.txt").write_bytes(b"mine" * 300)
+    with unchanged(here):
+        done = uflip(*verb, "file:notes.txt")
+    assert done.code == EXIT_CODES["refused"][0]
+    assert "was not made by uflip" in done.err
+    assert "--destroy notes.txt" in done.err
+
+
 def test_a_read_only_file_is_left_alone(scratch: Path) -> None:
     scratch.chmod(0o444)
     with unchanged(scratch.parent):

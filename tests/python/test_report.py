@@ -188,6 +188,8 @@ def test_a_real_device_is_not_called_simulated(tmp_path: Path) -> None:
     assert "simulator" not in page.text
     assert {"class": "badge"} in page.all("span")  # which says: null device
     assert "null device" in page.text
+    for meaningless in ("Key characteristics", "Pause between runs", "Phases", "Target spaces"):
+        assert meaningless not in page.text
     assert "What the time was spent on" not in page.text
     assert "The harness itself takes 55 ns per I/O" in page.text
 

@@ -1,12 +1,31 @@
-"""What the verbs that write share: opening a device, with what it takes to make a file shown."""
+"""What the verbs that write share: refusing early, and opening with what that takes shown."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from uflip.cli.progress import file_display
-from uflip.run import Device, DeviceInfo, open_device
+from uflip.device_url import parse_url
+from uflip.file_guard import may_be_overwritten
+from uflip.run import Device, DeviceInfo, check_options, open_device
 from uflip.units import format_size
+
+
+def check_before_all(
+    url: str, *, size: int | None, buffered: bool, data: str, destroy: str | None
+) -> None:
+    """Refuse what must not be written to before anything else is found fault with.
+
+    Raises
+    ------
+    UflipError
+        As `open_device`, for options that do not fit the device and files that hold something.
+    """
+    target = parse_url(url)
+    check_options(target, size, data, destroy, buffered=buffered)
+    if target.kind == "file":
+        may_be_overwritten(Path(target.name), destroy)
 
 
 def open_shown(url: str, info: DeviceInfo, *, quiet: bool, **options: Any) -> Device:

@@ -15,7 +15,7 @@ from uflip.cli.common import (
     quiet_option,
     save_option,
 )
-from uflip.cli.opening import open_shown
+from uflip.cli.opening import check_before_all, open_shown
 from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
 from uflip.device_url import parse_url
 from uflip.errors import unknown_name
@@ -79,7 +79,11 @@ def command(
     The whole target is written once sequentially, and, for the random state, once more by writes
     of random size (up to 128 KiB) at random places. What was stored there is lost.
     """
-    check_options(parse_url(device), size, data, destroy, buffered=buffered)
+    how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
+    if dry_run:
+        check_options(parse_url(device), size, data, destroy, buffered=buffered)
+    else:
+        check_before_all(device, **how)
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save)
     wanted = plan_state(info, state, target_size, seed)
@@ -91,9 +95,8 @@ def command(
         _tell(_document(device, info, wanted, None, "dry-run"), text, as_json, quiet)
         return
     quiet = quiet or as_json
-    if not quiet and not info["simulated"]:
+    if not quiet and info["kind"] in ("file", "block"):
         click.echo(f"wear: {worn}", err=True)
-    how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
     with open_shown(device, info, quiet=quiet, **how) as opened:
         kept = record_of(opened.info, device, record)
         known = kept.state if kept else None

@@ -12,12 +12,12 @@ import click
 
 from uflip.catalogue import inspect_device
 from uflip.cli.common import echo_json, json_option, open_options, quiet_option
-from uflip.cli.opening import open_shown
+from uflip.cli.opening import check_before_all, open_shown
 from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import PlanProgress, display
 from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
-from uflip.device_url import URL_FORMS, parse_url
+from uflip.device_url import URL_FORMS
 from uflip.errors import ResultsError, UsageError
 from uflip.methodology import (
     Estimate,
@@ -32,7 +32,7 @@ from uflip.methodology import (
     wear_of,
 )
 from uflip.results import ResultsWriter, host_provenance
-from uflip.run import DeviceInfo, check_options
+from uflip.run import DeviceInfo
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -115,13 +115,13 @@ def command(
             action="name a device, or a folder with --resume; see `uflip run --help`",
         )
     # All that can be wrong is looked for before anything is created, written or opened for writing.
-    check_options(parse_url(device), size, data, destroy, buffered=buffered)
+    how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
+    check_before_all(device, **how)
     request = Request(device, state, target_size, record, options, file)
     out = Path("results") / _folder_name(device) if out is None else out
     _check_out(out)
     info = inspect_device(device, size=size, buffered=buffered)
     estimate(request.plan(info))
-    how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
     with open_shown(device, info, quiet=quiet, **how) as opened:
         plan = request.plan(opened.info)
         kept = record_of(opened.info, device, record)

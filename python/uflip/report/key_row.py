@@ -105,11 +105,11 @@ def _with_factor(finding: Mapping[str, Any], key: str, unit: int, name: str) -> 
     return WORDS[finding["verdict"]]
 
 
-def anything_to_say(characteristics: Mapping[str, Any]) -> bool:
-    """Whether more than the baselines was measured."""
-    return any(
+def anything_to_say(document: Mapping[str, Any]) -> bool:
+    """Whether more than the baselines of a device was measured; one that does nothing has none."""
+    return document["device"].get("kind") != "null" and any(
         isinstance(finding, Mapping) and finding["verdict"] != "not_measured"
-        for finding in characteristics.values()
+        for finding in document["key_characteristics"].values()
     )
 
 

@@ -20,6 +20,9 @@ Traces = Sequence[BaselineTrace]
 
 def how_made(document: Document, traces: Traces) -> str:
     """Everything that stands between the device and a number of this page."""
+    if document["device"].get("kind") == "null":
+        # Nothing that could be in a state, have phases, linger, or be written to.
+        return _timing(document) + _lengths(document)
     parts = [
         _timing(document),
         _state(document),
@@ -189,8 +192,14 @@ def _pause(document: Document) -> str:
         + drawn
         + _paragraphs(
             lingering + said + apart,
-            f"The pause before each run is {format_duration_ns(found['pause_ns'])}: twice as long, "
-            f"and at least {planned}.",
+            f"The pause before each run is {format_duration_ns(found['pause_ns'])}"
+            + (
+                ": twice as long."
+                if found["pause_ns"] > document["pause_ns"]
+                else ", that of the plan: twice as long as the effect, or longer."
+                if found["lingering_ns"]
+                else ", that of the plan."
+            ),
         )
     )
 

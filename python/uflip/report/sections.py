@@ -33,7 +33,7 @@ def key_figures(document: Document, traces: Traces) -> str:
 def key_characteristics(document: Document, _traces: Traces) -> str:
     """The device's row of Table 3."""
     found = document["key_characteristics"]
-    if not key_row.anything_to_say(found):
+    if not key_row.anything_to_say(document):
         return ""
     row = tables.table(key_row.COLUMNS, [key_row.cells(found)], "r")
     return f"{row}<p class=note>{escape(key_row.note())}</p>"

@@ -114,7 +114,7 @@ def _baselines(document: Mapping[str, Any]) -> str:
 
 def _key_characteristics(document: Mapping[str, Any]) -> str:
     found = document["key_characteristics"]
-    if not key_row.anything_to_say(found):
+    if not key_row.anything_to_say(document):
         return ""
     table = _table(key_row.COLUMNS, [key_row.cells(found)], words=0)
     return f"Key characteristics\n{table}\n{_wrap(key_row.note(), indent=2)}"
