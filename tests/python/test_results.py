@@ -21,7 +21,7 @@ from uflip.errors import ResultsError
 from uflip.results import Results, StoredRun, host_provenance
 from uflip.results.checks import CHECKS, Examined, achieved_pauses
 from uflip.results.columns import as_array, measured
-from uflip.results.warnings import about_conditions
+from uflip.results.warnings import about_conditions, about_interference
 from uflip.results.writer import refuse_existing
 from uflip.run import open_device
 from uflip.spec import baseline
@@ -512,6 +512,18 @@ def test_conditions_of_real_devices() -> None:
     known, opened = {"state_id": "a"}, {"kind": "file", "io": "O_DIRECT", "data": "random"}
     assert about_conditions(opened, {}, known) == []
     assert about_conditions({"kind": "sim", "data": "zeros"}, host, state) == []
+    for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
+        worn = opened | {"details": {"wear": {"percentage_used": used}}}
+        assert [doubt.code for doubt in about_conditions(worn, {}, known)] == doubts
+
+
+def test_an_effect_that_outlasts_its_measurement_is_a_doubt_about_the_pause() -> None:
+    found = {"reads_affected": 1024, "lingering_ns": 10**8, "pause_ns": 2 * 10**8, "over": True}
+    assert about_interference(None) == about_interference(found) == []
+    (doubt,) = about_interference(found | {"over": False})
+    assert doubt.code == "pause_too_short"
+    assert doubt.numbers["pause_ns"] == 2 * 10**8
+    assert "--pause" in doubt.advice
 
 
 def test_a_real_file_through_the_page_cache_is_marked(tmp_path: Path) -> None:

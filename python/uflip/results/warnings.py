@@ -20,6 +20,8 @@ from uflip.units import format_duration_ns
 
 # Half of the processors busy with something else: the submitting thread may have none to itself.
 BUSY_LOAD_PER_CPU = 0.5
+# NVMe's Percentage Used at the end of the life that the vendor rates.
+RATED_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,31 @@ class Examiner:
         )
 
 
+def about_interference(found: Mapping[str, Any] | None) -> list[StoredWarning]:
+    """Doubts about the pause between runs (uFLIP §4.3).
+
+    Parameters
+    ----------
+    found
+        `interference` of the manifest.
+    """
+    if found is None or found["over"]:
+        return []
+    return [
+        StoredWarning(
+            "pause_too_short",
+            "Sequential reads after random writes were still slower than before when the last of "
+            "them was made: how long a run is felt by the next one is not known",
+            {
+                "reads_affected": found["reads_affected"],
+                "lingering_ns": found["lingering_ns"],
+                "pause_ns": found["pause_ns"],
+            },
+            "repeat with a longer pause (--pause), or in the standard scale, which reads longer",
+        )
+    ]
+
+
 def about_conditions(
     device: Mapping[str, Any], host: Mapping[str, Any], state: Mapping[str, Any]
 ) -> list[StoredWarning]:
@@ -143,6 +170,17 @@ def about_conditions(
         As the manifest holds them.
     """
     found: list[StoredWarning] = []
+    used = (device.get("details", {}).get("wear") or {}).get("percentage_used")
+    if used is not None and used > RATED_PERCENT:
+        found.append(
+            StoredWarning(
+                "beyond_endurance",
+                f"The device says that {used:.4g} % of its rated endurance are used",
+                {"percentage_used": used},
+                "read retries, failing programs and fewer spare blocks may show in these numbers: "
+                "do not take them for those of a younger device",
+            )
+        )
     if device.get("kind") not in ("file", "block"):
         return found
     if state["state_id"] is None:
@@ -199,6 +237,8 @@ def about_conditions(
 
 # Doubts that follow from the data and the conditions: they are found anew when a benchmark goes on.
 CONDITIONS = (
+    "pause_too_short",
+    "beyond_endurance",
     "state_not_enforced",
     "buffered_io",
     "compressible_data",

@@ -18,7 +18,13 @@ from typing import Any, Protocol
 from uflip import _native
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock, manifest
-from uflip.results.warnings import Examiner, StoredWarning, about_conditions, of_the_plan
+from uflip.results.warnings import (
+    Examiner,
+    StoredWarning,
+    about_conditions,
+    about_interference,
+    of_the_plan,
+)
 
 
 class Named(Protocol):
@@ -297,6 +303,7 @@ class ResultsWriter:
             *about_conditions(
                 self._manifest["device"], self._manifest["host"], self._manifest["state"]
             ),
+            *about_interference(self._manifest["interference"]),
             *self._examiner.warnings(),
         ]
         content = self._manifest | {
