@@ -8,8 +8,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import stored
-from command_line import unchanged
+from command_line import uflip, unchanged
 
+from uflip.cli.export import CSV_FACTOR
 from uflip.errors import ResultsError, UsageError
 from uflip.results import Results
 from uflip.results.columns import as_array
@@ -120,3 +121,27 @@ def test_unfinished_results_export_what_is_there(tmp_path: Path) -> None:
     empty = stored.results(tmp_path / "e", RUNS, finished=0, status="interrupted")
     export(empty, tmp_path / "none", "csv")
     assert rows(tmp_path / "none" / "ios.csv") == []
+
+
+def test_a_large_table_is_announced_before_it_is_written(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uflip.cli.export.LARGE_BYTES", 1000)
+    said = uflip("export", results.path, "-o", tmp_path / "a").err
+    assert "--format parquet" in said
+    for quiet in (("--format", "parquet"), ("--quiet",), ("--json",)):
+        done = uflip("export", results.path, *quiet, "-o", tmp_path / quiet[-1])
+        assert (done.code, done.err) == (0, "")
+
+
+def test_a_table_is_about_as_large_as_announced(tmp_path: Path) -> None:
+    """Within a factor of two on a simulated device and on the null device."""
+    for url in ("sim:demo", "null"):
+        out = tmp_path / url.removeprefix("sim:")
+        options = ("--scale", "quick", "--only", "order,granularity", "--pause", "0ms", "--quiet")
+        assert uflip("run", url, *options, "--out", out).code == 0
+        results = Results.load(out)
+        export(results, tmp_path / f"{out.name}-csv", "csv")
+        expected = CSV_FACTOR * sum(run.path.stat().st_size for run in results.runs)
+        made = (tmp_path / f"{out.name}-csv" / "ios.csv").stat().st_size
+        assert expected / 2 < made < 2 * expected, url

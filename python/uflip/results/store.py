@@ -19,7 +19,7 @@ from uflip import _native
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock, manifest
 from uflip.results.columns import as_array, measured
-from uflip.results.warnings import Examiner, StoredWarning, about_conditions
+from uflip.results.warnings import Examiner, StoredWarning, about_conditions, about_interference
 
 # Every Parquet file begins and ends with these bytes; the end is written last.
 PARQUET_MAGIC = b"PAR1"
@@ -121,7 +121,7 @@ class Results:
         found = about_conditions(
             self.manifest["device"], self.manifest["host"], self.manifest["state"]
         )
-        found += examiner.warnings()
+        found += about_interference(self.manifest["interference"]) + examiner.warnings()
         if self.status != "running":
             found.append(_unfinished(len(self.runs), len(self.manifest["plan"])))
         return stored + [warning.as_dict() for warning in found]
