@@ -99,3 +99,17 @@ def test_what_a_preset_does_not_take_is_refused(options: tuple[object, ...], sai
     done = uflip("pattern", SMALL, *options)
     assert done.code != 0
     assert said in done.err
+
+
+def test_a_start_up_that_lacks_the_long_response_times_alone() -> None:
+    """Fast writes and merges of 15 ms from the beginning, merges of 400 ms from write 20,000 on."""
+    rng = np.random.default_rng(5)
+    times = np.full(120_000, 286_000.0) * rng.normal(1, 0.01, 120_000)
+    times[rng.random(len(times)) < 1 / 256] = 15e6
+    running = np.arange(len(times)) >= 20_000
+    times[running & (rng.random(len(times)) < 1 / 38)] = 400e6
+    first = int(np.flatnonzero(times > 100e6)[0])
+    found = myers_sinclair.findings(times.astype(np.uint64))
+    assert found.startup is not None
+    assert found.startup.ios == first, "up to the first long one"
+    assert found.steady.mean_ns > 10e6

@@ -38,6 +38,10 @@ const SHORT_PART: usize = 64;
 /// So many I/Os of a start-up, or a period of them, must nowhere be like the running phase.
 const STRETCH: usize = 32;
 
+/// In such a stretch a single I/O says at most so much: a merge in a start-up without many of them is far
+/// off and rare, and no state that has come again.
+const MOST_SAID: f64 = 4.0;
+
 /// From so many periods on, a start-up shows without regard to the places in them.
 const SOME_PERIODS: usize = 2;
 
@@ -236,9 +240,10 @@ impl Running {
         // A state that has gone and come again is no start-up, however short it was; only the end of
         // a slope comes near the running level.
         let stretch = STRETCH.max(period);
+        let bounded = bounded(&sums[..=own.ios]);
         let mut within = 0..(own.ios - own.ios / 4 + 1).saturating_sub(stretch);
         parts.all(|part| part > chance)
-            && within.all(|at| sums[at + stretch] - sums[at] > by_chance(stretch))
+            && within.all(|at| bounded[at + stretch] - bounded[at] > by_chance(stretch))
             && later.all(|at| sums[at + length] - sums[at] < likeness)
     }
 }
@@ -246,6 +251,16 @@ impl Running {
 /// So much may a few I/Os of a start-up speak for the running phase, by chance.
 fn by_chance(ios: usize) -> f64 {
     -3.0 * (ios as f64).sqrt()
+}
+
+/// Sums of what each I/O says, by which none speaks for the running phase more than [`MOST_SAID`].
+fn bounded(sums: &[f64]) -> Vec<f64> {
+    let each = sums.windows(2).map(|pair| (pair[1] - pair[0]).max(-MOST_SAID));
+    let running = each.scan(0.0, |sum, each| {
+        *sum += each;
+        Some(*sum)
+    });
+    [0.0].into_iter().chain(running).collect()
 }
 
 /// A beginning that is explained by a level of its own.

@@ -145,7 +145,10 @@ def _limits(each: dict[str, Any], join: str) -> str:
 
 
 def _class(each: dict[str, Any]) -> str:
-    return f"{each['share']:.2%}, mean {format_duration_ns(each['mean_ns'])}{_every(each)}"
+    share = f"{each['share']:.2%}"
+    if share == "0.00%":
+        share = f"{each['ios']} in all"
+    return f"{share}, mean {format_duration_ns(each['mean_ns'])}{_every(each)}"
 
 
 def _every(each: dict[str, Any]) -> str:
