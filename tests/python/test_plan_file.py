@@ -149,6 +149,18 @@ def test_a_plan_keeps_within_its_limits() -> None:
     assert within(plan, None, None) == plan
 
 
+@pytest.mark.parametrize("capacity", [64 * MIB, 128 * MIB, 256 * MIB])
+@pytest.mark.parametrize("limit", [20 * MIB, 200 * MIB, GIB])
+def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) -> None:
+    """On a small device resets are most of what is written, and a run left out may owe one."""
+    info = inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"}
+    plan = make_plan(info, "quick", 1, Choices(only=("order", "pause", "bursts", "partitioning")))
+    assert plan.resets
+    assert estimate(within(plan, limit, None)).bytes_written <= limit
+    seconds = int(limit / MIB * 1e8)
+    assert estimate(within(plan, None, seconds)).time_ns <= seconds
+
+
 def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> None:
     plan = make_plan(inspect_device("null") | {"capacity_bytes": GIB, "kind": "file"}, "quick", 1)
     cut = within(plan, GIB, None)

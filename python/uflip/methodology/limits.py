@@ -36,19 +36,22 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     written, time_ns, reset_due = 0, 0, False
     for run, cost in zip(plan.runs, estimate(plan).each, strict=True):
         reset_due = reset_due or run.reset_before
+        resets = reset_due and writes_sequentially(run.spec)
+        # A reset that was left out with its run is paid for by the run that it comes before now.
+        late = plan.state if resets and not run.reset_before else None
+        more_bytes = written + cost.bytes_written + (late.bytes_written if late else 0)
+        more_time_ns = time_ns + cost.time_ns + (late.time_ns if late else 0)
         reason = None
-        if max_bytes_written is not None and written + cost.bytes_written > max_bytes_written:
+        if max_bytes_written is not None and more_bytes > max_bytes_written:
             reason = f"the plan may write {format_size(max_bytes_written)} at most"
-        elif max_time_ns is not None and time_ns + cost.time_ns > max_time_ns:
+        elif max_time_ns is not None and more_time_ns > max_time_ns:
             reason = f"the plan may take {format_duration_ns(max_time_ns)} at most"
         if reason is not None:
             skipped.append(
                 Skipped(run.micro_benchmark, run.pattern, run.parameter, run.value, reason)
             )
             continue
-        resets = reset_due and writes_sequentially(run.spec)
         kept.append(replace(run, reset_before=resets))
         reset_due = reset_due and not resets
-        written += cost.bytes_written
-        time_ns += cost.time_ns
+        written, time_ns = more_bytes, more_time_ns
     return replace(plan, runs=tuple(kept), skipped=tuple(skipped))
