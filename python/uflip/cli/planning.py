@@ -72,7 +72,8 @@ plan_options = together(
             "--max-bytes-written",
             metavar="SIZE",
             callback=read_size,
-            help="Leave out runs beyond so many bytes written.",
+            help="Leave out runs beyond so many bytes written, resets of the state included; the "
+            "state before the first run is not counted.",
         ),
         click.option(
             "--max-time",
