@@ -174,6 +174,16 @@ impl SimDevice {
         }
     }
 
+    /// Whether the data of `request`, which the processor takes in now, goes over the link before anything
+    /// else that may still want to, so that the link need not wait with it until then. True of a write
+    /// while no read is under way: whatever comes later is also taken in later.
+    #[inline]
+    fn is_next_on_the_link(&self, request: &Io) -> bool {
+        let in_order = self.events.timing.command_read_ns > 0;
+        let alone = !self.host.has_open_reads() && !self.backend.plans_whole_writes();
+        request.mode == Mode::Write && in_order && alone
+    }
+
     /// How long the processor takes to take `request` in.
     #[inline]
     fn command_ns(&mut self, request: &Io) -> u64 {
@@ -232,7 +242,7 @@ impl SimDevice {
         }
     }
 
-    /// The controller has taken in an I/O: its pages are read, or their data comes over the link.
+    /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline]
     fn taken_in(&mut self, index: IoIdx, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
@@ -421,10 +431,10 @@ impl Device for SimDevice {
         let (io, ticket) = self.host.submit(*request, page_count(request, page_bytes), now);
         let length = self.command_ns(request);
         let taken_in = self.events.process(now, length);
-        if taken_in > now {
+        if taken_in > now && !self.is_next_on_the_link(request) {
             self.events.remind(taken_in, Token::TakenIn(io));
         } else {
-            self.taken_in(io, now);
+            self.taken_in(io, taken_in);
         }
         Ok(ticket)
     }

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use uflip_core::{Completion, Io, Nanos, Ticket};
+use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
 
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::Lpn;
@@ -25,7 +25,7 @@ pub(crate) struct PageIdx(u32);
 
 impl PageIdx {
     pub(crate) fn account(self) -> AccountIdx {
-        AccountIdx(self.0)
+        AccountIdx::new(self.0)
     }
 }
 
@@ -72,8 +72,9 @@ pub(crate) struct Host {
     /// The others, by time of completion, then by ticket.
     later: BinaryHeap<Reverse<Done>>,
     outstanding: u32,
-    /// Those of them whose end is not known.
+    /// Those of them whose end is not known, and how many of these are reads.
     open: u32,
+    open_reads: u32,
     tickets: u64,
 }
 
@@ -94,6 +95,12 @@ impl Host {
         self.open == 0
     }
 
+    /// Whether there are reads whose end is not known.
+    #[inline]
+    pub(crate) fn has_open_reads(&self) -> bool {
+        self.open_reads > 0
+    }
+
     /// When the first I/O ends, of those whose end is known.
     #[inline]
     pub(crate) fn first_end(&self) -> Option<u64> {
@@ -107,6 +114,7 @@ impl Host {
         self.tickets += 1;
         self.outstanding += 1;
         self.open += 1;
+        self.open_reads += u32::from(io.mode == Mode::Read);
         let new = HostIo {
             io,
             ticket,
@@ -180,6 +188,7 @@ impl Host {
             return None;
         }
         self.open -= 1;
+        self.open_reads -= u32::from(io.io.mode == Mode::Read);
         let (done, io) = ((io.end, io.ticket, of), *io);
         match self.first.replace(done) {
             None => {}

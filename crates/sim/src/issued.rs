@@ -97,7 +97,7 @@ impl<'a> Issued<'a> {
 
     /// Nothing was ever written there: the controller answers a read alone.
     pub(crate) fn answer(self) {
-        let op = Op { link_bytes: self.read_bytes, ..self.target.op() };
+        let op = Op { link_bytes: self.read_bytes as u32, ..self.target.op() };
         self.events.issue_after(self.at, &self.before, op);
     }
 
@@ -139,7 +139,7 @@ impl Media for Issued<'_> {
         let Target { token, report, account } = target;
         let read_ns = self.events.timing.read_ns;
         let op = Op::read(from.die, read_ns, Purpose::HostRead, token);
-        let op = Op { report, account, link_bytes: self.read_bytes, ..op };
+        let op = Op { report, account, link_bytes: self.read_bytes as u32, ..op };
         self.events.issue_after(self.at, &self.before, op);
     }
 

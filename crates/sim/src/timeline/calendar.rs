@@ -7,7 +7,6 @@ use crate::geometry::DieIdx;
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Event<T> {
     pub(super) at: u64,
-    order: u64,
     pub(super) what: What<T>,
 }
 
@@ -22,62 +21,74 @@ pub(super) enum What<T> {
     Tell(T),
 }
 
-/// All events, latest first. There is an event for every operation under way, so there are few, and
-/// most are added near the end: cheaper than a heap.
+/// All events, first first. There is an event for every operation under way at most, so there are few,
+/// and most are added at one of the two ends: cheaper than a heap.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Calendar<T> {
     events: Vec<Event<T>>,
-    added: u64,
+    /// Those before it have happened.
+    first: usize,
     /// When the last event happened.
     pub(super) now: u64,
 }
 
-/// Orders below it are releases.
-const FIRST_OTHER: u64 = 1 << 32;
-
 impl<T> Default for Calendar<T> {
     fn default() -> Calendar<T> {
-        Calendar { events: Vec::new(), added: FIRST_OTHER, now: 0 }
+        Calendar { events: Vec::new(), first: 0, now: 0 }
     }
 }
 
-impl<T> Calendar<T> {
+impl<T: Copy> Calendar<T> {
     /// The next event, where it is due by `until`.
     #[inline]
     pub(super) fn take(&mut self, until: u64) -> Option<Event<T>> {
-        let event = self.events.pop_if(|event| event.at <= until)?;
+        let event = *self.events.get(self.first)?;
+        if event.at > until {
+            return None;
+        }
+        self.first += 1;
         self.now = event.at;
         Some(event)
     }
 
     #[inline]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
-        self.added += 1;
-        self.add(Event { at, order: self.added, what: What::Arrive(index) });
+        self.add(Event { at, what: What::Arrive(index) }, |other| other.at <= at);
     }
 
     #[inline]
     pub(super) fn tell(&mut self, at: u64, token: T) {
-        self.added += 1;
-        self.add(Event { at, order: self.added, what: What::Tell(token) });
+        self.add(Event { at, what: What::Tell(token) }, |other| other.at <= at);
     }
 
-    #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
-        self.add(Event { at, order: u64::from(die.0), what: What::Release(die) });
+        self.add(Event { at, what: What::Release(die) }, |other| match other.what {
+            What::Release(earlier) if other.at == at => earlier.0 < die.0,
+            _ => other.at < at,
+        });
     }
 
+    /// Put `event` behind all that are `earlier`.
     #[inline]
-    fn add(&mut self, event: Event<T>) {
+    fn add(&mut self, event: Event<T>, earlier: impl Fn(&Event<T>) -> bool) {
         debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
+        if self.first > 0 && self.events.get(self.first).is_some_and(|first| !earlier(first)) {
+            self.first -= 1;
+            self.events[self.first] = event;
+            return;
+        }
+        if self.events.len() == self.events.capacity() {
+            self.events.drain(..self.first);
+            self.first = 0;
+        }
         let mut place = self.events.len();
-        while place > 0 {
-            let before = &self.events[place - 1];
-            if (before.at, before.order) > (event.at, event.order) {
-                break;
-            }
+        self.events.push(event);
+        let events = &mut self.events[self.first..];
+        place -= self.first;
+        while place > 0 && !earlier(&events[place - 1]) {
+            events[place] = events[place - 1];
             place -= 1;
         }
-        self.events.insert(place, event);
+        events[place] = event;
     }
 }

@@ -9,12 +9,17 @@
 //! erase:    ring of the die ─▶ cells
 //! ```
 //!
-//! An operation arrives at one resource after the other, and every arrival is an event that happens in
-//! the order of time. So whatever carries one thing at a time needs no queue: who arrives later gets
-//! what is left, and one clock says when it is free. A transfer that arrives while another die is
-//! programming goes before that die's next one, for nothing is reserved ahead. Only dies have queues,
-//! since how long an operation holds its die is not known before it has its channel, and since a ring
-//! may prefer one class of operations.
+//! An operation arrives at one resource after the other, in the order of time. So whatever carries one
+//! thing at a time needs no queue: who arrives later gets what is left, and one clock says when it is
+//! free. A transfer that arrives while another die is programming goes before that die's next one, for
+//! nothing is reserved ahead. Only dies have queues, since how long an operation holds its die is not
+//! known before it has its channel, and since a ring may prefer one class of operations.
+//!
+//! Few of these steps are events. What is certain is done at once: an operation that is alone, and the
+//! first of a ring that nobody overtakes, begins when the die is free, which is known ahead. Its arrival
+//! at the channel is written on the channel's list (`channel.rs`), and what is on that list is served
+//! when somebody else arrives there, or when the operation could have ended. So a page that is moved
+//! costs one event, and where a channel was taken meanwhile, one more.
 //!
 //! **Source**: OFC (2011) §III–IV (a ring a die, a controller a channel, FIFO), §VI (priority rings).
 //! **Faithful**: commands wait for their die, transfers for their channel and bus; erases and programs
@@ -22,19 +27,22 @@
 //! **Simplified**: a command takes no time on the channel; no suspended programs or erases; no
 //! preference on channels, buses and the link.
 //! **Ambiguous**: ties. At one moment dies are released first, then arrivals happen in the order in
-//! which they were planned.
+//! which they were planned; the first of a ring is planned when it begins to wait.
 
 mod calendar;
+mod channel;
 mod op;
 #[cfg(test)]
 mod reference;
 mod rings;
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::{DieIdx, Geometry};
 use calendar::{Calendar, Event, What};
+use channel::Channel;
 pub(crate) use op::{Kind, Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
@@ -78,7 +86,17 @@ impl Timing {
 
 /// Where the time of a host page is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct AccountIdx(pub(crate) u32);
+pub(crate) struct AccountIdx(NonZeroU32);
+
+impl AccountIdx {
+    pub(crate) fn new(index: u32) -> AccountIdx {
+        AccountIdx(NonZeroU32::MIN.saturating_add(index))
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// Something that carries one thing at a time, first come, first served.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -105,12 +123,13 @@ pub(crate) struct Timeline<T> {
     page_bytes: u64,
     link_page_ns: u64,
     calendar: Calendar<T>,
+    /// Operations that somebody refers to: an event, a channel's list, or the operation before.
     ops: Vec<Op<T>>,
     unused: Vec<u32>,
-    /// What is known already, at its time, which may lie in the future.
+    /// What is known already, at its time, which may lie in the future. Seldom more than one thing.
     told: VecDeque<(u64, T)>,
-    dies: Vec<Die>,
-    channels: Vec<Lane>,
+    dies: Vec<Die<T>>,
+    channels: Vec<Channel>,
     buses: Vec<Lane>,
     processor: Lane,
     link: Lane,
@@ -131,8 +150,8 @@ impl<T: Copy> Timeline<T> {
             ops: Vec::new(),
             unused: Vec::new(),
             told: VecDeque::new(),
-            dies: vec![Die::default(); shape.dies as usize],
-            channels: vec![Lane::default(); shape.channels as usize],
+            dies: (0..shape.dies).map(|die| Die::on(geometry.channel_of(DieIdx(die)))).collect(),
+            channels: vec![Channel::default(); shape.channels as usize],
             buses: vec![Lane::default(); timing.buses as usize],
             processor: Lane::default(),
             link: Lane::default(),
@@ -150,43 +169,57 @@ impl<T: Copy> Timeline<T> {
     #[inline]
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, T)> {
         loop {
-            if let Some(told) = self.told.pop_front() {
-                return Some(told);
+            if !self.told.is_empty() {
+                return self.told.pop_front();
             }
-            let Event { at, what, .. } = self.calendar.take(until)?;
+            let Event { at, what } = self.calendar.take(until)?;
             match what {
                 What::Tell(token) => return Some((at, token)),
                 What::Arrive(index) => self.arrive(at, index),
-                What::Release(die) => self.release(at, die),
+                What::Release(die) => self.let_next_start(at, at, die),
             }
         }
     }
 
     /// Let `op` begin at `at`, which is not before anything that has happened.
-    #[inline]
-    pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
-        let index = self.put(op);
-        self.arrive(at, index);
+    #[inline(always)]
+    pub(crate) fn issue(&mut self, at: u64, mut op: Op<T>) {
+        op.die = self.geometry.clock_of(op.die);
+        if op.stage == Stage::Ring || (op.stage == Stage::BusIn && self.buses.is_empty()) {
+            self.enter_ring(at, op);
+        } else {
+            self.begin(at, op);
+        }
     }
 
     /// Let `op` begin at `at` when all of `before` have ended, one after the other.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn issue_after(&mut self, at: u64, before: &[Op<T>], op: Op<T>) {
-        let mut next = self.put(op);
-        for op in before.iter().rev() {
-            next = self.put(Op { next: Some(next), ..*op });
+        if before.is_empty() {
+            self.issue(at, op);
+        } else {
+            self.issue_chain(at, before, op);
         }
-        self.arrive(at, next);
+    }
+
+    #[cold]
+    fn issue_chain(&mut self, at: u64, before: &[Op<T>], mut op: Op<T>) {
+        op.die = self.geometry.clock_of(op.die);
+        for before in before.iter().rev() {
+            let next = NonZeroU32::new(self.put(op) + 1);
+            op = Op { next, die: self.geometry.clock_of(before.die), ..*before };
+        }
+        self.begin(at, op);
     }
 
     /// Let `op` begin at `at`, which lies not before `now`.
-    #[inline]
-    pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
-        let index = self.put(op);
+    #[inline(always)]
+    pub(crate) fn issue_when(&mut self, at: u64, now: u64, mut op: Op<T>) {
         if at > now {
-            self.calendar.arrive(at, index);
+            op.die = self.geometry.clock_of(op.die);
+            self.begin_when(at, now, op);
         } else {
-            self.arrive(at, index);
+            self.issue(at, op);
         }
     }
 
@@ -196,15 +229,22 @@ impl<T: Copy> Timeline<T> {
         self.calendar.tell(at, token);
     }
 
+    /// Keep `op` for somebody who refers to it.
     #[inline]
     fn put(&mut self, op: Op<T>) -> u32 {
-        let op = Op { die: self.geometry.clock_of(op.die), ..op };
         if let Some(index) = self.unused.pop() {
             self.ops[index as usize] = op;
             return index;
         }
         self.ops.push(op);
         self.ops.len() as u32 - 1
+    }
+
+    /// Nobody refers to it any more.
+    #[inline]
+    fn take(&mut self, index: u32) -> Op<T> {
+        self.unused.push(index);
+        self.ops[index as usize]
     }
 
     /// The processor is asked at `at` for `length`; returns when it is done.
@@ -224,203 +264,300 @@ impl<T: Copy> Timeline<T> {
     /// What `op` read is in memory at `at`: `bytes` of it go over the link.
     #[inline]
     pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
-        self.issue_when(at, now, Op { link_bytes: bytes, ..op });
+        self.issue_when(at, now, Op { link_bytes: bytes as u32, ..op });
     }
 
     /// `op` ends at `end`, which others have worked out.
     #[inline]
     pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
-        let index = self.put(op);
-        self.finish(end, now, index);
+        self.finish(end, now, &op);
     }
 
     /// A host page's time was spent on all of `parts`.
     #[inline]
     pub(crate) fn all_spent(&mut self, account: Option<AccountIdx>, parts: &SimBreakdown) {
-        if let Some(AccountIdx(account)) = account {
-            self.accounts[account as usize].add_all(parts);
+        if let Some(account) = account {
+            self.accounts[account.index()].add_all(parts);
         }
     }
 
     /// So much of a host page's time was spent on `cause`.
     #[inline]
     pub(crate) fn spent(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
-        if let Some(AccountIdx(account)) = account {
-            self.accounts[account as usize].add(cause, ns);
+        if let Some(account) = account {
+            self.accounts[account.index()].add(cause, ns);
         }
     }
 
-    /// The operation has arrived where its stage says.
+    /// The operation arrives at `at` where its stage says.
+    #[inline]
+    fn begin_when(&mut self, at: u64, now: u64, op: Op<T>) {
+        if at > now {
+            let index = self.put(op);
+            self.calendar.arrive(at, index);
+        } else {
+            self.begin(at, op);
+        }
+    }
+
+    /// The operation that was kept has arrived where its stage says, or could have ended.
     #[inline]
     fn arrive(&mut self, at: u64, index: u32) {
-        match self.ops[index as usize].stage {
+        if self.ops[index as usize].stage == Stage::Channel {
+            return self.leave_channel(at, index);
+        }
+        let op = self.take(index);
+        self.begin(at, op);
+    }
+
+    /// The operation has arrived where its stage says.
+    #[inline(never)]
+    fn begin(&mut self, at: u64, mut op: Op<T>) {
+        match op.stage {
+            Stage::BusIn if self.buses.is_empty() => self.enter_ring(at, op),
             Stage::BusIn => {
-                let end = self.bus(at, index);
-                self.ops[index as usize].stage = Stage::Ring;
-                if end > at {
-                    self.calendar.arrive(end, index);
-                } else {
-                    self.enter_ring(at, index);
-                }
+                let end = self.bus(at, &op);
+                op.stage = Stage::Ring;
+                self.begin_when(end, at, op);
             }
-            Stage::Ring => self.enter_ring(at, index),
-            Stage::Channel => self.enter_channel(at, index),
+            Stage::Ring => self.enter_ring(at, op),
+            Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
             Stage::BusOut => {
-                let end = self.bus(at, index);
-                self.leave(end, at, index);
+                let end = self.bus(at, &op);
+                self.leave(end, at, op);
             }
             Stage::Link => {
-                let bytes = self.ops[index as usize].link_bytes;
-                let end = self.send(at, bytes);
-                self.charge(index, Cause::Link, end - at);
-                self.finish(end, at, index);
+                let end = self.send(at, u64::from(op.link_bytes));
+                self.charge(&op, Cause::Link, end - at);
+                self.finish(end, at, &op);
             }
         }
     }
 
     /// The operation has arrived at the ring of its die.
-    #[inline]
-    fn enter_ring(&mut self, at: u64, index: u32) {
-        let op = &mut self.ops[index as usize];
+    #[inline(always)]
+    fn enter_ring(&mut self, at: u64, op: Op<T>) {
+        let die = &mut self.dies[op.die.0 as usize];
+        if die.free_at <= at {
+            debug_assert!(die.ring.is_empty(), "who waits is released first");
+            return self.start(at, at, op);
+        }
+        if self.timing.die_queue == DieQueue::Fifo && die.free_at != UNKNOWN {
+            let free_at = die.free_at;
+            if op.account.is_some() {
+                self.charge_known(at, &op);
+            }
+            self.dies[op.die.0 as usize].passes_on(at);
+            return self.start(free_at, at, op);
+        }
+        self.wait(at, op);
+    }
+
+    /// The operation waits for its die, and nobody knows until when.
+    #[inline(never)]
+    fn wait(&mut self, at: u64, mut op: Op<T>) {
         op.arrived = at;
+        if self.timing.die_queue == DieQueue::Fifo {
+            op.arrived = self.charge_known(at, &op);
+        }
         let die = op.die;
-        let state = &mut self.dies[die.0 as usize];
-        if state.free_at <= at {
-            debug_assert!(state.ring.is_empty(), "who waits is released first");
-            self.start(at, index);
-            return;
-        }
-        state.ring.push_back(index);
-        if state.ring.len() == 1 && state.free_at != UNKNOWN {
-            self.calendar.release(state.free_at, die);
+        let Die { free_at, ring, .. } = &mut self.dies[die.0 as usize];
+        ring.push_back(op);
+        if *free_at != UNKNOWN && ring.len() == 1 {
+            self.calendar.release(*free_at, die);
         }
     }
 
-    /// The die has done what it did; the next in its ring has it.
-    fn release(&mut self, at: u64, die: DieIdx) {
-        let Die { held_since, purpose, .. } = self.dies[die.0 as usize];
-        for waiting in 0..self.dies[die.0 as usize].ring.len() {
-            let index = self.dies[die.0 as usize].ring[waiting];
-            let arrived = self.ops[index as usize].arrived;
-            self.charge(index, purpose.cause(), at - arrived.max(held_since));
-        }
-        let queue = self.timing.die_queue;
-        let ops = &self.ops;
-        let next = self.dies[die.0 as usize]
-            .next(queue, |index| ops[index as usize].purpose)
-            .expect("a die is released for somebody");
-        self.start(at, next);
-    }
-
-    /// The operation has its die.
-    #[inline]
-    fn start(&mut self, at: u64, index: u32) {
-        let op = &mut self.ops[index as usize];
-        let (die, kind, cell_ns) = (op.die, op.kind, op.cell_ns);
-        let state = &mut self.dies[die.0 as usize];
-        state.held_since = at;
-        state.purpose = op.purpose;
-        match kind {
-            Kind::Read => {
-                state.free_at = UNKNOWN;
-                op.stage = Stage::Channel;
-                self.calendar.arrive(at + cell_ns, index);
-                self.charge(index, Cause::CellRead, cell_ns);
+    /// The operation waits from `at` on for those before it: charge it for what is known of that;
+    /// returns from when on it is not.
+    fn charge_known(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let Timeline { dies, accounts, .. } = self;
+        let mut since = at;
+        for (until, holder) in dies[op.die.0 as usize].known() {
+            if until > since {
+                charge(accounts, op, holder.cause(), until - since);
+                since = until;
             }
-            Kind::Program => self.enter_channel(at, index),
+        }
+        since
+    }
+
+    /// The die does what it does until `end`.
+    #[inline]
+    fn hold(&mut self, die: DieIdx, end: u64, now: u64) {
+        let state = &mut self.dies[die.0 as usize];
+        state.free_at = end;
+        if !state.ring.is_empty() {
+            self.hand_over(die, end, now);
+        }
+    }
+
+    /// `die`, for which somebody waits, does what it does until `end`: where the next is certain, it is
+    /// started now.
+    #[inline(never)]
+    fn hand_over(&mut self, die: DieIdx, end: u64, now: u64) {
+        if end <= now || self.timing.die_queue == DieQueue::Fifo {
+            self.let_next_start(end, now, die);
+        } else {
+            self.calendar.release(end, die);
+        }
+    }
+
+    /// The next in the ring of `die` has it from `at` on.
+    fn let_next_start(&mut self, at: u64, now: u64, die: DieIdx) {
+        let Timeline { dies, accounts, timing, .. } = self;
+        let state = &mut dies[die.0 as usize];
+        for op in &state.ring {
+            let waited = at - op.arrived.max(state.held_since);
+            charge(accounts, op, state.purpose.cause(), waited);
+        }
+        state.passes_on(now);
+        let next = state.next(timing.die_queue).expect("a die is released for somebody");
+        self.start(at, now, next);
+    }
+
+    /// The operation has its die from `at` on, which may lie in the future.
+    #[inline(always)]
+    fn start(&mut self, at: u64, now: u64, op: Op<T>) {
+        let state = &mut self.dies[op.die.0 as usize];
+        (state.held_since, state.purpose) = (at, op.purpose);
+        let end = match op.kind {
+            Kind::Read => {
+                self.charge(&op, Cause::CellRead, op.cell_ns);
+                return self.announce(at + op.cell_ns, 0, op);
+            }
+            Kind::Program if at > now => return self.announce(at, op.cell_ns, op),
+            Kind::Program => {
+                let channel = state.channel as usize;
+                self.serve(channel, at);
+                self.transfer(channel, at, &op)
+            }
             Kind::Inside => {
-                let cause = op.purpose.cause();
-                self.charge(index, cause, cell_ns);
-                self.free_at(die, at + cell_ns);
-                self.finish(at + cell_ns, at, index);
+                self.charge(&op, op.purpose.cause(), op.cell_ns);
+                at + op.cell_ns
             }
+        };
+        self.hold(op.die, end, now);
+        self.finish(end, now, &op);
+    }
+
+    /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
+    /// `after` longer than the channel.
+    #[inline]
+    fn announce(&mut self, at: u64, after: u64, mut op: Op<T>) {
+        op.stage = Stage::Channel;
+        op.ends = UNKNOWN;
+        let length = self.timing.transfer_ns * u64::from(op.transfers);
+        let die = &mut self.dies[op.die.0 as usize];
+        die.free_at = UNKNOWN;
+        let channel = die.channel as usize;
+        let index = self.put(op);
+        let channel = &mut self.channels[channel];
+        channel.announce(at, index);
+        // Sooner it cannot end.
+        let end = channel.lane.free_at.max(at) + length + after;
+        self.calendar.arrive(end, index);
+    }
+
+    /// Everybody who has arrived at `channel` by `now` is served, in order.
+    #[inline]
+    fn serve(&mut self, channel: usize, now: u64) {
+        while let Some((at, index)) = self.channels[channel].take(now) {
+            let op = self.ops[index as usize];
+            let end = self.transfer(channel, at, &op);
+            self.ops[index as usize].ends = end;
+            self.hold(op.die, end, now);
         }
     }
 
-    /// The operation, which has its die, has arrived at the channel.
+    /// The operation, which has its die, has arrived at the channel at `at`; returns when the die has
+    /// done it.
     #[inline]
-    fn enter_channel(&mut self, at: u64, index: u32) {
-        let Op { die, kind, cell_ns, transfers, .. } = self.ops[index as usize];
-        let length = self.timing.transfer_ns * u64::from(transfers);
-        let sent = self.channels[self.geometry.channel_of(die)].take(at, length);
-        let end = sent + length;
-        self.charge(index, Cause::ChannelWait, sent - at);
-        self.charge(index, Cause::Transfer, length);
-        match kind {
-            Kind::Read => {
-                self.free_at(die, end);
-                if self.buses.is_empty() {
-                    self.leave(end, at, index);
-                } else {
-                    self.ops[index as usize].stage = Stage::BusOut;
-                    self.calendar.arrive(end, index);
-                }
-            }
-            Kind::Program | Kind::Inside => {
-                self.charge(index, Cause::CellProgram, cell_ns);
-                self.free_at(die, end + cell_ns);
-                self.finish(end + cell_ns, at, index);
-            }
+    fn transfer(&mut self, channel: usize, at: u64, op: &Op<T>) -> u64 {
+        let length = self.timing.transfer_ns * u64::from(op.transfers);
+        let sent = self.channels[channel].lane.take(at, length);
+        // The cells of a read came before.
+        let cell_ns = if op.kind == Kind::Read { 0 } else { op.cell_ns };
+        if op.account.is_some() {
+            self.charge(op, Cause::ChannelWait, sent - at);
+            self.charge(op, Cause::Transfer, length);
+            self.charge(op, Cause::CellProgram, cell_ns);
+        }
+        sent + length + cell_ns
+    }
+
+    /// An operation whose arrival at the channel was announced could have ended by now.
+    #[inline]
+    fn leave_channel(&mut self, at: u64, index: u32) {
+        let Op { die, ends, .. } = self.ops[index as usize];
+        if ends == UNKNOWN {
+            self.serve(self.dies[die.0 as usize].channel as usize, at);
+        }
+        let ends = self.ops[index as usize].ends;
+        if ends > at {
+            return self.calendar.arrive(ends, index);
+        }
+        let mut op = self.take(index);
+        if op.kind == Kind::Read && !self.buses.is_empty() {
+            op.stage = Stage::BusOut;
+            self.begin(at, op);
+        } else {
+            self.leave(at, at, op);
         }
     }
 
     /// What was read goes over the link at `end`, where it is the host's.
     #[inline]
-    fn leave(&mut self, end: u64, now: u64, index: u32) {
-        let op = &mut self.ops[index as usize];
+    fn leave(&mut self, end: u64, now: u64, op: Op<T>) {
         if op.link_bytes == 0 {
-            return self.finish(end, now, index);
+            self.finish(end, now, &op);
+        } else {
+            self.begin_when(end, now, Op { stage: Stage::Link, ..op });
         }
-        op.stage = Stage::Link;
-        self.calendar.arrive(end, index);
     }
 
     /// The operation ends at `end`; told when its user wants to know.
     #[inline]
-    fn finish(&mut self, end: u64, now: u64, index: u32) {
-        let op = &mut self.ops[index as usize];
+    fn finish(&mut self, end: u64, now: u64, op: &Op<T>) {
         if let Some(next) = op.next {
-            self.calendar.arrive(end, next);
-            self.unused.push(index);
-            return;
+            return self.go_on(end, now, next.get() - 1);
         }
         match op.report {
-            Report::WhenKnown => self.told.push_back((end, op.token)),
             Report::AtEnd if end > now => self.calendar.tell(end, op.token),
-            Report::AtEnd => self.told.push_back((end, op.token)),
+            Report::WhenKnown | Report::AtEnd => self.told.push_back((end, op.token)),
             Report::Never => {}
         }
-        self.unused.push(index);
     }
 
-    /// How long `die` is held is known now; who waits for it will be released then.
-    #[inline]
-    fn free_at(&mut self, die: DieIdx, end: u64) {
-        let state = &mut self.dies[die.0 as usize];
-        state.free_at = end;
-        if !state.ring.is_empty() {
-            self.calendar.release(end, die);
+    /// The operation that was kept begins at `at`.
+    #[cold]
+    fn go_on(&mut self, at: u64, now: u64, index: u32) {
+        if at > now {
+            self.calendar.arrive(at, index);
+        } else {
+            self.arrive(at, index);
         }
     }
 
     /// A page over the internal bus of the operation's channel; returns the end.
-    #[inline]
-    fn bus(&mut self, at: u64, index: u32) -> u64 {
-        if self.buses.is_empty() {
-            return at;
-        }
-        let channel = self.geometry.channel_of(self.ops[index as usize].die);
-        let bus = channel % self.buses.len();
+    fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
         let length = self.timing.bus_ns;
         let end = self.buses[bus].take(at, length) + length;
-        self.charge(index, Cause::Bus, end - at);
+        self.charge(op, Cause::Bus, end - at);
         end
     }
 
     #[inline]
-    fn charge(&mut self, index: u32, cause: Cause, ns: u64) {
-        let op = &self.ops[index as usize];
-        self.spent(op.account, op.lump.unwrap_or(cause), ns);
+    fn charge(&mut self, op: &Op<T>, cause: Cause, ns: u64) {
+        charge(&mut self.accounts, op, cause, ns);
+    }
+}
+
+#[inline]
+fn charge<T>(accounts: &mut [SimBreakdown], op: &Op<T>, cause: Cause, ns: u64) {
+    if let Some(account) = op.account {
+        accounts[account.index()].add(op.lump.unwrap_or(cause), ns);
     }
 }
 

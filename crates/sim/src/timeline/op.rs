@@ -1,6 +1,8 @@
 //! Operations on their way through the device.
 
-use super::AccountIdx;
+use std::num::NonZeroU32;
+
+use super::{AccountIdx, UNKNOWN};
 use crate::breakdown::Cause;
 use crate::geometry::DieIdx;
 
@@ -71,17 +73,19 @@ pub(crate) struct Op<T> {
     /// How long the cells take [ns].
     pub(crate) cell_ns: u64,
     /// Pages that go over the channel.
-    pub(crate) transfers: u32,
+    pub(crate) transfers: u16,
     pub(crate) account: Option<AccountIdx>,
     /// Everything is charged to this cause, whatever it is.
     pub(crate) lump: Option<Cause>,
     /// Bytes of a read that go to the host.
-    pub(crate) link_bytes: u64,
-    /// The operation that begins when this one has ended.
-    pub(crate) next: Option<u32>,
+    pub(crate) link_bytes: u32,
+    /// The operation that begins when this one has ended: its index and one more.
+    pub(crate) next: Option<NonZeroU32>,
     pub(crate) token: T,
-    /// When it arrived at the ring of its die.
+    /// When it arrived at the ring of its die, or from when on it is not known what it waits for.
     pub(crate) arrived: u64,
+    /// When its die will have done it, where its arrival at the channel was announced.
+    pub(crate) ends: u64,
 }
 
 impl<T: Copy> Op<T> {
@@ -102,6 +106,7 @@ impl<T: Copy> Op<T> {
             next: None,
             token,
             arrived: 0,
+            ends: UNKNOWN,
         }
     }
 

@@ -15,6 +15,9 @@ use crate::geometry::{DieIdx, Geometry, Shape};
 #[derive(Clone, Debug)]
 struct Job {
     after: u64,
+    /// Its cells take so much longer than others'.
+    extra_ns: u64,
+    transfers: u16,
     kind: u8,
     die: u32,
     then: Option<u32>,
@@ -27,20 +30,26 @@ const PURPOSES: [Purpose; 5] =
     [Purpose::HostRead, Purpose::HostWrite, Purpose::Relocation, Purpose::Erase, Purpose::Metadata];
 const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
 
+/// Times are long, and those of operations random beside, so that nothing happens by chance at the very
+/// moment of something else: what is planned ahead has its place in the order earlier than what is not.
+const LONG: u64 = 1 << 28;
+const LINK_NS: u64 = 500;
+
 const DIES: u32 = 6;
 const CHANNELS: u32 = 3;
-const PAGE: u64 = 100;
+/// Bytes of a page: its time on the link is that many times the same.
+const PAGE: u32 = 100;
 
 fn timing(buses: u32, queue: usize) -> Timing {
     Timing {
-        read_ns: 7,
-        program_ns: 23,
-        program_high_ns: 41,
-        erase_ns: 90,
-        transfer_ns: 10,
-        bus_ns: if buses > 0 { 4 } else { 0 },
+        read_ns: 7 * LONG,
+        program_ns: 23 * LONG,
+        program_high_ns: 41 * LONG,
+        erase_ns: 90 * LONG,
+        transfer_ns: LONG / 1000,
+        bus_ns: if buses > 0 { 4 * LONG } else { 0 },
         buses,
-        link_bytes_per_s: 1_000_000_000 * PAGE / 6,
+        link_bytes_per_s: 1_000_000_000 * u64::from(PAGE) / LINK_NS,
         die_queue: QUEUES[queue],
         ..Timing::default()
     }
@@ -53,7 +62,7 @@ fn geometry() -> Geometry {
         blocks_per_die: 2,
         pages_per_block: 2,
         metadata_pages: 0,
-        page_bytes: PAGE as u32,
+        page_bytes: PAGE,
         logical_pages: 2,
     })
 }
@@ -66,12 +75,14 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<usize> {
         1 => Op::read(die, timing.read_ns, purpose, number),
         2 => Op::program(die, timing.program_ns, purpose, number),
         3 => Op::inside(die, timing.erase_ns, purpose, number),
-        _ => Op { transfers: 3, ..Op::read(die, 2 * timing.read_ns, purpose, number) },
+        _ => Op::read(die, 2 * timing.read_ns, purpose, number),
     };
     if job.then.is_some() {
         op.link_bytes = 0;
     }
-    op.account = Some(AccountIdx(number as u32));
+    op.cell_ns += job.extra_ns;
+    op.transfers = job.transfers;
+    op.account = Some(AccountIdx::new(number as u32));
     op.report = Report::AtEnd;
     op
 }
@@ -79,9 +90,10 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<usize> {
 /// The program that follows a job, where it is a read to be programmed elsewhere.
 fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<usize>> {
     let die = DieIdx(job.then?);
-    let op = Op::program(die, timing.program_high_ns, PURPOSES[job.purpose], number);
-    let account = Some(AccountIdx(number as u32));
-    Some(Op { account, report: Report::AtEnd, ..op })
+    let program_ns = timing.program_high_ns + job.extra_ns / 2;
+    let op = Op::program(die, program_ns, PURPOSES[job.purpose], number);
+    let account = Some(AccountIdx::new(number as u32));
+    Some(Op { account, report: Report::AtEnd, transfers: job.transfers / 2, ..op })
 }
 
 /// When every operation began and ended, by number.
@@ -246,7 +258,7 @@ impl Reference {
                 let length = self.timing.transfer_ns * u64::from(self.ops[number].transfers);
                 self.queue_lane(channel, number, length);
             }
-            Stage::Link => self.queue_lane(self.lanes.len() - 1, number, 6),
+            Stage::Link => self.queue_lane(self.lanes.len() - 1, number, LINK_NS),
             Stage::BusOut => unreachable!("there is no bus"),
         }
     }
@@ -357,9 +369,19 @@ fn reference(jobs: &[Job], timing: Timing) -> Vec<u64> {
 }
 
 fn job() -> impl Strategy<Value = Job> {
-    let plain = (0u64..30, 0u8..5, 0..DIES, prop::option::of(0..DIES), 0usize..5).prop_map(
-        |(after, kind, die, then, purpose)| Job { after, kind, die, then, purpose, follow: None },
-    );
+    let times = (0..30 * LONG, 0..8 * LONG, 2..30_000_u16);
+    let what = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0usize..5);
+    let plain =
+        (times, what).prop_map(|((after, extra_ns, transfers), (kind, die, then, purpose))| Job {
+            after,
+            extra_ns,
+            transfers,
+            kind,
+            die,
+            then,
+            purpose,
+            follow: None,
+        });
     plain.prop_recursive(3, 4, 1, |inner| {
         (inner.clone(), inner)
             .prop_map(|(first, follow)| Job { follow: Some(Box::new(follow)), ..first })

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::op::Purpose;
+use super::op::{Op, Purpose};
 
 /// Which of the operations that wait for a die it takes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -36,31 +36,52 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// A die: what it does, and who waits for it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Die {
+pub(super) struct Die<T> {
     /// When it has done what it does; `UNKNOWN` while that waits for a channel.
     pub(super) free_at: u64,
+    /// From when on it has done, or will do, the operation that was started last, and for whom.
     pub(super) held_since: u64,
     pub(super) purpose: Purpose,
-    pub(super) ring: VecDeque<u32>,
+    pub(super) channel: u32,
+    /// Until when it does, or did, those before, and for whom; some may be over.
+    before: Vec<(u64, Purpose)>,
+    pub(super) ring: VecDeque<Op<T>>,
 }
 
-impl Default for Die {
-    fn default() -> Die {
-        Die { free_at: 0, held_since: 0, purpose: Purpose::HostRead, ring: VecDeque::new() }
+impl<T> Die<T> {
+    /// A die that has done nothing yet.
+    pub(super) fn on(channel: usize) -> Die<T> {
+        Die {
+            free_at: 0,
+            held_since: 0,
+            purpose: Purpose::HostRead,
+            channel: channel as u32,
+            before: Vec::new(),
+            ring: VecDeque::new(),
+        }
     }
-}
 
-impl Die {
+    /// Whoever comes at `now` or later sees that the operation started last is followed by another.
+    #[inline]
+    pub(super) fn passes_on(&mut self, now: u64) {
+        if self.before.last().is_none_or(|(until, _)| *until <= now) {
+            self.before.clear();
+        }
+        self.before.push((self.free_at, self.purpose));
+    }
+
+    /// Until when the die is held by whom, in order, as far as it is known.
+    pub(super) fn known(&self) -> impl Iterator<Item = (u64, Purpose)> {
+        let last = Some((self.free_at, self.purpose)).filter(|(free_at, _)| *free_at != UNKNOWN);
+        self.before.iter().copied().chain(last)
+    }
+
     /// Take the next one out of the ring.
-    pub(super) fn next(
-        &mut self,
-        queue: DieQueue,
-        purpose_of: impl Fn(u32) -> Purpose,
-    ) -> Option<u32> {
+    pub(super) fn next(&mut self, queue: DieQueue) -> Option<Op<T>> {
         if queue == DieQueue::Fifo {
             return self.ring.pop_front();
         }
-        let ranks = self.ring.iter().map(|index| queue.rank(purpose_of(*index)));
+        let ranks = self.ring.iter().map(|op| queue.rank(op.purpose));
         let (place, _) = ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place))?;
         self.ring.remove(place)
     }
