@@ -515,6 +515,8 @@ def test_info_says_what_is_known(here: Path) -> None:
     with unchanged(here):
         info = json.loads(uflip("info", "file:new.bin", "--size", "64MiB", "--json").out)
     assert info["capacity_bytes"] == 64 * MIB
+    assert info["wear"]["unknown"] or info["wear"]["percentage_used"] is not None
+    assert "\nwear " in uflip("info", "file:new.bin", "--size", "64MiB").out
     done = uflip("info", SMALL_SIM)
     assert done.code == 0
     assert "page_bytes" in done.out

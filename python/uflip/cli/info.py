@@ -13,6 +13,7 @@ from uflip.cli.common import (
     json_option,
     size_option,
 )
+from uflip.methodology import describe_used, wear_of
 from uflip.units import format_duration_ns, format_size
 
 
@@ -22,12 +23,13 @@ from uflip.units import format_duration_ns, format_size
 @buffered_option
 @json_option
 def command(device: str, size: int | None, buffered: bool, as_json: bool) -> None:
-    """Say what is known about DEVICE: identity, size, sector, clock. Touches nothing."""
+    """Say what is known about DEVICE: identity, size, sector, clock, wear. Touches nothing."""
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
+    real = info["kind"] in ("file", "block")
     if as_json:
-        echo_json(info)
+        echo_json(info | ({"wear": wear_of(info).as_dict()} if real else {}))
         return
-    _echo_tree(info, "")
+    _echo_tree(info | ({"wear": describe_used(wear_of(info))} if real else {}), "")
 
 
 def _echo_tree(tree: dict[str, Any], indent: str) -> None:

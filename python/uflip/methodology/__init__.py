@@ -47,7 +47,7 @@ from uflip.methodology.state import (
     plan_state,
     state_of_profile,
 )
-from uflip.methodology.wear import Wear, describe_wear, wear_of
+from uflip.methodology.wear import Wear, describe_used, describe_wear, wear_of
 
 __all__ = [
     "METHODS",
@@ -68,6 +68,7 @@ __all__ = [
     "TimeLeft",
     "Wear",
     "default_state",
+    "describe_used",
     "describe_wear",
     "enforce_state",
     "estimate",

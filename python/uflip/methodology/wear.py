@@ -116,6 +116,20 @@ def of_profile(profile: Mapping[str, Any]) -> Wear:
     return Wear(100 * before / rated, None, endurance, BOUNDS[2])
 
 
+def describe_used(wear: Wear) -> str:
+    """Say how worn a device is.
+
+    Examples
+    --------
+    >>> describe_used(of_smart_log(5, 10**12))
+    '5 % of the rated endurance, after 931.32 GiB written'
+    """
+    if wear.percentage_used is None:
+        return f"unknown: {wear.unknown}"
+    after = f", after {format_size(wear.bytes_written)} written" if wear.bytes_written else ""
+    return f"{wear.percentage_used:.4g} % of the rated endurance{after}"
+
+
 def describe_wear(wear: Wear, size_bytes: int) -> str:
     """Say how worn a device is, and what so many bytes add to it.
 
