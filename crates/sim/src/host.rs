@@ -222,7 +222,9 @@ impl Host {
     #[inline]
     pub(crate) fn complete(&mut self, accounts: &[SimBreakdown]) -> Completion<SimBreakdown> {
         let (end, ticket, index) = self.first.take().expect("something is outstanding");
-        self.first = self.later.pop().map(|Reverse(done)| done);
+        if !self.later.is_empty() {
+            self.first = self.later.pop().map(|Reverse(done)| done);
+        }
         let HostIo { submitted, last, .. } = self.ios[index.0 as usize];
         self.unused_ios.push(index.0);
         self.unused_pages.push(last.0);

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use uflip_core::Breakdown as _;
 
-use super::{AccountIdx, DieQueue, Kind, Op, Purpose, Report, Stage, Timeline, Timing};
+use super::op::Kind;
+use super::{AccountIdx, DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
 use crate::breakdown::SimBreakdown;
 use crate::geometry::{DieIdx, Geometry, Shape};
 
