@@ -14,6 +14,7 @@ from uflip.report.figures.canvas import mark_simulated, new_figure, styled
 from uflip.report.figures.files import save
 from uflip.report.figures.palette import INK, MUTED, look
 from uflip.reproduce.reproduction import Outcome
+from uflip.units import format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,11 +84,12 @@ def logarithmic(axis: "Axes", label: str) -> None:
 
 
 def sizes(axis: "Axes", label: str) -> None:
-    """Make the x axis one of powers of two, with plain numbers."""
-    from matplotlib.ticker import FuncFormatter
+    """Make the x axis one of sizes [bytes], every fourth power of two with its unit."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     axis.set_xscale("log", base=2)
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.xaxis.set_major_locator(LogLocator(base=4, numticks=20))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: format_size(int(value))))
     axis.set_xlabel(label)
 
 

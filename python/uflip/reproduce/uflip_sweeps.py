@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uflip.parallel import OnStep
-from uflip.report.figures.palette import look
-from uflip.reproduce import figure
+from uflip.report.figures.palette import CAUSES, look
+from uflip.reproduce import figure, table3
 from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, statement
@@ -134,16 +134,17 @@ def rows_locality(data: Data) -> list[Row]:
     return rows
 
 
-def draw(title: str, label: str, data: Data) -> "Figure":
+def draw(title: str, x: str, label: str, data: Data) -> "Figure":
     """Draw a line for each pattern or device, both axes logarithmic."""
     sheet, [axis] = figure.panels(height=3.8)
+    names = {published.profile: published.name for published in table3.TABLE}
+    colors = dict(zip(DEVICES_8, CAUSES, strict=False))
     for name, curve in data.lines.items():
-        style: dict[str, Any] = (
-            {"color": look(name).color} if name in ("SR", "RR", "SW", "RW") else {}
+        color = colors[name] if name in colors else look(name).color
+        axis.plot(
+            list(curve), list(curve.values()), marker=".", label=names.get(name, name), color=color
         )
-        sizes = [size / KIB if label.startswith("response") else size / MIB for size in curve]
-        axis.plot(sizes, list(curve.values()), marker=".", label=name, **style)
-    figure.sizes(axis, "I/O size [KiB]" if label.startswith("response") else "target size [MiB]")
+    figure.sizes(axis, x)
     figure.logarithmic(axis, label)
     figure.title(axis, title)
     sheet.legend(loc="outside lower center", ncols=4)
@@ -157,7 +158,7 @@ FIGURE_6 = Reproduction(
     steps=1,
     measure=partial(measure_granularity, "memoright", ("SR", "RR", "SW", "RW")),
     rows=rows_memoright,
-    draw=partial(draw, "Granularity of Memoright", "response time [ms]"),
+    draw=partial(draw, "Granularity of Memoright", "I/O size", "response time [ms]"),
 )
 FIGURE_7 = Reproduction(
     id="uflip-fig7",
@@ -166,7 +167,7 @@ FIGURE_7 = Reproduction(
     steps=1,
     measure=partial(measure_granularity, "kingston-dti", ("SR", "RR", "SW", "RW")),
     rows=rows_dti,
-    draw=partial(draw, "Granularity of Kingston DTI", "response time [ms]"),
+    draw=partial(draw, "Granularity of Kingston DTI", "I/O size", "response time [ms]"),
 )
 FIGURE_8 = Reproduction(
     id="uflip-fig8",
@@ -175,5 +176,5 @@ FIGURE_8 = Reproduction(
     steps=len(DEVICES_8),
     measure=measure_locality,
     rows=rows_locality,
-    draw=partial(draw, "Locality: random writes", "over sequential writes"),
+    draw=partial(draw, "Locality: random writes", "target size", "over sequential writes"),
 )

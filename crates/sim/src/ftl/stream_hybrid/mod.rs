@@ -107,7 +107,9 @@ impl MergingFtl for StreamHybrid {
         let layout = layout(part, options.geometry, part.cluster_bytes)?;
         let small = small_layout(part, options.geometry)?;
         let held = |units: u32, layout: Layout| units.saturating_mul(layout.clusters_per_unit());
-        let in_log = held(part.log_units, layout).saturating_sub(1);
+        // Compaction needs a place to move to.
+        let spare = u32::from(part.compact_log);
+        let in_log = held(part.log_units, layout).saturating_sub(spare);
         let (least, in_small) = match small {
             Some(small) => (1, held(part.small_log_units, small).saturating_sub(1)),
             None => (0, 0),
@@ -125,7 +127,7 @@ impl MergingFtl for StreamHybrid {
                 return Err(Error::usage(format!("Profile key '{key}' makes no stream hybrid"))
                     .got(got.to_string())
                     .allowed(format!("{least} to {most}"))
-                    .action("change it; a log has fewer clusters than its units hold"));
+                    .action("change it; a log that is compacted has fewer clusters than its units hold"));
             }
         }
         // In a bank: the streams, the target of a merge, and that of one beside the host. Each log is

@@ -48,9 +48,10 @@ prop_compose! {
             (1..=unit_pages.min(64)).filter(|pages| unit_pages.is_multiple_of(*pages)).collect();
         let cluster_pages = divisors[cluster % divisors.len()];
         let in_unit = unit_pages / cluster_pages;
-        // One cluster less than the log's units hold, at most; and a unit of one cluster needs two.
+        // One cluster less than the log's units hold, if it is compacted; and a unit of one cluster needs
+        // two.
         let log_units = log_units + u32::from(in_unit == 1);
-        let log_clusters = log_clusters.min(log_units * in_unit - 1);
+        let log_clusters = log_clusters.min(log_units * in_unit - u32::from(flags[2]));
         let rewrites = fold % 3;
         // A log of small clusters where there is anything smaller than a cluster.
         let parts: Vec<u32> =
