@@ -19,12 +19,7 @@ from uflip.reproduce.row import Row, cell
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MISSES = {
-    ("kingston-dthx", "Reverse"): (
-        "writes downwards go to the log, whose units are merged; it is small, for In-place and for "
-        "Locality, and some units are merged twice"
-    ),
-}
+MISSES: dict[tuple[str, str], str] = {}
 """(profile, column) -> why it does not come out."""
 
 
