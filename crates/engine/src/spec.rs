@@ -13,6 +13,7 @@
 //! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not have
 //! (`incr` of a random pattern) is an error: nothing is ignored silently.
 
+mod parallel;
 mod resolve;
 mod stop;
 

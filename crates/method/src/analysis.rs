@@ -15,13 +15,14 @@
 use serde::Serialize;
 use uflip_core::{Error, Result};
 
-use crate::batches::{BATCHES, BatchMeans, FEWEST_BATCHES, batch_means, mean};
+use crate::batches::{BatchMeans, FEWEST_BATCHES, batch_means, mean};
 use crate::changes::change_points;
 use crate::episodes::{slow_bound, slow_episodes};
 use crate::levels::{Level, levels};
 use crate::percentiles::{Percentile, percentiles};
 use crate::period::{period, recent};
-use crate::startup::{LONGEST_SLOPE, Startup, startup};
+use crate::settling::settled;
+use crate::startup::{Startup, startup};
 use crate::stationarity::{Stationarity, stationarity};
 use crate::stop::SeriesVerdict;
 
@@ -35,10 +36,7 @@ pub const FEWEST_EPISODES: usize = 10;
 const MOST_CORRELATION: f64 = 0.3;
 
 /// What is smaller than this share of the half width asked for does not matter.
-const NARROW: f64 = 0.25;
-
-/// The end of a start-up may be put off by so many halves of a batch.
-const MOST_HALVES: usize = 16;
+pub(crate) const NARROW: f64 = 0.25;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -191,26 +189,6 @@ fn check(times: &[f64]) -> Result<()> {
             .action("leave such I/Os out, or take another column"));
     }
     Ok(())
-}
-
-/// The end of a start-up, put off little by little for as long as the beginning of the running
-/// phase differs from its end as the start-up does: single I/Os hide the rest of it longer than means.
-fn settled(times: &[f64], end: Startup, period: usize, options: Options) -> Startup {
-    let Startup::Over { ios: ios @ 1.., gradual } = end else { return end };
-    let longest = (times.len() as f64 * LONGEST_SLOPE) as usize;
-    let half = ((times.len() - ios) / BATCHES / 2).next_multiple_of(period);
-    let ends = (ios..=longest).step_by(half.max(1)).take(MOST_HALVES);
-    let above = mean(&times[..ios]) > mean(&times[ios..]);
-    let steady = |ios: &usize| {
-        let Some(batches) = batch_means(&times[*ios..], period, options.confidence) else {
-            return true;
-        };
-        let moves = stationarity(&batches.means);
-        let matters = moves.apart.abs() > NARROW * options.half_width * batches.mean;
-        moves.geweke <= 1.0 || !matters || (moves.apart > 0.0) != above
-    };
-    let found = ends.into_iter().find(steady).unwrap_or(ios);
-    Startup::Over { ios: found, gradual: gradual || found > ios }
 }
 
 /// What the decision to stop needs, and no more.

@@ -16,6 +16,7 @@ mod levels;
 mod percentiles;
 mod period;
 mod quantile;
+mod settling;
 mod startup;
 mod stationarity;
 mod stop;

@@ -319,3 +319,34 @@ impl Spread {
         (self.squares / self.count - self.mean().powi(2)).max(LEAST_SCATTER.powi(2))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOW: f64 = 4.0;
+
+    /// Quick I/Os with a spike every so many, and two of them close together once.
+    fn spiky(n: usize, every: usize, spike: f64) -> impl Iterator<Item = f64> {
+        let is_slow = move |i: usize| i % every == every - 1 || i == 3 * every + 5;
+        (0..n).map(move |i| if is_slow(i) { spike } else { 0.01 * (i % 7) as f64 })
+    }
+
+    /// FAST: small merges while the log fills, full ones as often from then on.
+    #[test]
+    fn spikes_of_a_start_up_are_not_the_running_phase() {
+        let logs: Vec<f64> = spiky(4000, 61, SLOW).chain(spiky(16_000, 61, 2.0 * SLOW)).collect();
+        assert!(startup(&logs, 1).ios().abs_diff(4000) <= 61, "{:?}", startup(&logs, 1));
+    }
+
+    /// What was quick at first, then slow, and is quick ever after has no start-up that is slow.
+    #[test]
+    fn a_state_that_had_gone_and_has_come_again_is_no_start_up() {
+        let quick = |n: usize| (0..n).map(|i| 0.01 * (i % 7) as f64);
+        let slow = |n: usize| quick(n).map(|x| x + SLOW);
+        let only_once: Vec<f64> = slow(1900).chain(quick(6000)).collect();
+        assert_eq!(startup(&only_once, 1).ios(), 1900);
+        let again: Vec<f64> = quick(120).chain(slow(1900)).chain(quick(6000)).collect();
+        assert_eq!(startup(&again, 1), Startup::NONE);
+    }
+}

@@ -113,8 +113,8 @@ class Examiner:
                     "experiments": [" ".join(map(str, key)) for key in apart],
                     "worst": {"experiment": name, "disagreement": apart[worst]},
                 },
-                "the state of the device changes from one repetition to the next, or runs are too "
-                "short: quote the range of the repetitions, or allow longer runs",
+                "what the device does depends on when and where it is asked: quote the range of the "
+                "repetitions, or make more of them (--repetitions)",
             )
         ]
 

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
 use super::{
-    Basic, BasicSpec, LocationKind, LocationName, MixSpec, Order, ParallelSpec, Part, PatternSpec,
-    Resolved, Source, StreamSpec, TimeName, Totals,
+    Basic, BasicSpec, LocationKind, LocationName, MixSpec, Order, Part, PatternSpec, Resolved,
+    Source, StreamSpec, TimeName, Totals,
 };
 
+use super::parallel::resolve_parallel;
 use super::stop::{Stop, StopSpec, contradiction};
 use crate::turns::Turns;
 
@@ -15,7 +16,7 @@ use crate::turns::Turns;
 const IO_SIZE: u64 = 32 << 10;
 /// uFLIP §5.1: 1,024 for SR, RR and SW.
 const IO_COUNT: u64 = 1024;
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 /// uFLIP §3.2: "e.g. 100 ms" for Bursts; 0.1 ms is the smallest pause of Table 1.
 const BURST_PAUSE_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 100_000;
@@ -26,13 +27,13 @@ const IO_SIZE_MAX: u64 = 128 << 20;
 /// More I/Os than this in one run would need more than 96 GB for its trace.
 const TOTAL_IOS_MAX: u64 = 1 << 32;
 /// More processes than this say nothing more about a device.
-const PARALLEL_DEGREE_MAX: u64 = 1024;
+pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;
 /// More I/Os outstanding only wait in a longer queue.
 const QUEUE_DEPTH_MAX: u64 = 1024;
 
 /// The part of a device that a pattern is checked against.
 #[derive(Clone, Copy)]
-struct Space {
+pub(super) struct Space {
     capacity: u64,
     sector: u64,
 }
@@ -58,7 +59,7 @@ impl PatternSpec {
         Ok(resolved)
     }
 
-    fn resolve_in(&self, space: Space, seed: Option<u64>) -> Result<Resolved> {
+    pub(super) fn resolve_in(&self, space: Space, seed: Option<u64>) -> Result<Resolved> {
         match self {
             PatternSpec::Basic(basic) => resolve_basic(basic, space, seed),
             PatternSpec::Mix(mix) => resolve_mix(mix, space, seed),
@@ -157,7 +158,7 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
 }
 
 /// Bytes that a mix writes with every I/O that its `io_count` counts, at most.
-fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u64 {
+pub(super) fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u64 {
     let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
     match order {
         Order::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
@@ -181,93 +182,6 @@ fn order_of(spec: &MixSpec) -> Result<Order> {
             ))
         }
     }
-}
-
-fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
-    let degree = spec.patterns.len() as u64;
-    if degree == 0 || degree > PARALLEL_DEGREE_MAX {
-        return Err(out_of_range("patterns", degree, &format!("1 to {PARALLEL_DEGREE_MAX}")));
-    }
-    let seed = seed.or(spec.seed).unwrap_or(SEED);
-    let processes = spec.patterns.iter().map(processes_of).sum();
-    let mut every = Vec::new();
-    for pattern in &spec.patterns {
-        let rule = spec.stop.as_deref().map(|stop| (stop, processes));
-        every.push(resolve_part(pattern, rule, space, seed)?);
-    }
-    let stop = match &spec.stop {
-        None => None,
-        Some(stop) => {
-            let written = every.iter().map(written_at_most).sum();
-            Some(stop.resolve(processes)?.within_bytes(written)?)
-        }
-    };
-    let mut canonical = json!({"kind": "parallel", "seed": seed});
-    let (mut streams, mut parts, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
-    for mut part in every {
-        if let Some(stop) = &stop {
-            part.canonical.as_object_mut().expect("a pattern is an object").remove("stop");
-            let round = part.parts[0].round;
-            part.streams.iter_mut().for_each(|stream| stream.total_ios = stop.max_ios * round);
-        }
-        streams.extend(part.streams);
-        parts.extend(part.parts);
-        patterns.push(part.canonical);
-    }
-    for (process, stream) in streams.iter_mut().enumerate() {
-        stream.jumps = process as u64;
-    }
-    canonical["patterns"] = patterns.into();
-    let length = stop.map_or(Length::OfParts, Length::Found);
-    Ok(Resolved { parts, ..finish(canonical, streams, length) })
-}
-
-/// One of several patterns side by side, with the rule of all of them for so many processes.
-fn resolve_part(
-    pattern: &PatternSpec,
-    rule: Option<(&StopSpec, u64)>,
-    space: Space,
-    seed: u64,
-) -> Result<Resolved> {
-    let mut pattern = pattern.clone();
-    let own = match &mut pattern {
-        PatternSpec::Basic(basic) => &mut basic.stop,
-        PatternSpec::Mix(mix) => &mut mix.stop,
-        PatternSpec::Parallel(_) => {
-            return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
-                .action("list all patterns in one"));
-        }
-    };
-    if own.is_some() {
-        return Err(Error::usage("Patterns side by side end together")
-            .at("stop")
-            .got("'stop' in one of 'patterns'")
-            .action("give 'stop' to the parallel pattern itself, beside 'patterns'"));
-    }
-    if let Some((stop, processes)) = rule {
-        // The bytes of all of them count together.
-        let max_ios = Some(stop.resolve(processes)?.max_ios);
-        *own = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
-    }
-    pattern.resolve_in(space, Some(seed))
-}
-
-/// How many processes a part of a parallel pattern is made by.
-fn processes_of(pattern: &PatternSpec) -> u64 {
-    match pattern {
-        PatternSpec::Basic(basic) => basic.parallel_degree.unwrap_or(1),
-        PatternSpec::Mix(_) | PatternSpec::Parallel(_) => 1,
-    }
-}
-
-/// Bytes that a part writes with every I/O that is counted, of all its processes.
-fn written_at_most(part: &Resolved) -> u64 {
-    let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
-    let of_stream = |stream: &StreamSpec| match &stream.source {
-        Source::Basic(basic) => bytes(basic),
-        Source::Mix { first, second, order } => written_a_count(first, second, *order),
-    };
-    part.streams.iter().map(of_stream).sum()
 }
 
 /// One basic pattern of process `process` of `degree`, and its canonical form.
@@ -393,7 +307,7 @@ fn queue_depth(given: Option<u64>) -> Result<u64> {
 }
 
 /// How long a run is.
-enum Length {
+pub(super) enum Length {
     Fixed {
         io_count: u64,
         io_ignore: u64,
@@ -470,7 +384,7 @@ fn foreign(name: &str, owner: &str) -> Error {
         .action(format!("leave '{name}' out, or choose {owner}"))
 }
 
-fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Length) -> Resolved {
+pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Length) -> Resolved {
     let mut totals = Totals::default();
     for stream in &streams {
         totals.total_ios = totals.total_ios.saturating_add(stream.total_ios);

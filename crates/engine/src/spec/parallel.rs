@@ -1,0 +1,106 @@
+//! Different patterns side by side, each a process of its own or several, with one rule to stop.
+//!
+//! **Source**: uFLIP (2009) §3.1, parallel patterns.
+//! **Faithful**: every pattern is what it would be alone.
+//! **Simplified**: nothing contains itself: a part is a basic pattern or a mix.
+//! **Ambiguous**: a rule stands beside the patterns, and never in one of them: see `stop`.
+
+use serde_json::json;
+use uflip_core::{Error, Mode, Result};
+
+use super::resolve::{
+    Length, PARALLEL_DEGREE_MAX, SEED, Space, finish, out_of_range, written_a_count,
+};
+use super::stop::StopSpec;
+use super::{Basic, ParallelSpec, PatternSpec, Resolved, Source, StreamSpec};
+
+pub(super) fn resolve_parallel(
+    spec: &ParallelSpec,
+    space: Space,
+    seed: Option<u64>,
+) -> Result<Resolved> {
+    let degree = spec.patterns.len() as u64;
+    if degree == 0 || degree > PARALLEL_DEGREE_MAX {
+        return Err(out_of_range("patterns", degree, &format!("1 to {PARALLEL_DEGREE_MAX}")));
+    }
+    let seed = seed.or(spec.seed).unwrap_or(SEED);
+    let processes = spec.patterns.iter().map(processes_of).sum();
+    let mut every = Vec::new();
+    for pattern in &spec.patterns {
+        let rule = spec.stop.as_deref().map(|stop| (stop, processes));
+        every.push(resolve_part(pattern, rule, space, seed)?);
+    }
+    let stop = match &spec.stop {
+        None => None,
+        Some(stop) => {
+            let written = every.iter().map(written_at_most).sum();
+            Some(stop.resolve(processes)?.within_bytes(written)?)
+        }
+    };
+    let mut canonical = json!({"kind": "parallel", "seed": seed});
+    let (mut streams, mut parts, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
+    for mut part in every {
+        if let Some(stop) = &stop {
+            part.canonical.as_object_mut().expect("a pattern is an object").remove("stop");
+            let round = part.parts[0].round;
+            part.streams.iter_mut().for_each(|stream| stream.total_ios = stop.max_ios * round);
+        }
+        streams.extend(part.streams);
+        parts.extend(part.parts);
+        patterns.push(part.canonical);
+    }
+    for (process, stream) in streams.iter_mut().enumerate() {
+        stream.jumps = process as u64;
+    }
+    canonical["patterns"] = patterns.into();
+    let length = stop.map_or(Length::OfParts, Length::Found);
+    Ok(Resolved { parts, ..finish(canonical, streams, length) })
+}
+
+/// One of several patterns side by side, with the rule of all of them for so many processes.
+fn resolve_part(
+    pattern: &PatternSpec,
+    rule: Option<(&StopSpec, u64)>,
+    space: Space,
+    seed: u64,
+) -> Result<Resolved> {
+    let mut pattern = pattern.clone();
+    let own = match &mut pattern {
+        PatternSpec::Basic(basic) => &mut basic.stop,
+        PatternSpec::Mix(mix) => &mut mix.stop,
+        PatternSpec::Parallel(_) => {
+            return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
+                .action("list all patterns in one"));
+        }
+    };
+    if own.is_some() {
+        return Err(Error::usage("Patterns side by side end together")
+            .at("stop")
+            .got("'stop' in one of 'patterns'")
+            .action("give 'stop' to the parallel pattern itself, beside 'patterns'"));
+    }
+    if let Some((stop, processes)) = rule {
+        // The bytes of all of them count together.
+        let max_ios = Some(stop.resolve(processes)?.max_ios);
+        *own = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
+    }
+    pattern.resolve_in(space, Some(seed))
+}
+
+/// How many processes a part of a parallel pattern is made by.
+fn processes_of(pattern: &PatternSpec) -> u64 {
+    match pattern {
+        PatternSpec::Basic(basic) => basic.parallel_degree.unwrap_or(1),
+        PatternSpec::Mix(_) | PatternSpec::Parallel(_) => 1,
+    }
+}
+
+/// Bytes that a part writes with every I/O that is counted, of all its processes.
+fn written_at_most(part: &Resolved) -> u64 {
+    let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
+    let of_stream = |stream: &StreamSpec| match &stream.source {
+        Source::Basic(basic) => bytes(basic),
+        Source::Mix { first, second, order } => written_a_count(first, second, *order),
+    };
+    part.streams.iter().map(of_stream).sum()
+}
