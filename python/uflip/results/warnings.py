@@ -113,8 +113,8 @@ class Examiner:
                     "experiments": [" ".join(map(str, key)) for key in apart],
                     "worst": {"experiment": name, "disagreement": apart[worst]},
                 },
-                "what the device does depends on when and where it is asked: quote the range of the "
-                "repetitions, or make more of them (--repetitions)",
+                "what the device does depends on when and where it is asked: quote the range of "
+                "the repetitions, or make more of them (--repetitions)",
             )
         ]
 
