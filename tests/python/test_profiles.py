@@ -160,7 +160,7 @@ def test_the_methods_of_the_example_are_those_of_the_trait(example: str) -> None
 
 def test_the_example_uses_what_is_there(example: str) -> None:
     source = rust_blocks(example)[0]
-    blocks = (GC.parent.parent / "blocks.rs").read_text(encoding="utf-8")
+    blocks = "".join(path.read_text() for path in (GC.parent.parent / "blocks").glob("*.rs"))
     for method in re.findall(r"blocks\.(\w+)\(", source):
         assert f"pub(crate) fn {method}(" in blocks
     for used in re.findall(r"^use (?:super|crate::\w+)::\{?([^};]+)\}?;", source, re.M):
