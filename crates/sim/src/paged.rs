@@ -70,19 +70,24 @@ impl Paged {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Option<DieIdx> {
-        for die in self.ftl.dies_from(turn) {
-            if self.ftl.has_room(die) {
-                return Some(die);
+        loop {
+            for die in self.ftl.dies_from(turn) {
+                if self.ftl.has_room(die) {
+                    return Some(die);
+                }
+                let (collector, mut parts) = self.split(hardware);
+                if collector.collects(die) || collector.begin(die, at, &mut parts) {
+                    return None;
+                }
             }
-            let (collector, mut parts) = self.split(hardware);
-            if collector.collects(die) || collector.begin(die, at, &mut parts) {
+            if self.collector.collects_any() {
+                return None;
+            }
+            if !self.ftl.overrule_policy() {
+                self.ftl.end_of_life();
                 return None;
             }
         }
-        if !self.collector.collects_any() {
-            self.ftl.end_of_life();
-        }
-        None
     }
 
     /// Something was collected: see who of those that wait has room now.
@@ -94,7 +99,11 @@ impl Paged {
         let steps = u64::from(shape.dies * shape.blocks_per_die)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
         if self.in_vain > 2 * steps {
-            self.ftl.end_of_life();
+            if self.ftl.overrule_policy() {
+                self.in_vain = 0;
+            } else {
+                self.ftl.end_of_life();
+            }
         }
         for _ in 0..self.waiting.len() {
             if self.ftl.is_read_only() {

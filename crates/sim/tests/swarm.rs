@@ -10,10 +10,12 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown, Bytes, Counters, Device, Error, Io, Mode, Nanos};
 use uflip_sim::{ALLOCATORS, Profile, SimDevice, VICTIM_POLICIES};
 
-/// Of each kind: together 2.6 million I/Os of hosts and more than a hundred million operations on flash.
+/// Of each kind: together more than ten million I/Os of hosts.
 const CASES: u64 = 400;
 /// What a host does to each.
 const STEPS: u32 = 1_500;
+/// I/Os of a burst in the untimed gear.
+const BURST: u64 = 200;
 
 const DIE_QUEUES: &[&str] = &["fifo", "collection_first", "reads_first"];
 const BASE: &str = include_str!("../../../python/uflip/profiles/demo.toml");
@@ -30,9 +32,6 @@ prop_compose! {
     ) -> Value {
         let (channels, dies, blocks, data_pages, metadata, buses) = shape;
         let (gc, allocator, same_die, separate) = policies;
-        // Draws may miss the few blocks that have something to gain until a device with a map on
-        // flash gives up; policies that look at all blocks never do.
-        let gc = if mapping.is_some() && DRAWING.contains(&VICTIM_POLICIES[gc]) { 0 } else { gc };
         let open = if separate { 2 } else { 1 };
         let pages = data_pages + metadata;
         // A map on flash has two more blocks in reserve, an open one, and some that it fills: the
@@ -41,8 +40,6 @@ prop_compose! {
         let (kept, page_bytes) = if on_flash { (2, 512) } else { (0, 4096) };
         let of_map = if on_flash { 2 + 2 * blocks / 128 } else { 0 };
         let blocks = blocks + kept + of_map;
-        // The spare blocks above are counted for whole dies.
-        let planes = if on_flash { (1, planes.1) } else { planes };
         let room = (blocks - reserved - kept - of_map - open - 1) * data_pages;
         let least_spare = 1.0 - f64::from(room) / f64::from(blocks * pages);
         let device = json!({
@@ -66,9 +63,6 @@ prop_compose! {
         with(with(device, mapping), wear_out)
     }
 }
-
-/// The victim policies that draw.
-const DRAWING: [&str; 2] = ["random", "d_choices"];
 
 /// The profile; `None` where the shape leaves no page at all, which it says. Nothing else is refused.
 fn made(overrides: &Value) -> Option<Profile> {
@@ -313,7 +307,7 @@ fn drive(device: &mut SimDevice, seed: u64) -> Counters {
                 device.trim(io.offset, io.size);
             }
             62 => {
-                let ios: Vec<Io> = (0..20).map(|_| random_io(&mut rng, sectors)).collect();
+                let ios: Vec<Io> = (0..BURST).map(|_| random_io(&mut rng, sectors)).collect();
                 if let Err(error) = device.apply(ios.into_iter()) {
                     assert!(is_worn_out(&error));
                 }

@@ -14,6 +14,14 @@ impl Blocks {
         })
     }
 
+    /// The closed block of `die` with the fewest valid pages, the first of several; `None` where none
+    /// has anything to gain.
+    pub(crate) fn emptiest(&self, die: DieIdx) -> Option<BlockIdx> {
+        let block =
+            self.geometry.blocks_of(die).min_by_key(|block| self.counts[block.0 as usize])?;
+        (self.counts[block.0 as usize] < self.usable[block.0 as usize]).then_some(block)
+    }
+
     /// Whether `block` was filled with data and not chosen as a victim since.
     pub(crate) fn is_closed(&self, block: BlockIdx) -> bool {
         self.counts[block.0 as usize] < NOT_CLOSED

@@ -20,7 +20,10 @@
 //! costs nothing where the entry is not cached; a read that would write an entry back while no room
 //! for that can be promised leaves the cache as it is.
 //! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the
-//! fewest valid pages, as soon as half of them are invalid, before any block of data.
+//! fewest valid pages, as soon as half of them are invalid, before any block of data. Nor what to do
+//! where collection uses up more pages than it gains, as policies that draw make it on small devices:
+//! where no die has gained anything, the emptiest block is collected, whatever the policy, until there is
+//! room again.
 
 use super::mapping_cache::{CachePolicy, MappingCache};
 use super::page_map::PageMap;
@@ -212,6 +215,27 @@ impl PageMap {
     pub(super) fn has_room_to_collect(&self) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits(relocated, mapping)
+    }
+
+    /// No die has gained anything: let the emptiest block be collected, whatever the policy, until every
+    /// die has its reserve. False where that was so already, or where no map on flash takes pages.
+    ///
+    /// Collecting a block of which all pages are valid gains nothing and costs mapping pages, so a policy
+    /// that draws may use up the room of a small device although much of it could be reclaimed.
+    #[cold]
+    pub(crate) fn overrule_policy(&mut self) -> bool {
+        let overrules = self.on_flash.is_some() && !self.overruled;
+        self.overruled |= overrules;
+        overrules
+    }
+
+    /// Where the policy was overruled and every die has its reserve again, it is asked again.
+    #[inline]
+    pub(super) fn ask_policy_again(&mut self) {
+        if self.overruled {
+            let reserve = self.options.geometry.shape().dies * self.options.reserved_blocks as u32;
+            self.overruled = self.blocks.free_blocks() < reserve;
+        }
     }
 
     /// Relocated and mapping pages that collections under way and one more may need.

@@ -80,6 +80,12 @@ impl PageMap {
             }
             return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
         }
+        self.ask_policy_again();
+        if self.overruled {
+            let victim = self.blocks.emptiest(die)?;
+            self.options.victims.remove(die, victim, &self.blocks);
+            return Some((victim, Stream::Relocated));
+        }
         let victim = self.options.victims.choose(die, &self.blocks)?;
         Some((victim, Stream::Relocated))
     }

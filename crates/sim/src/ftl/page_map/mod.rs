@@ -85,6 +85,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) on_flash: Option<Box<MapOnFlash>>,
     /// What was retired, where flash wears out.
     pub(in crate::ftl) retirement: Option<Box<Retirement>>,
+    /// The emptiest block is the victim, whatever the policy; see `dftl.rs`.
+    pub(in crate::ftl) overruled: bool,
     /// Per die: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
     /// Pages that collections under way may still have to move; the host leaves room for them.
@@ -116,6 +118,7 @@ impl PageMap {
             blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
+            overruled: false,
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),

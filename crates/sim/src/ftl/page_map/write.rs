@@ -119,7 +119,13 @@ impl PageMap {
     /// differ).
     #[cold]
     fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> Option<DieIdx> {
-        self.dies_from(turn).find(|die| self.has_room(*die) || self.make_room(*die, media))
+        loop {
+            let mut dies = self.dies_from(turn);
+            let found = dies.find(|die| self.has_room(*die) || self.make_room(*die, media));
+            if found.is_some() || !self.overrule_policy() {
+                return found;
+            }
+        }
     }
 
     /// No die can take a page: the books must be wrong, since a profile leaves room on all.
