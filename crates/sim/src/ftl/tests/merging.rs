@@ -301,12 +301,9 @@ fn ten_million_operations() {
     };
     let stripes =
         StripesPart { stripe_dies: 2, map_memory_bytes: 2 * PAGE, map_changed_bytes: PAGE };
-    let log = Some(&LogPart {
-        log_blocks: 40,
-        superblock_blocks: 4,
-        compat: Compat::None,
-        log_per_die: false,
-    });
+    let part =
+        LogPart { log_blocks: 40, superblock_blocks: 4, compat: Compat::None, log_per_die: false };
+    let log = Some(&part);
     let (streams, linear, stripes) = (Some(&streams), Some(&linear), Some(&stripes));
     for name in MERGING_FTLS {
         let options = match *name {
@@ -319,4 +316,8 @@ fn ten_million_operations() {
         work(&options, 1, 20, 10_000_000);
         println!("{name}: 10,000,000 host operations");
     }
+    let per_die = &LogPart { log_per_die: true, ..part };
+    let options = MergingOptions { name: "fast", log: Some(per_die), ..bare(geometry) };
+    work(&options, 1, 20, 10_000_000);
+    println!("fast with a log for each die: 10,000,000 host operations");
 }
