@@ -17,7 +17,7 @@
 
 use crate::ftl::{Collection, Item, PageMap};
 use crate::geometry::DieIdx;
-use crate::issued::{Issued, Target, Token};
+use crate::issued::{Issued, Target, Token, Told};
 use crate::media::Flash;
 use crate::timeline::{Op, Purpose, Timeline};
 
@@ -136,7 +136,8 @@ impl Collector {
             job.step = Step::Erasing;
             let extra_ns = parts.flash.erase_extra_ns(job.collection.victim);
             let erase_ns = parts.events.timing.erase_ns + extra_ns;
-            parts.events.issue(at, Op::inside(die, erase_ns, Purpose::Erase, Token::Collect(die)));
+            let token = Told::Collect(die).into();
+            parts.events.issue(at, Op::inside(die, erase_ns, Purpose::Erase, token));
         }
     }
 
@@ -167,7 +168,7 @@ impl Collector {
 /// in the die.
 #[inline]
 fn read(events: &mut Timeline<Token>, die: DieIdx, at: u64) {
-    let (token, read_ns) = (Token::Collect(die), events.timing.read_ns);
+    let (token, read_ns) = (Told::Collect(die).into(), events.timing.read_ns);
     let op = if events.timing.copy_back {
         Op::inside(die, read_ns, Purpose::Relocation, token)
     } else {

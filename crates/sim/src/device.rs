@@ -15,7 +15,7 @@ use crate::breakdown::{Cause, SimBreakdown};
 use crate::cache::{Sectors, WriteCache};
 use crate::geometry::Lpn;
 use crate::host::{Host, IoIdx, PageIdx};
-use crate::issued::{Target, Token};
+use crate::issued::{Target, Token, Told};
 use crate::media::Flash;
 use crate::merging::Merged;
 use crate::paged::Paged;
@@ -225,16 +225,16 @@ impl SimDevice {
 
     #[inline]
     fn happens(&mut self, at: u64, token: Token) {
-        match token {
-            Token::TakenIn(io) => self.taken_in(io, at),
-            Token::Arrived(page) => self.arrived(page, at),
-            Token::Ended(page) => self.ended(page, at),
-            Token::Failed(page) => {
+        match token.told() {
+            Told::TakenIn(io) => self.taken_in(io, at),
+            Told::Arrived(page) => self.arrived(page, at),
+            Told::Ended(page) => self.ended(page, at),
+            Told::Failed(page) => {
                 self.host.fail(page);
                 self.ended(page, at);
             }
-            Token::Flushed => self.flushed(at),
-            Token::Collect(die) => {
+            Told::Flushed => self.flushed(at),
+            Told::Collect(die) => {
                 let SimDevice { backend, flash, events, .. } = self;
                 let hardware = &mut Hardware { flash, events };
                 either!(backend, backend => backend.collect(die, at, hardware));
@@ -262,7 +262,7 @@ impl SimDevice {
                     let write = Write { page, extent, target };
                     either!(backend, backend => backend.write(write, end, hardware));
                 } else {
-                    events.remind(end, Token::Arrived(of_host));
+                    events.remind(end, Told::Arrived(of_host).into());
                 }
                 continue;
             }
@@ -432,7 +432,7 @@ impl Device for SimDevice {
         let length = self.command_ns(request);
         let taken_in = self.events.process(now, length);
         if taken_in > now && !self.is_next_on_the_link(request) {
-            self.events.remind(taken_in, Token::TakenIn(io));
+            self.events.remind(taken_in, Told::TakenIn(io).into());
         } else {
             self.taken_in(io, taken_in);
         }

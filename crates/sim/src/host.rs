@@ -29,10 +29,31 @@ impl PageIdx {
     }
 }
 
-#[cfg(test)]
 impl From<u32> for PageIdx {
+    #[inline]
     fn from(index: u32) -> PageIdx {
         PageIdx(index)
+    }
+}
+
+impl From<PageIdx> for u32 {
+    #[inline]
+    fn from(index: PageIdx) -> u32 {
+        index.0
+    }
+}
+
+impl From<u32> for IoIdx {
+    #[inline]
+    fn from(index: u32) -> IoIdx {
+        IoIdx(index)
+    }
+}
+
+impl From<IoIdx> for u32 {
+    #[inline]
+    fn from(index: IoIdx) -> u32 {
+        index.0
     }
 }
 

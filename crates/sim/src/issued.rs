@@ -7,8 +7,8 @@ use crate::media::{CollectMedia, Flash, Media};
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline};
 
 /// What a device is told when its time has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Token {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
     /// The controller has taken an I/O in.
     TakenIn(IoIdx),
     /// The data of a page to be written is in the controller's memory.
@@ -21,6 +21,59 @@ pub(crate) enum Token {
     Flushed,
     /// The next step of the collection of a die.
     Collect(DieIdx),
+}
+
+/// The same in one word, which moves through queues as a whole: the halves of an enum, written one by
+/// one and read together, make the processor wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Token(u64);
+
+impl Token {
+    #[inline]
+    fn new(kind: u64, index: u32) -> Token {
+        Token(kind << 32 | u64::from(index))
+    }
+
+    #[inline]
+    pub(crate) fn told(self) -> Told {
+        let index = self.0 as u32;
+        match self.0 >> 32 {
+            0 => Told::TakenIn(IoIdx::from(index)),
+            1 => Told::Arrived(PageIdx::from(index)),
+            2 => Told::Ended(PageIdx::from(index)),
+            3 => Told::Failed(PageIdx::from(index)),
+            4 => Told::Flushed,
+            _ => Told::Collect(DieIdx(index)),
+        }
+    }
+}
+
+impl From<Told> for Token {
+    #[inline]
+    fn from(told: Told) -> Token {
+        match told {
+            Told::TakenIn(io) => Token::new(0, io.into()),
+            Told::Arrived(page) => Token::new(1, page.into()),
+            Told::Ended(page) => Token::new(2, page.into()),
+            Told::Failed(page) => Token::new(3, page.into()),
+            Told::Flushed => Token::new(4, 0),
+            Told::Collect(die) => Token::new(5, die.0),
+        }
+    }
+}
+
+impl From<u64> for Token {
+    #[inline]
+    fn from(word: u64) -> Token {
+        Token(word)
+    }
+}
+
+impl From<Token> for u64 {
+    #[inline]
+    fn from(token: Token) -> u64 {
+        token.0
+    }
 }
 
 /// For whom flash works: who is told of the end, how, and where the time is written down.
@@ -36,7 +89,7 @@ impl Target {
     #[inline]
     pub(crate) fn host(page: PageIdx) -> Target {
         let account = Some(page.account());
-        Target { token: Token::Ended(page), report: Report::WhenKnown, account }
+        Target { token: Told::Ended(page).into(), report: Report::WhenKnown, account }
     }
 
     /// An operation that is timed elsewhere.
@@ -48,21 +101,21 @@ impl Target {
 
     /// The same for work that was not done.
     pub(crate) fn failed(self) -> Target {
-        match self.token {
-            Token::Ended(page) => Target { token: Token::Failed(page), ..self },
+        match self.token.told() {
+            Told::Ended(page) => Target { token: Told::Failed(page).into(), ..self },
             _ => self,
         }
     }
 
     /// A page that leaves the write cache.
     pub(crate) fn flush() -> Target {
-        Target { token: Token::Flushed, report: Report::AtEnd, account: None }
+        Target { token: Told::Flushed.into(), report: Report::AtEnd, account: None }
     }
 
     /// The collection of a die.
     #[inline]
     pub(crate) fn collection(die: DieIdx) -> Target {
-        Target { token: Token::Collect(die), report: Report::AtEnd, account: None }
+        Target { token: Told::Collect(die).into(), report: Report::AtEnd, account: None }
     }
 }
 

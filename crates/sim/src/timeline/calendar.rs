@@ -5,13 +5,14 @@ use crate::geometry::DieIdx;
 /// One thing that happens. Ordered by time; at one time releases of dies come first, by die, and then
 /// everything else in the order in which it was added.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Event<T> {
+pub(super) struct Event {
     pub(super) at: u64,
-    pub(super) what: What<T>,
+    /// What happens: its kind in the highest bits, and which one. One word, so that it moves as a whole.
+    what: u64,
 }
 
 /// What happens.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum What<T> {
     /// The die has done what it did.
     Release(DieIdx),
@@ -21,27 +22,45 @@ pub(super) enum What<T> {
     Tell(T),
 }
 
+/// Where the kind of an event is.
+const KIND: u32 = 62;
+const RELEASE: u64 = 0;
+const ARRIVE: u64 = 1;
+const TELL: u64 = 2;
+
+impl Event {
+    #[inline]
+    fn new(at: u64, kind: u64, which: u64) -> Event {
+        debug_assert!(which >> KIND == 0, "the kind has two bits");
+        Event { at, what: kind << KIND | which }
+    }
+
+    #[inline]
+    pub(super) fn what<T: From<u64>>(self) -> What<T> {
+        let which = self.what & ((1 << KIND) - 1);
+        match self.what >> KIND {
+            RELEASE => What::Release(DieIdx(which as u32)),
+            ARRIVE => What::Arrive(which as u32),
+            _ => What::Tell(T::from(which)),
+        }
+    }
+}
+
 /// All events, first first. There is an event for every operation under way at most, so there are few,
 /// and most are added at one of the two ends: cheaper than a heap.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Calendar<T> {
-    events: Vec<Event<T>>,
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Calendar {
+    events: Vec<Event>,
     /// Those before it have happened.
     first: usize,
     /// When the last event happened.
     pub(super) now: u64,
 }
 
-impl<T> Default for Calendar<T> {
-    fn default() -> Calendar<T> {
-        Calendar { events: Vec::new(), first: 0, now: 0 }
-    }
-}
-
-impl<T: Copy> Calendar<T> {
+impl Calendar {
     /// The next event, where it is due by `until`.
     #[inline]
-    pub(super) fn take(&mut self, until: u64) -> Option<Event<T>> {
+    pub(super) fn take(&mut self, until: u64) -> Option<Event> {
         let event = *self.events.get(self.first)?;
         if event.at > until {
             return None;
@@ -53,42 +72,42 @@ impl<T: Copy> Calendar<T> {
 
     #[inline]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
-        self.add(Event { at, what: What::Arrive(index) }, |other| other.at <= at);
+        self.add(at, Event::new(at, ARRIVE, u64::from(index)).what);
     }
 
     #[inline]
-    pub(super) fn tell(&mut self, at: u64, token: T) {
-        self.add(Event { at, what: What::Tell(token) }, |other| other.at <= at);
+    pub(super) fn tell(&mut self, at: u64, token: u64) {
+        self.add(at, Event::new(at, TELL, token).what);
     }
 
+    #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
-        self.add(Event { at, what: What::Release(die) }, |other| match other.what {
-            What::Release(earlier) if other.at == at => earlier.0 < die.0,
-            _ => other.at < at,
-        });
+        self.add(at, Event::new(at, RELEASE, u64::from(die.0)).what);
     }
 
-    /// Put `event` behind all that are `earlier`.
-    #[inline]
-    fn add(&mut self, event: Event<T>, earlier: impl Fn(&Event<T>) -> bool) {
-        debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
-        if self.first > 0 && self.events.get(self.first).is_some_and(|first| !earlier(first)) {
+    /// Put what happens `at` some time behind all that is earlier.
+    fn add(&mut self, at: u64, what: u64) {
+        debug_assert!(at >= self.now, "an event at {at} lies before {}", self.now);
+        // Of two at one time a release is earlier than what is none, and than that of a later die.
+        let releases = what >> KIND == RELEASE;
+        let is_earlier =
+            |other: &Event| other.at < at || other.at == at && (!releases || other.what < what);
+        if self.first > 0 && self.events.get(self.first).is_some_and(|first| !is_earlier(first)) {
             self.first -= 1;
-            self.events[self.first] = event;
+            self.events[self.first] = Event { at, what };
             return;
         }
         if self.events.len() == self.events.capacity() {
             self.events.drain(..self.first);
             self.first = 0;
         }
-        let mut place = self.events.len();
-        self.events.push(event);
+        self.events.push(Event { at, what });
         let events = &mut self.events[self.first..];
-        place -= self.first;
-        while place > 0 && !earlier(&events[place - 1]) {
+        let mut place = events.len() - 1;
+        while place > 0 && !is_earlier(&events[place - 1]) {
             events[place] = events[place - 1];
             place -= 1;
         }
-        events[place] = event;
+        events[place] = Event { at, what };
     }
 }

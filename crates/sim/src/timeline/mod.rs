@@ -42,7 +42,7 @@ use std::num::NonZeroU32;
 
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::{DieIdx, Geometry};
-use calendar::{Calendar, Event, What};
+use calendar::{Calendar, What};
 use channel::Channel;
 pub(crate) use op::{Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
@@ -115,7 +115,8 @@ impl Lane {
     }
 }
 
-/// All clocks of a device, and what is going to happen. `T` is what its user wants to be told.
+/// All clocks of a device, and what is going to happen. `T` is what its user wants to be
+/// told, which fits in 62 bits.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timeline<T> {
     geometry: Geometry,
@@ -123,7 +124,7 @@ pub(crate) struct Timeline<T> {
     /// One page, and how long it is on the host link: worked out once.
     page_bytes: u64,
     link_page_ns: u64,
-    calendar: Calendar<T>,
+    calendar: Calendar,
     /// Operations that somebody refers to: an event, a channel's list, or the operation before.
     ops: Vec<Op<T>>,
     unused: Vec<u32>,
@@ -138,7 +139,7 @@ pub(crate) struct Timeline<T> {
     pub(crate) accounts: Vec<SimBreakdown>,
 }
 
-impl<T: Copy> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     pub(crate) fn new(geometry: Geometry, timing: Timing) -> Timeline<T> {
         let shape = geometry.shape();
         let page_bytes = u64::from(shape.page_bytes);
@@ -173,8 +174,9 @@ impl<T: Copy> Timeline<T> {
             if !self.told.is_empty() {
                 return self.told.pop_front();
             }
-            let Event { at, what } = self.calendar.take(until)?;
-            match what {
+            let event = self.calendar.take(until)?;
+            let at = event.at;
+            match event.what() {
                 What::Tell(token) => return Some((at, token)),
                 What::Arrive(index) => self.arrive(at, index),
                 What::Release(die) => self.let_next_start(at, at, die),
@@ -227,7 +229,7 @@ impl<T: Copy> Timeline<T> {
     /// Tell `token` at `at`, when everything before has happened.
     #[inline]
     pub(crate) fn remind(&mut self, at: u64, token: T) {
-        self.calendar.tell(at, token);
+        self.calendar.tell(at, token.into());
     }
 
     /// Keep `op` for somebody who refers to it.

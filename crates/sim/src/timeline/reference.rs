@@ -69,14 +69,14 @@ fn geometry() -> Geometry {
 }
 
 /// The operation that a job asks for; its token is its number.
-fn op(job: &Job, number: usize, timing: &Timing) -> Op<usize> {
+fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
     let (die, purpose) = (DieIdx(job.die), PURPOSES[job.purpose]);
     let mut op = match job.kind {
-        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, number) },
-        1 => Op::read(die, timing.read_ns, purpose, number),
-        2 => Op::program(die, timing.program_ns, purpose, number),
-        3 => Op::inside(die, timing.erase_ns, purpose, number),
-        _ => Op::read(die, 2 * timing.read_ns, purpose, number),
+        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, number as u64) },
+        1 => Op::read(die, timing.read_ns, purpose, number as u64),
+        2 => Op::program(die, timing.program_ns, purpose, number as u64),
+        3 => Op::inside(die, timing.erase_ns, purpose, number as u64),
+        _ => Op::read(die, 2 * timing.read_ns, purpose, number as u64),
     };
     if job.then.is_some() {
         op.link_bytes = 0;
@@ -89,10 +89,10 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<usize> {
 }
 
 /// The program that follows a job, where it is a read to be programmed elsewhere.
-fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<usize>> {
+fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
     let die = DieIdx(job.then?);
     let program_ns = timing.program_high_ns + job.extra_ns / 2;
-    let op = Op::program(die, program_ns, PURPOSES[job.purpose], number);
+    let op = Op::program(die, program_ns, PURPOSES[job.purpose], number as u64);
     let account = Some(AccountIdx::new(number as u32));
     Some(Op { account, report: Report::AtEnd, transfers: job.transfers / 2, ..op })
 }
@@ -102,7 +102,7 @@ type Times = (Vec<u64>, Vec<u64>);
 
 /// The timeline, and what its user would remember.
 struct Fast {
-    timeline: Timeline<usize>,
+    timeline: Timeline<u64>,
     times: Times,
     follows: Vec<Option<Box<Job>>>,
 }
@@ -124,6 +124,7 @@ impl Fast {
 
     fn run(&mut self, until: u64) {
         while let Some((at, number)) = self.timeline.next(until) {
+            let number = number as usize;
             self.times.1[number] = at;
             if let Some(job) = self.follows[number].take() {
                 self.issue(at, &job);
@@ -173,9 +174,9 @@ struct Reference {
     /// Channels, then buses, then the link.
     lanes: Vec<Resource>,
     dies: Vec<Resource>,
-    ops: Vec<Op<usize>>,
+    ops: Vec<Op<u64>>,
     /// What follows each at once, before its end is told.
-    then: Vec<Option<Op<usize>>>,
+    then: Vec<Option<Op<u64>>>,
     ends: Vec<Option<u64>>,
     follows: Vec<Option<Box<Job>>>,
     told: VecDeque<usize>,

@@ -6,7 +6,7 @@ use super::{DieQueue, Op, Report, Stage, Timeline};
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::DieIdx;
 
-impl<T: Copy> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation arrives at `at` where its stage says.
     #[inline]
     pub(super) fn begin_when(&mut self, at: u64, now: u64, op: Op<T>) {
@@ -241,7 +241,7 @@ impl<T: Copy> Timeline<T> {
             return self.go_on(end, now, next.get() - 1);
         }
         match op.report {
-            Report::AtEnd if end > now => self.calendar.tell(end, op.token),
+            Report::AtEnd if end > now => self.calendar.tell(end, op.token.into()),
             Report::WhenKnown | Report::AtEnd => self.told.push_back((end, op.token)),
             Report::Never => {}
         }
