@@ -226,7 +226,10 @@ impl SimDevice {
     #[inline]
     fn happens(&mut self, at: u64, token: Token) {
         match token.told() {
-            Told::TakenIn(io) => self.taken_in(io, at),
+            Told::TakenIn(index) => {
+                let io = *self.host.io(index);
+                self.taken_in(index, &io, at);
+            }
             Told::Arrived(page) => self.arrived(page, at),
             Told::Ended(page) => self.ended(page, at),
             Told::Failed(page) => {
@@ -244,14 +247,13 @@ impl SimDevice {
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline]
-    fn taken_in(&mut self, index: IoIdx, at: u64) {
+    fn taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         host.taken_in(index, at);
-        let io = *host.io(index);
-        let extent = Extent::of(&io, page_bytes);
+        let extent = Extent::of(io, page_bytes);
         let as_one = cache.is_none() && backend.plans_whole_writes();
-        for (page, bytes) in pages_of(&io, page_bytes) {
+        for (page, bytes) in pages_of(io, page_bytes) {
             let of_host = host.page(index, page, at, &mut events.accounts);
             let target = Target::host(of_host);
             if io.mode == Mode::Write {
@@ -267,7 +269,7 @@ impl SimDevice {
                 continue;
             }
             let cached = cache.as_ref().is_some_and(|cache| {
-                cache.holds(page, sectors_of(&io, page, page_bytes, *sector_bytes))
+                cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes))
             });
             if cached {
                 events.deliver(at, at, bytes, target.op());
@@ -332,8 +334,8 @@ impl SimDevice {
     /// A page of the host ends at `end`.
     #[inline]
     fn ended(&mut self, index: PageIdx, end: u64) {
-        let Some((io, end)) = self.host.ended(index, end) else { return };
-        if io.mode == Mode::Read {
+        let Some((mode, end)) = self.host.ended(index, end) else { return };
+        if mode == Mode::Read {
             let SimDevice { backend, flash, events, .. } = self;
             let hardware = &mut Hardware { flash, events };
             either!(backend, backend => backend.after_read(end, hardware));
@@ -434,7 +436,7 @@ impl Device for SimDevice {
         if taken_in > now && !self.is_next_on_the_link(request) {
             self.events.remind(taken_in, Told::TakenIn(io).into());
         } else {
-            self.taken_in(io, taken_in);
+            self.taken_in(io, request, taken_in);
         }
         Ok(ticket)
     }

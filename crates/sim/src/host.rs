@@ -193,7 +193,7 @@ impl Host {
     /// The page ends at `end`, which may lie in the future. The mode and end of its I/O, where it was
     /// the last page.
     #[inline]
-    pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Io, u64)> {
+    pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
         let of = self.pages[index.0 as usize].of;
         let io = &mut self.ios[of.0 as usize];
         io.pages_left -= 1;
@@ -209,8 +209,10 @@ impl Host {
             return None;
         }
         self.open -= 1;
-        self.open_reads -= u32::from(io.io.mode == Mode::Read);
-        let (done, io) = ((io.end, io.ticket, of), *io);
+        let mode = io.io.mode;
+        self.open_reads -= u32::from(mode == Mode::Read);
+        let (end, ticket) = (io.end, io.ticket);
+        let done = (end, ticket, of);
         match self.first.replace(done) {
             None => {}
             Some(first) if first < done => {
@@ -219,7 +221,7 @@ impl Host {
             }
             Some(first) => self.later.push(Reverse(first)),
         }
-        Some((io.io, io.end))
+        Some((mode, end))
     }
 
     /// The page was not written, or could not be read: its I/O fails.

@@ -233,7 +233,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// Keep `op` for somebody who refers to it.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, op: Op<T>) -> u32 {
         if let Some(index) = self.unused.pop() {
             self.ops[index as usize] = op;

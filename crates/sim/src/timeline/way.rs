@@ -1,5 +1,7 @@
 //! The way of an operation: from resource to resource, and what each of them costs it.
 
+use std::num::NonZeroU32;
+
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
 use super::{DieQueue, Op, Report, Stage, Timeline};
@@ -161,7 +163,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
     /// `after` longer than the channel.
-    #[inline]
+    #[inline(always)]
     fn announce(&mut self, at: u64, after: u64, mut op: Op<T>) {
         op.stage = Stage::Channel;
         op.ends = UNKNOWN;
@@ -215,8 +217,21 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         if ends > at {
             return self.calendar.arrive(ends, index);
         }
+        // Not copied as a whole: what has just been written in parts is slow to read together.
+        let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
+        let over_bus = kind == Kind::Read && !self.buses.is_empty();
+        if over_bus || link_bytes > 0 {
+            return self.go_out(at, index, over_bus);
+        }
+        self.unused.push(index);
+        self.end_of(at, at, next, report, token);
+    }
+
+    /// What the operation that was kept has read leaves the channel.
+    #[inline(never)]
+    fn go_out(&mut self, at: u64, index: u32, over_bus: bool) {
         let mut op = self.take(index);
-        if op.kind == Kind::Read && !self.buses.is_empty() {
+        if over_bus {
             op.stage = Stage::BusOut;
             self.begin(at, op);
         } else {
@@ -237,12 +252,17 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation ends at `end`; told when its user wants to know.
     #[inline]
     pub(super) fn finish(&mut self, end: u64, now: u64, op: &Op<T>) {
-        if let Some(next) = op.next {
+        self.end_of(end, now, op.next, op.report, op.token);
+    }
+
+    #[inline]
+    fn end_of(&mut self, end: u64, now: u64, next: Option<NonZeroU32>, report: Report, token: T) {
+        if let Some(next) = next {
             return self.go_on(end, now, next.get() - 1);
         }
-        match op.report {
-            Report::AtEnd if end > now => self.calendar.tell(end, op.token.into()),
-            Report::WhenKnown | Report::AtEnd => self.told.push_back((end, op.token)),
+        match report {
+            Report::AtEnd if end > now => self.calendar.tell(end, token.into()),
+            Report::WhenKnown | Report::AtEnd => self.told.push_back((end, token)),
             Report::Never => {}
         }
     }
