@@ -47,7 +47,7 @@ impl Paged {
     }
 
     /// Write to `die`, which has room.
-    #[inline]
+    #[inline(always)]
     fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target } = write;
         let mut media = Issued::new(hardware.flash, hardware.events, at, *target);
@@ -160,7 +160,7 @@ impl Backend for Paged {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
         let turn = self.ftl.turn();
         let has_room = self.ftl.has_room(turn).then_some(turn);

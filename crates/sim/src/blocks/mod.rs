@@ -191,7 +191,7 @@ impl Blocks {
     ///
     /// # Panics
     /// Where the die has none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Place {
         if !self.has_open_page(die, stream) {
             self.open_another(die, stream);
@@ -260,7 +260,7 @@ impl Blocks {
 
     /// The block of the page taken last, where that page filled it up; it is closed from now on, unless
     /// it holds mapping pages.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn close_if_full(&mut self, die: DieIdx, stream: Stream) -> Option<BlockIdx> {
         let index = self.open_of(die, stream);
         let open = self.open[index];

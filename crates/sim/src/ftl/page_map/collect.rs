@@ -209,7 +209,7 @@ impl PageMap {
 
     /// Program what is in `from` to a page of `stream`; returns where. `None` where no die can take a
     /// page any more: the page stays where it is.
-    #[inline]
+    #[inline(always)]
     fn copy(
         &mut self,
         from: Place,

@@ -139,7 +139,7 @@ impl PageMap {
     }
 
     /// A die that has a page of `stream`: `home` where pages stay on their die, or the next in turn.
-    #[inline]
+    #[inline(always)]
     pub(in crate::ftl) fn die_for(
         &mut self,
         home: Option<DieIdx>,
@@ -171,7 +171,7 @@ impl PageMap {
     }
 
     /// Close the block of the page that was just taken from `die`, where that page filled it up.
-    #[inline]
+    #[inline(always)]
     pub(in crate::ftl) fn close_if_full(
         &mut self,
         die: DieIdx,
