@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
-use super::{DieQueue, Op, Report, Stage, Timeline};
+use super::{DieQueue, Lane, Op, Report, Stage, Timeline};
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::DieIdx;
 
@@ -150,7 +150,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             Kind::Program => {
                 let channel = state.channel as usize;
                 self.serve(channel, at);
-                self.transfer(channel, at, &op)
+                let Timeline { channels, accounts, timing, .. } = self;
+                transfer(&mut channels[channel].lane, at, &op, timing.transfer_ns, accounts)
             }
             Kind::Inside => {
                 self.charge(&op, op.purpose.cause(), op.cell_ns);
@@ -183,27 +184,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline]
     fn serve(&mut self, channel: usize, now: u64) {
         while let Some((at, index)) = self.channels[channel].take(now) {
-            let op = self.ops[index as usize];
-            let end = self.transfer(channel, at, &op);
-            self.ops[index as usize].ends = end;
-            self.hold(op.die, end, now);
+            let Timeline { ops, channels, accounts, timing, .. } = self;
+            let op = &mut ops[index as usize];
+            op.ends = transfer(&mut channels[channel].lane, at, op, timing.transfer_ns, accounts);
+            let (die, end) = (op.die, op.ends);
+            self.hold(die, end, now);
         }
-    }
-
-    /// The operation, which has its die, has arrived at the channel at `at`; returns when the die has
-    /// done it.
-    #[inline]
-    fn transfer(&mut self, channel: usize, at: u64, op: &Op<T>) -> u64 {
-        let length = self.timing.transfer_ns * u64::from(op.transfers);
-        let sent = self.channels[channel].lane.take(at, length);
-        // The cells of a read came before.
-        let cell_ns = if op.kind == Kind::Read { 0 } else { op.cell_ns };
-        if op.account.is_some() {
-            self.charge(op, Cause::ChannelWait, sent - at);
-            self.charge(op, Cause::Transfer, length);
-            self.charge(op, Cause::CellProgram, cell_ns);
-        }
-        sent + length + cell_ns
     }
 
     /// An operation whose arrival at the channel was announced could have ended by now.
@@ -290,6 +276,28 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     fn charge(&mut self, op: &Op<T>, cause: Cause, ns: u64) {
         charge(&mut self.accounts, op, cause, ns);
     }
+}
+
+/// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
+/// it.
+#[inline]
+fn transfer<T>(
+    channel: &mut Lane,
+    at: u64,
+    op: &Op<T>,
+    page_ns: u64,
+    accounts: &mut [SimBreakdown],
+) -> u64 {
+    let length = page_ns * u64::from(op.transfers);
+    let sent = channel.take(at, length);
+    // The cells of a read came before.
+    let cell_ns = if op.kind == Kind::Read { 0 } else { op.cell_ns };
+    if op.account.is_some() {
+        charge(accounts, op, Cause::ChannelWait, sent - at);
+        charge(accounts, op, Cause::Transfer, length);
+        charge(accounts, op, Cause::CellProgram, cell_ns);
+    }
+    sent + length + cell_ns
 }
 
 #[inline]
