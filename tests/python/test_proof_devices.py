@@ -76,7 +76,7 @@ def test_a_mix_of_512_ios_measures_only_the_start_up(seed: int) -> None:
     short = open_device("sim:mtron").run({**both, "io_count": 512 // (ratio + 1)})
     writes = as_array(short, "component") == 1
     assert writes.sum() == 56 < STARTUP_IOS
-    trace = open_device("sim:mtron").run(until_converged(both, max_ios=8192))
+    trace = open_device("sim:mtron").run(until_converged(both, max_ios=16_384))
     ended = json.loads(trace.ended_json or "")
     assert ended["converged"]
     assert ended["startup_ios"] == pytest.approx(STARTUP_IOS, rel=0.15)

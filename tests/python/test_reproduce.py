@@ -44,7 +44,7 @@ MISSES = {
     "uflip-fig3": set(),
     "uflip-fig4": set(),
     "uflip-fig5": set(),
-    "uflip-fig6": {"random writes of 16 KiB over 4 KiB"},
+    "uflip-fig6": set(),
     "uflip-fig7": set(),
     "uflip-fig8": set(),
     "ofc-throughput": {
