@@ -102,7 +102,9 @@ impl MergingFtl for StripeMap {
                     "map_memory_bytes = {}, map_changed_bytes = {}",
                     part.map_memory_bytes, part.map_changed_bytes
                 ))
-                .allowed(format!("a page of {page} bytes or more changed, and no more than in memory"))
+                .allowed(format!(
+                    "a page of {page} bytes or more changed, and no more than in memory"
+                ))
                 .action("change one of the two"));
         }
         let pages = Stripes::pages_of(&geometry, part.stripe_dies);

@@ -96,8 +96,7 @@ impl StreamHybrid {
             let logical = log.unit_of(cluster);
             let bank = self.layout.home(logical);
             if chosen.iter().all(|(other, _)| self.layout.home(*other) != bank) {
-                let reason =
-                    if which == SMALL { Reason::Small } else { Reason::Cluster(cluster) };
+                let reason = if which == SMALL { Reason::Small } else { Reason::Cluster(cluster) };
                 chosen.push((logical, reason));
                 if chosen.len() == self.part.merges_at_once as usize {
                     break;

@@ -76,7 +76,13 @@ impl StreamHybrid {
     }
 
     /// Copy the pages of a cluster that lie before page `end` of the unit.
-    pub(super) fn copy_cluster<M: MergeMedia>(&self, merge: &Reclaim, cluster: u32, end: u32, media: &mut M) {
+    pub(super) fn copy_cluster<M: MergeMedia>(
+        &self,
+        merge: &Reclaim,
+        cluster: u32,
+        end: u32,
+        media: &mut M,
+    ) {
         let first = cluster * self.layout.cluster_pages;
         for offset in first..(first + self.layout.cluster_pages).min(end) {
             if merge.there.has(offset) {
@@ -118,14 +124,24 @@ impl StreamHybrid {
     }
 
     /// `unit` holds the data of `logical` from now on; the old one is erased when a unit is needed.
-    pub(super) fn set_data_unit<M: MergeMedia>(&mut self, logical: u32, unit: UnitIdx, media: &mut M) {
+    pub(super) fn set_data_unit<M: MergeMedia>(
+        &mut self,
+        logical: u32,
+        unit: UnitIdx,
+        media: &mut M,
+    ) {
         let old = self.map[logical as usize].replace(unit);
         old.into_iter().for_each(|old| self.free.discard(old));
         self.journal.store(self.part.merge_map_pages, &mut self.free, media);
     }
 
     /// Merge the unit of `page` at once, with a place for what the host brings.
-    pub(super) fn merge_around<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    pub(super) fn merge_around<M: MergeMedia>(
+        &mut self,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), media);
         let first = logical * self.layout.unit_pages;

@@ -127,7 +127,9 @@ impl MergingFtl for StreamHybrid {
                 return Err(Error::usage(format!("Profile key '{key}' makes no stream hybrid"))
                     .got(got.to_string())
                     .allowed(format!("{least} to {most}"))
-                    .action("change it; a log that is compacted has fewer clusters than its units hold"));
+                    .action(
+                        "change it; a log that is compacted has fewer clusters than its units hold",
+                    ));
             }
         }
         // In a bank: the streams, the target of a merge, and that of one beside the host. Each log is

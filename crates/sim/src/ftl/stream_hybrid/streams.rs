@@ -79,7 +79,12 @@ impl StreamHybrid {
     }
 
     /// Let a stream that had to give way go on at `offset`: what lies before is copied to a new unit.
-    pub(super) fn resume_stream<M: MergeMedia>(&mut self, logical: u32, offset: u32, media: &mut M) {
+    pub(super) fn resume_stream<M: MergeMedia>(
+        &mut self,
+        logical: u32,
+        offset: u32,
+        media: &mut M,
+    ) {
         self.displaced.retain(|(other, _)| *other != logical);
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(media);
