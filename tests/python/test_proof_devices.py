@@ -79,7 +79,7 @@ def test_a_mix_of_512_ios_measures_only_the_start_up(seed: int) -> None:
     trace = open_device("sim:mtron").run(until_converged(both, max_ios=16_384))
     ended = json.loads(trace.ended_json or "")
     assert ended["converged"]
-    # Cheap writes are frequent later as well, for the device rests while it reads: nothing may be claimed.
+    # Cheap writes are frequent later too, for the device rests while it reads: no claim is right.
     assert ended["startup_ios"] in (0, pytest.approx(STARTUP_IOS, rel=0.15))
     running_ns = ended["series"][1]["mean_ns"]
     assert as_array(short, "response_time_ns")[writes].mean() < 0.5 * running_ns
