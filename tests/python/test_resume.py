@@ -182,6 +182,9 @@ def test_a_benchmark_goes_on_as_it_began(
     here: Path, arguments: tuple[str, ...], where: str
 ) -> None:
     killed(here / "out", 1, SMALL_SIM, "--scale", "quick")
+    # Half a run, as a kill may leave it.
+    last = Results.load("out").manifest["plan"][-1]["id"]
+    (here / "out" / "runs" / f".{last}.parquet.tmp").write_bytes(b"half")
     with unchanged(here):
         done = uflip("run", "--resume", "out", *arguments)
     assert (done.code, where in done.err) == (2, True), done.err

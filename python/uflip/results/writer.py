@@ -192,10 +192,9 @@ class ResultsWriter:
         return writer
 
     def _take_up(self) -> None:
-        """Find what is there, look at it again, and let go of what a kill left half written."""
+        """Find what is there, and look at it again."""
         for entry in self._manifest["plan"]:
             path = self._file(entry["id"])
-            atomic.temporary_name(path).unlink(missing_ok=True)
             if not path.exists():
                 continue
             with native_errors():
@@ -219,7 +218,12 @@ class ResultsWriter:
             return _native.read_trace(str(path))
 
     def replan(self, plan: Sequence[Mapping[str, Any]]) -> None:
-        """Note that the benchmark goes on, and with which plan; runs keep their ids."""
+        """Note that the benchmark goes on, and with which plan; runs keep their ids.
+
+        Lets go of what a kill left half written.
+        """
+        for entry in self._manifest["plan"]:
+            atomic.temporary_name(self._file(entry["id"])).unlink(missing_ok=True)
         self._manifest |= {
             "status": "running",
             "finished_utc": None,
