@@ -42,6 +42,10 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
     if n * share.min(1.0 - share) < SUPPORT - 1e-6 {
         return None;
     }
+    // Too few to tell how much they depend on each other.
+    if times.len() < BATCHES {
+        return None;
+    }
     let rank = |x: f64| f64::from_bits(ordered[(x.clamp(1.0, n) as usize) - 1]);
     let value = rank((n * share - 1e-6).ceil());
     let independent = n / effect(times, value, share);
@@ -68,4 +72,17 @@ fn effect(times: &[f64], value: f64, share: f64) -> f64 {
     let squares: f64 = shares.iter().map(|x| (x - centre).powi(2)).sum();
     let variance = squares / (shares.len() - 1) as f64;
     (variance * batch as f64 / (share * (1.0 - share))).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_few_nothing_is_said() {
+        for n in 1..BATCHES {
+            let times: Vec<f64> = (0..n).map(|i| 100.0 + i as f64).collect();
+            assert!(percentiles(&times, 0.95).is_empty(), "{n}");
+        }
+    }
 }
