@@ -44,7 +44,8 @@ test-python: .venv/dev.stamp
 
 SOAK_CASES ?= 20000
 
-soak: .venv/dev.stamp  ## ten million operations on every merging FTL, then random devices for an hour; a failure prints the seed
+soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices for an hour; a failure prints the seed
+	PROPTEST_CASES=$(SOAK_CASES) cargo test --release --locked -q -p uflip-sim --lib
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture

@@ -33,10 +33,16 @@ SLICE_S = 0.1
 CANCEL_PATIENCE_S = 30.0
 
 
-_Handle = _native.RunHandle | _native.SeriesHandle | _native.StateHandle | _native.FileHandle
+_Handle = (
+    _native.RunHandle
+    | _native.SeriesHandle
+    | _native.StateHandle
+    | _native.FileHandle
+    | _native.FlashHandle
+)
 
 
-def _wait(handle: _Handle, on_progress: OnProgress | None) -> None:
+def wait(handle: _Handle, on_progress: OnProgress | None) -> None:
     """Wait for the end of a work; whatever else ends the waiting ends the work too."""
     try:
         while not handle.wait(SLICE_S):
@@ -165,7 +171,7 @@ class Device:
     def _await(self, handle: _Handle, on_progress: OnProgress | None) -> None:
         """Wait for the end of what the device does; raise `InterruptedRun` after Ctrl-C."""
         try:
-            _wait(handle, on_progress)
+            wait(handle, on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The run was interrupted",
@@ -400,7 +406,7 @@ def _file_of_its_size(
 ) -> _native.Device:
     """Wait until a file has the size that was asked for."""
     try:
-        _wait(handle, on_progress)
+        wait(handle, on_progress)
     except KeyboardInterrupt:
         done, total, _ = handle.progress()
         raise InterruptedRun(

@@ -148,7 +148,7 @@ mod tests {
     const ALL: Sectors = 0xff;
 
     fn offer(cache: &mut WriteCache, page: u32, sectors: Sectors) -> bool {
-        cache.offer(PageIdx::from(page), Lpn(page), sectors)
+        cache.offer(PageIdx(page), Lpn(page), sectors)
     }
 
     fn flushes(cache: &mut WriteCache) -> Vec<(u32, bool)> {
@@ -174,9 +174,9 @@ mod tests {
         assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one for each that waits");
         assert_eq!(cache.admit(), None, "a page keeps its place until it is on flash");
         cache.flushed();
-        assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx::from(3)), None));
+        assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx(3)), None));
         cache.flushed();
-        assert_eq!(cache.admit(), Some(PageIdx::from(4)));
+        assert_eq!(cache.admit(), Some(PageIdx(4)));
         assert_eq!(flushes(&mut cache), [], "nobody waits any more");
     }
 
@@ -188,7 +188,7 @@ mod tests {
         assert!(!offer(&mut cache, 2, ALL));
         cache.flushed();
         assert!(!offer(&mut cache, 3, ALL), "page 2 came first");
-        assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx::from(2)), None));
+        assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx(2)), None));
     }
 
     #[test]

@@ -17,43 +17,15 @@ use crate::timeline::AccountIdx;
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
 )]
-pub(crate) struct IoIdx(u32);
+pub(crate) struct IoIdx(pub(crate) u32);
 
 /// One page of an I/O; its account has the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct PageIdx(u32);
+pub(crate) struct PageIdx(pub(crate) u32);
 
 impl PageIdx {
     pub(crate) fn account(self) -> AccountIdx {
         AccountIdx::new(self.0)
-    }
-}
-
-impl From<u32> for PageIdx {
-    #[inline]
-    fn from(index: u32) -> PageIdx {
-        PageIdx(index)
-    }
-}
-
-impl From<PageIdx> for u32 {
-    #[inline]
-    fn from(index: PageIdx) -> u32 {
-        index.0
-    }
-}
-
-impl From<u32> for IoIdx {
-    #[inline]
-    fn from(index: u32) -> IoIdx {
-        IoIdx(index)
-    }
-}
-
-impl From<IoIdx> for u32 {
-    #[inline]
-    fn from(index: IoIdx) -> u32 {
-        index.0
     }
 }
 

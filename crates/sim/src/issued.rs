@@ -38,10 +38,10 @@ impl Token {
     pub(crate) fn told(self) -> Told {
         let index = self.0 as u32;
         match self.0 >> 32 {
-            0 => Told::TakenIn(IoIdx::from(index)),
-            1 => Told::Arrived(PageIdx::from(index)),
-            2 => Told::Ended(PageIdx::from(index)),
-            3 => Told::Failed(PageIdx::from(index)),
+            0 => Told::TakenIn(IoIdx(index)),
+            1 => Told::Arrived(PageIdx(index)),
+            2 => Told::Ended(PageIdx(index)),
+            3 => Told::Failed(PageIdx(index)),
             4 => Told::Flushed,
             _ => Told::Collect(DieIdx(index)),
         }
@@ -52,10 +52,10 @@ impl From<Told> for Token {
     #[inline]
     fn from(told: Told) -> Token {
         match told {
-            Told::TakenIn(io) => Token::new(0, io.into()),
-            Told::Arrived(page) => Token::new(1, page.into()),
-            Told::Ended(page) => Token::new(2, page.into()),
-            Told::Failed(page) => Token::new(3, page.into()),
+            Told::TakenIn(io) => Token::new(0, io.0),
+            Told::Arrived(page) => Token::new(1, page.0),
+            Told::Ended(page) => Token::new(2, page.0),
+            Told::Failed(page) => Token::new(3, page.0),
             Told::Flushed => Token::new(4, 0),
             Told::Collect(die) => Token::new(5, die.0),
         }

@@ -7,7 +7,7 @@ from typing import Any
 from uflip import _native
 from uflip.device_url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.run import CANCEL_PATIENCE_S, SLICE_S, DeviceInfo, OnProgress
+from uflip.run import DeviceInfo, OnProgress, wait
 from uflip.simulated import open_flash
 
 Job = dict[str, Any]
@@ -94,18 +94,11 @@ class FlashDevice:
         with native_errors():
             handle = self._native.start(json.dumps(job), prepare)
         try:
-            while not handle.wait(SLICE_S):
-                if on_progress is not None:
-                    on_progress(*handle.progress())
+            wait(handle, on_progress)
         except KeyboardInterrupt:
-            handle.cancel()
-            handle.wait(CANCEL_PATIENCE_S)
             raise InterruptedRun(
                 "The job was interrupted", where=self.url, action="start it again when it suits you"
             ) from None
-        except BaseException:
-            handle.cancel()
-            raise
         with native_errors():
             return handle.result()
 

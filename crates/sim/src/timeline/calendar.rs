@@ -30,12 +30,6 @@ const TELL: u64 = 2;
 
 impl Event {
     #[inline]
-    fn new(at: u64, kind: u64, which: u64) -> Event {
-        debug_assert!(which >> KIND == 0, "the kind has two bits");
-        Event { at, what: kind << KIND | which }
-    }
-
-    #[inline]
     pub(super) fn what<T: From<u64>>(self) -> What<T> {
         let which = self.what & ((1 << KIND) - 1);
         match self.what >> KIND {
@@ -72,24 +66,26 @@ impl Calendar {
 
     #[inline]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
-        self.add(at, Event::new(at, ARRIVE, u64::from(index)).what);
+        self.add(at, ARRIVE, u64::from(index));
     }
 
     #[inline]
     pub(super) fn tell(&mut self, at: u64, token: u64) {
-        self.add(at, Event::new(at, TELL, token).what);
+        self.add(at, TELL, token);
     }
 
     #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
-        self.add(at, Event::new(at, RELEASE, u64::from(die.0)).what);
+        self.add(at, RELEASE, u64::from(die.0));
     }
 
     /// Put what happens `at` some time behind all that is earlier.
-    fn add(&mut self, at: u64, what: u64) {
+    fn add(&mut self, at: u64, kind: u64, which: u64) {
+        debug_assert!(which >> KIND == 0, "the kind has two bits");
+        let what = kind << KIND | which;
         debug_assert!(at >= self.now, "an event at {at} lies before {}", self.now);
         // Of two at one time a release is earlier than what is none, and than that of a later die.
-        let releases = what >> KIND == RELEASE;
+        let releases = kind == RELEASE;
         let is_earlier =
             |other: &Event| other.at < at || other.at == at && (!releases || other.what < what);
         if self.first > 0 && self.events.get(self.first).is_some_and(|first| !is_earlier(first)) {

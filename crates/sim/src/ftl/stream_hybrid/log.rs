@@ -19,9 +19,12 @@ impl StreamHybrid {
         if self.logs[which].erased_place(cluster, within).is_none() {
             self.make_room(which, cluster, media);
             let first = self.logs[which].first_page(cluster).0;
-            let brought =
-                |other: u32| other == within || extent.brings_after(page, Lpn(first + other));
+            let pages = first..first + self.logs[which].cluster_pages();
+            let later = pages.map(Lpn).filter(|other| extent.brings_after(page, *other));
+            let brought = |other| other == page || extent.brings_after(page, other);
             old = self.renew(which, cluster, brought, media);
+            // They are dead from now on: a merge before the host brings them does not ask for them.
+            later.for_each(|other| self.set_dead(other));
             self.journal.store(self.part.log_map_pages, &mut self.free, media);
         }
         // The old version is where the cluster was, unless the log did not have it.
@@ -55,13 +58,13 @@ impl StreamHybrid {
         &mut self,
         which: usize,
         cluster: u32,
-        brought: impl Fn(u32) -> bool,
+        brought: impl Fn(Lpn) -> bool,
         media: &mut M,
     ) -> Option<(UnitIdx, u32, u64)> {
         let log = &mut self.logs[which];
         let (unit, first, valid) = log.renew(cluster, &mut self.free, media)?;
         for within in (0..log.cluster_pages()).filter(|within| valid >> within & 1 == 1) {
-            if !brought(within) {
+            if !brought(Lpn(log.first_page(cluster).0 + within)) {
                 let to = log.erased_place(cluster, within).expect("a new place is erased");
                 media.copy(self.layout.place(unit, first + within), to);
                 log.set_programmed(cluster, within);

@@ -37,7 +37,7 @@ pub(super) struct Bringing {
     /// The page that comes next.
     pub(super) next: Lpn,
     /// The rest of the last page, where the host brings only a part of that. It lies where it was before
-    /// the merge, which is not erased while the host write is planned.
+    /// the merge, which is not erased before it is read: nothing takes a unit until then.
     pub(super) rest: Option<Place>,
 }
 
@@ -130,8 +130,16 @@ impl StreamHybrid {
         unit: UnitIdx,
         media: &mut M,
     ) {
+        self.replace_data_unit(logical, unit);
+        self.store_map_of_merge(media);
+    }
+
+    fn replace_data_unit(&mut self, logical: u32, unit: UnitIdx) {
         let old = self.map[logical as usize].replace(unit);
         old.into_iter().for_each(|old| self.free.discard(old));
+    }
+
+    fn store_map_of_merge<M: MergeMedia>(&mut self, media: &mut M) {
         self.journal.store(self.part.merge_map_pages, &mut self.free, media);
     }
 
@@ -162,14 +170,14 @@ impl StreamHybrid {
         let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
         let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         let rest = brought.find(in_part).and_then(|other| self.lookup(other));
-        self.bring_next(page, extent, rest);
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
             self.free.discard(stream.unit);
         }
         self.logs.iter_mut().for_each(|log| log.drop_unit(logical));
         media.await_merges();
-        self.set_data_unit(logical, target, media);
+        self.replace_data_unit(logical, target);
+        self.bring_next(page, extent, rest, media);
     }
 
     /// Write `page`, for which a merge around the host's data has left a place.
@@ -184,14 +192,24 @@ impl StreamHybrid {
         let unit = self.map[logical as usize].expect("a merge made it");
         let to = self.layout.place(unit, offset);
         media.program(to, if extent.covers(page) { None } else { rest });
-        self.bring_next(page, extent, rest);
+        self.bring_next(page, extent, rest, media);
     }
 
-    /// After `page` comes what the host write has of the same unit.
-    fn bring_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>) {
+    /// After `page` comes what the host write has of the same unit; the map is stored behind the last
+    /// page of it, for that may take a unit, and erase the one where `rest` lies.
+    fn bring_next<M: MergeMedia>(
+        &mut self,
+        page: Lpn,
+        extent: &Extent,
+        rest: Option<Place>,
+        media: &mut M,
+    ) {
         let next = Lpn(page.0 + 1);
         let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
         self.bringing = goes_on.then_some(Bringing { next, rest });
+        if !goes_on {
+            self.store_map_of_merge(media);
+        }
     }
 }
 

@@ -216,7 +216,7 @@ impl MergingFtl for StreamHybrid {
 
     fn trim(&mut self, page: Lpn) {
         self.leave_alone(self.unit_of(page).0);
-        self.live[page.0 as usize / 64] &= !(1 << (page.0 % 64));
+        self.set_dead(page);
         self.leave_logs(page);
     }
 
@@ -252,6 +252,12 @@ impl StreamHybrid {
     #[inline]
     fn unit_of(&self, page: Lpn) -> (u32, u32) {
         (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
+    }
+
+    /// `page` holds nothing.
+    #[inline]
+    fn set_dead(&mut self, page: Lpn) {
+        self.live[page.0 as usize / 64] &= !(1 << (page.0 % 64));
     }
 
     /// Where `page` is, if a log has its newest version.

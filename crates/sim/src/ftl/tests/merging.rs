@@ -164,6 +164,81 @@ proptest! {
     }
 }
 
+/// A small device with merge units and logs of every kind.
+fn small_streams(unit_bytes: u32, banks: u32) -> StreamsPart {
+    StreamsPart {
+        unit_bytes,
+        cluster_bytes: unit_bytes,
+        banks,
+        own_channels: false,
+        streams: 1,
+        resumed_streams: 2,
+        reverse_streams: false,
+        fold_clusters: 1,
+        log_clusters: 2,
+        log_units: 5,
+        compact_log: false,
+        log_members: 2,
+        small_cluster_bytes: 8192,
+        small_log_clusters: 15,
+        small_log_units: 2,
+        evict_single: false,
+        free_clusters: 2,
+        merges_at_once: 2,
+        reads_per_step: 0,
+        bypass_partial_clusters: false,
+        rewrite_buffer: false,
+        switch_map_pages: 0,
+        merge_map_pages: 0,
+        log_map_pages: 0,
+    }
+}
+
+/// A write begins in the log, which does not copy what the write will bring; then a stream goes on in
+/// the middle of it, and makes room by merging the very unit.
+#[test]
+fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
+    let geometry = Geometry::from(Shape {
+        channels: 1,
+        dies: 2,
+        blocks_per_die: 28,
+        pages_per_block: 8,
+        metadata_pages: 0,
+        page_bytes: PAGE as u32,
+        logical_pages: 96,
+    });
+    let streams = Some(&small_streams(65536, 2));
+    let options = MergingOptions { name: "stream_hybrid", streams, ..bare(geometry) };
+    read_your_writes(&options, 1_102_563_130_385_891_042, 72);
+}
+
+/// The rest of the last page lies where the unit was before the merge, and storing the map takes units.
+#[test]
+fn storing_the_map_of_a_merge_does_not_erase_what_the_write_still_reads() {
+    let geometry = Geometry::from(Shape {
+        channels: 3,
+        dies: 6,
+        blocks_per_die: 8,
+        pages_per_block: 17,
+        metadata_pages: 0,
+        page_bytes: PAGE as u32,
+        logical_pages: 408,
+    });
+    let streams = Some(&StreamsPart {
+        resumed_streams: 0,
+        log_units: 3,
+        compact_log: true,
+        small_cluster_bytes: 0,
+        small_log_clusters: 0,
+        small_log_units: 0,
+        bypass_partial_clusters: true,
+        merge_map_pages: 2,
+        ..small_streams(69632, 6)
+    });
+    let options = MergingOptions { name: "stream_hybrid", streams, ..bare(geometry) };
+    read_your_writes(&options, 14_908_130_873_068_906_049, 28);
+}
+
 /// An FTL without any table.
 fn bare(geometry: Geometry) -> MergingOptions<'static> {
     MergingOptions { name: "", geometry, log: None, streams: None, linear: None, stripes: None }
