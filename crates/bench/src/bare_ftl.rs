@@ -1,5 +1,6 @@
 //! A page map as a bare array loop: map, reverse map, validity bits, valid counts, a minimum, and
-//! nothing else; one write frontier, no die, no channel, no check. An upper bound, not a device.
+//! nothing else; one write frontier, no check. With time, when each die and channel is free again as
+//! well, and a histogram of response times; nothing waits its turn. An upper bound, not a device.
 
 use std::time::Instant;
 
@@ -10,21 +11,116 @@ const WRITES: u64 = 4_000_000;
 const NOWHERE: u32 = u32::MAX;
 const BATCH: usize = 64;
 
-/// Host writes a second [M] under greedy collection of uniform random writes, after `warm_up` of them;
-/// the best of three.
-pub(crate) fn rate(blocks: u32, pages_per_block: u32, logical_pages: u64, warm_up: u64) -> f64 {
+/// Eight channels of four dies, over which consecutive pages are spread.
+pub(crate) const DIES: usize = 32;
+const CHANNELS: usize = 8;
+
+/// How long things take [ns], as `demo.toml` has them.
+const READ: u64 = 50_000;
+const PROGRAM: u64 = 300_000;
+const TRANSFER: u64 = 24_675;
+const ERASE: u64 = 2_000_000;
+
+/// Host writes a second [M] under greedy collection of uniform random writes, after `warm_up` of them:
+/// the best of three, without time and with it.
+pub(crate) fn rates(
+    blocks: u32,
+    pages_per_block: u32,
+    logical_pages: u64,
+    warm_up: u64,
+) -> (f64, f64) {
     let mut ftl = Bare::new(blocks, pages_per_block, logical_pages as usize);
     for page in 0..logical_pages as u32 {
-        ftl.write(page);
+        ftl.write(page, &mut Timeless);
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    ftl.random(warm_up, &mut rng);
-    let round = |_| {
+    ftl.random(warm_up, &mut rng, &mut Timeless);
+    let untimed = best_of_three(|| ftl.random(WRITES, &mut rng, &mut Timeless));
+    let mut clocks = Clocks::default();
+    let timed = best_of_three(|| ftl.random(WRITES, &mut rng, &mut clocks));
+    std::hint::black_box(clocks.histogram);
+    (untimed, timed)
+}
+
+fn best_of_three(mut round: impl FnMut()) -> f64 {
+    let mut rate = || {
         let begin = Instant::now();
-        ftl.random(WRITES, &mut rng);
+        round();
         WRITES as f64 / begin.elapsed().as_secs_f64() / 1e6
     };
-    (0..3).map(round).fold(0.0, f64::max)
+    (0..3).map(|_| rate()).fold(0.0, f64::max)
+}
+
+/// What pages cost; one host write at a time.
+trait Time {
+    fn write(&mut self, to: u32);
+    fn relocate(&mut self, from: u32, to: u32);
+    fn erase(&mut self, first: u32);
+}
+
+struct Timeless;
+
+impl Time for Timeless {
+    #[inline]
+    fn write(&mut self, _: u32) {}
+    #[inline]
+    fn relocate(&mut self, _: u32, _: u32) {}
+    #[inline]
+    fn erase(&mut self, _: u32) {}
+}
+
+/// When each die and channel is free again.
+struct Clocks {
+    now: u64,
+    dies: [u64; DIES],
+    channels: [u64; CHANNELS],
+    histogram: [u64; 64],
+}
+
+impl Default for Clocks {
+    fn default() -> Clocks {
+        Clocks { now: 0, dies: [0; DIES], channels: [0; CHANNELS], histogram: [0; 64] }
+    }
+}
+
+impl Clocks {
+    /// A page over the channel of `die`, from `at` on at the earliest; returns the end.
+    #[inline]
+    fn transfer(&mut self, die: usize, at: u64) -> u64 {
+        let channel = &mut self.channels[die % CHANNELS];
+        *channel = at.max(*channel) + TRANSFER;
+        *channel
+    }
+
+    #[inline]
+    fn program(&mut self, to: u32, at: u64) -> u64 {
+        let die = to as usize % DIES;
+        let sent = self.transfer(die, at);
+        self.dies[die] = sent.max(self.dies[die]) + PROGRAM;
+        self.dies[die]
+    }
+}
+
+impl Time for Clocks {
+    #[inline]
+    fn write(&mut self, to: u32) {
+        let end = self.program(to, self.now);
+        self.histogram[64 - (end - self.now).leading_zeros() as usize] += 1;
+        self.now = end;
+    }
+
+    #[inline]
+    fn relocate(&mut self, from: u32, to: u32) {
+        let die = from as usize % DIES;
+        self.dies[die] = self.now.max(self.dies[die]) + READ;
+        let read = self.transfer(die, self.dies[die]);
+        self.program(to, read);
+    }
+
+    #[inline]
+    fn erase(&mut self, first: u32) {
+        self.dies[first as usize % DIES] += ERASE;
+    }
 }
 
 struct Bare {
@@ -56,7 +152,7 @@ impl Bare {
         }
     }
 
-    fn random(&mut self, writes: u64, rng: &mut Xoshiro256PlusPlus) {
+    fn random(&mut self, writes: u64, rng: &mut Xoshiro256PlusPlus, time: &mut impl Time) {
         let mut batch = [0u32; BATCH];
         for _ in 0..writes / BATCH as u64 {
             for slot in &mut batch {
@@ -64,15 +160,15 @@ impl Bare {
                 prefetch(&self.map, *slot as usize);
             }
             for page in batch {
-                self.write(page);
+                self.write(page, time);
             }
         }
     }
 
     #[inline]
-    fn write(&mut self, page: u32) {
+    fn write(&mut self, page: u32, time: &mut impl Time) {
         if self.frontier == self.end {
-            self.open();
+            self.open(time);
         }
         let old = self.map[page as usize];
         if old != NOWHERE {
@@ -83,6 +179,7 @@ impl Bare {
             let group = &mut self.groups[(block / 64) as usize];
             *group = (*group).min(*count);
         }
+        time.write(self.frontier);
         self.append(page);
     }
 
@@ -108,9 +205,9 @@ impl Bare {
         *group = (*group).min(count as u16);
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, time: &mut impl Time) {
         while self.free.len() < 2 {
-            self.collect();
+            self.collect(time);
             if self.frontier != self.end {
                 return;
             }
@@ -120,7 +217,7 @@ impl Bare {
         self.end = self.frontier + self.pages_per_block;
     }
 
-    fn collect(&mut self) {
+    fn collect(&mut self, time: &mut impl Time) {
         let group = (0..self.groups.len()).min_by_key(|g| self.groups[*g]).expect("some");
         let members = group * 64..group * 64 + 64;
         let victim = members.clone().min_by_key(|b| self.count[*b]).expect("some") as u32;
@@ -130,16 +227,19 @@ impl Bare {
         for word in first / 64..(first + self.pages_per_block) / 64 {
             let mut bits = std::mem::take(&mut self.valid[word as usize]);
             while bits != 0 {
-                let page = self.reverse[(word * 64 + bits.trailing_zeros()) as usize];
+                let from = word * 64 + bits.trailing_zeros();
+                let page = self.reverse[from as usize];
                 bits &= bits - 1;
                 if self.frontier == self.end {
                     let block = self.free.pop().expect("one is left for what is moved");
                     self.frontier = block * self.pages_per_block;
                     self.end = self.frontier + self.pages_per_block;
                 }
+                time.relocate(from, self.frontier);
                 self.append(page);
             }
         }
+        time.erase(first);
         self.free.push(victim);
     }
 }

@@ -7,6 +7,8 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
+use crate::bare_ftl::DIES;
+
 /// One row of the table in which peers were measured.
 struct Case {
     name: &'static str,
@@ -57,9 +59,6 @@ const CASES: [Case; 3] = [
 /// What the largest case needs, device and bare loop one after the other, and some to spare [bytes].
 const MEMORY: u64 = 4 << 30;
 
-/// Eight channels of four dies, as the bare loop that was measured with timing has them.
-const DIES: u32 = 32;
-
 /// All figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
     let enough = uflip_sim::huge::available_bytes().is_none_or(|bytes| bytes >= MEMORY);
@@ -106,8 +105,9 @@ fn case(case: &Case) -> Vec<Value> {
     let resident = resident_bytes() - before;
     // Its memory is the bare loop's next.
     drop(device);
-    let bare = crate::bare_ftl::rate(case.blocks, case.pages_per_block, pages, case.warm_up);
-    let row = |name: &str, value: f64, target: &str| {
+    let (bare_untimed, bare_timed) =
+        crate::bare_ftl::rates(case.blocks, case.pages_per_block, pages, case.warm_up);
+    let row = |name: &str, value: f64, bare: f64, target: &str| {
         json!({"name": format!("{name}, {}", case.name), "value": value,
             "unit": "M host writes/s", "reference": bare, "ratio": value / bare, "target": target})
     };
@@ -116,7 +116,11 @@ fn case(case: &Case) -> Vec<Value> {
     let memory = json!({"name": format!("resident, {}", case.name), "value": resident / 1e9,
         "unit": "GB", "reference": maps / 1e9, "ratio": resident / maps,
         "target": if case.blocks == 1 << 20 { "<= 3" } else { "" }});
-    vec![row("untimed", untimed, case.untimed), row("timed", timed, case.timed), memory]
+    vec![
+        row("untimed", untimed, bare_untimed, case.untimed),
+        row("timed", timed, bare_timed, case.timed),
+        memory,
+    ]
 }
 
 /// Memory of this process that is really there [bytes].
@@ -130,7 +134,7 @@ fn resident_bytes() -> f64 {
 
 fn device(case: &Case) -> SimDevice {
     let text = include_str!("../../../python/uflip/profiles/demo.toml");
-    let overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES,
+    let overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
         "gc": "greedy", "idle_free_blocks": 0, "state": "sequential"});
     let profile = Profile::parse(text, "demo.toml", &overrides.to_string()).expect("a profile");
@@ -152,27 +156,19 @@ fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
-/// One outstanding write, the sum of all response times kept so that nothing is optimised away. Writes
-/// are drawn 64 at a time and announced to the device, as any generator that is independent of the
-/// device may do.
+/// One outstanding write, the sum of all response times kept so that nothing is optimised away. The
+/// device hears of the next one while one is under way, as the engine does it.
 fn timed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
-    const BATCH: usize = 64;
     let begin = Instant::now();
-    let mut ios = random_writes(pages, count, seed);
-    let mut batch = Vec::with_capacity(BATCH);
+    let mut ios = random_writes(pages, count, seed).peekable();
     let mut sum = 0;
-    loop {
-        batch.clear();
-        batch.extend(ios.by_ref().take(BATCH));
-        if batch.is_empty() {
-            break;
+    while let Some(io) = ios.next() {
+        device.submit(&io).expect("a simulated device accepts every I/O");
+        if let Some(next) = ios.peek() {
+            device.prefetch(next);
         }
-        batch.iter().for_each(|io| device.prefetch(io));
-        for io in &batch {
-            device.submit(io).expect("a simulated device accepts every I/O");
-            let completion = device.complete().expect("one is outstanding");
-            sum += (completion.completed - completion.submitted).0;
-        }
+        let completion = device.complete().expect("one is outstanding");
+        sum += (completion.completed - completion.submitted).0;
     }
     std::hint::black_box(sum);
     count as f64 / begin.elapsed().as_secs_f64() / 1e6

@@ -208,7 +208,7 @@ pub trait Device: Sized {
 
     /// `request` will be submitted soon: a device in memory may look things up ahead. Changes nothing.
     #[inline]
-    fn prefetch(&self, _request: &Self::Request) {}
+    fn prefetch(&mut self, _request: &Self::Request) {}
 
     /// Submit one request at [`Device::now`].
     ///

@@ -124,14 +124,20 @@ impl Extent {
     /// The extent of `io` on pages of so many bytes.
     #[inline]
     pub(crate) fn of(io: &Io, page_bytes: u64) -> Extent {
-        let end = io.offset.0 + io.size.0;
-        let page_of = |byte| page_number(byte, page_bytes) as u32;
+        let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
+        let (begin, end) = (page_number(from, page_bytes), page_number(to, page_bytes));
         Extent {
-            begin: page_of(io.offset.0),
-            first: page_of(io.offset.0 + page_bytes - 1),
-            end: page_of(end),
-            until: page_of(end + page_bytes - 1),
+            begin: begin as u32,
+            first: (begin + u64::from(from > begin * page_bytes)) as u32,
+            end: end as u32,
+            until: (end + u64::from(to > end * page_bytes)) as u32,
         }
+    }
+
+    /// The pages that are touched.
+    #[inline]
+    pub(crate) fn touched(&self) -> std::ops::Range<u32> {
+        self.begin..self.until
     }
 
     /// A single page, covered as a whole or not.
@@ -149,6 +155,11 @@ impl Extent {
     /// The pages that are covered, the last one only if as a whole.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Lpn> + use<> {
         (self.begin..self.end).map(Lpn)
+    }
+
+    /// The pages that the host brings as a whole.
+    pub(crate) fn covered(&self) -> impl Iterator<Item = Lpn> + use<> {
+        (self.first..self.end).map(Lpn)
     }
 
     /// Whether the host brings all of `page`.

@@ -10,11 +10,11 @@ use uflip_core::{
     Result, Ticket,
 };
 
-use crate::backend::{Backend, Extent, Hardware, Write, page_number};
+use crate::backend::{Backend, Extent, Hardware, Write};
 use crate::breakdown::{Cause, SimBreakdown};
 use crate::cache::{Sectors, WriteCache};
 use crate::geometry::Lpn;
-use crate::host::{Host, IoIdx, PageIdx};
+use crate::host::{Host, HostPage, IoIdx, PageIdx};
 use crate::issued::{Target, Token, Told};
 use crate::media::Flash;
 use crate::merging::Merged;
@@ -39,6 +39,9 @@ pub struct SimDevice {
     sector_bytes: u64,
     /// Where the last read ended [bytes].
     read_end: u64,
+    /// Pages that will be asked for soon.
+    #[serde(skip)]
+    announced: std::ops::Range<u32>,
 }
 
 /// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
@@ -87,6 +90,7 @@ impl SimDevice {
             now: 0,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
             read_end: 0,
+            announced: 0..0,
         };
         device.apply(crate::precondition::writes(&profile))?;
         device.info.details.insert("history".into(), history(&device.flash));
@@ -164,12 +168,10 @@ impl SimDevice {
     pub fn trim(&mut self, offset: Bytes, size: Bytes) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let io = Io { offset, size, mode: Mode::Write };
-        for (page, bytes) in pages_of(&io, page_bytes) {
-            if bytes == page_bytes {
-                either!(&mut self.backend, backend => backend.trim(page));
-                if let Some(cache) = &mut self.cache {
-                    cache.trim(page);
-                }
+        for page in Extent::of(&io, page_bytes).covered() {
+            either!(&mut self.backend, backend => backend.trim(page));
+            if let Some(cache) = &mut self.cache {
+                cache.trim(page);
             }
         }
     }
@@ -227,8 +229,8 @@ impl SimDevice {
     fn happens(&mut self, at: u64, token: Token) {
         match token.told() {
             Told::TakenIn(index) => {
-                let io = *self.host.io(index);
-                self.taken_in(index, &io, at);
+                let (io, extent) = self.host.io(index);
+                self.taken_in(index, &io, extent, at);
             }
             Told::Arrived(page) => self.arrived(page, at),
             Told::Ended(page) => self.ended(page, at),
@@ -247,13 +249,14 @@ impl SimDevice {
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline]
-    fn taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
+    fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         host.taken_in(index, at);
-        let extent = Extent::of(io, page_bytes);
         let as_one = cache.is_none() && backend.plans_whole_writes();
-        for (page, bytes) in pages_of(io, page_bytes) {
+        for page in extent.touched() {
+            let bytes = bytes_in(io, page, page_bytes);
+            let page = Lpn(page);
             let of_host = host.page(index, page, at, &mut events.accounts);
             let target = Target::host(of_host);
             if io.mode == Mode::Write {
@@ -283,10 +286,10 @@ impl SimDevice {
     /// The data of a page to be written is in the controller's memory.
     #[inline]
     fn arrived(&mut self, index: PageIdx, at: u64) {
-        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let page = self.host.page_of(index).page;
-        let io = *self.host.io(self.host.page_of(index).of);
+        let HostPage { of, page, .. } = self.host.page_of(index);
         if let Some(cache) = &mut self.cache {
+            let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+            let (io, _) = self.host.io(of);
             let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
             self.host.arrived(index, at);
             if cache.offer(index, page, sectors) {
@@ -294,7 +297,7 @@ impl SimDevice {
             }
             return self.flush(at);
         }
-        let extent = Extent::of(&io, page_bytes);
+        let extent = self.host.extent(of);
         self.write(Write { page, extent, target: Target::host(index) }, at);
     }
 
@@ -352,23 +355,12 @@ pub(crate) fn read_only() -> Error {
         .action("make a new device, or one with more spare space, less wear or fewer failures")
 }
 
-/// How many flash pages an I/O touches.
+/// How many bytes of `page` `io` touches.
 #[inline]
-fn page_count(io: &Io, page_bytes: u64) -> u32 {
-    pages_of(io, page_bytes).count() as u32
-}
-
-/// The flash pages that an I/O touches, and how many bytes of each.
-#[inline]
-pub(crate) fn pages_of(io: &Io, page_bytes: u64) -> impl Iterator<Item = (Lpn, u64)> + use<> {
-    let (offset, end) = (io.offset.0, io.offset.0 + io.size.0);
-    let (first, behind) =
-        (page_number(offset, page_bytes), page_number(end + page_bytes - 1, page_bytes));
-    (first..behind).map(move |page| {
-        let from = offset.max(page * page_bytes);
-        let to = end.min((page + 1) * page_bytes);
-        (Lpn(page as u32), to - from)
-    })
+fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
+    let begin = u64::from(page) * page_bytes;
+    let end = io.offset.0 + io.size.0;
+    end.min(begin + page_bytes) - io.offset.0.max(begin)
 }
 
 /// The sectors of `page` that `io` touches, one bit each.
@@ -415,10 +407,11 @@ impl Device for SimDevice {
     }
 
     #[inline]
-    fn prefetch(&self, request: &Io) {
+    fn prefetch(&mut self, request: &Io) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        self.announced = Extent::of(request, page_bytes).touched();
         either!(&self.backend, backend => {
-            pages_of(request, page_bytes).for_each(|(page, _)| backend.prefetch(page));
+            self.announced.clone().for_each(|page| backend.prefetch(Lpn(page)));
         });
     }
 
@@ -430,13 +423,14 @@ impl Device for SimDevice {
             return Err(self.failure(request));
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let (io, ticket) = self.host.submit(*request, page_count(request, page_bytes), now);
+        let extent = Extent::of(request, page_bytes);
+        let (io, ticket) = self.host.submit(*request, extent, now);
         let length = self.command_ns(request);
         let taken_in = self.events.process(now, length);
         if taken_in > now && !self.is_next_on_the_link(request) {
             self.events.remind(taken_in, Told::TakenIn(io).into());
         } else {
-            self.taken_in(io, request, taken_in);
+            self.taken_in(io, request, extent, taken_in);
         }
         Ok(ticket)
     }
@@ -449,6 +443,11 @@ impl Device for SimDevice {
     #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
         self.settle(u64::MAX);
+        // By now their entries of the map are at hand.
+        let announced = std::mem::take(&mut self.announced);
+        either!(&self.backend, backend => {
+            announced.for_each(|page| backend.prefetch_old(Lpn(page)));
+        });
         let failed = self.host.first_failed();
         let completion = self.host.complete(&self.events.accounts);
         self.now = self.now.max(completion.completed.0);

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 
 use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
 
+use crate::backend::Extent;
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
 use crate::geometry::Lpn;
 use crate::timeline::AccountIdx;
@@ -32,6 +33,7 @@ impl PageIdx {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct HostIo {
     io: Io,
+    extent: Extent,
     ticket: Ticket,
     submitted: u64,
     /// When the controller had taken it in.
@@ -100,9 +102,9 @@ impl Host {
         self.first.map(|(end, ..)| end)
     }
 
-    /// A new I/O of so many pages.
+    /// A new I/O, which touches the pages of `extent`.
     #[inline]
-    pub(crate) fn submit(&mut self, io: Io, pages: u32, now: u64) -> (IoIdx, Ticket) {
+    pub(crate) fn submit(&mut self, io: Io, extent: Extent, now: u64) -> (IoIdx, Ticket) {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         self.outstanding += 1;
@@ -110,10 +112,11 @@ impl Host {
         self.open_reads += u32::from(io.mode == Mode::Read);
         let new = HostIo {
             io,
+            extent,
             ticket,
             submitted: now,
             taken_in: now,
-            pages_left: pages,
+            pages_left: extent.touched().len() as u32,
             end: 0,
             last: NO_PAGE,
             failed: false,
@@ -121,8 +124,16 @@ impl Host {
         (IoIdx(put(&mut self.ios, &mut self.unused_ios, new)), ticket)
     }
 
-    pub(crate) fn io(&self, index: IoIdx) -> &Io {
-        &self.ios[index.0 as usize].io
+    #[inline]
+    pub(crate) fn io(&self, index: IoIdx) -> (Io, Extent) {
+        let HostIo { io, extent, .. } = self.ios[index.0 as usize];
+        (io, extent)
+    }
+
+    /// The pages that the I/O touches.
+    #[inline]
+    pub(crate) fn extent(&self, index: IoIdx) -> Extent {
+        self.ios[index.0 as usize].extent
     }
 
     /// The controller has taken the I/O in.

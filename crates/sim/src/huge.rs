@@ -5,7 +5,7 @@
 
 /// An array of `length` times `value`, advised to live in large pages.
 #[must_use]
-pub fn filled(length: usize, value: u32) -> Vec<u32> {
+pub fn filled<T: Clone>(length: usize, value: T) -> Vec<T> {
     let mut array = reserved(length);
     array.resize(length, value);
     array

@@ -6,7 +6,8 @@
 use uflip_core::{Io, Mode, Result};
 
 use crate::backend::{Backend, Extent, Piece};
-use crate::device::{pages_of, read_only};
+use crate::device::read_only;
+use crate::geometry::Lpn;
 use crate::media::Flash;
 
 /// So many I/Os are looked at ahead.
@@ -28,8 +29,8 @@ pub(crate) fn apply<B: Backend>(
         batch.clear();
         for io in ios.by_ref().take(BATCH) {
             let (mode, extent) = (io.mode, Extent::of(&io, page_bytes));
-            let pages = pages_of(&io, page_bytes);
-            batch.extend(pages.map(|(page, _)| Piece { mode, page, extent }));
+            let pages = extent.touched().map(Lpn);
+            batch.extend(pages.map(|page| Piece { mode, page, extent }));
         }
         if batch.is_empty() {
             return Ok(());

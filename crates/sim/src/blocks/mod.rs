@@ -128,8 +128,8 @@ impl Blocks {
         let free_in = (0..dies).map(|die| good(die).count() as u32).collect();
         Blocks {
             geometry,
-            valid: vec![0; geometry.pages().div_ceil(64) as usize],
-            counts: vec![NOT_CLOSED; geometry.blocks() as usize],
+            valid: crate::huge::filled(geometry.pages().div_ceil(64) as usize, 0),
+            counts: crate::huge::filled(geometry.blocks() as usize, NOT_CLOSED),
             wear: vec![0; geometry.blocks() as usize],
             closed_at: vec![0; geometry.blocks() as usize],
             usable: vec![usable; geometry.blocks() as usize],
