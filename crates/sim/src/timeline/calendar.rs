@@ -86,24 +86,23 @@ impl Calendar {
         debug_assert!(at >= self.now, "an event at {at} lies before {}", self.now);
         // Of two at one time a release is earlier than what is none, and than that of a later die.
         let releases = kind == RELEASE;
-        let is_earlier =
-            |other: &Event| other.at < at || other.at == at && (!releases || other.what < what);
-        if self.first > 0 && self.events.get(self.first).is_some_and(|first| !is_earlier(first)) {
-            self.first -= 1;
-            self.events[self.first] = Event { at, what };
+        let is_later =
+            |other: &Event| other.at > at || other.at == at && releases && other.what > what;
+        let event = Event { at, what };
+        let before = self.events[self.first..].iter().rposition(|other| !is_later(other));
+        let Some(before) = before else {
+            if self.first > 0 {
+                self.first -= 1;
+                self.events[self.first] = event;
+            } else {
+                self.events.insert(0, event);
+            }
             return;
-        }
+        };
         if self.events.len() == self.events.capacity() {
             self.events.drain(..self.first);
             self.first = 0;
         }
-        self.events.push(Event { at, what });
-        let events = &mut self.events[self.first..];
-        let mut place = events.len() - 1;
-        while place > 0 && !is_earlier(&events[place - 1]) {
-            events[place] = events[place - 1];
-            place -= 1;
-        }
-        events[place] = Event { at, what };
+        self.events.insert(self.first + before + 1, event);
     }
 }

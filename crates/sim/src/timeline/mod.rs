@@ -128,8 +128,10 @@ pub(crate) struct Timeline<T> {
     /// Operations that somebody refers to: an event, a channel's list, or the operation before.
     ops: Vec<Op<T>>,
     unused: Vec<u32>,
-    /// What is known already, at its time, which may lie in the future. Seldom more than one thing.
-    told: VecDeque<(u64, T)>,
+    /// What is known already, at its time, which may lie in the future; and what else is, in order, which
+    /// is seldom anything.
+    told: Option<(u64, T)>,
+    told_next: VecDeque<(u64, T)>,
     dies: Vec<Die<T>>,
     channels: Vec<Channel>,
     buses: Vec<Lane>,
@@ -151,7 +153,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             calendar: Calendar::default(),
             ops: Vec::new(),
             unused: Vec::new(),
-            told: VecDeque::new(),
+            told: None,
+            told_next: VecDeque::new(),
             dies: (0..shape.dies).map(|die| Die::on(geometry.channel_of(DieIdx(die)))).collect(),
             channels: vec![Channel::default(); shape.channels as usize],
             buses: vec![Lane::default(); timing.buses as usize],
@@ -171,8 +174,11 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline]
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, T)> {
         loop {
-            if !self.told.is_empty() {
-                return self.told.pop_front();
+            if let Some(told) = self.told.take() {
+                if !self.told_next.is_empty() {
+                    self.told = self.told_next.pop_front();
+                }
+                return Some(told);
             }
             let event = self.calendar.take(until)?;
             let at = event.at;

@@ -248,7 +248,10 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
         match report {
             Report::AtEnd if end > now => self.calendar.tell(end, token.into()),
-            Report::WhenKnown | Report::AtEnd => self.told.push_back((end, token)),
+            Report::WhenKnown | Report::AtEnd if self.told.is_none() => {
+                self.told = Some((end, token));
+            }
+            Report::WhenKnown | Report::AtEnd => self.told_next.push_back((end, token)),
             Report::Never => {}
         }
     }
