@@ -1,9 +1,11 @@
 """The door to the native part: one call per run goes down, one trace comes up."""
 
-from typing import final
+from typing import Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+_T = TypeVar("_T")
 
 __version__: str
 SIMULATOR_VERSION: str
@@ -56,49 +58,17 @@ class Trace:
         """Write all columns plus constant text columns ({"run": "0001-…", …}) as Parquet; fsync."""
 
 @final
-class RunHandle:
-    """A run in progress on a thread of its own."""
+class Handle(Generic[_T]):
+    """Work on a device, in progress on a thread of its own, and what comes out of it."""
 
     def wait(self, timeout_s: float) -> bool:
-        """Block at most `timeout_s` [s] without the interpreter lock; True once the run is over."""
+        """Block at most `timeout_s` [s] without the interpreter lock; True once it is over."""
     def progress(self) -> tuple[int, int, int]:
-        """(I/Os done, I/Os in all, last response time [ns])."""
+        """(I/Os done, I/Os in all, last response time [ns]; 0 in the untimed gear)."""
     def cancel(self) -> None: ...
-    def result(self) -> Trace:
-        """The trace; raises the run's error, or kind "interrupted" after `cancel`."""
-
-@final
-class SeriesHandle:
-    """Runs in progress, one right after the other; as `RunHandle`."""
-
-    def wait(self, timeout_s: float) -> bool: ...
-    def progress(self) -> tuple[int, int, int]:
-        """(I/Os done, I/Os in all, last response time [ns]) of all runs together."""
-    def cancel(self) -> None: ...
-    def result(self) -> list[tuple[int, Trace]]:
-        """For each run when it began, since the first one did [ns], and its trace."""
-
-@final
-class StateHandle:
-    """A state that is being enforced; as `RunHandle`, but nothing comes out at the end."""
-
-    def wait(self, timeout_s: float) -> bool: ...
-    def progress(self) -> tuple[int, int, int]:
-        """(writes made, writes in all, last response time [ns]; 0 in the untimed gear)."""
-    def cancel(self) -> None: ...
-    def result(self) -> None:
-        """Raises the error of the device, or kind "interrupted" after `cancel`."""
-
-@final
-class FileHandle:
-    """A file that is being brought to its size; as `RunHandle`. Cancelled or failed: as it was."""
-
-    def wait(self, timeout_s: float) -> bool: ...
-    def progress(self) -> tuple[int, int, int]:
-        """(writes made, writes in all, last response time [ns])."""
-    def cancel(self) -> None: ...
-    def result(self) -> Device:
-        """The device; raises the error of the writes, or kind "interrupted" after `cancel`."""
+    def result(self) -> _T:
+        """Wait for the end, and what came out; raises the work's error, or kind "interrupted" after
+        `cancel`."""
 
 @final
 class Device:
@@ -112,8 +82,9 @@ class Device:
     @staticmethod
     def file(
         path: str, *, writable: bool, buffered: bool, data: str, size_bytes: int | None
-    ) -> FileHandle:
-        """Open a regular file; with `size_bytes` create it or grow it (filled with data) first."""
+    ) -> Handle[Device]:
+        """Open a regular file; with `size_bytes` create it or grow it (filled with data) first.
+        Cancelled or failed, the file is as it was."""
     @staticmethod
     def block(
         path: str, *, writable: bool, buffered: bool, data: str, destroy: str | None
@@ -133,10 +104,11 @@ class Device:
         a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Whole flash pages of the range hold nothing any more. Simulated only."""
-    def start(self, spec_json: str) -> RunHandle: ...
-    def start_series(self, specs_json: list[str]) -> SeriesHandle:
-        """Run patterns of given lengths one right after the other, with no rest between them."""
-    def enforce(self, state_json: str, skip_ios: int) -> StateHandle:
+    def start(self, spec_json: str) -> Handle[Trace]: ...
+    def start_series(self, specs_json: list[str]) -> Handle[list[tuple[int, Trace]]]:
+        """Run patterns of given lengths one right after the other, with no rest between them; for
+        each there is when it began, since the first one did [ns], and its trace."""
+    def enforce(self, state_json: str, skip_ios: int) -> Handle[None]:
         """Make the writes of a state after the first `skip_ios`; untimed on a simulated device."""
 
 def registry_json() -> str:
@@ -215,21 +187,9 @@ class FlashDevice:
     ) -> tuple[int, list[str]]:
         """One command, here and now: "read", "write" or "erase", and addresses of channel, LUN,
         block, plane, page, sector. Its response time [ns], and the status of every address."""
-    def start(self, job_json: str, prepare: bool) -> FlashHandle:
+    def start(self, job_json: str, prepare: bool) -> Handle[FlashTrace]:
         """Start a job; with `prepare`, blocks are erased, and what is only read is written,
         before."""
-
-@final
-class FlashHandle:
-    """A job in progress on a thread of its own."""
-
-    def wait(self, timeout_s: float) -> bool:
-        """Block at most `timeout_s`; True once the job is over."""
-    def progress(self) -> tuple[int, int, int]:
-        """(commands done, commands in all, last response time of the first thread [ns])."""
-    def cancel(self) -> None: ...
-    def result(self) -> FlashTrace:
-        """Wait for the end; the trace, or the job's error."""
 
 @final
 class FlashTrace:

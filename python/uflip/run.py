@@ -33,16 +33,7 @@ SLICE_S = 0.1
 CANCEL_PATIENCE_S = 30.0
 
 
-_Handle = (
-    _native.RunHandle
-    | _native.SeriesHandle
-    | _native.StateHandle
-    | _native.FileHandle
-    | _native.FlashHandle
-)
-
-
-def wait(handle: _Handle, on_progress: OnProgress | None) -> None:
+def wait(handle: _native.Handle[Any], on_progress: OnProgress | None) -> None:
     """Wait for the end of a work; whatever else ends the waiting ends the work too."""
     try:
         while not handle.wait(SLICE_S):
@@ -168,7 +159,7 @@ class Device:
             on_progress(*handle.progress())
         return parts
 
-    def _await(self, handle: _Handle, on_progress: OnProgress | None) -> None:
+    def _await(self, handle: _native.Handle[Any], on_progress: OnProgress | None) -> None:
         """Wait for the end of what the device does; raise `InterruptedRun` after Ctrl-C."""
         try:
             wait(handle, on_progress)
@@ -402,7 +393,11 @@ def open_device(
 
 
 def _file_of_its_size(
-    handle: _native.FileHandle, url: str, on_progress: OnProgress | None, *, present: bool
+    handle: _native.Handle[_native.Device],
+    url: str,
+    on_progress: OnProgress | None,
+    *,
+    present: bool,
 ) -> _native.Device:
     """Wait until a file has the size that was asked for."""
     try:

@@ -11,7 +11,8 @@ use uflip_host::{Data, FileOptions, NullDevice};
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
-use crate::run_handle::{FileHandle, RunHandle, SeriesHandle, StateHandle};
+use crate::job::Handle;
+use crate::work;
 
 /// The device, or nothing while a run has it.
 pub(crate) type Slot = Arc<Mutex<Option<AnyDevice>>>;
@@ -97,13 +98,13 @@ impl Device {
         buffered: bool,
         data: &str,
         size_bytes: Option<u64>,
-    ) -> PyResult<FileHandle> {
+    ) -> PyResult<Handle> {
         let opened = py.detach(|| {
             let data = Data::by_name(data)?;
             let size = size_bytes.map(Bytes);
             uflip_host::open_file(path, FileOptions { writable, buffered, data, size })
         });
-        opened.map(FileHandle::start).map_err(|error| raise(&error))
+        opened.map(work::grow).map_err(|error| raise(&error))
     }
 
     #[staticmethod]
@@ -178,24 +179,24 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    fn start(&self, spec_json: &str) -> PyResult<RunHandle> {
+    fn start(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        Ok(RunHandle::start(self.taken()?, Arc::clone(&self.slot), pattern))
+        Ok(work::run(self.taken()?, Arc::clone(&self.slot), pattern))
     }
 
     /// Run several patterns without a rest between them.
-    fn start_series(&self, specs_json: Vec<String>) -> PyResult<SeriesHandle> {
+    fn start_series(&self, specs_json: Vec<String>) -> PyResult<Handle> {
         let patterns =
             specs_json.iter().map(|spec| self.resolved(spec)).collect::<Result<Vec<_>>>();
         let patterns = patterns.map_err(|error| raise(&error))?;
-        Ok(SeriesHandle::start(self.taken()?, Arc::clone(&self.slot), patterns))
+        Ok(work::run_series(self.taken()?, Arc::clone(&self.slot), patterns))
     }
 
-    fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<StateHandle> {
+    fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
         let state = StateSpec::parse(state_json)
             .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
             .map_err(|error| raise(&error))?;
-        Ok(StateHandle::start(self.taken()?, Arc::clone(&self.slot), state, skip_ios))
+        Ok(work::enforce(self.taken()?, Arc::clone(&self.slot), state, skip_ios))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use uflip_core::{AddressStatus, Device as _, Error, FlashIo, FlashOp, Ppa, Result};
 use uflip_engine::Control;
@@ -11,7 +12,7 @@ use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
 
 use crate::column::Column;
 use crate::error::raise;
-use crate::job::Job;
+use crate::job::{Handle, Job};
 
 /// An open-channel device that jobs can be started on, one at a time.
 #[pyclass(frozen)]
@@ -127,7 +128,7 @@ impl FlashDevice {
     }
 
     /// Start a job; with `prepare`, blocks are erased, and what is only read is written, before.
-    fn start(&self, job_json: &str, prepare: bool) -> PyResult<FlashHandle> {
+    fn start(&self, job_json: &str, prepare: bool) -> PyResult<Handle> {
         let job = self.job(job_json)?;
         let device = self.slot.lock().expect("no panic while held").take();
         let device = device.ok_or_else(|| raise(&self.busy()))?;
@@ -139,32 +140,8 @@ impl FlashDevice {
             }
             run_flash(device, job, control)
         };
-        Ok(FlashHandle { job: Job::start(device, Arc::clone(&self.slot), control, total, work) })
-    }
-}
-
-/// A job in progress.
-#[pyclass(frozen)]
-pub struct FlashHandle {
-    job: Job<FlashOutcome>,
-}
-
-#[pymethods]
-impl FlashHandle {
-    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
-        self.job.wait(py, timeout_s)
-    }
-
-    fn progress(&self) -> (u64, u64, u64) {
-        self.job.progress()
-    }
-
-    fn cancel(&self) {
-        self.job.cancel();
-    }
-
-    fn result(&self, py: Python<'_>) -> PyResult<FlashTrace> {
-        Ok(FlashTrace { outcome: self.job.take(py)? })
+        let job = Job::start(device, Arc::clone(&self.slot), control, total, work);
+        Ok(job.handle(|py, outcome| FlashTrace { outcome }.into_py_any(py)))
     }
 }
 

@@ -1,11 +1,14 @@
 //! Work on a device on a thread of its own, so that Python stays free to show progress and to be
 //! interrupted. The device is back in its slot before anybody hears that the work is over.
+//!
+//! Python holds a [`Handle`] meanwhile, whatever the work is and whatever comes out of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use uflip_core::{Error, ErrorKind, Result};
 use uflip_engine::Control;
 
@@ -16,6 +19,73 @@ struct Shared<T> {
     total: u64,
     outcome: Mutex<Option<Result<T>>>,
     over: Condvar,
+}
+
+/// What Python holds while a device is at work.
+#[pyclass(frozen)]
+pub struct Handle {
+    work: Box<dyn Work>,
+}
+
+#[pymethods]
+impl Handle {
+    /// `Handle[T]` says what its result is; to those who check types, not at run time.
+    #[classmethod]
+    fn __class_getitem__(class: Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.unbind()
+    }
+
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        self.work.wait(py, timeout_s)
+    }
+
+    fn progress(&self) -> (u64, u64, u64) {
+        self.work.progress()
+    }
+
+    fn cancel(&self) {
+        self.work.cancel();
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.work.result(py)
+    }
+}
+
+/// Work in progress.
+trait Work: Send + Sync {
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool;
+    fn progress(&self) -> (u64, u64, u64);
+    fn cancel(&self);
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
+}
+
+/// Work that ends in a `T`, and how Python gets that.
+struct Ending<T, F> {
+    job: Job<T>,
+    hand_over: F,
+}
+
+impl<T, F> Work for Ending<T, F>
+where
+    T: Send + 'static,
+    F: Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync,
+{
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        self.job.wait(py, timeout_s)
+    }
+
+    fn progress(&self) -> (u64, u64, u64) {
+        self.job.progress()
+    }
+
+    fn cancel(&self) {
+        self.job.shared.control.cancel();
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        (self.hand_over)(py, self.job.take(py)?)
+    }
 }
 
 /// Work in progress that ends in a `T`.
@@ -51,8 +121,16 @@ impl<T: Send + 'static> Job<T> {
         Job { shared }
     }
 
+    /// The handle of it; `hand_over` makes of what comes out what Python gets.
+    pub(crate) fn handle(
+        self,
+        hand_over: impl Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+    ) -> Handle {
+        Handle { work: Box::new(Ending { job: self, hand_over }) }
+    }
+
     /// Block at most `timeout_s` without the interpreter lock; true once the work is over.
-    pub(crate) fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
         let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
         py.detach(|| {
             let outcome = self.shared.outcome.lock().expect("no panic while held");
@@ -66,17 +144,13 @@ impl<T: Send + 'static> Job<T> {
     }
 
     /// I/Os done, I/Os in all, last response time [ns].
-    pub(crate) fn progress(&self) -> (u64, u64, u64) {
+    fn progress(&self) -> (u64, u64, u64) {
         let (done, last_response_ns) = self.shared.control.progress();
         (done, self.shared.total, last_response_ns)
     }
 
-    pub(crate) fn cancel(&self) {
-        self.shared.control.cancel();
-    }
-
     /// Wait for the end and take what came out; an error may be asked for again, a result not.
-    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<T> {
+    fn take(&self, py: Python<'_>) -> PyResult<T> {
         while !self.wait(py, 3600.0) {}
         let outcome = self.shared.outcome.lock().expect("no panic while held").take();
         match outcome {

@@ -10,8 +10,8 @@ mod device;
 mod error;
 mod flash;
 mod job;
-mod run_handle;
 mod trace;
+mod work;
 
 #[pyo3::pymodule]
 mod _native {
@@ -27,9 +27,9 @@ mod _native {
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
-    use crate::flash::{FlashDevice, FlashHandle, FlashTrace, inspect_flash, profile_interface};
+    use crate::flash::{FlashDevice, FlashTrace, inspect_flash, profile_interface};
     #[pymodule_export]
-    use crate::run_handle::{FileHandle, RunHandle, SeriesHandle, StateHandle};
+    use crate::job::Handle;
     #[pymodule_export]
     use crate::trace::{Trace, read_trace};
 

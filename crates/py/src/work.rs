@@ -1,0 +1,74 @@
+//! What a device can be set to do: a run, which ends in a trace, several in a row, a state that is
+//! enforced, which ends in nothing, or a file that grows, which ends in the device.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::IntoPyObjectExt as _;
+use uflip_core::{Error, Result};
+use uflip_engine::{Control, Part, Resolved, ResolvedState};
+use uflip_host::{DirectDevice, Growth};
+
+use crate::any_device::AnyDevice;
+use crate::device::{Device, Slot};
+use crate::error::raise;
+use crate::job::{Handle, Job};
+use crate::trace::Trace;
+
+/// Run `pattern` on `device` and put the device back into `slot` when it is over.
+pub(crate) fn run(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle {
+    let control = Control::new(pattern.streams.len());
+    let total = pattern.totals.total_ios;
+    let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
+        let before = device.counters();
+        let trace = device.run(pattern, control)?;
+        let after = device.counters();
+        let counters = before.zip(after).map(|(before, after)| after.since(&before));
+        Ok((trace, counters))
+    };
+    Job::start(device, slot, control, total, work).handle(|py, (trace, counters)| {
+        Trace { trace: Arc::new(trace), metadata: String::new(), counters }.into_py_any(py)
+    })
+}
+
+/// Run `patterns` on `device` without a rest between them; as [`run`]. For each there is when it began,
+/// since the first one did [ns], and its trace.
+pub(crate) fn run_series(device: AnyDevice, slot: Slot, patterns: Vec<Resolved>) -> Handle {
+    let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
+    let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
+    let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
+        device.run_series(patterns, control)
+    };
+    Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
+        let traces = parts.into_iter().map(|Part { trace, began, counters }| {
+            (began.0, Trace { trace: Arc::new(trace), metadata: String::new(), counters })
+        });
+        traces.collect::<Vec<_>>().into_py_any(py)
+    })
+}
+
+/// Make the writes of `state` after the first `skip`; as [`run`].
+pub(crate) fn enforce(device: AnyDevice, slot: Slot, state: ResolvedState, skip: u64) -> Handle {
+    let total = state.totals().total_ios.saturating_sub(skip);
+    let writes = state.writes().skip(usize::try_from(skip).unwrap_or(usize::MAX));
+    let work = move |device: &mut AnyDevice, control: &Control| device.enforce(writes, control);
+    Job::start(device, slot, Control::new(1), total, work).handle(|py, ()| Ok(py.None()))
+}
+
+/// Write what the file lacks; whatever stops that, the file is then as it was.
+pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
+    let slot: Slot = Arc::new(Mutex::new(None));
+    let total = growth.as_ref().map_or(0, Growth::ios);
+    let work = move |device: &mut AnyDevice, control: &Control| -> Result<()> {
+        let Some(growth) = growth else { return Ok(()) };
+        device.enforce(growth.writes(), control).inspect_err(|_| growth.take_back())?;
+        device.grown();
+        Ok(())
+    };
+    let device = AnyDevice::Direct(device);
+    let job = Job::start(device, Arc::clone(&slot), Control::new(1), total, work);
+    job.handle(move |py, ()| {
+        let device = slot.lock().expect("no panic while held").take();
+        let taken = || raise(&Error::usage("The device was taken already"));
+        device.map(Device::new).ok_or_else(taken)?.into_py_any(py)
+    })
+}
