@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode};
+use uflip_engine::AHEAD;
 use uflip_sim::{Profile, SimDevice};
 
 use crate::bare_ftl::DIES;
@@ -157,15 +158,15 @@ fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
 }
 
 /// One outstanding write, the sum of all response times kept so that nothing is optimised away. The
-/// device hears of the next one while one is under way, as the engine does it.
+/// device hears of writes ahead, as from the engine.
 fn timed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
     let begin = Instant::now();
-    let mut ios = random_writes(pages, count, seed).peekable();
+    let mut coming = random_writes(pages, count, seed).skip(AHEAD);
     let mut sum = 0;
-    while let Some(io) = ios.next() {
+    for io in random_writes(pages, count, seed) {
         device.submit(&io).expect("a simulated device accepts every I/O");
-        if let Some(next) = ios.peek() {
-            device.prefetch(next);
+        if let Some(coming) = coming.next() {
+            device.prefetch(&coming);
         }
         let completion = device.complete().expect("one is outstanding");
         sum += (completion.completed - completion.submitted).0;

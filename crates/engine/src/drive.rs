@@ -12,12 +12,16 @@ use uflip_core::{Completion, Device, Error, ErrorKind, Nanos, Result, Ticket};
 
 use crate::pattern::Next;
 
+/// Requests are drawn so many ahead: a device in memory hears of them in time to look things up.
+pub const AHEAD: usize = 8;
+
 /// Where the requests of one process come from.
 pub trait Requests: Send {
     /// What the device takes: the device's own [`Device::Request`].
     type Request: Copy + Send;
 
-    /// The next request, and the pause before it. Asked for once more than there are requests.
+    /// The next request, and the pause before it. Asked for up to [`AHEAD`] times more than there are
+    /// requests.
     fn next_request(&mut self) -> Next<Self::Request>;
 }
 
@@ -152,8 +156,9 @@ pub(crate) struct Submitter<P: Requests, T> {
     due: Nanos,
     queue_depth: usize,
     outstanding: Vec<Outstanding<P::Request>>,
-    /// What comes next. A pause stands before it: nothing may be outstanding when the pause begins.
-    next: Next<P::Request>,
+    /// What comes next, and the requests after it, in a ring.
+    upcoming: [Next<P::Request>; AHEAD],
+    turn: usize,
     pub(crate) trace: T,
 }
 
@@ -167,7 +172,7 @@ struct Outstanding<R> {
 impl<P: Requests, T> Submitter<P, T> {
     /// Process number `process`, which will make `total` of its `requests`, one at a time.
     pub(crate) fn new(process: usize, mut requests: P, total: u64, trace: T) -> Submitter<P, T> {
-        let next = requests.next_request();
+        let upcoming = std::array::from_fn(|_| requests.next_request());
         Submitter {
             process,
             requests,
@@ -177,7 +182,8 @@ impl<P: Requests, T> Submitter<P, T> {
             due: Nanos(0),
             queue_depth: 1,
             outstanding: Vec::with_capacity(1),
-            next,
+            upcoming,
+            turn: 0,
             trace,
         }
     }
@@ -189,6 +195,12 @@ impl<P: Requests, T> Submitter<P, T> {
         self
     }
 
+    /// What comes next. A pause stands before it: nothing may be outstanding when the pause begins.
+    #[inline]
+    fn next(&self) -> &Next<P::Request> {
+        &self.upcoming[self.turn % AHEAD]
+    }
+
     /// I/Os that came back.
     pub(crate) fn done(&self) -> usize {
         self.done as usize
@@ -197,7 +209,7 @@ impl<P: Requests, T> Submitter<P, T> {
     /// Whether there is an I/O to submit, below `limit`, and room for it.
     #[inline]
     fn is_ready(&self, limit: u64) -> bool {
-        let room = if self.next.pause > Nanos(0) { 1 } else { self.queue_depth };
+        let room = if self.next().pause > Nanos(0) { 1 } else { self.queue_depth };
         self.outstanding.len() < room && self.left > 0 && (self.issued as u64) < limit
     }
 }
@@ -238,7 +250,7 @@ fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
 ) -> Result<()> {
-    let Next { io: request, pause } = submitter.next;
+    let Next { io: request, pause } = *submitter.next();
     if pause > Nanos(0) {
         device.wait_until(submitter.due);
     }
@@ -247,8 +259,10 @@ fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     submitter.outstanding.push(Outstanding { ticket, request, index });
     submitter.issued = index + 1;
     submitter.left -= 1;
-    submitter.next = submitter.requests.next_request();
-    device.prefetch(&submitter.next.io);
+    let drawn = submitter.requests.next_request();
+    submitter.upcoming[submitter.turn % AHEAD] = drawn;
+    submitter.turn += 1;
+    device.prefetch(&drawn.io);
     Ok(())
 }
 
@@ -271,7 +285,7 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     let Outstanding { request, index, .. } = submitter.outstanding.swap_remove(place);
     let (submitted, completed) = (completion.submitted, completion.completed);
     submitter.done += 1;
-    submitter.due = completed + submitter.next.pause;
+    submitter.due = completed + submitter.next().pause;
     let progress = &control.processes[submitter.process];
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);

@@ -16,7 +16,7 @@ mod state;
 mod trace;
 mod turns;
 
-pub use drive::{Control, Record, Requests};
+pub use drive::{AHEAD, Control, Record, Requests};
 pub use pattern::{Next, Pattern};
 pub use run::run;
 pub use series::{Part, run_series};

@@ -4,6 +4,8 @@
 //! does. Reads of pages that were never written are answered by the controller alone. A write that
 //! covers a page only in part reads the rest first.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value, json};
 use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Error, ErrorKind, Io, Mode, Nanos,
@@ -24,6 +26,9 @@ use crate::snapshot::Header;
 use crate::timeline::{Timeline, Timing};
 use crate::untimed;
 
+/// So many announced I/Os later, what the map says of one is in the cache.
+const ANNOUNCED: usize = 4;
+
 /// A flash device in virtual time. A copy is a device of its own in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SimDevice {
@@ -39,9 +44,12 @@ pub struct SimDevice {
     sector_bytes: u64,
     /// Where the last read ended [bytes].
     read_end: u64,
-    /// Pages that will be asked for soon.
+    /// The pages of the last I/Os that were announced.
     #[serde(skip)]
-    announced: std::ops::Range<u32>,
+    announced: [Range<u32>; ANNOUNCED],
+    /// How many were.
+    #[serde(skip)]
+    announcements: usize,
 }
 
 /// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
@@ -90,7 +98,8 @@ impl SimDevice {
             now: 0,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
             read_end: 0,
-            announced: 0..0,
+            announced: Default::default(),
+            announcements: 0,
         };
         device.apply(crate::precondition::writes(&profile))?;
         device.info.details.insert("history".into(), history(&device.flash));
@@ -409,9 +418,14 @@ impl Device for SimDevice {
     #[inline]
     fn prefetch(&mut self, request: &Io) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        self.announced = Extent::of(request, page_bytes).touched();
+        let pages = Extent::of(request, page_bytes).touched();
+        let place = &mut self.announced[self.announcements % ANNOUNCED];
+        self.announcements += 1;
+        // The entries of those in the map are at hand by now.
+        let before = std::mem::replace(place, pages.clone());
         either!(&self.backend, backend => {
-            self.announced.clone().for_each(|page| backend.prefetch(Lpn(page)));
+            pages.for_each(|page| backend.prefetch(Lpn(page)));
+            before.for_each(|page| backend.prefetch_old(Lpn(page)));
         });
     }
 
@@ -443,11 +457,6 @@ impl Device for SimDevice {
     #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
         self.settle(u64::MAX);
-        // By now their entries of the map are at hand.
-        let announced = std::mem::take(&mut self.announced);
-        either!(&self.backend, backend => {
-            announced.for_each(|page| backend.prefetch_old(Lpn(page)));
-        });
         let failed = self.host.first_failed();
         let completion = self.host.complete(&self.events.accounts);
         self.now = self.now.max(completion.completed.0);

@@ -122,7 +122,6 @@ impl Blocks {
             && !self.is_retired(page)
     }
 
-    #[cfg(test)]
     pub(crate) fn is_valid(&self, page: Ppn) -> bool {
         crate::bits::has(&self.valid, page.0 as usize)
     }

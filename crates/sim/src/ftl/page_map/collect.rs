@@ -26,7 +26,8 @@ pub(crate) struct Collection {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Item {
     pub(crate) from: Place,
-    valid: bool,
+    /// What it holds, where it is valid.
+    page: Option<Lpn>,
 }
 
 /// Static wear levelling looks at a die again after this share of its blocks was erased.
@@ -169,16 +170,17 @@ impl PageMap {
         if let Some(page) = self.blocks.next_valid(*victim, *next) {
             *next = Ppn(page.0 + 1);
             *moved += 1;
-            // Asked for again when the page has been read: by then it is at hand.
-            self.prefetch(Lpn(self.reverse[page.0 as usize]));
-            return Some(Item { from: place(page), valid: true });
+            let moves = Lpn(self.reverse[page.0 as usize]);
+            // Its entry of the map changes when the page has been read: by then it is at hand.
+            self.prefetch(moves);
+            return Some(Item { from: place(page), page: Some(moves) });
         }
         if !loaded || *moved >= number {
             return None;
         }
         *moved += 1;
         let page = self.blocks.first_usable(*victim);
-        Some(Item { from: place(page), valid: false })
+        Some(Item { from: place(page), page: None })
     }
 
     /// Move a page. What the host wrote anew since it was chosen was read for nothing.
@@ -189,15 +191,14 @@ impl PageMap {
         item: Item,
         media: &mut impl CollectMedia,
     ) {
-        let Item { from, valid } = item;
+        let Item { from, page } = item;
         self.spend(collection, 1);
-        let page = Lpn(self.reverse[from.page.0 as usize]);
-        if valid && self.map[page.0 as usize] != from.page.0 {
+        if page.is_some() && !self.blocks.is_valid(from.page) {
             media.read_for_nothing(from);
             return;
         }
         let Some(to) = self.copy(from, collection.stream, media) else { return };
-        if valid {
+        if let Some(page) = page {
             self.blocks.mark_invalid(from);
             self.place(page, to);
             self.moved(collection, page);
