@@ -19,6 +19,7 @@ mod cache;
 mod clocks;
 mod collector;
 mod data_blocks;
+mod describe;
 mod device;
 mod ftl;
 mod gc;

@@ -1,0 +1,249 @@
+//! What makes no device, found before any work.
+
+use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
+
+use super::{GcPart, Profile, Relocation};
+
+/// Pages are numbered in 32 bits, and one number means "nowhere".
+const PAGES_MAX: u64 = u32::MAX as u64 - 1;
+/// The cache keeps one bit a sector of a page in 64 bits.
+const CACHE_SECTORS_MAX: u64 = 64;
+/// Valid pages of a block are counted in 15 bits.
+const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
+
+impl Profile {
+    pub(super) fn check(&self, source: &str) -> Result<()> {
+        let bad = |key: &str, got: String, allowed: String| {
+            let what = format!("Profile key '{key}' makes no device");
+            Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
+        };
+        let part = &self.geometry;
+        let counts = [
+            ("channels", part.channels),
+            ("dies_per_channel", part.dies_per_channel),
+            ("planes_per_die", part.planes_per_die),
+            ("blocks_per_die", part.blocks_per_die),
+            ("pages_per_block", part.pages_per_block),
+        ];
+        if let Some((key, got)) = counts.into_iter().find(|(_, count)| *count == 0) {
+            return bad(key, got.to_string(), "1 or more".into());
+        }
+        if !part.blocks_per_die.is_multiple_of(part.planes_per_die) {
+            let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
+            return bad("planes_per_die", part.planes_per_die.to_string(), allowed);
+        }
+        if part.metadata_pages > 1 || part.metadata_pages >= part.pages_per_block {
+            let allowed = "0, or 1 where a block has more pages".into();
+            return bad("metadata_pages", part.metadata_pages.to_string(), allowed);
+        }
+        if part.pages_per_block > PAGES_PER_BLOCK_MAX {
+            let allowed = format!("at most {PAGES_PER_BLOCK_MAX}");
+            return bad("pages_per_block", part.pages_per_block.to_string(), allowed);
+        }
+        let sector = u64::from(part.sector_bytes);
+        if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {
+            return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
+        }
+        let page = u64::from(part.page_bytes);
+        if page < sector || !page.is_multiple_of(sector) {
+            let allowed = format!("whole sectors of {sector} bytes");
+            return bad("page_bytes", page.to_string(), allowed);
+        }
+        let cache = self.cache.write_cache_bytes;
+        if cache > 0 && (cache < page || page / sector > CACHE_SECTORS_MAX) {
+            let allowed =
+                format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
+            return bad("write_cache_bytes", cache.to_string(), allowed);
+        }
+        let rates = [
+            ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
+            ("link_bytes_per_s", self.timing.link_bytes_per_s),
+            ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
+        ];
+        if let Some((key, _)) = rates.into_iter().find(|(_, rate)| *rate == 0) {
+            return bad(key, "0".into(), "1 or more".into());
+        }
+        let pages =
+            [part.channels, part.dies_per_channel, part.blocks_per_die, part.pages_per_block]
+                .into_iter()
+                .try_fold(1u64, |product, count| product.checked_mul(u64::from(count)))
+                .unwrap_or(u64::MAX);
+        if pages > PAGES_MAX {
+            return bad("geometry", format!("{pages} pages"), format!("at most {PAGES_MAX}"));
+        }
+        if !crate::FTLS.contains(&self.ftl.ftl.as_str()) {
+            return Err(Error::unknown("FTL", &self.ftl.ftl, crate::FTLS).at(source));
+        }
+        self.check_tables(source)?;
+        if !(0.0..=100.0).contains(&self.state.random_overwrites) {
+            return Err(Error::usage("Profile key 'random_overwrites' is out of range")
+                .at(source)
+                .got(self.state.random_overwrites.to_string())
+                .allowed("0 to 100 device sizes"));
+        }
+        self.check_room(source, pages)?;
+        self.check_memory(source)?;
+        if self.merges() {
+            return self.check_merging(source);
+        }
+        let gc = self.gc().map_err(|error| error.at(source))?;
+        self.check_mapping(source)?;
+        self.check_recovery(source)?;
+        self.check_spare(source, pages, gc)?;
+        self.check_load(source, gc)?;
+        self.check_names(source, gc)
+    }
+
+    /// What no FTL would look at is refused.
+    fn check_tables(&self, source: &str) -> Result<()> {
+        let name = self.ftl.ftl.as_str();
+        let of_page_maps = !self.merges();
+        let unused = [
+            ("[gc]", self.gc.is_some() && !of_page_maps),
+            ("allocator", self.ftl.allocator.is_some() && !of_page_maps),
+            ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
+            ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
+            ("[linear]", self.linear.is_some() && name != "linear"),
+            ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
+            ("[reliability]", self.reliability.is_some() && !of_page_maps),
+            ("[recovery]", self.recovery.is_some() && !of_page_maps),
+            ("[mapping]", self.mapping.is_some() && name != "dftl"),
+            ("cache_program", self.timing.cache_program && of_page_maps),
+        ];
+        match unused.into_iter().find(|(_, unused)| *unused) {
+            None => Ok(()),
+            Some((what, _)) => Err(Error::usage(format!("{what} means nothing to this FTL"))
+                .at(source)
+                .got(format!("{what} with ftl = \"{name}\""))
+                .action(format!("take {what} out, or choose another FTL"))),
+        }
+    }
+
+    /// The two readings of OFC's figure 5(a) exclude each other.
+    fn check_load(&self, source: &str, gc: &GcPart) -> Result<()> {
+        match gc.relocate_exactly {
+            Some(exactly) if gc.relocate_at_least > 0 => {
+                Err(Error::usage("Relocation cannot have two artificial loads")
+                    .at(source)
+                    .got(format!(
+                        "relocate_at_least = {}, relocate_exactly = {exactly}",
+                        gc.relocate_at_least
+                    ))
+                    .allowed("one of the two")
+                    .action("set relocate_at_least = 0, or take relocate_exactly out"))
+            }
+            // What must be moved whatever is valid must leave something to gain.
+            Some(exactly) if exactly >= self.geometry().data_pages() => {
+                Err(Error::usage("Profile key 'relocate_exactly' makes no device")
+                    .at(source)
+                    .got(exactly.to_string())
+                    .allowed(format!("0 to {}", self.geometry().data_pages() - 1))
+                    .action("change it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_names(&self, source: &str, gc: &GcPart) -> Result<()> {
+        if gc.copy_back && gc.relocation != Relocation::SameDie {
+            return Err(Error::usage("Copy-back moves pages within a die only")
+                .at(source)
+                .got("relocation = \"allocator\"")
+                .allowed("relocation = \"same_die\" with copy_back = true")
+                .action("change one of the two"));
+        }
+        self.ftl_options().map_err(|error| error.at(source))?;
+        Ok(())
+    }
+
+    /// A device that does not fit is refused before anything is allocated.
+    pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
+        let needed = self.geometry().memory_bytes() + self.mapping_memory_bytes();
+        match crate::huge::available_bytes() {
+            Some(available) if needed > available => {
+                let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+                Err(Error::usage("The simulated device does not fit into memory")
+                    .at(source)
+                    .got(format!("a device that needs {}", mebibytes(needed)))
+                    .allowed(format!("{}, which are free now", mebibytes(available)))
+                    .action("simulate fewer blocks, or larger pages"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The host must have something to address.
+    fn check_room(&self, source: &str, pages: u64) -> Result<()> {
+        let spare = self.ftl.spare_factor;
+        if !(0.0..1.0).contains(&spare) {
+            return Err(Error::usage("The spare factor is no share")
+                .at(source)
+                .got(format!("spare_factor = {spare}"))
+                .allowed("0 up to, not including, 1"));
+        }
+        let logical = self.geometry().shape().logical_pages;
+        if logical == 0 {
+            return Err(Error::usage("The device has no room for the host")
+                .at(source)
+                .got(format_bytes(pages * u64::from(self.geometry.page_bytes)))
+                .action("lower spare_factor, or make the device larger"));
+        }
+        Ok(())
+    }
+
+    /// Pages that cannot hold the host's data: of the reserve, of the open blocks, of one more block so
+    /// that collection gains something, on every die; and those for a map on flash.
+    fn held_pages(&self, gc: &GcPart) -> u64 {
+        let geometry = self.geometry();
+        let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
+        let held = u64::from(gc.reserved_blocks + self.reserved_for_mapping()) + open + 1;
+        let held = held.min(u64::from(geometry.shape().blocks_per_die));
+        let dies = u64::from(geometry.shape().dies);
+        dies * held * u64::from(geometry.data_pages()) + self.pages_for_mapping()
+    }
+
+    /// Pages that must take data for the device to be written to.
+    pub(super) fn needed_pages(&self) -> u64 {
+        let logical = u64::from(self.geometry().shape().logical_pages);
+        logical + self.gc.as_ref().map_or(0, |gc| self.held_pages(gc))
+    }
+
+    /// The host must be able to fill the device while every die keeps its reserve and an open block.
+    fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
+        let spare = self.ftl.spare_factor;
+        if gc.reserved_blocks == 0 {
+            return Err(Error::usage("Collection needs a block to move pages to")
+                .at(source)
+                .got("reserved_blocks = 0")
+                .allowed("1 or more")
+                .action("raise reserved_blocks"));
+        }
+        let bad = self.bad_blocks().len() as u64;
+        let blocks = u64::from(self.geometry().blocks()) - bad;
+        let usable = blocks * u64::from(self.geometry().data_pages());
+        let room = usable.saturating_sub(self.held_pages(gc));
+        let least = (pages - room) as f64 / pages as f64;
+        if !(spare >= least && spare < 1.0) {
+            let of_factory = match bad {
+                0 => String::new(),
+                bad => format!(" with {bad} blocks that are bad from the factory"),
+            };
+            return Err(Error::usage("The spare factor does not suit the reserved blocks")
+                .at(source)
+                .got(format!("spare_factor = {spare}{of_factory}"))
+                .allowed(format!("{least:.4} up to, not including, 1"))
+                .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"));
+        }
+        let idle = gc.idle_free_blocks;
+        // Without idle time a die collects until it has one block more than its reserve.
+        let reached = gc.reserved_blocks + self.reserved_for_mapping() + 1;
+        if idle > 0 && idle <= reached {
+            return Err(Error::usage("Idle collection would never begin")
+                .at(source)
+                .got(format!("idle_free_blocks = {idle}"))
+                .allowed(format!("0, or more than {reached}"))
+                .action("change one of the two"));
+        }
+        Ok(())
+    }
+}
