@@ -206,7 +206,8 @@ pub trait Device: Sized {
     /// does its background work here.
     fn wait_until(&mut self, t: Nanos);
 
-    /// `request` will be submitted soon: a device in memory may look things up ahead. Changes nothing.
+    /// `request` will be submitted soon, or never: a device in memory may look things up ahead. Nothing
+    /// that can be observed changes.
     #[inline]
     fn prefetch(&mut self, _request: &Self::Request) {}
 

@@ -418,8 +418,11 @@ impl Device for SimDevice {
 
     #[inline]
     fn prefetch(&mut self, request: &Io) {
-        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let pages = Extent::of(request, page_bytes).touched();
+        let shape = self.flash.geometry.shape();
+        let pages = Extent::of(request, u64::from(shape.page_bytes)).touched();
+        if pages.end > shape.logical_pages {
+            return;
+        }
         let place = &mut self.announced[self.announcements % ANNOUNCED];
         self.announcements += 1;
         // The entries of those in the map are at hand by now.

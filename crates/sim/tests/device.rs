@@ -340,3 +340,29 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     let divided = r#"{"spare_factor": 0.25, "open_units": 0}"#;
     assert!(message("linear", linear, divided).contains("must have units open"));
 }
+
+/// Whatever is announced, and whether it comes or not, nothing that can be observed changes.
+#[test]
+fn announcements_change_nothing() {
+    let run = |announced: bool| {
+        let mut device = device(2, 2, "random");
+        let pages = device.info().capacity_bytes.0 / 4096;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let mut completions = Vec::new();
+        for _ in 0..2_000 {
+            let mode = if uniform(&mut rng, 4) == 0 { Mode::Read } else { Mode::Write };
+            let request = io(mode, uniform(&mut rng, pages - 4), 1 + uniform(&mut rng, 4));
+            let other = io(mode, uniform(&mut rng, 2 * pages), 1 + uniform(&mut rng, 4));
+            if announced {
+                device.prefetch(&other);
+                device.prefetch(&io(mode, u64::MAX / 8192, 1));
+                device.prefetch(&request);
+            }
+            device.submit(&request).unwrap();
+            let done = device.complete().unwrap();
+            completions.push((done.completed, done.breakdown));
+        }
+        (completions, device.counters())
+    };
+    assert_eq!(run(true), run(false));
+}
