@@ -1,9 +1,14 @@
 """What holds for all tests."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from uflip.errors import DeviceError
+from uflip.run import open_device
 
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
 # this one and every program that it starts. Ctrl-C is under test here, whoever starts the tests.
@@ -17,3 +22,25 @@ def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("UFLIP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("UFLIP_CACHE_SIZE", raising=False)
         yield
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def make_file(here: Path) -> Callable[..., Path]:
+    """Makes a file of so many bytes, with options of its device, where there is direct I/O."""
+
+    def make(size: int, **options: Any) -> Path:
+        path = here / "scratch.bin"
+        try:
+            open_device(f"file:{path}", size=size, **options)
+        except DeviceError as error:
+            pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
+        return path
+
+    return make

@@ -130,12 +130,6 @@ def test_a_burst_is_one_episode() -> None:
 # Files
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def found_in(*arguments: object) -> dict[str, object]:
     done = uflip("analyse", *arguments, "--json")
     assert done.code == 0, done.err

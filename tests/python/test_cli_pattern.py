@@ -14,12 +14,6 @@ from uflip.errors import EXIT_CODES
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def run(*arguments: object) -> Any:
     done = uflip("pattern", *arguments, "--json")
     assert done.code == 0, done.out

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +19,17 @@ from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
 from uflip.catalogue import inspect_device, known_devices
 from uflip.cli.main import VERBS
 from uflip.cli.progress import PlanProgress
-from uflip.errors import EXIT_CODES, DeviceError
+from uflip.errors import EXIT_CODES
 from uflip.methodology import Choices, RunFinished, RunProgress, RunStarted, estimate, make_plan
 from uflip.results import Results
-from uflip.run import open_device
 
 MIB = 1 << 20
 SMALL_SIM = "sim:demo?blocks_per_die=64"  # some 100 MiB: ready at once
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def scratch(here: Path) -> Path:
-    """A file of 64 MiB on a file system with direct I/O."""
-    path = here / "scratch.bin"
-    try:
-        open_device(f"file:{path}", size=64 * MIB)
-    except DeviceError as error:
-        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
-    return path
+def scratch(make_file: Callable[..., Path]) -> Path:
+    return make_file(64 * MIB)
 
 
 # The way through

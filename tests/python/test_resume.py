@@ -16,11 +16,9 @@ import pytest
 from command_line import start, uflip, unchanged
 
 from uflip.catalogue import inspect_device
-from uflip.errors import DeviceError
 from uflip.methodology import Choices, Plan, make_plan, what_is_left
 from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
-from uflip.run import open_device
 from uflip.spec import sequential_writes
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -28,20 +26,8 @@ SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def scratch(here: Path) -> Path:
-    """A file of 256 MiB on a file system with direct I/O."""
-    path = here / "scratch.bin"
-    try:
-        open_device(f"file:{path}", size=256 * MIB)
-    except DeviceError as error:
-        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
-    return path
+def scratch(make_file: Callable[..., Path]) -> Path:
+    return make_file(256 * MIB)
 
 
 def killed(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:

@@ -3,12 +3,13 @@
 import json
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import start, uflip, unchanged
 
-from uflip.errors import DeviceError, ResultsError, UsageError
+from uflip.errors import ResultsError, UsageError
 from uflip.methodology import History, enforce_state, next_state_id, plan_state
 from uflip.results.state_record import open_record
 from uflip.run import open_device
@@ -19,15 +20,8 @@ SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of 8 MiB on a file system with direct I/O."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "scratch.bin"
-    try:
-        open_device(f"file:{path}", size=8 * MIB, data="zeros")
-    except DeviceError as error:
-        pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
-    return path
+def scratch(make_file: Callable[..., Path]) -> Path:
+    return make_file(8 * MIB, data="zeros")
 
 
 class Keeper:

@@ -20,12 +20,6 @@ VARY = {"spare_factor": [0.15, 0.3], "gc": ["greedy", "d_choices:5"], "queue_dep
 WRITES = baseline("RW", io_size="4k", io_count=2000)
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 # Points
 
 
