@@ -260,36 +260,55 @@ impl SimDevice {
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline]
     fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        self.host.taken_in(index, at);
+        if io.mode == Mode::Read {
+            return self.read(index, io, extent, at);
+        }
+        if self.cache.is_none() && self.backend.plans_whole_writes() {
+            return self.write_as_one(index, io, extent, at);
+        }
+        for page in extent.touched().map(Lpn) {
+            let (of_host, end) = self.send(index, io, page, at);
+            self.events.remind(end, Told::Arrived(of_host).into());
+        }
+    }
+
+    /// Write the pages of an I/O one after the other, none of another one's between them.
+    fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        for page in extent.touched().map(Lpn) {
+            let (of_host, end) = self.send(index, io, page, at);
+            self.write(Write { page, extent, target: Target::host(of_host) }, end);
+        }
+    }
+
+    /// The data of a page of an I/O goes over the link; returns when it is there.
+    #[inline]
+    fn send(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
+        let SimDevice { flash, events, host, .. } = self;
+        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+        let of_host = host.page(index, page, at, &mut events.accounts);
+        let end = events.send(at, bytes_in(io, page.0, page_bytes));
+        events.spent(Some(of_host.account()), Cause::Link, end - at);
+        (of_host, end)
+    }
+
+    /// Read the pages of an I/O.
+    fn read(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
-        host.taken_in(index, at);
-        let as_one = cache.is_none() && backend.plans_whole_writes();
         for page in extent.touched() {
             let bytes = bytes_in(io, page, page_bytes);
             let page = Lpn(page);
-            let of_host = host.page(index, page, at, &mut events.accounts);
-            let target = Target::host(of_host);
-            if io.mode == Mode::Write {
-                let end = events.send(at, bytes);
-                events.spent(target.account, Cause::Link, end - at);
-                if as_one {
-                    let hardware = &mut Hardware { flash, events };
-                    let write = Write { page, extent, target };
-                    either!(backend, backend => backend.write(write, end, hardware));
-                } else {
-                    events.remind(end, Told::Arrived(of_host).into());
-                }
-                continue;
-            }
+            let target = Target::host(host.page(index, page, at, &mut events.accounts));
             let cached = cache.as_ref().is_some_and(|cache| {
                 cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes))
             });
             if cached {
                 events.deliver(at, at, bytes, target.op());
-                continue;
+            } else {
+                let hardware = &mut Hardware { flash, events };
+                either!(backend, backend => backend.read(page, bytes, at, target, hardware));
             }
-            let hardware = &mut Hardware { flash, events };
-            either!(backend, backend => backend.read(page, bytes, at, target, hardware));
         }
     }
 

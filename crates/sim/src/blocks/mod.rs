@@ -92,6 +92,14 @@ struct Open {
     block: u32,
 }
 
+/// A page that was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) place: Place,
+    /// It fills its block up.
+    pub(crate) is_last: bool,
+}
+
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum FreeList {
     Oldest(VecDeque<BlockIdx>),
@@ -155,10 +163,6 @@ impl Blocks {
     /// Which of a die's open blocks is that of `stream`.
     #[inline]
     fn kind(&self, stream: Stream) -> usize {
-        // As nothing else is told apart, nothing needs to be looked up.
-        if self.streams == 1 {
-            return 0;
-        }
         usize::from(self.kinds[stream as usize])
     }
 
@@ -187,40 +191,38 @@ impl Blocks {
     }
 
     /// Take the next page of `die`, which is valid from now on. Where it is its block's last,
-    /// [`Blocks::close_if_full`] must be called once the page is accounted for.
+    /// [`Blocks::close`] must be called once the page is accounted for.
     ///
     /// # Panics
     /// Where the die has none.
     #[inline(always)]
-    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Place {
+    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
         if !self.has_open_page(die, stream) {
             self.open_another(die, stream);
         }
-        let (place, _) = self.take_open_page(die, stream);
-        if !self.retired.is_empty() {
-            self.pass_retired(die, stream);
-        }
-        place
+        let taken = self.take_open_page(die, stream);
+        if self.retired.is_empty() { taken } else { self.pass_retired(taken, stream) }
     }
 
-    /// The next page of the block that `die` has open for `stream`, and whether it is the block's last
-    /// unless pages are retired.
+    /// The next page of the block that `die` has open for `stream`, where no page is retired.
     #[inline]
-    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> (Place, bool) {
+    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
         let (kind, index) = (self.kind(stream), self.open_of(die, stream));
         self.open_pages[kind] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
-        (Place { page, block: BlockIdx(open.block), die }, open.next == open.end)
+        let place = Place { page, block: BlockIdx(open.block), die };
+        Taken { place, is_last: open.next == open.end }
     }
 
-    /// The page that is taken next is not one that is retired.
+    /// The page that is taken after this one is not one that is retired.
     #[cold]
-    fn pass_retired(&mut self, die: DieIdx, stream: Stream) {
-        let index = self.open_of(die, stream);
+    fn pass_retired(&mut self, taken: Taken, stream: Stream) -> Taken {
+        let index = self.open_of(taken.place.die, stream);
         let open = &mut self.open[index];
         open.next = first_usable(&self.retired, open.next, open.end);
+        Taken { is_last: open.next == open.end, ..taken }
     }
 
     /// Open another block of `die` for `stream`.
@@ -258,21 +260,13 @@ impl Blocks {
         Ppn(first_usable(&self.retired, first, first + self.geometry.data_pages()))
     }
 
-    /// The block of the page taken last, where that page filled it up; it is closed from now on, unless
-    /// it holds mapping pages.
-    #[inline(always)]
-    pub(crate) fn close_if_full(&mut self, die: DieIdx, stream: Stream) -> Option<BlockIdx> {
-        let index = self.open_of(die, stream);
-        let open = self.open[index];
-        if open.next != open.end {
-            return None;
-        }
+    /// `block` is full: it is closed from now on, unless it holds mapping pages.
+    pub(crate) fn close(&mut self, block: BlockIdx, stream: Stream) {
         self.fills += 1;
-        self.closed_at[open.block as usize] = self.fills;
+        self.closed_at[block.0 as usize] = self.fills;
         if stream != Stream::Mapping {
-            self.counts[open.block as usize] &= !NOT_CLOSED;
+            self.counts[block.0 as usize] &= !NOT_CLOSED;
         }
-        Some(BlockIdx(open.block))
     }
 
     /// How often `block` was erased.

@@ -163,17 +163,17 @@ impl PageMap {
         let Some(die) = self.die_for(None, Stream::Mapping) else { return self.end_of_life() };
         let mut to = self.blocks.take_page(die, Stream::Mapping);
         let old = self.lookup(page);
-        while !media.program_mapping(to, old) {
+        while !media.program_mapping(to.place, old) {
             match self.page_instead(to, Stream::Mapping, media) {
-                Some(page) => to = page,
+                Some(other) => to = other,
                 None => return self.end_of_life(),
             }
         }
         if let Some(old) = old {
             self.blocks.mark_invalid(old);
         }
-        self.place(page, to);
-        self.close_if_full(to.die, Stream::Mapping, media);
+        self.place(page, to.place);
+        self.close_if_full(to, Stream::Mapping, media);
     }
 
     /// Write every mapping page whose entries the collection of `die` has moved. `promised` pages

@@ -21,7 +21,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::page_map::PageMap;
-use crate::blocks::Stream;
+use crate::blocks::{Stream, Taken};
 use crate::geometry::{BlockIdx, DieIdx, Place, Ppn};
 use crate::media::CollectMedia;
 
@@ -105,15 +105,16 @@ impl PageMap {
     #[cold]
     pub(super) fn page_instead(
         &mut self,
-        to: Place,
+        to: Taken,
         stream: Stream,
         media: &mut impl CollectMedia,
-    ) -> Option<Place> {
-        self.program_failed(to.block);
-        self.blocks.mark_invalid(to);
-        self.close_if_full(to.die, stream, media);
+    ) -> Option<Taken> {
+        let Place { die, block, .. } = to.place;
+        self.program_failed(block);
+        self.blocks.mark_invalid(to.place);
+        self.close_if_full(to, stream, media);
         let die =
-            if self.blocks.has_page(to.die, stream) { to.die } else { self.die_for(None, stream)? };
+            if self.blocks.has_page(die, stream) { die } else { self.die_for(None, stream)? };
         Some(self.blocks.take_page(die, stream))
     }
 

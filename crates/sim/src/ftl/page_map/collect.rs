@@ -2,7 +2,7 @@
 //! whoever holds the clock decides when each is taken; in one go in the untimed gear.
 
 use super::{PageMap, RelocationLoad};
-use crate::blocks::Stream;
+use crate::blocks::{Stream, Taken};
 use crate::ftl::dftl::MapOnFlash;
 use crate::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
 use crate::media::CollectMedia;
@@ -200,12 +200,12 @@ impl PageMap {
         let Some(to) = self.copy(from, collection.stream, media) else { return };
         if let Some(page) = page {
             self.blocks.mark_invalid(from);
-            self.place(page, to);
+            self.place(page, to.place);
             self.moved(collection, page);
         } else {
-            self.blocks.mark_invalid(to);
+            self.blocks.mark_invalid(to.place);
         }
-        self.close_if_full(to.die, collection.stream, media);
+        self.close_if_full(to, collection.stream, media);
     }
 
     /// Program what is in `from` to a page of `stream`; returns where. `None` where no die can take a
@@ -216,10 +216,10 @@ impl PageMap {
         from: Place,
         stream: Stream,
         media: &mut impl CollectMedia,
-    ) -> Option<Place> {
+    ) -> Option<Taken> {
         let die = self.die_for(Some(from.die), stream)?;
         let mut to = self.blocks.take_page(die, stream);
-        while !media.relocate(from, to) {
+        while !media.relocate(from, to.place) {
             to = self.page_instead(to, stream, media)?;
         }
         Some(to)
@@ -275,9 +275,9 @@ impl PageMap {
                 continue;
             };
             let page = Lpn(self.reverse[page.0 as usize]);
-            self.place(page, to);
+            self.place(page, to.place);
             self.moved(collection, page);
-            self.close_if_full(to.die, stream, media);
+            self.close_if_full(to, stream, media);
         }
         let moved = pages.len() as u32;
         self.scratch = pages;

@@ -35,7 +35,8 @@ impl PageMap {
                 self.write_in_turn(die, page, whole, flash);
                 continue;
             }
-            let (to, is_last) = self.blocks.take_open_page(die, Stream::Host);
+            let taken = self.blocks.take_open_page(die, Stream::Host);
+            let to = taken.place;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
             self.reverse[to.page.0 as usize] = page.0;
             if old != NOWHERE {
@@ -47,9 +48,7 @@ impl PageMap {
             }
             flash.nand.program(to);
             written += 1;
-            if is_last {
-                self.close_if_full(die, Stream::Host, flash);
-            }
+            self.close_if_full(taken, Stream::Host, flash);
         }
         flash.counters.pages_programmed += written;
         flash.counters.host_pages_written += written;
@@ -79,13 +78,12 @@ impl PageMap {
             if !self.blocks.has_open_page(die, stream) {
                 self.blocks.open_another(die, stream);
             }
-            let (to, is_last) = self.blocks.take_open_page(die, stream);
+            let taken = self.blocks.take_open_page(die, stream);
+            let to = taken.place;
             self.map[page.0 as usize] = to.page.0;
             self.reverse[to.page.0 as usize] = page.0;
             flash.nand.program(to);
-            if is_last {
-                self.close_if_full(die, stream, flash);
-            }
+            self.close_if_full(taken, stream, flash);
         }
         let moved = pages.len() as u32;
         self.moving = pages;

@@ -1,7 +1,7 @@
 //! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
 
 use super::PageMap;
-use crate::blocks::Stream;
+use crate::blocks::{Stream, Taken};
 use crate::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
 use crate::media::CollectMedia;
 
@@ -74,20 +74,20 @@ impl PageMap {
         }
         let mut to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
-        while !media.program(to, if whole { None } else { old }) {
+        while !media.program(to.place, if whole { None } else { old }) {
             match self.page_instead(to, Stream::Host, media) {
-                Some(page) => to = page,
+                Some(other) => to = other,
                 None => return self.refuse(),
             }
         }
         if let Some(old) = old {
             self.invalidate(old);
         }
-        self.place(page, to);
+        self.place(page, to.place);
         if let Some(kept) = &mut self.on_flash {
             kept.changed(page);
         }
-        self.close_if_full(to.die, Stream::Host, media);
+        self.close_if_full(to, Stream::Host, media);
         true
     }
 
@@ -170,25 +170,33 @@ impl PageMap {
         }
     }
 
-    /// Close the block of the page that was just taken from `die`, where that page filled it up.
+    /// Close the block of the page that was just taken, where that page filled it up.
     #[inline(always)]
     pub(in crate::ftl) fn close_if_full(
         &mut self,
-        die: DieIdx,
+        taken: Taken,
         stream: Stream,
         media: &mut impl CollectMedia,
     ) {
-        if let Some(block) = self.blocks.close_if_full(die, stream) {
-            if let Some(page) = self.metadata_page(die, block)
-                && !media.program_metadata(page)
-            {
-                self.program_failed(block);
-            }
-            // Only now, with its last page accounted for, may it be chosen.
-            match (&mut self.on_flash, stream) {
-                (Some(kept), Stream::Mapping) => kept.closed(die, block),
-                _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
-            }
+        if taken.is_last {
+            self.close(taken.place, stream, media);
+        }
+    }
+
+    /// Close the block of its last page.
+    #[inline(never)]
+    fn close(&mut self, last: Place, stream: Stream, media: &mut impl CollectMedia) {
+        let Place { block, die, .. } = last;
+        self.blocks.close(block, stream);
+        if let Some(page) = self.metadata_page(die, block)
+            && !media.program_metadata(page)
+        {
+            self.program_failed(block);
+        }
+        // Only now, with its last page accounted for, may it be chosen.
+        match (&mut self.on_flash, stream) {
+            (Some(kept), Stream::Mapping) => kept.closed(die, block),
+            _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
         }
     }
 
