@@ -113,8 +113,7 @@ impl PageMap {
         self.program_failed(block);
         self.blocks.mark_invalid(to.place);
         self.close_if_full(to, stream, media);
-        let die =
-            if self.blocks.has_page(die, stream) { die } else { self.die_for(None, stream)? };
+        let die = if self.blocks.has_page(die, stream) { die } else { self.die_for(None, stream)? };
         Some(self.blocks.take_page(die, stream))
     }
 
