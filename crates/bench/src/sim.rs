@@ -97,7 +97,7 @@ fn counting(pages: u64, count: u64, seed: u64) -> f64 {
 
 fn case(case: &Case) -> Vec<Value> {
     let before = resident_bytes();
-    let mut device = device(case);
+    let mut device = device(case, "allocator", false);
     let pages = device.info().capacity_bytes.0 / 4096;
     device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
     let untimed = (0..3).map(|round| untimed(&mut device, pages, case.measured, round + 2));
@@ -117,11 +117,21 @@ fn case(case: &Case) -> Vec<Value> {
     let memory = json!({"name": format!("resident, {}", case.name), "value": resident / 1e9,
         "unit": "GB", "reference": maps / 1e9, "ratio": resident / maps,
         "target": if case.blocks == 1 << 20 { "<= 3" } else { "" }});
-    vec![
+    let mut rows = vec![
         row("untimed", untimed, bare_untimed, case.untimed),
         row("timed", timed, bare_timed, case.timed),
-        memory,
-    ]
+    ];
+    if case.blocks < 1 << 20 {
+        for (name, copy_back) in [("moved in their die", false), ("copied back", true)] {
+            let mut device = self::device(case, "same_die", copy_back);
+            device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
+            let rounds =
+                (0..3).map(|round| self::timed(&mut device, pages, case.measured / 4, round + 9));
+            rows.push(row(&format!("timed, {name}"), best(rounds), bare_timed, ""));
+        }
+    }
+    rows.push(memory);
+    rows
 }
 
 /// Memory of this process that is really there [bytes].
@@ -133,11 +143,14 @@ fn resident_bytes() -> f64 {
     kibibytes.parse::<f64>().expect("a number") * 1024.0
 }
 
-fn device(case: &Case) -> SimDevice {
+/// The device of a case; its collected pages take turns over the dies (`allocator`) or stay on theirs
+/// (`same_die`), where they may be copied without the channel.
+fn device(case: &Case, relocation: &str, copy_back: bool) -> SimDevice {
     let text = include_str!("../../../python/uflip/profiles/demo.toml");
     let overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
-        "gc": "greedy", "idle_free_blocks": 0, "state": "sequential"});
+        "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": relocation,
+        "copy_back": copy_back});
     let profile = Profile::parse(text, "demo.toml", &overrides.to_string()).expect("a profile");
     SimDevice::new("bench", profile).expect("a device")
 }
