@@ -139,6 +139,23 @@ fn swarm() -> ProptestConfig {
     }
 }
 
+/// Static wear levelling moves a block that is valid as a whole, which costs a page of the map, which
+/// fills a block that is collected next, which is wear: garbage has to be collected first where there is
+/// no room.
+#[test]
+fn wear_levelling_does_not_keep_a_map_on_flash_from_collecting() {
+    let overrides = json!({"allocator": "most_free", "blocks_per_die": 28,
+        "bus_bytes_per_s": 100_000_000, "buses": 1, "channels": 1, "copy_back": true,
+        "dies_per_channel": 2, "ftl": "dftl", "gc": "greedy_window:3", "idle_free_blocks": 0,
+        "independent_planes": false, "mapping_batch_update": false, "mapping_cache_bytes": 8,
+        "mapping_cache_policy": "lru", "metadata_pages": 1, "page_bytes": 512, "pages_per_block": 2,
+        "planes_per_die": 2, "relocate_ns": 1000, "relocation": "same_die", "spare_factor": 0.75025,
+        "state": "empty", "static_wear_gap": 1});
+    let profile = made(&overrides).expect("a device");
+    let mut device = SimDevice::new("swarm", profile).expect("known names");
+    drive(&mut device, 0);
+}
+
 proptest! {
     #![proptest_config(swarm())]
 

@@ -74,14 +74,16 @@ impl PageMap {
         } else if self.blocks.pages_for_relocation() < self.promised + most {
             return None;
         }
-        if let Some(victim) = self.least_worn_due(die) {
+        self.ask_policy_again();
+        // Moving the least-worn block gains nothing, and costs pages of the map.
+        let least_worn = if self.overruled { None } else { self.least_worn_due(die) };
+        if let Some(victim) = least_worn {
             let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(die, victim));
             if !of_map {
                 self.options.victims.remove(die, victim, &self.blocks);
             }
             return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
         }
-        self.ask_policy_again();
         if self.overruled {
             let victim = self.blocks.emptiest(die)?;
             self.options.victims.remove(die, victim, &self.blocks);
