@@ -1,0 +1,171 @@
+"""The bytes of a file that anybody may have made: a regular file, no larger than its kind can be.
+
+A pipe would let a reader wait for ever, a device would fill the memory, and opening some devices
+does something. So the kind of file is looked at before it is opened, and again once it is open
+(it may have been exchanged in between), and nothing is read that is above the limit.
+
+Every failure is the four-part error that `Kind` says; what the bytes mean is for others.
+"""
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from uflip.errors import ResultsError, UflipError
+from uflip.units import format_size
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of document, as far as errors about its file go.
+
+    Attributes
+    ----------
+    name : str
+        Completes "The … cannot be read".
+    limit_bytes : int
+        No honest document of this kind is larger.
+    action : str
+        What to do where one cannot be read.
+    error : type of UflipError
+        `ResultsError` for what uflip wrote, `UsageError` for what people write.
+    """
+
+    name: str
+    limit_bytes: int
+    action: str
+    error: type[UflipError] = ResultsError
+
+    def unreadable(self, path: Path, got: str, allowed: str = "") -> UflipError:
+        """Make the error for a file of this kind."""
+        return self.error(
+            f"The {self.name} cannot be read",
+            where=str(path),
+            got=got,
+            allowed=allowed,
+            action=self.action,
+        )
+
+
+def read_document(path: Path, kind: Kind) -> bytes:
+    """Read a whole file.
+
+    Parameters
+    ----------
+    path : Path
+        A regular file, or a link to one.
+    kind : Kind
+        What it should be.
+
+    Returns
+    -------
+    bytes
+        At most `kind.limit_bytes`.
+
+    Raises
+    ------
+    UflipError
+        Of the class that `kind` names: no such file, not a regular one, too large, unreadable.
+    """
+    content = read_if_there(path, kind)
+    if content is None:
+        raise kind.unreadable(path, "no such file", "a file that is there")
+    return content
+
+
+def read_if_there(path: Path, kind: Kind) -> bytes | None:
+    """Read a whole file as `read_document` does; None where there is none.
+
+    Raises
+    ------
+    UflipError
+        As `read_document`.
+    """
+    try:
+        descriptor = _open_regular(path, kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise kind.unreadable(path, _reason(error)) from error
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            _check_size(path, kind, os.fstat(descriptor).st_size)
+            # Files of /proc are empty to `stat`, and others may grow: what counts is what comes.
+            content = file.read(kind.limit_bytes + 1)
+        except OSError as error:
+            raise kind.unreadable(path, _reason(error)) from error
+    _check_size(path, kind, len(content))
+    return content
+
+
+def read_text(path: Path, kind: Kind) -> str:
+    """Read a whole file of UTF-8.
+
+    Raises
+    ------
+    UflipError
+        As `read_document`; or if it is not UTF-8.
+    """
+    return decode(path, kind, read_document(path, kind))
+
+
+def decode(path: Path, kind: Kind, content: bytes) -> str:
+    """Turn the bytes of a document into text.
+
+    Raises
+    ------
+    UflipError
+        Of the class that `kind` names, if they are not UTF-8.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{content[error.start]:02x} at {error.start}, which is not UTF-8"
+        raise kind.unreadable(path, got, "text in UTF-8") from error
+
+
+def _open_regular(path: Path, kind: Kind) -> int:
+    """Open a regular file without waiting for anybody."""
+    _check_regular(path, kind, path.stat().st_mode)  # opening some devices does something
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        _check_regular(path, kind, os.fstat(descriptor).st_mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(path: Path, kind: Kind, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise kind.unreadable(path, file_type(mode), "a regular file")
+
+
+def file_type(mode: int) -> str:
+    """Say what kind of file a mode is of, as the beginning of a phrase."""
+    names = {
+        stat.S_IFREG: "a regular file",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a character device",
+        stat.S_IFBLK: "a block device",
+    }
+    return names.get(stat.S_IFMT(mode), "something that is no file")
+
+
+def _check_size(path: Path, kind: Kind, size: int) -> None:
+    if size > kind.limit_bytes:
+        limit = format_size(kind.limit_bytes)
+        raise kind.unreadable(path, f"more than {limit}", f"at most {limit}")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Say why the system refuses; a name with a null byte never reaches it."""
+    if not isinstance(error, OSError):
+        return str(error)
+    if error.errno == errno.ELOOP:
+        return "a link that leads to itself"
+    return error.strerror or str(error)
