@@ -143,8 +143,8 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
     ("--spec circle.json", "usage", ["kind of pattern", "basic, mix, parallel"]),
     ("--spec circle.json --seed 3", "usage", ["whole pattern", "--seed"]),
     ("--pattern RW --trace ios.txt", "usage", ["ios.txt", "FILE.csv, FILE.parquet"]),
-    ("--pattern RW --trace list.csv", "results", ["list.csv exists"]),
-    ("--pattern RW --trace no/ios.csv", "results", ["does not exist"]),
+    ("--pattern RW --trace list.csv", "refused", ["list.csv", "--force"]),
+    ("--pattern RW --trace no/ios.csv", "usage", ["does not exist"]),
 ]
 
 

@@ -277,7 +277,7 @@ def test_what_cannot_be_saved_or_restored_says_so_before_any_work(folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("x.bin", 2), ("there.snapshot", 5), ("no/x.snapshot", 5)]
+    ("name", "kind"), [("x.bin", 2), ("there.snapshot", 3), ("no/x.snapshot", 2)]
 )
 def test_a_name_that_cannot_be_saved_under_is_refused_first(
     folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch

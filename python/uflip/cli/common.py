@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from uflip.device_cache import switched_off
-from uflip.errors import ResultsError, UsageError
-from uflip.run import DATA, DeviceInfo, check_snapshot_name
+from uflip.errors import UsageError
+from uflip.run import DATA, Device, DeviceInfo, check_snapshot_name
 from uflip.units import parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from uflip.results.outputs import Place
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
@@ -48,6 +51,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress, no next steps.")
 
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    help="Replace a file that is there, also one that uflip did not make.",
+)
+
 size_option = click.option(
     "--size",
     metavar="SIZE",
@@ -79,25 +88,18 @@ no_cache_option = click.option(
 def read_snapshot_name(
     _ctx: click.Context, _param: click.Parameter, value: Path | None
 ) -> Path | None:
-    """Read the name of a snapshot to be written, which must be free."""
+    """Read the name of a snapshot to be written."""
     if value is None:
         return None
     check_snapshot_name(value)
-    if value.exists() or not value.absolute().parent.is_dir():
-        exists = value.exists()
-        raise ResultsError(
-            "The snapshot cannot be written there",
-            where="--save",
-            got=f"{value} exists" if exists else f"the folder {value.parent} does not exist",
-            allowed="a new file in an existing folder",
-            action="choose another name" if exists else "create the folder first",
-        )
     return value
 
 
-def check_saving(info: DeviceInfo, save: Path | None) -> None:
-    """Refuse to keep a device that is not simulated, before it is used."""
-    if save is not None and not info["simulated"]:
+def check_saving(info: DeviceInfo, save: Path | None, *, force: bool) -> None:
+    """Refuse to keep a device that is not simulated, or where something is, before it is used."""
+    if save is None:
+        return
+    if not info["simulated"]:
         raise UsageError(
             "Only a simulated device can be saved",
             where="--save",
@@ -105,6 +107,22 @@ def check_saving(info: DeviceInfo, save: Path | None) -> None:
             allowed="sim:NAME",
             action="leave --save away",
         )
+    _place_of(save, force=force)
+
+
+def save_device(device: Device, save: Path, *, force: bool) -> None:
+    """Keep a simulated device as it is."""
+    from uflip.results import outputs
+
+    with outputs.written(_place_of(save, force=force)) as temporary:
+        temporary.unlink()  # the simulator writes to new names only
+        device.save(temporary)
+
+
+def _place_of(save: Path, *, force: bool) -> "Place":
+    from uflip.results import outputs
+
+    return outputs.check(save, outputs.SNAPSHOT, "--save", force=force)
 
 
 save_option = click.option(

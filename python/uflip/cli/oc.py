@@ -11,6 +11,7 @@ from uflip.cli.common import (
     echo_json,
     echo_pairs,
     echo_table,
+    force_option,
     json_option,
     quiet_option,
     read_duration,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from uflip.oc.contract import Rule
     from uflip.oc.folder import Folder
     from uflip.oc.session import OnStep, Session
+    from uflip.results.outputs import Place
 
 EPILOG = """\b
 Examples:
@@ -235,10 +237,18 @@ def _print(measured: "Measured", rules: "list[Rule]") -> None:
     type=click.Path(path_type=Path),
     help="A line a command, with its physical address: .csv or .parquet, a new file.",
 )
+@force_option
 @quiet_option
 @json_option
 def pattern(
-    device: str, read: int | None, log: Path | None, quiet: bool, as_json: bool, **options: Any
+    device: str,
+    *,
+    read: int | None,
+    log: Path | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Execute one job over physical addresses on DEVICE, as FOX does."""
     from uflip.oc.device import open_flash_device
@@ -255,6 +265,8 @@ def pattern(
             allowed=", ".join(f"FILE{ending}" for ending in LOG_FORMATS),
             action="add one of these endings",
         )
+    if log is not None:
+        _log_place(log, force)
     opened = open_flash_device(device)
     resolved = opened.resolve(job)
     with display(1, quiet=quiet or as_json) as sink:
@@ -262,7 +274,7 @@ def pattern(
             job, on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}")
         )
     if log is not None:
-        _write_log(log, trace, opened.geometry["sector_bytes"])
+        _write_log(_log_place(log, force), trace, opened.geometry["sector_bytes"])
     series, rate = Series.of(trace), mb_per_s(trace, opened.geometry["sector_bytes"])
     found = _findings(trace, series, rate)
     if as_json:
@@ -286,14 +298,22 @@ def _mix_of(read: int, mix: str | None) -> str:
     return "W" * ((100 - read) // common) + "R" * (read // common)
 
 
-def _write_log(log: Path, trace: Any, sector_bytes: int) -> None:
-    from uflip.errors import native_errors
+def _log_place(log: Path, force: bool) -> "Place":
+    from uflip.results import outputs
 
-    with native_errors():
-        if log.suffix == ".csv":
-            trace.write_csv(str(log), sector_bytes)
+    return outputs.check(log, outputs.LOG, "--log", force=force)
+
+
+def _write_log(place: "Place", trace: Any, sector_bytes: int) -> None:
+    from uflip.errors import native_errors
+    from uflip.results import outputs
+
+    with outputs.written(place) as temporary, native_errors():
+        temporary.unlink()  # the native part writes to new names only
+        if place.path.suffix == ".csv":
+            trace.write_csv(str(temporary), sector_bytes)
         else:
-            trace.write_parquet(str(log), "{}")
+            trace.write_parquet(str(temporary), "{}")
 
 
 def _findings(trace: Any, series: Any, rate: float) -> dict[str, Any]:

@@ -10,14 +10,16 @@ from uflip.cli.common import (
     check_saving,
     device_argument,
     echo_json,
+    force_option,
     json_option,
     open_options,
     quiet_option,
+    save_device,
     save_option,
 )
 from uflip.cli.opening import open_shown
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
-from uflip.cli.pattern_output import describe, print_run, write_trace
+from uflip.cli.pattern_output import describe, print_run, trace_place, write_trace
 from uflip.cli.pattern_preset import (
     preset_batch,
     preset_options,
@@ -27,7 +29,7 @@ from uflip.cli.pattern_preset import (
     run_preset,
 )
 from uflip.cli.progress import run_display
-from uflip.errors import ResultsError, UsageError
+from uflip.errors import UsageError
 from uflip.run import resolve
 from uflip.spec import writes
 
@@ -61,6 +63,7 @@ A read-only pattern opens the device for reading only.
     help="Write every I/O to a new .csv or .parquet file.",
 )
 @save_option
+@force_option
 @open_options
 @quiet_option
 @json_option
@@ -72,6 +75,7 @@ def command(
     batches: int | None,
     trace_file: Path | None,
     save: Path | None,
+    force: bool,
     size: int | None,
     buffered: bool,
     data: str,
@@ -88,9 +92,9 @@ def command(
         spec = given_pattern(spec_file, parameters)
     # All that can be wrong is looked for before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
-        _check_trace_file(path)
+        _check_trace_file(path, force)
     info = inspect_device(device, size=size, buffered=buffered)
-    check_saving(info, save)
+    check_saving(info, save, force=force)
     resolve(spec, info)
     with (
         open_shown(
@@ -107,14 +111,14 @@ def command(
     ):
         info = opened.info
         if preset is not None:
-            document = run_preset(opened, spec, batches, trace_file, show)
+            document = run_preset(opened, spec, batches, trace_file, show, force=force)
         else:
             trace = opened.run(spec, show)
         if save is not None:
-            opened.save(save)
+            save_device(opened, save, force=force)
     if preset is None:
         if trace_file is not None:
-            write_trace(trace, trace_file)
+            write_trace(trace, trace_place(trace_file, force))
         document = describe(trace, info)
     if as_json:
         echo_json(document)
@@ -124,7 +128,7 @@ def command(
         print_run(document)
 
 
-def _check_trace_file(path: Path | None) -> None:
+def _check_trace_file(path: Path | None, force: bool) -> None:
     if path is None:
         return
     if path.suffix not in (".csv", ".parquet"):
@@ -135,12 +139,4 @@ def _check_trace_file(path: Path | None) -> None:
             allowed="FILE.csv, FILE.parquet",
             action="add one of these endings",
         )
-    if path.exists() or not path.absolute().parent.is_dir():
-        exists = path.exists()
-        raise ResultsError(
-            "The trace cannot be written there",
-            where="--trace",
-            got=f"{path} exists" if exists else f"the folder {path.parent} does not exist",
-            allowed="a new file in an existing folder",
-            action="choose another name" if exists else "create the folder first",
-        )
+    trace_place(path, force)

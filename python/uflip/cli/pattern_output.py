@@ -3,15 +3,18 @@
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uflip._native import Trace
 from uflip.cli.common import echo_pairs
-from uflip.errors import ResultsError, native_errors
+from uflip.errors import native_errors
 from uflip.run import DeviceInfo
 from uflip.units import format_count, format_duration_ns, format_size
+
+if TYPE_CHECKING:
+    from uflip.results.outputs import Place
 
 MODE_NAMES = ("read", "write")
 """By code in the column `mode` of a trace."""
@@ -184,7 +187,14 @@ def _counters(counters: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [("counters", text), ("write amplification", amplification)]
 
 
-def write_trace(trace: Trace, path: Path) -> None:
+def trace_place(path: Path, force: bool) -> "Place":
+    """Look whether a trace may get this name."""
+    from uflip.results import outputs
+
+    return outputs.check(path, outputs.TRACE, "--trace", force=force)
+
+
+def write_trace(trace: Trace, place: "Place") -> None:
     """Write every I/O of a run, all columns, as CSV or Parquet.
 
     Raises
@@ -192,21 +202,15 @@ def write_trace(trace: Trace, path: Path) -> None:
     ResultsError
         If the file cannot be written; nothing is left of it then.
     """
-    try:
-        if path.suffix == ".parquet":
+    from uflip.results import outputs
+
+    with outputs.written(place) as temporary:
+        if place.path.suffix == ".parquet":
+            temporary.unlink()  # the native part writes to new names only
             with native_errors():
-                trace.write_table(str(path), "{}")
+                trace.write_table(str(temporary), "{}")
         else:
-            _write_csv(trace, path)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise ResultsError(
-            "The trace cannot be written",
-            where=f"--trace {path}",
-            got=error.strerror or str(error),
-            allowed="a file on a file system with free space",
-            action="choose another place",
-        ) from error
+            _write_csv(trace, temporary)
 
 
 def _write_csv(trace: Trace, path: Path) -> None:
@@ -214,7 +218,7 @@ def _write_csv(trace: Trace, path: Path) -> None:
 
     columns = {name: as_array(trace, name).tolist() for name in trace.columns}
     columns["mode"] = [MODE_NAMES[code] for code in columns["mode"]]
-    with path.open("x", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.cli.common import echo_pairs, together
-from uflip.cli.pattern_output import write_trace
+from uflip.cli.pattern_output import trace_place, write_trace
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 
@@ -81,6 +81,8 @@ def run_preset(
     batches: int | None,
     trace_file: Path | None,
     show: "OnProgress | None",
+    *,
+    force: bool,
 ) -> dict[str, Any]:
     """Run all batches; each is written out before the next, where a trace is wanted."""
     from uflip.methodology import myers_sinclair
@@ -89,7 +91,7 @@ def run_preset(
 
     def keep(number: int, trace: "Trace") -> None:
         if traces:
-            write_trace(trace, traces[number])
+            write_trace(trace, trace_place(traces[number], force))
 
     count = myers_sinclair.BATCHES if batches is None else batches
     found = myers_sinclair.run(

@@ -13,13 +13,13 @@ from uflip.cli.common import (
     device_argument,
     echo_json,
     echo_table,
+    force_option,
     json_option,
     size_option,
 )
 from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import format_value
 from uflip.cli.state import announce_state, known_state, record_of, state_option, target_options
-from uflip.errors import UsageError
 from uflip.methodology import (
     Estimate,
     Plan,
@@ -29,6 +29,7 @@ from uflip.methodology import (
     wear_of,
     write_plan,
 )
+from uflip.results import outputs
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -59,9 +60,10 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 @click.option(
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the plan to a new file (TOML), to be edited and given to `uflip run --plan`.",
+    type=click.Path(path_type=Path),
+    help="Write the plan to a file (TOML), to be edited and given to `uflip run --plan`.",
 )
+@force_option
 @click.option("--runs", "each", is_flag=True, help="List every run, in order.")
 @json_option
 def command(
@@ -74,11 +76,14 @@ def command(
     buffered: bool,
     file: Path | None,
     out: Path | None,
+    force: bool,
     each: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
+    if out is not None:
+        _place_of(out, force)
     request = Request(device, state, target_size, record, options, file)
     info = inspect_device(device, size=size, buffered=buffered)
     plan = request.plan(info)
@@ -87,7 +92,7 @@ def command(
     before = 0 if known or plan.state is None else plan.state.bytes_written
     wear, written = wear_of(info), before + estimated.bytes_written
     if out is not None:
-        _write(out, plan)
+        outputs.write(_place_of(out, force), write_plan(plan).encode())
     if as_json:
         worn = wear.as_dict() | {"share": wear.share(written)}
         echo_json(_document(plan, estimated, known=known) | {"wear": worn})
@@ -105,18 +110,8 @@ def command(
         click.echo(f"warning: {warning['message']}\n         {warning['advice']}")
 
 
-def _write(out: Path, plan: Plan) -> None:
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(write_plan(plan))
-    except OSError as error:
-        raise UsageError(
-            "The plan cannot be written here",
-            where=f"--out {out}",
-            got=error.strerror or str(error),
-            allowed="a new name in a folder that can be written",
-            action="choose another --out",
-        ) from error
+def _place_of(out: Path, force: bool) -> outputs.Place:
+    return outputs.check(out, outputs.PLAN, "--out", force=force)
 
 
 def _notes(plan: Plan, *, known: bool) -> list[str]:

@@ -10,9 +10,11 @@ from uflip.cli.common import (
     check_saving,
     device_argument,
     echo_json,
+    force_option,
     json_option,
     open_options,
     quiet_option,
+    save_device,
     save_option,
 )
 from uflip.cli.opening import check_before_all, open_shown
@@ -52,6 +54,7 @@ Ctrl-C stops it; the same command goes on from there.
 )
 @target_options
 @save_option
+@force_option
 @open_options
 @click.option("--again", is_flag=True, help="Even if the device is known to be in this state.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written; touch nothing.")
@@ -65,6 +68,7 @@ def command(
     target_size: int | None,
     record: Path | None,
     save: Path | None,
+    force: bool,
     size: int | None,
     buffered: bool,
     data: str,
@@ -85,7 +89,7 @@ def command(
     else:
         check_before_all(device, **how)
     info = inspect_device(device, size=size, buffered=buffered)
-    check_saving(info, save)
+    check_saving(info, save, force=force)
     wanted = plan_state(info, state, target_size, seed)
     if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into
         raise unknown_name("state", state, STATES[:-1], where="--state")
@@ -107,7 +111,7 @@ def command(
             return
         bring_into_state(opened, wanted, kept, quiet=quiet)
         if save is not None:
-            opened.save(save)
+            save_device(opened, save, force=force)
     ends = f"; kept in {save}" if save else "; it ends with this command"
     noted = f"; noted in {kept.path}" if kept else ends
     text = f"{device} is in state {wanted.state_id}{noted}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.cli.common import echo_json, echo_table, json_option, quiet_option
+from uflip.cli.common import echo_json, echo_table, force_option, json_option, quiet_option
 from uflip.cli.progress import display
 from uflip.errors import UsageError, unknown_name
 
@@ -36,9 +36,12 @@ WIDTH = 96
     type=click.Path(path_type=Path),
     help="Draw the figure too: .png, .svg or .pdf; an older one is replaced.",
 )
+@force_option
 @quiet_option
 @json_option
-def command(reproduction_id: str | None, out: Path | None, quiet: bool, as_json: bool) -> None:
+def command(
+    reproduction_id: str | None, out: Path | None, force: bool, quiet: bool, as_json: bool
+) -> None:
     """Carry out the experiment ID of a paper; without ID, list them."""
     from uflip.report.figures import files
     from uflip.reproduce import REPRODUCTIONS, carry_out, figure
@@ -49,14 +52,14 @@ def command(reproduction_id: str | None, out: Path | None, quiet: bool, as_json:
     if reproduction_id not in REPRODUCTIONS:
         raise unknown_name("reproduction", reproduction_id, REPRODUCTIONS, where="ID")
     if out is not None:
-        files.check_name(out)
+        files.check_name(out, force=force)
         files.check_library()
     reproduction = REPRODUCTIONS[reproduction_id]
     with display(reproduction.steps, quiet=quiet) as sink:
         sink.draw(0, reproduction.title)
         outcome = carry_out(reproduction, sink.draw)
     if out is not None:
-        figure.write(outcome, out)
+        figure.write(outcome, out, force=force)
     if as_json:
         echo_json(_document(outcome, out))
         return

@@ -11,6 +11,7 @@ from uflip.cli.common import (
     device_argument,
     echo_json,
     echo_table,
+    force_option,
     json_option,
     no_cache_option,
     quiet_option,
@@ -18,10 +19,11 @@ from uflip.cli.common import (
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.progress import display
 from uflip.device_url import read_override
-from uflip.errors import ResultsError, UsageError
+from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
+    from uflip.results.outputs import Place
     from uflip.sweep import Row
 
 EPILOG = """\b
@@ -72,6 +74,7 @@ cores, and the rows come in order.
     type=click.Path(path_type=Path),
     help="Write the rows to a new .csv file.",
 )
+@force_option
 @no_cache_option
 @quiet_option
 @json_option
@@ -85,6 +88,7 @@ def command(
     jobs: int | None,
     out: Path | None,
     table: Path | None,
+    force: bool,
     quiet: bool,
     as_json: bool,
     **parameters: Any,
@@ -95,9 +99,9 @@ def command(
 
     varied = _read_varied(vary)
     spec = given_pattern(spec_file, parameters)
-    _check_table(table)
+    _check_table(table, force)
     if out is not None:
-        files.check_name(out)
+        files.check_name(out, force=force)
         files.check_library()
     total = len(sweep.points(device, spec, varied))
     with display(total, quiet=quiet or as_json) as sink:
@@ -112,11 +116,11 @@ def command(
             on_step=sink.draw,
         )
     if table is not None:
-        _write_table(rows, table)
+        _write_table(rows, _place_of(table, force))
     if out is not None:
         from uflip.report.figures.points import draw_points
 
-        draw_points([row.as_dict() for row in rows], device, out)
+        draw_points([row.as_dict() for row in rows], device, out, force=force)
     if as_json:
         echo_json(
             {
@@ -170,7 +174,7 @@ def _cells(row: "Row", names: list[str]) -> list[str]:
     return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
 
 
-def _check_table(path: Path | None) -> None:
+def _check_table(path: Path | None, force: bool) -> None:
     if path is None:
         return
     if path.suffix != ".csv":
@@ -181,21 +185,24 @@ def _check_table(path: Path | None) -> None:
             allowed="FILE.csv",
             action="add this ending",
         )
-    if path.exists() or not path.absolute().parent.is_dir():
-        exists = path.exists()
-        raise ResultsError(
-            "The table cannot be written there",
-            where="--csv",
-            got=f"{path} exists" if exists else f"the folder {path.parent} does not exist",
-            allowed="a new file in an existing folder",
-            action="choose another name" if exists else "create the folder first",
-        )
+    _place_of(path, force)
 
 
-def _write_table(rows: "list[Row]", path: Path) -> None:
+def _place_of(path: Path, force: bool) -> "Place":
+    from uflip.results import outputs
+
+    return outputs.check(path, outputs.TABLE, "--csv", force=force)
+
+
+def _write_table(rows: "list[Row]", place: "Place") -> None:
     """Write one line a point: what varied, then every number under its name."""
+    from uflip.results import outputs
+
     flat = [_flat(row) for row in rows]
-    with path.open("x", encoding="utf-8", newline="") as file:
+    with (
+        outputs.written(place) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.DictWriter(file, fieldnames=list(flat[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)

@@ -15,7 +15,7 @@ from typing import Any
 
 from uflip import _native
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import atomic
+from uflip.results import atomic, outputs
 
 FORMAT_VERSION = 1
 """Of `oc.json`; 1: first."""
@@ -42,8 +42,10 @@ class Folder:
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
         self._header = header
+        outputs.refuse_results(path, "results", f"--out {path}")
         try:
-            (path / "runs").mkdir(parents=True)
+            path.mkdir(parents=True)  # never one that exists, with things of others in it
+            (path / "runs").mkdir()
         except OSError as error:
             raise ResultsError(
                 "The result folder cannot be made",

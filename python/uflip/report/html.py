@@ -14,13 +14,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from uflip.errors import ResultsError
 from uflip.report import sections
 from uflip.report.data import BaselineTrace, baseline_traces
 from uflip.report.figures import palette
 from uflip.report.findings import headline
 from uflip.report.method import how_made
-from uflip.results import Results, atomic, summary
+from uflip.results import Results, outputs, summary
 from uflip.results.summarise import describe_device
 from uflip.units import format_duration_ns
 
@@ -50,7 +49,7 @@ SECTIONS = (
 )
 
 
-def write_report(results: Results, out: Path) -> int:
+def write_report(results: Results, out: Path, *, force: bool = False) -> int:
     """Write the report of a result folder.
 
     Parameters
@@ -58,7 +57,9 @@ def write_report(results: Results, out: Path) -> int:
     results
         A folder, finished or not.
     out
-        The HTML file; an older one of this name is replaced, in one step.
+        The HTML file; an older report of this name is replaced, in one step.
+    force
+        Replace any regular file of this name.
 
     Returns
     -------
@@ -69,21 +70,13 @@ def write_report(results: Results, out: Path) -> int:
     ------
     ResultsError
         If a run file is damaged, or the report cannot be written.
+    RefusedError
+        If something else has this name.
     UnavailableError
         If matplotlib is not installed.
     """
-    page = build_page(summary(results), baseline_traces(results)).encode()
-    try:
-        atomic.write_file(out, page)
-    except OSError as error:
-        raise ResultsError(
-            what="The report could not be written",
-            where=str(out),
-            got=error.strerror or str(error),
-            allowed="a file name in a folder that exists and can be written",
-            action="choose another --out",
-        ) from error
-    return len(page)
+    place = outputs.check(out, outputs.REPORT, force=force)
+    return outputs.write(place, build_page(summary(results), baseline_traces(results)).encode())
 
 
 def build_page(document: Document, traces: Sequence[BaselineTrace]) -> str:

@@ -40,7 +40,7 @@ EQUATION: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5,
 
 
 @styled
-def write(outcome: Outcome, path: Path) -> str:
+def write(outcome: Outcome, path: Path, *, force: bool = False) -> str:
     """Draw a reproduction into a file; an older figure of this name is replaced.
 
     Returns
@@ -48,7 +48,8 @@ def write(outcome: Outcome, path: Path) -> str:
     str
         The path.
     """
-    return save(outcome.reproduction.draw(outcome.data), path, outcome.reproduction.id)
+    drawn = outcome.reproduction.draw(outcome.data)
+    return save(drawn, path, outcome.reproduction.id, force=force)
 
 
 def panels(rows: int = 1, columns: int = 1, *, height: float) -> "tuple[Figure, list[Axes]]":

@@ -13,14 +13,13 @@ can be read alone. The folder appears under its name only when it is complete.
 
 import csv
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from uflip import _native
-from uflip.errors import ResultsError, native_errors, unknown_name
-from uflip.results import atomic
+from uflip.errors import native_errors, unknown_name
+from uflip.results import outputs
 from uflip.results.columns import as_array
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import run_document
@@ -86,30 +85,8 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
     """
     if file_format not in FORMATS:
         raise unknown_name("export format", file_format, FORMATS, where="--format")
-    if out.exists():
-        raise ResultsError(
-            what="An export never overwrites",
-            where=str(out),
-            got="a name that exists",
-            allowed="a name that is not taken",
-            action="choose another --out, or move the old export away",
-        )
-    temporary = atomic.temporary_name(out)
-    shutil.rmtree(temporary, ignore_errors=True)  # of an export that was killed
-    try:
-        temporary.mkdir(parents=True)
+    with outputs.new_folder(out, "export") as temporary:
         _fill(results, temporary, file_format)
-        temporary.rename(out)
-    except OSError as error:
-        raise ResultsError(
-            what="The export could not be written",
-            where=str(out),
-            got=error.strerror or str(error),
-            allowed="a writable folder with free space",
-            action="choose another --out, or free some space",
-        ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return sorted(out.iterdir())
 
 

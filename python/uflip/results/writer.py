@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from uflip import _native
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import atomic, lock, manifest
+from uflip.results import atomic, lock, manifest, outputs
 from uflip.results.warnings import (
     Examiner,
     StoredWarning,
@@ -42,7 +42,10 @@ def refuse_existing(path: Path) -> None:
     ------
     ResultsError
         If `path` exists, whatever it is: results are never overwritten.
+    RefusedError
+        Inside of another result folder.
     """
+    outputs.refuse_results(path, "results", str(path))
     if path.exists() or path.is_symlink():
         raise ResultsError(
             what="Results are never overwritten",

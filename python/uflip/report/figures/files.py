@@ -1,42 +1,40 @@
 """Figures that are files of their own: names say the format, the same data gives the same bytes."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uflip.errors import UsageError
 from uflip.report.figures.canvas import styled
+from uflip.results import outputs
+from uflip.results.outputs import Place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg", ".pdf")
 DPI = 160
 
 
-def check_name(path: Path) -> None:
+def check_name(path: Path, *, force: bool = False) -> Place:
     """Refuse a name that cannot become a figure, before anything is measured.
 
     Raises
     ------
     UsageError
         For another ending, or a folder that does not exist.
+    RefusedError
+        If something has this name that is no figure of uflip, and is not given up by `force`.
     """
-    if path.suffix not in FORMATS:
+    kind = outputs.FIGURES.get(path.suffix)
+    if kind is None:
         raise UsageError(
             "The name of the figure does not say its format",
             where="--out",
             got=str(path),
-            allowed=", ".join(f"FILE{ending}" for ending in FORMATS),
+            allowed=", ".join(f"FILE{ending}" for ending in outputs.FIGURES),
             action="add one of these endings",
         )
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(
-            "The figure cannot be written there",
-            where="--out",
-            got=f"{path} (a folder)" if path.is_dir() else f"{path} (its folder does not exist)",
-            allowed="a file name in a folder that exists",
-            action="create the folder first, or choose another name",
-        )
+    return outputs.check(path, kind, "--out", force=force)
 
 
 @styled
@@ -45,8 +43,8 @@ def check_library() -> str:
     return ""
 
 
-def save(figure: "Figure", path: Path, salt: str) -> str:
-    """Write a figure; an older one of this name is replaced.
+def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str:
+    """Write a figure; an older figure of this name is replaced, anything else only by `force`.
 
     Returns
     -------
@@ -55,10 +53,20 @@ def save(figure: "Figure", path: Path, salt: str) -> str:
     """
     import matplotlib as mpl
 
+    place = check_name(path, force=force)
+
     # The same data gives the same file: no date, and ids that do not change.
     dated: dict[str, dict[str, Any]] = {
         ".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None},
     }  # fmt: skip
     with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):
-        figure.savefig(path, dpi=DPI, facecolor="white", metadata=dated[path.suffix])
+        drawn = io.BytesIO()
+        figure.savefig(
+            drawn,
+            format=path.suffix[1:],
+            dpi=DPI,
+            facecolor="white",
+            metadata=dated[path.suffix],
+        )
+    outputs.write(place, drawn.getvalue())
     return str(path)

@@ -17,7 +17,9 @@ MARKERS = "osD^vPX"
 
 
 @styled
-def draw_points(rows: Sequence[dict[str, Any]], title: str, path: Path) -> str:
+def draw_points(
+    rows: Sequence[dict[str, Any]], title: str, path: Path, *, force: bool = False
+) -> str:
     """Draw the rows of a sweep into a file; an older figure of this name is replaced.
 
     Parameters
@@ -28,6 +30,8 @@ def draw_points(rows: Sequence[dict[str, Any]], title: str, path: Path) -> str:
         What was swept.
     path : Path
         As `check_name` takes it.
+    force : bool
+        Replace any regular file of this name.
 
     Returns
     -------
@@ -58,7 +62,7 @@ def draw_points(rows: Sequence[dict[str, Any]], title: str, path: Path) -> str:
     mark_simulated(figure, True)
     if others:
         figure.legend(handles=handles, loc="outside lower left", ncols=4)
-    return save(figure, path, title)
+    return save(figure, path, title, force=force)
 
 
 def _line(

@@ -1,0 +1,426 @@
+"""Files that people ask for by name: reports, figures, plans, tables, traces, saved devices.
+
+A name may be a slip of the hand, and what bears it may be a thesis. So a file that is there is
+replaced only where nothing can be lost, or where `--force` says so:
+
+- A report, a figure and a plan end in a seal: their kind and a checksum of all the rest, in a
+  comment (PNG: a text chunk). A file whose seal is whole is what uflip wrote, to the last byte, and
+  can be written again; one that somebody edited is theirs.
+- Tables, traces, logs and saved devices have no place for a seal, and may hold what was measured
+  once: they are never replaced without `--force`.
+- Devices, FIFOs, sockets, symbolic links and folders are never replaced, and nothing is ever
+  written into a result folder, whatever is forced.
+
+What is written bears a name of its own beside the wanted one, is synced, and gets the wanted name
+in one step. A name that was free is given only if it is still free, and a file is replaced only if
+it is still the one that was looked at.
+"""
+
+import errno
+import os
+import re
+import shutil
+import stat
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+from uflip.errors import RefusedError, ResultsError, UsageError
+from uflip.results.atomic import fsync_directory
+
+SEAL_BYTES = 16
+# An empty chunk of type IEND: how every PNG ends.
+PNG_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
+# No seal is longer, whatever comes after it.
+TAIL_BYTES = 256
+# A folder with one of these and `runs` beside it holds results.
+MANIFESTS = ("manifest.json", "oc.json")
+RUNS = "runs"
+# What names a file in a folder takes no more bytes than this on any file system of Linux.
+LONGEST_NAME = 255
+# File systems that know no second names for one file say one of these.
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an output is, and how its seal looks; without a seal it is never replaced unasked."""
+
+    name: str
+    seal: Callable[[bytes], bytes] | None = None
+    end: bytes = b""
+    """What stands behind the seal."""
+
+
+def _comment(before: bytes, after: bytes = b"") -> Callable[[bytes], bytes]:
+    return lambda text: before + b" " + text + after + b"\n"
+
+
+def _text_chunk(text: bytes) -> bytes:
+    body = b"tEXtComment\0" + text
+    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+
+
+_XML = _comment(b"<!--", b" -->")
+REPORT = Kind("report", _XML)
+PLAN = Kind("plan", _comment(b"#"))
+FIGURES = {
+    ".png": Kind("figure", _text_chunk, PNG_END),
+    ".svg": Kind("figure", _XML),
+    ".pdf": Kind("figure", _comment(b"%")),
+}
+TABLE, TRACE, LOG, SNAPSHOT = map(Kind, ("table", "trace", "log", "saved device"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name that may be written: as `check` found it."""
+
+    path: Path
+    kind: Kind
+    option: str
+    """What named it, for errors."""
+    force: bool
+    there: os.stat_result | None
+    """The file that will be replaced."""
+
+
+def check(path: Path, kind: Kind, option: str = "", *, force: bool = False) -> Place:
+    """Refuse a name that must not be written, before any work is done for it.
+
+    Parameters
+    ----------
+    path : Path
+        What was asked for.
+    kind : Kind
+        What will be written.
+    option : str
+        The option that named it, for the error.
+    force : bool
+        Replace a regular file that uflip did not make, or that was changed since.
+
+    Returns
+    -------
+    Place
+        For `write` and `written`.
+
+    Raises
+    ------
+    UsageError
+        For the name of a folder, or in a folder that does not exist.
+    RefusedError
+        For anything that would be lost.
+    """
+    where = f"{option} {path}".strip()
+    parent = path.absolute().parent
+    try:
+        if not parent.is_dir():
+            raise UsageError(
+                f"The {kind.name} cannot be written there",
+                where=where,
+                got=f"the folder {parent} does not exist",
+                allowed="a file name in a folder that exists",
+                action="create the folder first, or choose another name",
+            )
+        refuse_results(path, kind.name, where)
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, f"the folder {parent} cannot be written")
+        there = _lstat(path)
+        if there is not None:
+            _refuse_special(path, there, kind, where)
+            if not force and not is_ours(path, kind):
+                raise _not_ours(kind, where)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _failed(kind, where, error) from error
+    return Place(path, kind, option, force, there)
+
+
+def write(place: Place, content: bytes) -> int:
+    """Write a whole output, sealed where its kind can be; returns its size [bytes].
+
+    Raises
+    ------
+    RefusedError
+        If what stands at the name is not what was there when it was checked.
+    ResultsError
+        If it cannot be written; what was there is as it was.
+    """
+    if place.kind.seal is not None:
+        content = sealed(content, place.kind)
+    with written(place) as temporary:
+        temporary.write_bytes(content)
+    return len(content)
+
+
+@contextmanager
+def written(place: Place) -> Iterator[Path]:
+    """Give the name of a new empty file beside an output, and make it the output at the end.
+
+    A failure leaves what was there, and nothing else.
+
+    Raises
+    ------
+    RefusedError, ResultsError
+        As `write`.
+    """
+    where = f"{place.option} {place.path}".strip()
+    try:
+        temporary = _new_beside(place.path, place.there)
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            _publish(temporary, place, where)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _failed(place.kind, where, error) from error
+
+
+@contextmanager
+def new_folder(path: Path, what: str) -> Iterator[Path]:
+    """Make a folder under a name of its own beside `path`, and give it the name at the end.
+
+    Raises
+    ------
+    ResultsError
+        If anything has the name, or the folder cannot be written; nothing is left then.
+    RefusedError
+        Inside of a result folder.
+    """
+    where = str(path)
+    refuse_results(path, what, where)
+    if _lstat(path) is not None:
+        raise ResultsError(
+            f"An {what} never overwrites",
+            where=where,
+            got="a name that exists",
+            allowed="a name that is not taken",
+            action=f"choose another --out, or move the old {what} away",
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _new_name(path, lambda name: name.mkdir())
+        try:
+            yield temporary
+            temporary.rename(path)  # fails where anything but an empty folder came in between
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise ResultsError(
+            f"The {what} could not be written",
+            where=where,
+            got=error.strerror or str(error),
+            allowed="a writable folder with free space",
+            action="choose another --out, or free some space",
+        ) from error
+
+
+def sealed(content: bytes, kind: Kind) -> bytes:
+    r"""Add the seal of a kind that has one.
+
+    Examples
+    --------
+    >>> sealed(b"seed = 1\n", PLAN)
+    b'seed = 1\n# uflip plan 719be09024afab4471f1c58ec17aebbb\n'
+    """
+    assert kind.seal is not None
+    assert content.endswith(kind.end)
+    body = content[: len(content) - len(kind.end)]
+    digest = blake2b(body, digest_size=SEAL_BYTES).hexdigest()
+    return body + kind.seal(_text(kind, digest)) + kind.end
+
+
+def is_ours(path: Path, kind: Kind) -> bool:
+    """Whether a file is an output of this kind, as uflip wrote it to the last byte."""
+    if kind.seal is None:
+        return False
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 -- of a descriptor
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return False
+        return _seal_fits(file, kind)
+
+
+def _text(kind: Kind, digest: str) -> bytes:
+    return f"uflip {kind.name} {digest}".encode()
+
+
+def _seal_fits(file: BinaryIO, kind: Kind) -> bool:
+    assert kind.seal is not None
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - TAIL_BYTES, 0))
+    tail = file.read()
+    found = re.search(_text(kind, f"([0-9a-f]{{{2 * SEAL_BYTES}}})"), tail)
+    if found is None:
+        return False
+    digest = found[1].decode()
+    end = kind.seal(_text(kind, digest)) + kind.end
+    if not tail.endswith(end):
+        return False
+    file.seek(0)
+    left, summed = size - len(end), blake2b(digest_size=SEAL_BYTES)
+    while left > 0 and (part := file.read(min(left, 1 << 20))):
+        summed.update(part)
+        left -= len(part)
+    return left == 0 and summed.hexdigest() == digest
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def refuse_results(path: Path, what: str, where: str) -> None:
+    """Refuse a name inside of a result folder; through links as well.
+
+    Raises
+    ------
+    RefusedError
+    """
+    parent = path.absolute().parent.resolve()
+    for folder in (parent, *parent.parents):
+        if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
+            raise RefusedError(
+                "Nothing is written into a result folder",
+                where=where,
+                got=f"a name in the results {folder}",
+                allowed="any other folder",
+                action=f"write the {what} beside the folder",
+            )
+
+
+def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -> None:
+    """Refuse what is no regular file: it stands for something else, or leads somewhere else."""
+    if stat.S_ISREG(there.st_mode):
+        return
+    if stat.S_ISDIR(there.st_mode):
+        raise UsageError(
+            f"The {kind.name} cannot be written there",
+            where=where,
+            got="the name of a folder",
+            allowed="a file name in a folder that exists",
+            action="add a file name",
+        )
+    names = {
+        stat.S_IFLNK: f"a symbolic link to {_target(path)}",
+        stat.S_IFBLK: "a block device",
+        stat.S_IFCHR: "a character device",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+    }
+    raise RefusedError(
+        "Only a regular file is ever replaced",
+        where=where,
+        got=names.get(stat.S_IFMT(there.st_mode), "something that is no regular file"),
+        allowed="a new name, or the name of a regular file",
+        action="choose another name",
+    )
+
+
+def _target(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return "somewhere else"
+
+
+def _not_ours(kind: Kind, where: str) -> RefusedError:
+    return RefusedError(
+        "There is a file of this name",
+        where=where,
+        got=f"a file that is no {kind.name} of uflip, or was changed since"
+        if kind.seal
+        else f"a file that exists; a {kind.name} is never replaced unasked",
+        allowed=f"a new name{f', or a {kind.name} as uflip wrote it' if kind.seal else ''}",
+        action="choose another name, or give --force to lose the file",
+    )
+
+
+def _failed(kind: Kind, where: str, error: Exception) -> ResultsError:
+    return ResultsError(
+        f"The {kind.name} cannot be written",
+        where=where,
+        got=getattr(error, "strerror", None) or str(error),
+        allowed="a file name in a folder that can be written, on a file system with free space",
+        action="choose another place; what was there is as it was",
+    )
+
+
+def _new_beside(path: Path, there: os.stat_result | None) -> Path:
+    """Make an empty file with a name of its own in the folder of `path`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+    def make(temporary: Path) -> None:
+        descriptor = os.open(temporary, flags, 0o666)
+        try:
+            if there is not None:
+                os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
+        finally:
+            os.close(descriptor)
+
+    return _new_name(path, make)
+
+
+def _new_name(path: Path, make: Callable[[Path], None]) -> Path:
+    """Make something beside `path` under a name that nothing has."""
+    stem = os.fsencode(path.name)[: LONGEST_NAME - 60]
+    while True:
+        name = os.fsdecode(b".%s.%d-%d.tmp" % (stem, os.getpid(), next(_numbers)))
+        # The same ending: some writers ask for it.
+        temporary = path.absolute().with_name(name + path.suffix[:16])
+        with suppress(FileExistsError):  # of somebody who was killed
+            make(temporary)
+            return temporary
+
+
+def _publish(temporary: Path, place: Place, where: str) -> None:
+    if place.there is None:
+        _name_new(temporary, place, where)
+    else:
+        there = _lstat(place.path)
+        if there is None or _identity(there) != _identity(place.there):
+            raise _changed(place, where)
+        temporary.replace(place.path)
+    fsync_directory(place.path.absolute().parent)
+
+
+def _name_new(temporary: Path, place: Place, where: str) -> None:
+    """Give a file a name that must be free."""
+    # A second name is given only where there is none yet; a rename would replace. Where a file
+    # system knows no second names, a look beforehand must do.
+    try:
+        os.link(temporary, place.path, follow_symlinks=False)
+    except FileExistsError:
+        raise _changed(place, where) from None
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if _lstat(place.path) is not None:
+            raise _changed(place, where) from None
+        temporary.replace(place.path)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _changed(place: Place, where: str) -> RefusedError:
+    return RefusedError(
+        f"Somebody else writes where the {place.kind.name} was to go",
+        where=where,
+        got="another file than a moment ago",
+        allowed="a name that nobody else uses",
+        action="choose another name",
+    )

@@ -1,0 +1,378 @@
+"""Is nothing lost by a name that was given to an output, whatever bears that name?
+
+Every verb that writes a file meets everything that a name can lead to. What is there is hashed
+before and after; a refusal comes before any work and leaves all of it as it was.
+"""
+
+import os
+import socket
+import stat
+import subprocess
+import threading
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, uflip
+
+from uflip.errors import RefusedError, ResultsError
+from uflip.results import outputs
+
+SMALL = "sim:demo?blocks_per_die=64"
+THESIS = b"three years of work\n"
+OK, USAGE, REFUSED, RESULTS = 0, 2, 3, 5
+
+# Verb -> command line, of which the last word is the name; ending of the name.
+SEALED = {
+    "report": (("report", "r", "-o"), ".html"),
+    "plan": (("plan", SMALL, "--only", "order", "--scale", "quick", "--out"), ".toml"),
+    "sweep svg": (
+        ("sweep", SMALL, "--vary", "gc=greedy", "--pattern", "RW", "--io-count", "9", "-o"),
+        ".svg",
+    ),
+    "sweep png": (
+        ("sweep", SMALL, "--vary", "gc=greedy", "--pattern", "RW", "--io-count", "9", "-o"),
+        ".png",
+    ),
+    "sweep pdf": (
+        ("sweep", SMALL, "--vary", "gc=greedy", "--pattern", "RW", "--io-count", "9", "-o"),
+        ".pdf",
+    ),
+    "reproduce": (("reproduce", "ofc-fig5a", "-o"), ".svg"),
+}
+UNSEALED = {
+    "sweep table": (
+        ("sweep", SMALL, "--vary", "gc=greedy", "--pattern", "RW", "--io-count", "9", "--csv"),
+        ".csv",
+    ),
+    "trace csv": (("pattern", "null", "--pattern", "RR", "--io-count", "9", "--trace"), ".csv"),
+    "trace parquet": (
+        ("pattern", "null", "--pattern", "RR", "--io-count", "9", "--trace"),
+        ".parquet",
+    ),
+    "save": (("pattern", SMALL, "--pattern", "RW", "--io-count", "9", "--save"), ".snapshot"),
+    "prepare": (("prepare", SMALL, "--save"), ".snapshot"),
+    "log csv": (("oc", "pattern", "sim:dfc", "--mix", "W", "--log"), ".csv"),
+    "log parquet": (("oc", "pattern", "sim:dfc", "--mix", "W", "--log"), ".parquet"),
+}
+FILES = SEALED | UNSEALED
+FOLDERS = {
+    "run": ("run", SMALL, "--only", "order", "--scale", "quick", "--out"),
+    "export csv": ("export", "r", "-o"),
+    "export parquet": ("export", "r", "--format", "parquet", "-o"),
+    "oc": ("oc", "sim:dfc", "--scale", "quick", "--only", "oc2", "--out"),
+}
+
+
+def everything(folder: Path) -> dict[str, tuple[int, int, str]]:
+    """Path -> (mode, device number, content or where it leads)."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        content = b""
+        if stat.S_ISREG(status.st_mode):
+            content = path.read_bytes()
+        elif stat.S_ISLNK(status.st_mode):
+            content = str(path.readlink()).encode()
+        found[str(path.relative_to(folder))] = (
+            status.st_mode, status.st_rdev, sha256(content).hexdigest(),
+        )  # fmt: skip
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result folder."""
+    folder = tmp_path_factory.mktemp("finished") / "r"
+    done = uflip("run", SMALL, "--only", "order", "--scale", "quick", "--out", folder, "-q")
+    assert done.code == OK, done.err
+    return folder
+
+
+@pytest.fixture
+def room(here: Path, finished: Path) -> Path:
+    """A folder with a thesis in it, and results."""
+    (here / "thesis").write_bytes(THESIS)
+    subprocess.run(["cp", "-a", finished, here / "r"], check=True)
+    return here
+
+
+# What a name can lead to; each makes it and returns the name.
+
+
+def a_file(name: Path) -> Path:
+    name.write_bytes(THESIS)
+    return name
+
+
+def an_empty_file(name: Path) -> Path:
+    name.touch()
+    return name
+
+
+def a_fifo(name: Path) -> Path:
+    os.mkfifo(name)
+    return name
+
+
+def a_socket(name: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(name.name)  # a path from here: that of a temporary folder may be too long
+    return name
+
+
+def a_device(name: Path) -> Path:
+    try:
+        os.mknod(name, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root makes device nodes")
+    return name
+
+
+def a_link(name: Path) -> Path:
+    name.symlink_to("thesis")
+    return name
+
+
+def a_link_to_a_device(name: Path) -> Path:
+    name.symlink_to("/dev/null")
+    return name
+
+
+def a_link_to_nothing(name: Path) -> Path:
+    name.symlink_to("not-yet")
+    return name
+
+
+def a_folder(name: Path) -> Path:
+    name.mkdir()
+    (name / "thesis").write_bytes(THESIS)
+    return name
+
+
+def in_no_folder(name: Path) -> Path:
+    return name.with_name("missing") / name.name
+
+
+def in_results(name: Path) -> Path:
+    return Path("r") / name.name
+
+
+def among_the_runs(name: Path) -> Path:
+    return Path("r/runs") / name.name
+
+
+def in_results_by_a_link(name: Path) -> Path:
+    Path("elsewhere").symlink_to("r/runs")
+    return Path("elsewhere") / name.name
+
+
+def below_a_file(name: Path) -> Path:
+    return Path("thesis") / name.name
+
+
+def beyond_a_names_length(name: Path) -> Path:
+    return name.with_name("x" * 260 + name.suffix)
+
+
+# What is refused even by force -> the exit code.
+NEVER: dict[Callable[[Path], Path], int] = {
+    a_fifo: REFUSED, a_socket: REFUSED, a_device: REFUSED, a_link: REFUSED,
+    a_link_to_a_device: REFUSED, a_link_to_nothing: REFUSED, a_folder: USAGE, in_no_folder: USAGE,
+    in_results: REFUSED, among_the_runs: REFUSED, in_results_by_a_link: REFUSED,
+    below_a_file: USAGE, beyond_a_names_length: RESULTS,
+}  # fmt: skip
+
+
+def attempt(verb: str, name: Path, *more: str) -> Outcome:
+    return uflip(*FILES[verb][0], name, *more)
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["asked", "forced"])
+@pytest.mark.parametrize("lead", NEVER, ids=lambda lead: lead.__name__)
+@pytest.mark.parametrize("verb", FILES)
+def test_what_is_no_free_file_name_is_refused(
+    room: Path, verb: str, lead: Callable[[Path], Path], force: tuple[str, ...]
+) -> None:
+    name = lead(Path("output" + FILES[verb][1]))
+    before = everything(room)
+    done = attempt(verb, name, *force)
+    assert everything(room) == before
+    assert (done.code, done.out) == (NEVER[lead], ""), done.err
+    assert name.name[:20] in done.err
+
+
+@pytest.mark.parametrize("make", [a_file, an_empty_file], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("verb", FILES)
+def test_a_file_of_somebody_else_is_refused(
+    room: Path, verb: str, make: Callable[[Path], Path]
+) -> None:
+    name = make(Path("output" + FILES[verb][1]))
+    before = everything(room)
+    done = attempt(verb, name)
+    assert everything(room) == before
+    assert done.code == REFUSED, done.err
+    assert "--force" in done.err
+
+
+def same_names(room: Path, before: dict[str, tuple[int, int, str]], new: str) -> bool:
+    """Nothing but `new` appeared or changed: no temporary file is left."""
+    after = everything(room)
+    return {name: what for name, what in after.items() if name != new} == before
+
+
+@pytest.mark.parametrize("verb", SEALED)
+def test_what_uflip_wrote_is_replaced_and_what_was_edited_is_not(room: Path, verb: str) -> None:
+    name = Path("output" + FILES[verb][1])
+    before = everything(room)
+    first = attempt(verb, name)
+    assert first.code == OK, first.err
+    assert same_names(room, before, name.name)
+    if verb == "reproduce":  # takes its time; what follows is the same for all figures
+        return
+    os.utime(name, (1, 1))
+    again = attempt(verb, name)
+    assert (again.code, name.stat().st_mtime > 1) == (OK, True), again.err
+    assert same_names(room, before, name.name)
+    whole = name.read_bytes()
+    for edited in (whole + b" ", whole[:-1], whole.replace(b"e", b"E", 1), b" " + whole, b""):
+        name.write_bytes(edited)
+        done = attempt(verb, name)
+        assert (done.code, name.read_bytes()) == (REFUSED, edited)
+    done = attempt(verb, name, "--force")
+    assert done.code == OK, done.err
+    assert name.read_bytes() == whole
+    assert same_names(room, before, name.name)
+
+
+@pytest.mark.parametrize("verb", UNSEALED)
+def test_what_was_measured_is_replaced_by_force_only(room: Path, verb: str) -> None:
+    name = Path("output" + FILES[verb][1])
+    before = everything(room)
+    first = attempt(verb, name)
+    assert first.code == OK, first.err
+    measured = name.read_bytes()
+    refused = attempt(verb, name)
+    assert (refused.code, name.read_bytes()) == (REFUSED, measured)
+    name.write_bytes(THESIS)
+    done = attempt(verb, name, "--force")
+    assert done.code == OK, done.err
+    assert name.read_bytes() != THESIS
+    assert same_names(room, before, name.name)
+
+
+@pytest.mark.parametrize(
+    "lead", [a_file, an_empty_file, a_fifo, a_device, a_link, a_link_to_nothing, a_folder],
+    ids=lambda lead: lead.__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("verb", FOLDERS)
+def test_a_new_folder_takes_the_place_of_nothing(
+    room: Path, verb: str, lead: Callable[[Path], Path]
+) -> None:
+    name = lead(Path("output"))
+    before = everything(room)
+    done = uflip(*FOLDERS[verb], name)
+    assert everything(room) == before
+    assert done.code in (REFUSED, RESULTS), done.err
+
+
+@pytest.mark.parametrize("lead", [in_results, among_the_runs], ids=lambda lead: lead.__name__)
+@pytest.mark.parametrize("verb", FOLDERS)
+def test_no_folder_is_made_in_a_result_folder(
+    room: Path, verb: str, lead: Callable[[Path], Path]
+) -> None:
+    before = everything(room)
+    done = uflip(*FOLDERS[verb], lead(Path("output")))
+    assert everything(room) == before
+    assert done.code == REFUSED, done.err
+
+
+def test_a_manifest_is_never_the_name_of_a_report(room: Path) -> None:
+    before = everything(room)
+    assert uflip("report", "r", "-o", "r/manifest.json", "--force").code == REFUSED
+    assert everything(room) == before
+
+
+def test_a_folder_that_may_not_be_written_is_an_error_before_the_work(room: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    locked = room / "locked"
+    locked.mkdir(mode=0o555)
+    before = everything(room)
+    for verb, (command, ending) in FILES.items():
+        assert uflip(*command, locked / ("output" + ending)).code == RESULTS, verb
+    assert everything(room) == before
+
+
+# The module itself
+
+
+def test_a_file_that_appears_or_changes_in_between_is_kept(here: Path) -> None:
+    free = outputs.check(here / "a.html", outputs.REPORT)
+    (here / "a.html").write_bytes(THESIS)
+    ours = here / "b.html"
+    outputs.write(outputs.check(ours, outputs.REPORT), b"<p>")
+    looked_at = outputs.check(ours, outputs.REPORT)
+    ours.write_bytes(THESIS)
+    for place in (free, looked_at):
+        with pytest.raises(RefusedError, match="Somebody else"):
+            outputs.write(place, b"<p>")
+        assert place.path.read_bytes() == THESIS
+    assert sorted(path.name for path in here.iterdir()) == ["a.html", "b.html"]
+
+
+def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
+    places = [outputs.check(here / "a.csv", outputs.TABLE) for _ in range(8)]
+    won, lost = [], []
+
+    def work(number: int) -> None:
+        try:
+            outputs.write(places[number], b"%d" % number * 100_000)
+            won.append(number)
+        except RefusedError:
+            lost.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(won), len(lost)) == (1, 7)
+    assert (here / "a.csv").read_bytes() == b"%d" % won[0] * 100_000
+    assert [path.name for path in here.iterdir()] == ["a.csv"]
+
+
+def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
+    place = outputs.check(here / "a.html", outputs.REPORT)
+    outputs.write(place, b"<p>")
+    whole = place.path.read_bytes()
+    again = outputs.check(place.path, outputs.REPORT)
+
+    def fail(error: BaseException) -> None:
+        with outputs.written(again) as file:
+            file.write_bytes(b"half")
+            raise error
+
+    with pytest.raises(ResultsError, match="cannot be written"):
+        fail(OSError(28, "No space left on device"))
+    with pytest.raises(KeyboardInterrupt):
+        fail(KeyboardInterrupt())
+    assert place.path.read_bytes() == whole
+    assert [path.name for path in here.iterdir()] == ["a.html"]
+
+
+def test_a_replaced_file_keeps_who_may_read_it(here: Path) -> None:
+    place = outputs.check(here / "a.html", outputs.REPORT)
+    outputs.write(place, b"<p>")
+    place.path.chmod(0o600)
+    outputs.write(outputs.check(place.path, outputs.REPORT), b"<b>")
+    assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
+
+
+def test_a_seal_is_of_one_kind(here: Path) -> None:
+    (here / "a").write_bytes(outputs.sealed(b"x", outputs.REPORT))
+    assert outputs.is_ours(here / "a", outputs.REPORT)
+    assert not outputs.is_ours(here / "a", outputs.FIGURES[".svg"])
+    assert not outputs.is_ours(here / "a", outputs.PLAN)
+    assert not outputs.is_ours(here / "a", outputs.TRACE)
