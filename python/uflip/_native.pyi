@@ -73,7 +73,7 @@ class Handle(Generic[_T]):
 @final
 class Device:
     @staticmethod
-    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Device: ...
+    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Handle[Device]: ...
     @staticmethod
     def restore(path: str) -> Device:
         """The simulated device that `save` wrote; kind "results" for anything else."""
@@ -95,11 +95,11 @@ class Device:
     def null(capacity_bytes: int) -> Device: ...
     def info_json(self) -> str: ...
     def counters_json(self) -> str | None: ...
-    def idle(self, pause_ns: int) -> None:
+    def idle(self, pause_ns: int) -> Handle[None]:
         """Let the device idle: sleep on a real device, let virtual time pass on a simulated one."""
     def clone(self) -> Device:
         """A simulated device of its own in the same state; kind "usage" for any other."""
-    def apply(self, spec_json: str) -> str:
+    def apply(self, spec_json: str) -> Handle[str]:
         """Do what a pattern asks for in the untimed gear: no time passes, no trace; processes of
         a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:

@@ -119,6 +119,20 @@ class InterruptedRun(UflipError):  # noqa: N818 -- an interruption is a wish, no
     exit_code = 130
 
 
+class TerminatedRun(InterruptedRun):
+    """Somebody, or the system, asked the process to end (SIGTERM)."""
+
+    kind = "terminated"
+    exit_code = 143
+
+
+class HungUpRun(InterruptedRun):
+    """The terminal of the work is gone (SIGHUP)."""
+
+    kind = "hung_up"
+    exit_code = 129
+
+
 EXIT_CODES: dict[str, tuple[int, str]] = {
     "ok": (0, "everything that was asked for was done"),
     "internal": (1, "a mistake in uflip itself; please report it"),
@@ -126,8 +140,10 @@ EXIT_CODES: dict[str, tuple[int, str]] = {
     "refused": (3, "refused, because it could destroy data; nothing was touched"),
     "device": (4, "the device cannot be opened, or an I/O failed"),
     "results": (5, "the result folder exists already, cannot be written, or cannot be read"),
-    "unavailable": (6, "an optional library or a feature of the system is missing"),
+    "unavailable": (6, "an optional library, a feature of the system, or memory is missing"),
+    "hung_up": (129, "ended by SIGHUP, as Ctrl-C ends it"),
     "interrupted": (130, "stopped with Ctrl-C; finished runs stay readable"),
+    "terminated": (143, "ended by SIGTERM, as Ctrl-C ends it"),
 }
 """Name of the kind -> (exit code, meaning)."""
 
@@ -141,6 +157,8 @@ _KINDS: dict[str, type[UflipError]] = {
         ResultsError,
         UnavailableError,
         InterruptedRun,
+        TerminatedRun,
+        HungUpRun,
     )
 }
 
@@ -160,6 +178,19 @@ def from_native(error: _native.NativeError) -> UflipError:
     """
     kind, *parts = (str(part) for part in error.args) if error.args else ("internal", str(error))
     return _KINDS.get(kind, UflipError)(*parts[:5])
+
+
+def interrupted_by(signal_number: int | None, error: UflipError) -> UflipError:
+    """Return an interruption as the class of the signal that it comes from; the words stay.
+
+    Examples
+    --------
+    >>> interrupted_by(15, InterruptedRun("Interrupted")).exit_code
+    143
+    """
+    code = 128 + (signal_number or 2)
+    cls = next((cls for cls in _KINDS.values() if cls.exit_code == code), InterruptedRun)
+    return cls(*error.args)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
+from uflip import ends
+
 Point = TypeVar("Point")
 Result = TypeVar("Result")
 
@@ -52,12 +54,16 @@ def on_all_cores(
     results: list[Result] = []
     pool = ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1)
     # What was switched for the caller (the cache) is switched for its points as well.
+    leaving = ends.Leaving()
+    token = ends.leaving.set(leaving)
     futures = [pool.submit(copy_context().run, function, point) for point in points]
+    ends.leaving.reset(token)
     try:
         for point, future in zip(points, futures, strict=True):
             results.append(future.result())
             on_step(len(results), name(point))
     finally:
-        # After an error or Ctrl-C: what has not begun never does.
+        # After an error or Ctrl-C: what has not begun never does, what has ends at its next look.
+        leaving.gone = True
         pool.shutdown(wait=False, cancel_futures=True)
     return results

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from uflip import _native
 from uflip.device_cache import cached, name_of
@@ -14,40 +14,18 @@ from uflip.file_guard import mark, may_be_overwritten
 from uflip.simulated import inspect_sim, open_sim, state_name
 from uflip.spec import Spec
 from uflip.units import parse_size
+from uflip.waiting import OnProgress, finished
+
+T = TypeVar("T")
 
 DeviceInfo = dict[str, Any]
 """What is known about a device: url, kind, capacity_bytes, sector_bytes, clock, ..."""
-
-OnProgress = Callable[[int, int, int], None]
-"""Called with (I/Os done, I/Os in all, last response time [ns])."""
 
 DATA = ("random", "zeros")
 # Every device has sectors of a multiple of this [bytes].
 SMALLEST_SECTOR = 512
 # A null device has no end of its own; this one holds every target of the standard plan.
 NULL_CAPACITY_BYTES = 64 << 30
-# How often a run is looked at: short enough for a live display and a prompt Ctrl-C, long enough
-# that the waiting thread does not disturb what is measured.
-SLICE_S = 0.1
-# After Ctrl-C: how long the I/O in flight may take before the run is left to itself.
-CANCEL_PATIENCE_S = 30.0
-
-
-def wait(handle: _native.Handle[Any], on_progress: OnProgress | None) -> None:
-    """Wait for the end of a work; whatever else ends the waiting ends the work too."""
-    try:
-        while not handle.wait(SLICE_S):
-            if on_progress is not None:
-                on_progress(*handle.progress())
-    except KeyboardInterrupt:
-        handle.cancel()
-        handle.wait(CANCEL_PATIENCE_S)
-        if on_progress is not None:
-            on_progress(*handle.progress())
-        raise
-    except BaseException:
-        handle.cancel()  # a failing display must not leave I/Os running behind it
-        raise
 
 
 class Device:
@@ -86,12 +64,8 @@ class Device:
             At most `SLICE_S` after Ctrl-C, however long the pause.
         """
         self._state_name = None
-        whole = duration_ns if self.info["simulated"] else int(SLICE_S * 1e9)
-        while duration_ns > 0:
-            step = min(whole, duration_ns)
-            with native_errors():
-                self._opened().idle(step)
-            duration_ns -= step
+        if duration_ns > 0:
+            finished(lambda: self._opened().idle(duration_ns))
 
     def run(self, spec: Spec, on_progress: OnProgress | None = None) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
@@ -118,14 +92,7 @@ class Device:
             After Ctrl-C; the run is stopped and its trace dropped.
         """
         self._state_name = None
-        with native_errors():
-            handle = self._opened().start(json.dumps(spec))
-        self._await(handle, on_progress)
-        with native_errors():
-            trace = handle.result()
-        if on_progress is not None:
-            on_progress(*handle.progress())
-        return trace
+        return self._finished(lambda: self._opened().start(json.dumps(spec)), on_progress)
 
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None
@@ -150,19 +117,15 @@ class Device:
             As `run`; the traces of all are dropped then.
         """
         self._state_name = None
-        with native_errors():
-            handle = self._opened().start_series([json.dumps(spec) for spec in specs])
-        self._await(handle, on_progress)
-        with native_errors():
-            parts = handle.result()
-        if on_progress is not None:
-            on_progress(*handle.progress())
-        return parts
+        texts = [json.dumps(spec) for spec in specs]
+        return self._finished(lambda: self._opened().start_series(texts), on_progress)
 
-    def _await(self, handle: _native.Handle[Any], on_progress: OnProgress | None) -> None:
-        """Wait for the end of what the device does; raise `InterruptedRun` after Ctrl-C."""
+    def _finished(
+        self, start: Callable[[], _native.Handle[T]], on_progress: OnProgress | None
+    ) -> T:
+        """Do what the device is to do; raise `InterruptedRun` after Ctrl-C."""
         try:
-            wait(handle, on_progress)
+            return finished(start, on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The run was interrupted",
@@ -217,13 +180,7 @@ class Device:
             on_progress(total, total, 0)
 
     def _enforce(self, state: Spec, skip_ios: int, on_progress: OnProgress | None) -> None:
-        with native_errors():
-            handle = self._opened().enforce(json.dumps(state), skip_ios)
-        self._await(handle, on_progress)
-        if on_progress is not None:
-            on_progress(*handle.progress())
-        with native_errors():
-            handle.result()
+        self._finished(lambda: self._opened().enforce(json.dumps(state), skip_ios), on_progress)
 
     def save(self, path: str | Path) -> None:
         """Write a simulated device with its whole state to a new file.
@@ -278,8 +235,8 @@ class Device:
             If the device is not simulated, or the specification does not fit it.
         """
         self._state_name = None
-        with native_errors():
-            counted: dict[str, int] = json.loads(self._opened().apply(json.dumps(spec)))
+        text = finished(lambda: self._opened().apply(json.dumps(spec)))
+        counted: dict[str, int] = json.loads(text)
         return counted
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
@@ -383,34 +340,42 @@ def open_device(
     path = Path(target.name)
     present = path.exists()
     expendable = writable and (not present or may_be_overwritten(path, destroy))
-    with native_errors():
+
+    def make() -> _native.Handle[_native.Device]:
         handle = _native.Device.file(
             target.name, writable=writable, buffered=buffered, data=data, size_bytes=size_bytes
         )
-    if expendable:
-        mark(path)  # first: a file that a kill leaves half made is still one of ours
-    return Device(_file_of_its_size(handle, url, on_progress, present=present), url)
+        if expendable:
+            mark(path)  # first: a file that a kill leaves half made is still one of ours
+        return handle
+
+    return Device(_file_of_its_size(make, url, on_progress, present=present), url)
 
 
 def _file_of_its_size(
-    handle: _native.Handle[_native.Device],
+    make: Callable[[], _native.Handle[_native.Device]],
     url: str,
     on_progress: OnProgress | None,
     *,
     present: bool,
 ) -> _native.Device:
     """Wait until a file has the size that was asked for."""
+    done, total = 0, 0
+
+    def progress(made: int, in_all: int, response_ns: int) -> None:
+        nonlocal done, total
+        done, total = made, in_all
+        if on_progress is not None:
+            on_progress(made, in_all, response_ns)
+
     try:
-        wait(handle, on_progress)
+        return finished(make, progress)
     except KeyboardInterrupt:
-        done, total, _ = handle.progress()
         raise InterruptedRun(
             f"Interrupted after {done} of {total} MiB of the file were written",
             where=url,
             action="the file is as long as it was before" if present else "the file was removed",
         ) from None
-    with native_errors():
-        return handle.result()
 
 
 def _open_simulated(target: DeviceUrl) -> Device:

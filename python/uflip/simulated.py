@@ -9,6 +9,7 @@ from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.profiles import profile_interface, read_profile
+from uflip.waiting import COMPUTING_PATIENCE_S, finished
 
 
 def open_sim(target: DeviceUrl) -> _native.Device:
@@ -19,8 +20,7 @@ def open_sim(target: DeviceUrl) -> _native.Device:
             return _native.Device.restore(target.name)
 
     def make() -> _native.Device:
-        with native_errors():
-            return _native.Device.sim(*profile)
+        return finished(lambda: _native.Device.sim(*profile), patience_s=COMPUTING_PATIENCE_S)
 
     profile = _profile_of(target)
     info = inspect_sim(target)

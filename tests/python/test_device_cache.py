@@ -38,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         restore = _native.Device.restore
 
         @staticmethod
-        def sim(name: str, *more: str) -> _native.Device:
+        def sim(name: str, *more: str) -> _native.Handle[_native.Device]:
             names.append(name)
             return really(name, *more)
 

@@ -15,6 +15,8 @@ CLASSES = [
     errors.ResultsError,
     errors.UnavailableError,
     errors.InterruptedRun,
+    errors.TerminatedRun,
+    errors.HungUpRun,
 ]
 
 
@@ -34,7 +36,9 @@ def test_exit_codes_are_stable() -> None:
         "device": 4,
         "results": 5,
         "unavailable": 6,
+        "hung_up": 129,
         "interrupted": 130,
+        "terminated": 143,
     }
 
 

@@ -50,12 +50,12 @@ def simulate(
         "state": "sequential",
     }
     name, text, source = read_profile("fast-1gb")
-    device = _native.Device.sim(name, text, source, json.dumps(overrides))
+    device = _native.Device.sim(name, text, source, json.dumps(overrides)).result()
     assert json.loads(device.info_json())["capacity_bytes"] == data_blocks * pages * PAGE_BYTES
     writes = {"kind": "basic", "mode": "write", "location": "random", "io_size": PAGE_BYTES}
     # Every data block and every log block many times over; the log has forgotten its beginning.
     settle = 12 * (data_blocks + log_blocks) * pages
-    device.apply(json.dumps(writes | {"io_count": settle, "seed": 1}))
+    device.apply(json.dumps(writes | {"io_count": settle, "seed": 1})).result()
     handle = device.start(json.dumps(writes | {"io_count": 1_000_000, "io_ignore": 0, "seed": 2}))
     while not handle.wait(0.1):
         pass

@@ -11,6 +11,13 @@ pub(crate) enum AnyDevice {
     Sim(Box<SimDevice>),
 }
 
+/// While a real device is left alone, somebody may want it to end.
+const IDLE_STEP: Nanos = Nanos(50_000_000);
+
+fn interrupted() -> Error {
+    Error::new(ErrorKind::Interrupted, "The run was interrupted")
+}
+
 macro_rules! each {
     ($any:expr, $device:ident => $call:expr) => {
         match $any {
@@ -33,11 +40,28 @@ impl AnyDevice {
         each!(self, device => device.counters())
     }
 
-    pub(crate) fn idle(&mut self, pause: Nanos) {
+    /// Let so much time pass; on a clock that cannot be turned, look now and then whether anybody
+    /// still waits.
+    pub(crate) fn idle(&mut self, pause: Nanos, control: &Control) -> Result<()> {
         each!(self, device => {
-            let until = device.now() + pause;
-            device.wait_until(until);
+            let step = if device.info().simulated { pause } else { IDLE_STEP };
+            let until = Nanos(device.now().0.saturating_add(pause.0));
+            while device.now() < until && !control.is_cancelled() {
+                let next = Nanos(device.now().0.saturating_add(step.0));
+                device.wait_until(next.min(until));
+            }
         });
+        if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
+    }
+
+    /// Do what `pattern` asks for in the untimed gear of a simulated device; what was counted.
+    pub(crate) fn apply(&mut self, pattern: &Resolved, control: &Control) -> Result<Counters> {
+        let sim = self.simulated("driven in the untimed gear")?;
+        let before = sim.counters().unwrap_or_default();
+        let wanted = pattern.issued().take_while(|_| !control.is_cancelled());
+        sim.apply(wanted.inspect(|_| control.one_more(0)))?;
+        let counted = sim.counters().unwrap_or_default().since(&before);
+        if control.is_cancelled() { Err(interrupted()) } else { Ok(counted) }
     }
 
     /// The simulated device, for what only one can do: to be `verb`.
@@ -69,9 +93,7 @@ impl AnyDevice {
             AnyDevice::Sim(device) => {
                 let wanted = writes.take_while(|_| !control.is_cancelled());
                 device.apply(wanted.inspect(|_| control.one_more(0)))?;
-                let stopped = control.is_cancelled();
-                let error = Error::new(ErrorKind::Interrupted, "The run was interrupted");
-                if stopped { Err(error) } else { Ok(()) }
+                if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
             }
             AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
             AnyDevice::Direct(device) => uflip_engine::enforce(device, writes, control),

@@ -62,18 +62,13 @@ fn opened(py: Python<'_>, open: impl FnOnce() -> Result<AnyDevice> + Send) -> Py
 #[pymethods]
 impl Device {
     #[staticmethod]
-    fn sim(
-        py: Python<'_>,
-        name: &str,
-        profile_toml: &str,
-        source: &str,
-        overrides_json: &str,
-    ) -> PyResult<Device> {
-        opened(py, || {
-            let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)?;
-            let device = uflip_sim::SimDevice::new(name, profile)?;
+    fn sim(name: String, profile_toml: &str, source: &str, overrides: &str) -> PyResult<Handle> {
+        let profile = uflip_sim::Profile::parse(profile_toml, source, overrides);
+        let profile = profile.map_err(|error| raise(&error))?;
+        Ok(work::make(move |_| {
+            let device = uflip_sim::SimDevice::new(&name, profile)?;
             Ok(AnyDevice::Sim(Box::new(device)))
-        })
+        }))
     }
 
     #[staticmethod]
@@ -137,9 +132,8 @@ impl Device {
         Ok(counters.map(|counters| serde_json::to_string(&counters).expect("plain numbers")))
     }
 
-    fn idle(&self, py: Python<'_>, pause_ns: u64) -> PyResult<()> {
-        py.detach(|| self.with(|device| device.idle(Nanos(pause_ns))))
-            .map_err(|error| raise(&error))
+    fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
+        Ok(work::idle(self.taken()?, Arc::clone(&self.slot), Nanos(pause_ns)))
     }
 
     /// A simulated device of its own in the same state.
@@ -150,18 +144,12 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    fn apply(&self, py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    fn apply(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        let counted = py.detach(|| {
-            self.with(|device| {
-                let sim = device.simulated("driven in the untimed gear")?;
-                let before = sim.counters().unwrap_or_default();
-                sim.apply(pattern.issued())?;
-                Ok(sim.counters().unwrap_or_default().since(&before))
-            })
-        });
-        let counters = counted.and_then(|counted| counted).map_err(|error| raise(&error))?;
-        Ok(serde_json::to_string(&counters).expect("plain numbers"))
+        self.with(|device| device.simulated("driven in the untimed gear").map(|_| ()))
+            .and_then(|simulated| simulated)
+            .map_err(|error| raise(&error))?;
+        Ok(work::apply(self.taken()?, Arc::clone(&self.slot), pattern))
     }
 
     fn trim(&self, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {

@@ -102,22 +102,36 @@ impl<T: Send + 'static> Job<T> {
         total: u64,
         work: impl FnOnce(&mut D, &Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
+        // Where the work panics the device is dropped with it: a rule of the device model is broken,
+        // and it is in no state to go on with.
+        Job::make(control, total, move |control| {
+            let outcome = work(&mut device, control);
+            *slot.lock().expect("no panic while held") = Some(device);
+            outcome
+        })
+    }
+
+    /// Do `work` that has no device yet.
+    pub(crate) fn make(
+        control: Control,
+        total: u64,
+        work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
+    ) -> Job<T> {
         let (outcome, over) = (Mutex::new(None), Condvar::new());
         let shared = Arc::new(Shared { control, total, outcome, over });
         let theirs = Arc::clone(&shared);
-        std::thread::spawn(move || {
-            let work = AssertUnwindSafe(|| work(&mut device, &theirs.control));
-            let outcome = match catch_unwind(work) {
-                Ok(outcome) => {
-                    *slot.lock().expect("no panic while held") = Some(device);
-                    outcome
-                }
-                // A broken rule of the device model: the device is in no state to go on with.
-                Err(panic) => Err(broken(&panic)),
-            };
+        let thread = std::thread::Builder::new().spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&theirs.control)));
+            let outcome = outcome.unwrap_or_else(|panic| Err(broken(&panic)));
             *theirs.outcome.lock().expect("no panic while held") = Some(outcome);
             theirs.over.notify_all();
         });
+        if let Err(error) = thread {
+            let error = Error::new(ErrorKind::Unavailable, "No thread can be started")
+                .got(error.to_string())
+                .action("raise the limit of processes or memory (ulimit -u, -v)");
+            *shared.outcome.lock().expect("no panic while held") = Some(Err(error));
+        }
         Job { shared }
     }
 

@@ -1,10 +1,11 @@
 //! What a device can be set to do: a run, which ends in a trace, several in a row, a state that is
-//! enforced, which ends in nothing, or a file that grows, which ends in the device.
+//! enforced or a rest, which end in nothing, writes out of time, which end in what was counted. Or to
+//! come about: a file that grows, a simulated device that is made; these end in the device.
 
 use std::sync::{Arc, Mutex};
 
 use pyo3::IntoPyObjectExt as _;
-use uflip_core::{Error, Result};
+use uflip_core::{Error, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, ResolvedState};
 use uflip_host::{DirectDevice, Growth};
 
@@ -43,6 +44,28 @@ pub(crate) fn run_series(device: AnyDevice, slot: Slot, patterns: Vec<Resolved>)
             (began.0, Trace { trace: Arc::new(trace), metadata: String::new(), counters })
         });
         traces.collect::<Vec<_>>().into_py_any(py)
+    })
+}
+
+/// Make a device.
+pub(crate) fn make(made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static) -> Handle {
+    let job = Job::make(Control::new(1), 1, made);
+    job.handle(|py, device| Device::new(device).into_py_any(py))
+}
+
+/// Leave `device` alone for a while; as [`run`].
+pub(crate) fn idle(device: AnyDevice, slot: Slot, pause: Nanos) -> Handle {
+    let work = move |device: &mut AnyDevice, control: &Control| device.idle(pause, control);
+    Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
+}
+
+/// Do what `pattern` asks of a simulated device, out of time; as [`run`].
+pub(crate) fn apply(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle {
+    let total = pattern.totals.total_ios;
+    let work = move |device: &mut AnyDevice, control: &Control| device.apply(&pattern, control);
+    let job = Job::start(device, slot, Control::new(1), total, work);
+    job.handle(|py, counters| {
+        serde_json::to_string(&counters).expect("plain numbers").into_py_any(py)
     })
 }
 

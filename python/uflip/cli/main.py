@@ -9,12 +9,22 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
 
-from uflip import __version__
-from uflip.errors import EXIT_CODES, InterruptedRun, UflipError, UsageError, unknown_name
+from uflip import __version__, ends
+from uflip.errors import (
+    EXIT_CODES,
+    InterruptedRun,
+    ResultsError,
+    UflipError,
+    UnavailableError,
+    UsageError,
+    interrupted_by,
+    unknown_name,
+)
 
 VERBS = {
     "run": "Run the micro-benchmarks on a device and keep the results.",
@@ -108,7 +118,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         Without the name of the program; those of the process by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_run(given))
+    code = _run(given)
+    if ends.caught() is not None:
+        # Nothing is waited for any more: neither threads at work nor those that hang in the kernel.
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:
@@ -117,6 +133,7 @@ def _run(arguments: list[str]) -> int:
 
         return shell_complete(cli, {}, "uflip", COMPLETION, instruction)
     try:
+        ends.at_work()
         # Not `cli()` itself: click would print its errors in its own way, and exit.
         with cli.make_context("uflip", arguments) as context:
             cli.invoke(context)
@@ -126,15 +143,25 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else "")
     except BrokenPipeError:
-        # The reader (`| head`) has what it wants. Python must not complain again while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has what it wants.
+        _let_go_of_output()
     except BaseException as error:
+        if isinstance(error, OSError):
+            _let_go_of_output()  # it may be what could not be written
         return _fail(_explain(error), as_json="--json" in arguments)
     return 0
 
 
+def _let_go_of_output() -> None:
+    """Python must not complain again, about what was not written, while it exits."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _explain(error: BaseException) -> UflipError:
     """Turn whatever was raised into an error with four parts."""
+    if isinstance(error, InterruptedRun):
+        return interrupted_by(ends.caught(), error)
     if isinstance(error, UflipError):
         return error
     if isinstance(error, click.ClickException):
@@ -146,7 +173,31 @@ def _explain(error: BaseException) -> UflipError:
             action=f"see `{path} --help`",
         )
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return InterruptedRun("Interrupted", action="start again when it suits you")
+        interrupted = InterruptedRun("Interrupted", action="start again when it suits you")
+        return interrupted_by(ends.caught(), interrupted)
+    return _of_the_system(error) or _of_ours(error)
+
+
+def _of_the_system(error: BaseException) -> UflipError | None:
+    """Explain what the system refused, wherever it was asked."""
+    if isinstance(error, MemoryError):
+        return UnavailableError(
+            "There is not enough memory",
+            got=str(error),
+            action="ask for less at a time, or give it more memory (ulimit -v, the cgroup)",
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        return ResultsError(
+            "The system refused what was asked of it",
+            where=str(error.filename or ""),
+            got=error.strerror or str(error),
+            action="check the place, its permissions, and that there is room",
+        )
+    return None
+
+
+def _of_ours(error: BaseException) -> UflipError:
+    """Show a mistake of ours, with all that helps to find it."""
     traceback.print_exception(error)
     return UflipError(
         "Something unexpected happened in uflip",
@@ -156,10 +207,17 @@ def _explain(error: BaseException) -> UflipError:
 
 
 def _fail(error: UflipError, *, as_json: bool) -> int:
+    # Where nobody can read it any more (the terminal is gone, the disk of the log is full) the exit
+    # code says it alone.
+    with suppress(OSError, ValueError):
+        _print_error(error, as_json=as_json)
+    return error.exit_code
+
+
+def _print_error(error: UflipError, *, as_json: bool) -> None:
     if as_json:
         parts: dict[str, Any] = error.parts() | {"exit_code": error.exit_code}
         click.echo(json.dumps({"error": parts}, indent=2, ensure_ascii=False))
     else:
         head, newline, rest = str(error).partition("\n")
         click.echo(f"{click.style('error:', fg='red', bold=True)} {head}{newline}{rest}", err=True)
-    return error.exit_code

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip import ends
 from uflip.cli.common import (
     device_argument,
     echo_json,
@@ -120,19 +121,21 @@ def run(
     opened = open_flash_device(device)
     block = choose_sacrifice(opened.info, opened.geometry, sacrifice) if "oc1" in names else None
     header = _header(opened.info, scale)
-    folder = Folder(out, header) if out else None
-    try:
-        with display(len(names), quiet=quiet or as_json) as sink:
-            session = _session(opened, SCALES[scale], folder, names, sink.draw)
-            measured, rules = _measure(session, names, block)
-        found = document(measured)
-        if folder:
-            folder.finish(found)
-            _write_report(folder, measured, rules, opened.info, header)
-    except BaseException as error:
-        if folder:
-            folder.fail(error)
-        raise
+    # Whatever ends it, the folder says so: nothing comes between.
+    with ends.shielded():
+        folder = Folder(out, header) if out else None
+        try:
+            with display(len(names), quiet=quiet or as_json) as sink:
+                session = _session(opened, SCALES[scale], folder, names, sink.draw)
+                measured, rules = _measure(session, names, block)
+            found = document(measured)
+            if folder:
+                _write_report(folder, measured, rules, opened.info, header)
+                folder.finish(found)
+        except BaseException as error:
+            if folder:
+                folder.fail(error)
+            raise
     if as_json:
         echo_json({"device": device, "scale": scale} | found | {"contract": _plain(rules)})
         return

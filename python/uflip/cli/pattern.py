@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from uflip import ends
 from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
@@ -97,6 +98,7 @@ def command(
     check_saving(info, save, force=force)
     resolve(spec, info)
     with (
+        ends.shielded(),
         open_shown(
             device,
             info,

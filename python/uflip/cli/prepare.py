@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from uflip import ends
 from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
@@ -101,7 +102,7 @@ def command(
     quiet = quiet or as_json
     if not quiet and info["kind"] in ("file", "block"):
         click.echo(f"wear: {worn}", err=True)
-    with open_shown(device, info, quiet=quiet, **how) as opened:
+    with ends.shielded(), open_shown(device, info, quiet=quiet, **how) as opened:
         kept = record_of(opened.info, device, record)
         known = kept.state if kept else None
         there = known and known.request == wanted.request and known.state_id == wanted.state_id
@@ -112,8 +113,8 @@ def command(
         bring_into_state(opened, wanted, kept, quiet=quiet)
         if save is not None:
             save_device(opened, save, force=force)
-    ends = f"; kept in {save}" if save else "; it ends with this command"
-    noted = f"; noted in {kept.path}" if kept else ends
+    kept_in = f"; kept in {save}" if save else "; it ends with this command"
+    noted = f"; noted in {kept.path}" if kept else kept_in
     text = f"{device} is in state {wanted.state_id}{noted}"
     _tell(_document(device, info, wanted, kept, "enforced"), text, as_json, quiet)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from uflip import ends
 from uflip.catalogue import inspect_device
 from uflip.cli.common import echo_json, json_option, open_options, quiet_option
 from uflip.cli.opening import check_before_all, open_shown
@@ -18,7 +19,7 @@ from uflip.cli.progress import PlanProgress, display
 from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
 from uflip.device_url import URL_FORMS
-from uflip.errors import ResultsError, UsageError
+from uflip.errors import InterruptedRun, ResultsError, UsageError
 from uflip.methodology import (
     Estimate,
     Found,
@@ -102,9 +103,10 @@ def command(
         given = {"out": out, "plan": file, "state": state, "target_size": target_size}
         given |= {"record": record, "size": size, "buffered": buffered}
         _check_alone(given | {name: each for name, each in options.items() if name != "max_time"})
-        work = go_on(resume, device, destroy, quiet=quiet)
-        with work.device:
-            _execute(work, options["max_time"], quiet=quiet)
+        with ends.shielded():
+            work = go_on(resume, device, destroy, quiet=quiet)
+            with work.device:
+                _execute(work, options["max_time"], quiet=quiet)
         _conclude(resume, quiet, as_json)
         return
     if device is None:
@@ -122,7 +124,8 @@ def command(
     _check_out(out)
     info = inspect_device(device, size=size, buffered=buffered)
     estimate(request.plan(info))
-    with open_shown(device, info, quiet=quiet, **how) as opened:
+    # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
+    with ends.shielded(), open_shown(device, info, quiet=quiet, **how) as opened:
         plan = request.plan(opened.info)
         kept = record_of(opened.info, device, record)
         begun = known_state(opened.info, plan.state, kept)
@@ -214,6 +217,18 @@ def _announce(plan: Plan, estimated: Estimate, done: int) -> str:
 
 
 def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
+    """Show what was found; whatever stops that, the results are there."""
+    try:
+        _show(out, quiet, as_json)
+    except KeyboardInterrupt:
+        raise InterruptedRun(
+            "Interrupted while the results were shown",
+            where=str(out),
+            action=f"nothing is lost: see `uflip show {out}`",
+        ) from None
+
+
+def _show(out: Path, quiet: bool, as_json: bool) -> None:
     from uflip.results import Results, summary
 
     document: dict[str, Any] = summary(Results.load(out))

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from uflip import ends
 from uflip._native import Trace
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun
@@ -130,6 +131,7 @@ def execute(
     to_be_made = _to_be_made(plan, done, all_of_them=replay is not None)
     try:
         for group in _without_a_rest(to_be_made):
+            ends.check()
             index, run = group[0]
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from uflip._native import Trace
 from uflip.analysis import Analysis, analyse
-from uflip.run import Device, OnProgress
+from uflip.run import Device
 from uflip.spec import Spec, basic
 from uflip.stats import LatencyClasses, latency_classes
+from uflip.waiting import OnProgress
 
 IO_BYTES = 4096
 BATCHES = 5

@@ -7,8 +7,9 @@ from typing import Any
 from uflip import _native
 from uflip.device_url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.run import DeviceInfo, OnProgress, wait
+from uflip.run import DeviceInfo
 from uflip.simulated import open_flash
+from uflip.waiting import OnProgress, finished
 
 Job = dict[str, Any]
 """A job as `docs/reference/open-channel.md` describes it; what is left out has a default."""
@@ -91,16 +92,12 @@ class FlashDevice:
         InterruptedRun
             After Ctrl-C.
         """
-        with native_errors():
-            handle = self._native.start(json.dumps(job), prepare)
         try:
-            wait(handle, on_progress)
+            return finished(lambda: self._native.start(json.dumps(job), prepare), on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The job was interrupted", where=self.url, action="start it again when it suits you"
             ) from None
-        with native_errors():
-            return handle.result()
 
     def command(self, op: str, addresses: Sequence[Address]) -> tuple[int, list[str]]:
         """Execute one vector command, and wait for it.

@@ -10,11 +10,12 @@ says what failed, and where.
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from uflip import _native
-from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.errors import InterruptedRun, ResultsError, UflipError, native_errors
 from uflip.results import atomic, outputs
 
 FORMAT_VERSION = 1
@@ -61,10 +62,14 @@ class Folder:
         """Write the log of a job; it is there whole or not at all."""
         file = self.path / "runs" / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.parquet"
         partial = atomic.temporary_name(file)
-        with native_errors():
-            trace.write_parquet(str(partial), json.dumps({"name": name}))
-        partial.rename(file)
-        atomic.fsync_directory(file.parent)
+        try:
+            with native_errors():
+                trace.write_parquet(str(partial), json.dumps({"name": name}))
+            atomic.publish(partial, file)
+        except (OSError, UflipError) as error:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise _unwritten(file, error) from error
         self._jobs.append(file.name)
 
     def finish(self, found: dict[str, Any]) -> None:
@@ -72,9 +77,12 @@ class Folder:
         self._write("complete", found)
 
     def fail(self, error: BaseException) -> None:
-        """Say what failed; logs that are there stay."""
+        """Say what failed, or that it was interrupted; logs that are there stay."""
         parts = error.parts() if isinstance(error, UflipError) else {"what": str(error)}
-        self._write("failed", {"error": parts})
+        ended = isinstance(error, (KeyboardInterrupt, InterruptedRun))
+        # The disk may be full: then there is no second error to tell, the first one says it.
+        with suppress(ResultsError):
+            self._write("interrupted" if ended else "failed", {"error": parts})
 
     def _write(self, status: str, found: dict[str, Any]) -> None:
         whole = {
@@ -82,4 +90,18 @@ class Folder:
             "jobs": self._jobs, **found,
         }  # fmt: skip
         text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
-        atomic.write_file(self.path / MANIFEST, text.encode())
+        try:
+            atomic.write_file(self.path / MANIFEST, text.encode())
+        except OSError as error:
+            raise _unwritten(self.path / MANIFEST, error) from error
+
+
+def _unwritten(path: Path, error: OSError | UflipError) -> ResultsError:
+    told = error.strerror if isinstance(error, OSError) else error.got or error.what
+    return ResultsError(
+        "The results cannot be written",
+        where=str(path),
+        got=told or str(error),
+        allowed="a writable folder with free space",
+        action="free some space and start again with another --out; the logs before it are kept",
+    )

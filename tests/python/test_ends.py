@@ -1,0 +1,139 @@
+"""Does every signal end a command in order, at whatever moment it comes?
+
+Moments are drawn from a seed that a failure prints; `UFLIP_SEED` brings it back. Nothing here is
+decided by how long anything takes: a signal that comes after the end finds nobody.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import start, uflip
+
+from uflip.results import Results
+
+SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SMALL_SIM = "sim:demo?blocks_per_die=64"
+LONG = ("--io-count", "500000000")
+
+# What can take long, each at something else when the signal comes.
+WORK: dict[str, tuple[str, ...]] = {
+    "run": ("run", SMALL_SIM, "--scale", "quick", "--out", "out"),
+    "pattern": ("pattern", SMALL_SIM, "--pattern", "RW", "--time", "pause", "--pause", "1ms",
+                "--until-converged", "--max-time", "10min"),
+    "waiting": ("run", "null", "--only", "order", "--pause", "1min", "--out", "out"),
+    "sweep": ("sweep", SMALL_SIM, "--vary", "spare_factor=0.2,0.3,0.4", "--pattern", "RW",
+              "--warm-up", "2000", "--untimed"),
+    "reproduce": ("reproduce", "ofc-fig7"),
+    "oc": ("oc", "sim:dfc", "--out", "out"),
+}  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    """Send a signal, and wait for the end: the exit code as a shell sees it, and the words."""
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    code = process.returncode
+    return (128 - code if code < 0 else code), err
+
+
+def at_work(process: subprocess.Popen[str]) -> bool:
+    """Whether a process has its handlers: before, Python itself is only starting."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigCgt", "SigIgn"))]
+    return all(any(mask >> (number - 1) & 1 for mask in masks) for number in CODES)
+
+
+@pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
+@pytest.mark.parametrize("work", WORK)
+def test_a_signal_ends_it_in_order(here: Path, work: str, number: signal.Signals) -> None:
+    random_ = random.Random(f"{SEED} {work} {number}")
+    process = start(*WORK[work])
+    while not at_work(process):
+        time.sleep(0.001)
+    time.sleep(random_.uniform(0, 1.5))
+    code, err = ended(process, number)
+    said = f"{work}, {number.name}, UFLIP_SEED={SEED}: {err}"
+    assert "Traceback" not in err, said
+    if code == 0:
+        return  # it was faster
+    assert code == CODES[number], said
+    assert err.startswith("error: "), said
+    manifest = here / "out" / "manifest.json"
+    if work in ("run", "waiting") and manifest.exists():
+        assert json.loads(manifest.read_text())["status"] in ("interrupted", "complete"), said
+
+
+@pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
+def test_a_signal_in_the_first_moments_is_answered_too(here: Path, number: signal.Signals) -> None:
+    random_ = random.Random(f"{SEED} first {number}")
+    for _ in range(4):
+        process = start("run", SMALL_SIM, "--scale", "quick", "--out", "out", "-q")
+        while not at_work(process):
+            time.sleep(0.001)
+        time.sleep(random_.uniform(0, 0.2))
+        code, err = ended(process, number)
+        assert code == CODES[number], f"UFLIP_SEED={SEED}: {err}"
+        assert err.startswith("error: Interrupted"), f"UFLIP_SEED={SEED}: {err}"
+
+
+def test_what_a_signal_cut_short_goes_on(here: Path) -> None:
+    arguments = (SMALL_SIM, "--scale", "quick", "--only", "granularity,order")
+    process = start("run", *arguments, "--out", "out", "-q")
+    while not list((here / "out" / "runs").glob("0*.parquet")):
+        assert process.poll() is None
+        time.sleep(0.002)
+    code, err = ended(process, signal.SIGTERM)
+    results = Results.load("out")
+    if code == 143:
+        assert f"Interrupted after {len(results.runs)} of" in err
+        assert "uflip run --resume out" in err
+        assert results.manifest["status"] == "interrupted"
+        assert uflip("run", "--resume", "out", "-q").code == 0
+    assert Results.load("out").status == "complete"
+
+
+def test_a_second_signal_does_not_wait(here: Path, make_file: Callable[..., Path]) -> None:
+    """The first one waits for the I/O under way; where that never ends, the second one helps."""
+    process = start("pattern", SMALL_SIM, "--pattern", "RW", *LONG[:1], "3000000")
+    while not at_work(process):
+        time.sleep(0.001)
+    process.send_signal(signal.SIGSTOP)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        process.send_signal(number)  # both are pending when it goes on
+    process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (143, 129)
+    assert "Traceback" not in err
+
+
+def test_a_signal_that_is_ignored_stays_ignored(here: Path) -> None:
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    options: dict[str, Any] = {"preexec_fn": ignore}
+    process = start("run", "null", "--scale", "quick", "--only", "order", "--pause", "1ms",
+                    "--out", "out", "-q", **options)  # fmt: skip
+    while not at_work(process):
+        time.sleep(0.001)
+    code, err = ended(process, signal.SIGHUP)
+    assert code == 0, err
+
+
+def test_a_file_that_was_being_made_is_gone_after_sigterm(here: Path) -> None:
+    process = start("pattern", "file:big.bin", "--size", "8GiB", "--pattern", "RR", "--buffered")
+    while not (here / "big.bin").exists():
+        assert process.poll() is None
+        time.sleep(0.002)
+    code, err = ended(process, signal.SIGTERM)
+    assert code == 143, err
+    assert "the file was removed" in err
+    assert not (here / "big.bin").exists()
