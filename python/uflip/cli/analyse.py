@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_json, echo_pairs, json_option
+from uflip.cli.common import echo_pairs, json_option
+from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def command(
 def _print(file: Path, found: "Analysis") -> None:
     from uflip.analysis import PHASES, REASONS
 
-    click.echo(click.style(f"{file.name}, {format_count(found.ios)} I/Os", bold=True))
+    echo(f"{file.name}, {format_count(found.ios)} I/Os", bold=True)
     width = found.half_width_ns
     interval = (
         "" if width is None else f" ± {format_duration_ns(width)} ({width / found.mean_ns:.1%})"

@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from uflip import device_cache
-from uflip.cli.common import echo_json, echo_table, json_option
+from uflip.cli.common import echo_table, json_option
+from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UflipError
 from uflip.simulated import inspect_snapshot
 from uflip.units import format_size
@@ -41,7 +42,7 @@ def command(clear: bool, as_json: bool) -> None:
         echo_json(document)
     elif clear:
         freed = format_size(sum(entry.size_bytes for entry in kept))
-        click.echo(f"{len(kept)} devices removed from {document['folder']}, {freed}")
+        echo(f"{len(kept)} devices removed from {document['folder']}, {freed}")
     else:
         _print(document)
 
@@ -76,7 +77,7 @@ def _print(document: dict[str, Any]) -> None:
     if rows:
         echo_table(("device", "capacity", "file", "unused for", "name"), rows)
     limit = document["limit_bytes"]
-    click.echo(
+    echo(
         f"{len(rows)} devices, {format_size(document['size_bytes'])} "
         f"of at most {format_size(limit)}, in {document['folder']}"
         if limit

@@ -1,12 +1,12 @@
 """What the verbs share: reading options, groups of options, plain output."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from uflip.cli.terminal import echo, in_line, plain
 from uflip.device_cache import switched_off
 from uflip.errors import UsageError
 from uflip.run import DATA, Device, DeviceInfo, check_snapshot_name
@@ -178,21 +178,17 @@ def split_names(given: Sequence[str]) -> list[str] | None:
     return found
 
 
-def echo_json(document: Any) -> None:
-    """Print a document for programs."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-
-
 def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
     """Print names and values in two columns; pairs without a value are left out."""
-    shown = [(name, value) for name, value in pairs if value]
-    width = max((len(name) for name, _ in shown), default=0)
-    for name, value in shown:
-        click.echo(f"{indent}{name:<{width}}  {value}")
+    given = [(in_line(name), in_line(value)) for name, value in pairs if value]
+    width = max((len(name) for name, _ in given), default=0)
+    for name, value in given:
+        echo(f"{indent}{name:<{width}}  {value}")
 
 
 def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
     """Print a table; the first `left` columns are aligned to the left, the others to the right."""
+    head, rows = plain(list(head)), [plain(list(row)) for row in rows]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
@@ -202,6 +198,6 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
         ]
         return "  ".join(cells).rstrip()
 
-    click.echo(click.style(line(head), bold=True))
+    echo(line(head), bold=True)
     for row in rows:
-        click.echo(line(row))
+        echo(line(row))

@@ -3,7 +3,8 @@
 import click
 
 from uflip.catalogue import known_devices
-from uflip.cli.common import echo_json, echo_table, json_option
+from uflip.cli.common import echo_table, json_option
+from uflip.cli.terminal import echo_json
 from uflip.units import format_size
 
 EPILOG = """\b

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import echo_json, json_option, quiet_option
+from uflip.cli.common import json_option, quiet_option
+from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
 # A table that a spreadsheet opens has less.
@@ -41,7 +42,7 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
     folder = out or results.resolve().with_name(f"{results.resolve().name}-{file_format}")
     stored = sum(run.path.stat().st_size for run in loaded.runs)
     if file_format == "csv" and CSV_FACTOR * stored > LARGE_BYTES and not quiet and not as_json:
-        click.echo(
+        echo(
             f"A row for each I/O in CSV: some {format_size(CSV_FACTOR * stored)}. --format parquet "
             f"takes about the {format_size(stored)} of the results.",
             err=True,
@@ -52,7 +53,7 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
     elif not quiet:
         sizes = {path.name: _size(path) for path in made}
         listed = ", ".join(f"{name} ({format_size(size)})" for name, size in sizes.items())
-        click.echo(f"{folder}: {listed}")
+        echo(f"{folder}: {listed}")
 
 
 def _size(path: Path) -> int:

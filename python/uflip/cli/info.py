@@ -8,11 +8,11 @@ from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     buffered_option,
     device_argument,
-    echo_json,
     echo_pairs,
     json_option,
     size_option,
 )
+from uflip.cli.terminal import echo, echo_json, in_line
 from uflip.methodology import describe_used, wear_of
 from uflip.units import format_duration_ns, format_size
 
@@ -38,7 +38,7 @@ def _echo_tree(tree: dict[str, Any], indent: str) -> None:
     leaves = {key: value for key, value in tree.items() if not isinstance(value, dict)}
     echo_pairs(((key, _format(key, value)) for key, value in leaves.items()), indent)
     for key, branch in branches.items():
-        click.echo(f"{indent}{key}")
+        echo(f"{indent}{in_line(key)}")
         _echo_tree(branch, indent + "  ")
 
 

@@ -4,7 +4,6 @@ Only the file of the verb that is used gets imported: `uflip devices` must not w
 """
 
 import importlib
-import json
 import os
 import sys
 import traceback
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from uflip import __version__, ends
+from uflip.cli.terminal import echo, echo_json, never_fail, shortened
 from uflip.errors import (
     EXIT_CODES,
     InterruptedRun,
@@ -132,8 +132,10 @@ def _run(arguments: list[str]) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(cli, {}, "uflip", COMPLETION, instruction)
+    never_fail()
     try:
         ends.at_work()
+        _check_text(arguments)
         # Not `cli()` itself: click would print its errors in its own way, and exit.
         with cli.make_context("uflip", arguments) as context:
             cli.invoke(context)
@@ -141,7 +143,7 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as end:  # --help, --version
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "")
+        echo(error.ctx.get_help() if error.ctx else "")
     except BrokenPipeError:
         # The reader (`| head`) has what it wants.
         _let_go_of_output()
@@ -156,6 +158,21 @@ def _let_go_of_output() -> None:
     """Python must not complain again, about what was not written, while it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Refuse what is no text: it could not be stored, printed or found again."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                "An argument is not UTF-8",
+                where="uflip",
+                got=argument,
+                allowed="names and values in UTF-8",
+                action="rename the file, or give another name that leads to it",
+            ) from None
 
 
 def _explain(error: BaseException) -> UflipError:
@@ -198,7 +215,7 @@ def _of_the_system(error: BaseException) -> UflipError | None:
 
 def _of_ours(error: BaseException) -> UflipError:
     """Show a mistake of ours, with all that helps to find it."""
-    traceback.print_exception(error)
+    echo("".join(traceback.format_exception(error)), err=True, newline=False)
     return UflipError(
         "Something unexpected happened in uflip",
         got=f"{type(error).__name__}: {error}",
@@ -217,7 +234,8 @@ def _fail(error: UflipError, *, as_json: bool) -> int:
 def _print_error(error: UflipError, *, as_json: bool) -> None:
     if as_json:
         parts: dict[str, Any] = error.parts() | {"exit_code": error.exit_code}
-        click.echo(json.dumps({"error": parts}, indent=2, ensure_ascii=False))
+        echo_json({"error": parts})
     else:
-        head, newline, rest = str(error).partition("\n")
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {head}{newline}{rest}", err=True)
+        echo("error:", err=True, newline=False, fg="red", bold=True)
+        texts = (error.what, error.where, error.got, error.allowed, error.action)
+        echo(f" {UflipError(*map(shortened, texts))}", err=True)

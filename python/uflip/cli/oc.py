@@ -9,7 +9,6 @@ import click
 from uflip import ends
 from uflip.cli.common import (
     device_argument,
-    echo_json,
     echo_pairs,
     echo_table,
     force_option,
@@ -19,6 +18,7 @@ from uflip.cli.common import (
     split_names,
 )
 from uflip.cli.progress import display
+from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def run(
         return
     _print(measured, rules)
     if folder and not quiet:
-        click.echo(f"\n{folder.path / 'report.html'}")
+        echo(f"\n{folder.path / 'report.html'}")
 
 
 def _session(
@@ -206,7 +206,7 @@ def _print(measured: "Measured", rules: "list[Rule]") -> None:
     """Print the tables of the paper, then the rules."""
     from uflip.oc.text import render
 
-    click.echo(render(measured, rules))
+    echo(render(measured, rules))
 
 
 @command.command("pattern", epilog=PATTERN_EPILOG)
@@ -383,5 +383,5 @@ def _print_job(job: dict[str, Any], found: dict[str, Any]) -> None:
         for word in ("reads", "writes", "erases")
         if (times := found[word])
     ]
-    click.echo()
+    echo()
     echo_table(("[ms]", "commands", "mean", "p5", "p50", "p95", "p99", "max"), rows)

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
 from uflip.cli.progress import file_display
+from uflip.cli.terminal import echo
 from uflip.device_url import parse_url
 from uflip.file_guard import may_be_overwritten
 from uflip.run import Device, DeviceInfo, check_options, open_device
@@ -48,6 +47,6 @@ def open_shown(url: str, info: DeviceInfo, *, quiet: bool, **options: Any) -> De
     if not quiet:
         whole = missing == info["capacity_bytes"]
         what = "creating" if whole else "enlarging"
-        click.echo(f"{what} {url}: {format_size(missing)} to write ...", err=True)
+        echo(f"{what} {url}: {format_size(missing)} to write ...", err=True)
     with file_display(url, quiet=quiet) as show:
         return open_device(url, on_progress=show, **options)

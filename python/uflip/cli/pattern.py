@@ -10,7 +10,6 @@ from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
     device_argument,
-    echo_json,
     force_option,
     json_option,
     open_options,
@@ -30,6 +29,7 @@ from uflip.cli.pattern_preset import (
     run_preset,
 )
 from uflip.cli.progress import run_display
+from uflip.cli.terminal import echo_json
 from uflip.errors import UsageError
 from uflip.run import resolve
 from uflip.spec import writes

@@ -5,10 +5,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from uflip._native import Trace
 from uflip.cli.common import echo_pairs
+from uflip.cli.terminal import echo
 from uflip.errors import native_errors
 from uflip.run import DeviceInfo
 from uflip.units import format_count, format_duration_ns, format_size
@@ -72,7 +71,7 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
 def print_run(document: dict[str, Any]) -> None:
     """Print a run for people: one line per question."""
     device = document["device"]
-    click.echo(click.style(f"{_title(document['spec'])} on {device['url']}", bold=True))
+    echo(f"{_title(document['spec'])} on {device['url']}", bold=True)
     pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
     pairs += _times("", document["statistics"])
     for name, statistics in document.get("components", {}).items():
@@ -215,10 +214,11 @@ def write_trace(trace: Trace, place: "Place") -> None:
 
 def _write_csv(trace: Trace, path: Path) -> None:
     from uflip.results.columns import as_array
+    from uflip.results.csv_text import cell
 
     columns = {name: as_array(trace, name).tolist() for name in trace.columns}
     columns["mode"] = [MODE_NAMES[code] for code in columns["mode"]]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(columns)
+        writer.writerow(map(cell, columns))
         writer.writerows(zip(*columns.values(), strict=True))

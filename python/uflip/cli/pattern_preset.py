@@ -7,6 +7,7 @@ import click
 
 from uflip.cli.common import echo_pairs, together
 from uflip.cli.pattern_output import trace_place, write_trace
+from uflip.cli.terminal import echo
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 
@@ -116,7 +117,7 @@ def print_preset(document: dict[str, Any]) -> None:
     """Print what was found: the phases, then the classes of each."""
     url, ios, batches = document["device"]["url"], document["spec"]["io_count"], document["batches"]
     times = f"{batches} × {format_count(ios)} random writes of 4 KiB"
-    click.echo(click.style(f"{times} on {url}", bold=True))
+    echo(f"{times} on {url}", bold=True)
     echo_pairs([("start-up", _startup(document))], "  ")
     for name in ("startup", "steady"):
         if document[name] is not None:
@@ -132,7 +133,7 @@ def _startup(document: dict[str, Any]) -> str:
 
 def _print_classes(title: str, classes: dict[str, Any]) -> None:
     mean = format_duration_ns(classes["mean_ns"])
-    click.echo(f"  {title}: {format_count(classes['ios'])} writes, mean {mean}")
+    echo(f"  {title}: {format_count(classes['ios'])} writes, mean {mean}")
     pairs: list[tuple[str, str]] = []
     for group, join in (("bins", " – "), ("peaks", " to ")):
         some = [each for each in classes[group] if each["ios"]]

@@ -11,7 +11,6 @@ from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     buffered_option,
     device_argument,
-    echo_json,
     echo_table,
     force_option,
     json_option,
@@ -20,6 +19,7 @@ from uflip.cli.common import (
 from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import format_value
 from uflip.cli.state import announce_state, known_state, record_of, state_option, target_options
+from uflip.cli.terminal import echo, echo_json
 from uflip.methodology import (
     Estimate,
     Plan,
@@ -98,16 +98,16 @@ def command(
         echo_json(_document(plan, estimated, known=known) | {"wear": worn})
         return
     echo_table(HEAD, _rows(plan, estimated))
-    click.echo(f"\nassumed: {estimated.assumptions}")
+    echo(f"\nassumed: {estimated.assumptions}")
     for line in (*_notes(plan, known=known), f"wear: {describe_wear(wear, written)}"):
-        click.echo(line)
+        echo(line)
     if each:
-        click.echo()
+        echo()
         echo_table(("run", "target at", "I/Os", "about"), _run_rows(plan, estimated))
     for reason, names in _skipped(plan).items():
-        click.echo(f"skipped: {', '.join(names)}: {reason}")
+        echo(f"skipped: {', '.join(names)}: {reason}")
     for warning in plan.warnings:
-        click.echo(f"warning: {warning['message']}\n         {warning['advice']}")
+        echo(f"warning: {warning['message']}\n         {warning['advice']}")
 
 
 def _place_of(out: Path, force: bool) -> outputs.Place:

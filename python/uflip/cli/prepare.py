@@ -10,7 +10,6 @@ from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
     device_argument,
-    echo_json,
     force_option,
     json_option,
     open_options,
@@ -20,6 +19,7 @@ from uflip.cli.common import (
 )
 from uflip.cli.opening import check_before_all, open_shown
 from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
+from uflip.cli.terminal import echo, echo_json
 from uflip.device_url import parse_url
 from uflip.errors import unknown_name
 from uflip.methodology import STATES, Enforcement, describe_wear, plan_state, wear_of
@@ -101,7 +101,7 @@ def command(
         return
     quiet = quiet or as_json
     if not quiet and info["kind"] in ("file", "block"):
-        click.echo(f"wear: {worn}", err=True)
+        echo(f"wear: {worn}", err=True)
     with ends.shielded(), open_shown(device, info, quiet=quiet, **how) as opened:
         kept = record_of(opened.info, device, record)
         known = kept.state if kept else None
@@ -123,7 +123,7 @@ def _tell(document: dict[str, Any], text: str, as_json: bool, quiet: bool) -> No
     if as_json:
         echo_json(document)
     elif not quiet:
-        click.echo(text)
+        echo(text)
 
 
 def _document(

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from uflip.cli.terminal import in_line
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
     Enforcement,
@@ -189,6 +190,7 @@ class _Line:
         self._total = total
 
     def draw(self, done: float, text: str) -> None:
+        text = in_line(text)
         line = f"[{int(done):>{len(str(self._total))}}/{self._total}]  {text}"
         columns = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r{line[:columns]:<{columns}}")
@@ -225,6 +227,7 @@ class _Bar:
         self._task: Any = self._progress.add_task("", total=total, count="", status="")
 
     def draw(self, done: float, text: str) -> None:
+        text = in_line(text)
         self._progress.update(
             self._task, completed=done, count=f"{int(done)}/{self._total}", status=text
         )

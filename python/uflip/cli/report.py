@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import echo_json, force_option, json_option, quiet_option
+from uflip.cli.common import force_option, json_option, quiet_option
+from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
 
@@ -34,4 +35,4 @@ def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -
     if as_json:
         echo_json({"report": str(out), "size_bytes": size_bytes, "runs": len(loaded.runs)})
     elif not quiet:
-        click.echo(f"{out}  {format_size(size_bytes)}, {len(loaded.runs)} runs; opens in a browser")
+        echo(f"{out}  {format_size(size_bytes)}, {len(loaded.runs)} runs; opens in a browser")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.cli.common import echo_json, echo_table, force_option, json_option, quiet_option
+from uflip.cli.common import echo_table, force_option, json_option, quiet_option
 from uflip.cli.progress import display
+from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def command(
         return
     _print(outcome)
     if out is not None and not quiet:
-        click.echo(f"\n{out}")
+        echo(f"\n{out}")
 
 
 def _list(out: Path | None, as_json: bool) -> None:
@@ -101,23 +102,21 @@ def _document(outcome: "Outcome", out: Path | None) -> dict[str, Any]:
 
 def _print(outcome: "Outcome") -> None:
     """Print the rows, and below them what one has to know about some."""
-    click.echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
+    echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
     notes: list[str] = []
     shown = outcome.rows
     if outcome.reproduction.text is not None:
-        click.echo(outcome.reproduction.text(outcome.data))
+        echo(outcome.reproduction.text(outcome.data))
         shown = [row for row in shown if not row.within]
         if not shown:
             return
-        click.echo()
+        echo()
     rows = [_cells(row, _mark(row, notes)) for row in shown]
     echo_table(("what", "kind", "published", "ours", "deviation", "within", ""), rows, left=2)
     if notes:
-        click.echo()
+        echo()
     for number, note in enumerate(notes, start=1):
-        click.echo(
-            textwrap.fill(note, WIDTH, initial_indent=f"{number:>2}  ", subsequent_indent="    ")
-        )
+        echo(textwrap.fill(note, WIDTH, initial_indent=f"{number:>2}  ", subsequent_indent="    "))
 
 
 def _mark(row: "Row", notes: list[str]) -> str:

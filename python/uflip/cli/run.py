@@ -12,12 +12,13 @@ import click
 
 from uflip import ends
 from uflip.catalogue import inspect_device
-from uflip.cli.common import echo_json, json_option, open_options, quiet_option
+from uflip.cli.common import json_option, open_options, quiet_option
 from uflip.cli.opening import check_before_all, open_shown
 from uflip.cli.planning import Request, plan_options
 from uflip.cli.progress import PlanProgress, display
 from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
+from uflip.cli.terminal import echo, echo_json, plain
 from uflip.device_url import URL_FORMS
 from uflip.errors import InterruptedRun, ResultsError, UsageError
 from uflip.methodology import (
@@ -159,7 +160,7 @@ def _tell_wear(info: DeviceInfo, plan: Plan, *, quiet: bool) -> Wear:
     """Say what the runs will take of the device's endurance, before the first of them."""
     wear = wear_of(info)
     if not quiet and info["kind"] != "null" and not (info["simulated"] and wear.unknown):
-        click.echo(f"wear: {describe_wear(wear, estimate(plan).bytes_written)}", err=True)
+        echo(f"wear: {describe_wear(wear, estimate(plan).bytes_written)}", err=True)
     return wear
 
 
@@ -187,7 +188,7 @@ def _execute(work: Resumed, max_time_ns: int | None, *, quiet: bool) -> None:
     plan = work.plan
     estimated = estimate(plan)
     if not quiet:
-        click.echo(_announce(plan, estimated, len(work.writer.done)), err=True)
+        echo(_announce(plan, estimated, len(work.writer.done)), err=True)
     with display(len(plan.runs), quiet=quiet) as sink:
         execute(
             plan,
@@ -239,9 +240,9 @@ def _show(out: Path, quiet: bool, as_json: bool) -> None:
         return
     from uflip.report.text import next_commands, render
 
-    click.echo(render(document))
-    click.echo(f"\nResults are in {out}. Next:")
-    click.echo(textwrap.indent(next_commands(str(out)), "  "))
+    echo(render(plain(document)))
+    echo(f"\nResults are in {out}. Next:")
+    echo(textwrap.indent(next_commands(str(out)), "  "))
 
 
 def _folder_name(device: str) -> str:

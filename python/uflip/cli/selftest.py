@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_json, echo_table, json_option, quiet_option
+from uflip.cli.common import echo_table, json_option, quiet_option
 from uflip.cli.progress import display
+from uflip.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from uflip.selftest import Row
@@ -53,8 +54,8 @@ def _print(rows: "list[Row]") -> None:
     outside = [row for row in rows if not row.within]
     worst = max(abs(row.deviation) for row in rows)
     if not outside:
-        click.echo(f"\nall {len(rows)} within; largest deviation {worst:.2%}")
+        echo(f"\nall {len(rows)} within; largest deviation {worst:.2%}")
         return
-    click.echo(f"\n{len(outside)} of {len(rows)} not within; this is a mistake in uflip")
+    echo(f"\n{len(outside)} of {len(rows)} not within; this is a mistake in uflip")
     for row in outside:
-        click.echo(f"  {row.device}")
+        echo(f"  {row.device}")

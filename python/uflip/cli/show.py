@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import echo_json, json_option
+from uflip.cli.common import json_option
+from uflip.cli.terminal import echo, echo_json, plain
 
 
 @click.command("show")
@@ -21,4 +22,4 @@ def command(results: Path, full: bool, as_json: bool) -> None:
         return
     from uflip.report.text import render
 
-    click.echo(render(document, full=full))
+    echo(render(plain(document), full=full))

@@ -7,6 +7,7 @@ import click
 
 from uflip.cli.common import read_size, together
 from uflip.cli.progress import state_display
+from uflip.cli.terminal import echo
 from uflip.methodology import (
     STATES,
     Enforcement,
@@ -116,7 +117,7 @@ def bring_into_state(
     goes_on = known is not None and known.state_id is None and known.request == wanted.request
     done_ios = known.done_ios if known and goes_on else 0
     if not quiet:
-        click.echo(announce_state(wanted, done_ios), err=True)
+        echo(announce_state(wanted, done_ios), err=True)
     with state_display(wanted, done_ios, quiet=quiet) as show:
         History(None, record).enforce(device, wanted, show)
     return _document(wanted, wanted.state_id, "enforced")

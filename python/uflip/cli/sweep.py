@@ -9,7 +9,6 @@ import click
 
 from uflip.cli.common import (
     device_argument,
-    echo_json,
     echo_table,
     force_option,
     json_option,
@@ -18,6 +17,7 @@ from uflip.cli.common import (
 )
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.progress import display
+from uflip.cli.terminal import echo_json
 from uflip.device_url import read_override
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
@@ -197,15 +197,16 @@ def _place_of(path: Path, force: bool) -> "Place":
 def _write_table(rows: "list[Row]", place: "Place") -> None:
     """Write one line a point: what varied, then every number under its name."""
     from uflip.results import outputs
+    from uflip.results.csv_text import cell
 
     flat = [_flat(row) for row in rows]
     with (
         outputs.written(place) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
-        writer = csv.DictWriter(file, fieldnames=list(flat[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(flat)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell, flat[0]))
+        writer.writerows(map(cell, row.values()) for row in flat)
 
 
 def _flat(row: "Row") -> dict[str, Any]:

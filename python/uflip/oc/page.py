@@ -1,6 +1,6 @@
 """The report of an open-channel device: one page of HTML with everything in it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -18,6 +18,7 @@ from uflip.oc.series import READ, WRITE, Series
 from uflip.report.figures.canvas import styled, to_svg
 from uflip.report.html import fill_page
 from uflip.report.sections import figure
+from uflip.report.tables import table
 
 READS_AND_WRITES = ("reads", "writes")
 
@@ -208,22 +209,19 @@ def _oc3(measured: Measured, sim: bool) -> str:
 
 
 def _contract(rules: Sequence[Rule]) -> str:
-    rows = [
-        (f"<b>{escape(r.name)}</b><br>{escape(r.says)}", escape(r.verdict), escape(r.evidence))
-        for r in rules
-    ]
+    rows = [(f"{r.name}: {r.says}", r.verdict, r.evidence) for r in rules]
     intro = (
         "<p>The five rules that He et al. found for SSDs with a translation layer (EuroSys 2017), "
         "as uFLIP-OC revisits them in its section 6, with the numbers of this device.</p>"
     )
-    return intro + _table(("rule", "verdict", "evidence"), rows, numbers=False)
+    return intro + table(("rule", "verdict", "evidence"), rows, "l")
 
 
 def _provenance(info: Mapping[str, Any], header: Mapping[str, Any]) -> str:
     geometry = info["details"]["geometry"]
-    rows = [(escape(key), escape(str(value))) for key, value in geometry.items()]
-    rows += [("uflip", escape(str(header["uflip_version"]))), ("scale", escape(header["scale"]))]
-    return _table(("what", "value"), rows, numbers=False)
+    rows = [(str(key), str(value)) for key, value in geometry.items()]
+    rows += [("uflip", str(header["uflip_version"])), ("scale", str(header["scale"]))]
+    return table(("what", "value"), rows, "l")
 
 
 def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
@@ -235,35 +233,21 @@ def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -
                 continue
             keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
             rows.append((
-                f"{escape(mix)}, {word}",
+                f"{mix}, {word}",
                 f"{int(times['count']):,}",
                 *(f"{times[key]:.3f}" for key in keys),
                 f"{throughput[mix]:.2f}",
             ))  # fmt: skip
     head = ("mix", "I/Os", "mean [ms]", "p5", "p50", "p95", "p99", "most", "MB/s of all")
-    return _table(head, rows)
+    return table(head, rows, "lr")
 
 
 def _scaling_table(found: Mapping[str, Scaling]) -> str:
     rows = [
-        (f"{escape(name)}, {degree} {scaling.over}", f"{value:.2f}", f"{factor:.2f}")
+        (f"{name}, {degree} {scaling.over}", f"{value:.2f}", f"{factor:.2f}")
         for name, scaling in found.items()
         for (degree, value), factor in zip(
             scaling.mb_per_s.items(), scaling.factors().values(), strict=True
         )
     ]
-    return _table(("", "MB/s", "scaling factor"), rows)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table of cells that are HTML already; the first column names the row."""
-    right = ' class="n"' if numbers else ""
-    names = "".join(f"<th{right if index else ''}>{name}</th>" for index, name in enumerate(head))
-    body = "".join(
-        f"<tr><th>{row[0]}</th>" + "".join(f"<td{right}>{cell}</td>" for cell in row[1:]) + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{names}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return table(("", "MB/s", "scaling factor"), rows, "lr")

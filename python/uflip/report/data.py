@@ -53,14 +53,14 @@ class BaselineTrace:
 
 
 def baseline_traces(results: Results) -> list[BaselineTrace]:
-    """Read the baseline runs of a folder, in the order SR RR SW RW where they are there."""
+    """Read the baseline runs of a folder: SR RR SW RW where they are there, and no others."""
     found = {
         run.pattern: run
         for run in results.runs
         if run.micro_benchmark == BASELINE and run.repetition == 1
     }
     traces = []
-    for pattern in sorted(found, key=("SR", "RR", "SW", "RW").index):
+    for pattern in (known for known in ("SR", "RR", "SW", "RW") if known in found):
         trace = found[pattern].trace()
         traces.append(
             BaselineTrace(

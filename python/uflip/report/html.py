@@ -76,7 +76,9 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
         If matplotlib is not installed.
     """
     place = outputs.check(out, outputs.REPORT, force=force)
-    return outputs.write(place, build_page(summary(results), baseline_traces(results)).encode())
+    return outputs.write(
+        place, build_page(summary(results), baseline_traces(results)).encode(errors="replace")
+    )
 
 
 def build_page(document: Document, traces: Sequence[BaselineTrace]) -> str:

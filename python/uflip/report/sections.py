@@ -11,7 +11,7 @@ from uflip.report import figures, key_row, tables
 from uflip.report.data import BaselineTrace
 from uflip.report.findings import finding
 from uflip.report.tiles import scale_note, tiles
-from uflip.report.words import MICRO_BENCHMARKS, title
+from uflip.report.words import MICRO_BENCHMARKS, anchor, title
 
 Document = Mapping[str, Any]
 Traces = Sequence[BaselineTrace]
@@ -109,7 +109,7 @@ def _draw(name: str, runs: Sequence[Mapping[str, Any]], document: Document) -> s
 def _micro_benchmark(name: str, document: Document, number: int, drawn: str) -> str:
     about = MICRO_BENCHMARKS.get(name)
     question = f'<p class="question">{escape(about.question)}</p>' if about else ""
-    head = f'<h3 id="{escape(name)}">{escape(title(name))}</h3>{question}'
+    head = f'<h3 id="{anchor(name)}">{escape(title(name))}</h3>{question}'
     if not drawn:
         body = f'<p class="absent">{escape(_why_absent(name, document))}</p>'
         return f'<div class="benchmark">{head}{body}</div>'

@@ -54,7 +54,9 @@ def _tile(document: Mapping[str, Any], pattern: str, shape: str) -> str:
     tail, tail_ns = tail_percentile(statistics)
     size = format_value(run["spec"].get("io_size"), "bytes")
     facts = (("p50", format_ms(statistics["p50_ns"])), (tail, format_ms(tail_ns)))
-    cells = "".join(f"<div><dt>{key}</dt><dd>{value} ms</dd></div>" for key, value in facts)
+    cells = "".join(
+        f"<div><dt>{escape(key)}</dt><dd>{escape(value)} ms</dd></div>" for key, value in facts
+    )
     return (
         f'<div class="tile" style="--hue: var(--{variable})">{head}'
         f'<p class="big">{format_ms(statistics["mean_ns"])} <small>ms mean</small></p>'

@@ -4,11 +4,16 @@
 the paper reads its own figures.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from uflip.units import format_duration_ns, format_size
+
+# An id needs not to be read, only to be told from others.
+LONGEST_ANCHOR = 60
 
 PATTERN_NAMES = {
     "SR": "sequential read",
@@ -97,6 +102,20 @@ MICRO_BENCHMARKS: dict[str, About] = {
         "the pause between bursts could still absorb when bursts were shorter.",
     ),
 }
+
+
+def anchor(name: str) -> str:
+    """Make an id of a name: of letters, digits, - and _, and another one for another name.
+
+    Examples
+    --------
+    >>> anchor("granularity"), anchor("<b>")
+    ('granularity', '-b--381c882d')
+    """
+    slug = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:LONGEST_ANCHOR]
+    if slug == name:
+        return slug
+    return f"{slug}-{blake2b(name.encode(errors='replace'), digest_size=4).hexdigest()}"
 
 
 def title(micro_benchmark: str) -> str:

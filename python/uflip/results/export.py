@@ -15,12 +15,13 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from uflip import _native
 from uflip.errors import native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.columns import as_array
+from uflip.results.csv_text import cell
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import run_document
 
@@ -110,9 +111,9 @@ def _write_parquet(run: StoredRun, path: Path) -> None:
 
 def _write_csv(runs: Sequence[StoredRun], path: Path) -> None:
     columns = _trace_columns(runs)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*RUN_COLUMNS, "index", *columns])
+        writer.writerow(map(cell, [*RUN_COLUMNS, "index", *columns]))
         for run in runs:
             writer.writerows(_io_rows(run, columns))
 
@@ -121,7 +122,7 @@ def _io_rows(run: StoredRun, columns: Sequence[str]) -> Iterable[tuple[Any, ...]
     """Rows of one run; columns become lists first, so that no Python code runs per I/O."""
     trace = run.trace()
     n = len(trace)
-    constants = [[text] * n for text in _constants(run).values()]
+    constants = [[cell(text)] * n for text in _constants(run).values()]
     values = [_as_list(trace, name) if name in trace.columns else [""] * n for name in columns]
     return zip(*constants, range(n), *values, strict=True)
 
@@ -174,14 +175,11 @@ def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write dictionaries as CSV; a column that a row does not have, or None, stays empty."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        _dict_writer(file, _names(rows), rows)
-
-
-def _dict_writer(file: TextIO, names: list[str], rows: Sequence[dict[str, Any]]) -> None:
-    writer = csv.DictWriter(file, names, restval="")
-    writer.writeheader()
-    writer.writerows(rows)
+    names = _names(rows)
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(cell, names))
+        writer.writerows([cell(row.get(name, "")) for name in names] for row in rows)
 
 
 def _meaning(name: str) -> dict[str, str]:

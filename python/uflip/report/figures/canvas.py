@@ -7,6 +7,7 @@ the page. Ids are made unique per figure, because many figures share one page.
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from html import escape
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from uflip.errors import UnavailableError
 from uflip.report.figures import palette
+from uflip.report.words import anchor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +26,12 @@ Arguments = ParamSpec("Arguments")
 # The width of a figure in inches at 72 units each; the page scales it to its column.
 WIDTH = 8.6
 RASTER_DPI = 200
+
+# What is longer makes a figure of nothing but its name.
+LONGEST_TEXT = 100
+_NOT_XML = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 # The font that matplotlib laid the text out for; the page shows it in its own.
 _FONT = r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*"
@@ -87,7 +95,11 @@ def styled(draw: Callable[Arguments, str]) -> Callable[Arguments, str]:
                 allowed="matplotlib 3.9 or later",
                 action="pip install 'uflip[report]'; `uflip show` needs no figures",
             ) from error
-        with mpl.rc_context(_STYLE):
+        with mpl.rc_context(_STYLE), warnings.catch_warnings():
+            # A page shows text in a font of its reader's; names may be in any script.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            # A foreign name that leaves no room for a figure is worth no word on a terminal.
+            warnings.filterwarnings("ignore", message="constrained_layout not applied")
             return draw(*args, **kwargs)
 
     return in_style
@@ -127,12 +139,14 @@ def to_svg(figure: "Figure", name: str, title: str, description: str) -> str:
     figure
         From `new_figure`.
     name
-        Unique in the page; becomes part of every id.
+        Unique in the page; as an anchor it becomes part of every id.
     title, description
         What a screen reader says instead of the picture.
     """
     import matplotlib as mpl
 
+    only_text(figure)
+    name = anchor(name)
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -143,6 +157,19 @@ def to_svg(figure: "Figure", name: str, title: str, description: str) -> str:
     svg = _unique_ids(svg, name)
     svg = re.sub(_FONT, r"font: \1var(--figure-font, sans-serif)", svg)
     return _named(_themed(svg), name, title, description)
+
+
+def only_text(figure: "Figure") -> None:
+    """Take out of a figure's texts what XML cannot say, and what no figure has room for."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        written = text.get_text()
+        clean = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", written)
+        if len(clean) > LONGEST_TEXT:
+            clean = f"{clean[:LONGEST_TEXT]}…"
+        if clean != written:
+            text.set_text(clean)
 
 
 def mark_simulated(figure: "Figure", simulated: bool) -> None:

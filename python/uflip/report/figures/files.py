@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uflip.errors import UsageError
-from uflip.report.figures.canvas import styled
+from uflip.report.figures.canvas import only_text, styled
 from uflip.results import outputs
 from uflip.results.outputs import Place
 
@@ -54,6 +54,7 @@ def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str
     import matplotlib as mpl
 
     place = check_name(path, force=force)
+    only_text(figure)
 
     # The same data gives the same file: no date, and ids that do not change.
     dated: dict[str, dict[str, Any]] = {

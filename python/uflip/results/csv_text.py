@@ -1,0 +1,27 @@
+r"""Text in a CSV table that a spreadsheet shows and never runs.
+
+A cell that begins with `=`, `+`, `-` or `@` is a formula to a spreadsheet, and a formula can call
+programs and send data away. Names of runs, parameters and profiles come from elsewhere. So a text
+that begins like a formula gets an apostrophe in front, which is how one types such a text into a
+spreadsheet; numbers, also negative ones, stay numbers.
+"""
+
+import re
+from typing import Any
+
+# Spreadsheets skip what stands before; some take the wide forms of the four signs as well.
+_FORMULA = re.compile("[\\s\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\0]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def cell(value: Any) -> Any:
+    r"""Make a cell that is no formula.
+
+    Examples
+    --------
+    >>> [cell(each) for each in ("=1+2", "order", -5, "-5", "-5+A1", " @SUM(A1)")]
+    ["'=1+2", 'order', -5, '-5', "'-5+A1", "' @SUM(A1)"]
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value

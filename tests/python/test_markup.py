@@ -1,0 +1,297 @@
+"""Can text that comes from elsewhere become anything but text, wherever it is shown?
+
+Every text field of a result folder, of a profile and of what is swept gets a probe that is a tag,
+an attribute, a script, a formula and a terminal escape at once. Pages are read by a browser's
+parser, tables by a CSV reader, and what goes to a terminal is searched for what terminals obey.
+"""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import stored
+from command_line import uflip
+from selectolax.lexbor import LexborHTMLParser
+
+from uflip.errors import ResultsError
+from uflip.experiment import PlannedRun
+from uflip.oc.benchmark import Measured
+from uflip.oc.contract import Rule
+from uflip.oc.page import build_page
+from uflip.profiles import read_profile
+from uflip.results import Results
+from uflip.results.csv_text import cell
+
+# What ends a comment, a style, a title, a picture and an attribute, then a tag and a script.
+MARKUP = "\"'>--></style></title></svg></td><uflipprobe onprobe=x><script>probe(1)</script>&lt;]]>"
+TERMINAL = "\x1b[2J\x1b]0;probe\x07\x9b31m\x7f\x08\r\u202e\u2066"
+PROBE = f"=cmd|'/C probe'!A0{MARKUP}{TERMINAL}"
+# What a terminal obeys: nothing of it may ever come out.
+OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What a spreadsheet runs.
+FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\x00]")
+# Elements that a page of ours has; a script is none of them.
+OURS = """
+    html head meta title style body header p span h1 h2 h3 h4 nav ol ul li a main section div b br
+    small dl dt dd abbr code figure figcaption details summary table caption thead tbody tr th td
+    footer svg g path rect use defs clippath text tspan image desc circle line
+"""
+TAGS = set(OURS.split())
+
+
+def places(document: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all texts in a document."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield from places(value, (*where, key))
+    elif isinstance(document, list):
+        for index, value in enumerate(document):
+            yield from places(value, (*where, index))
+    elif isinstance(document, str):
+        yield where
+
+
+def put(document: Any, where: tuple[Any, ...], value: Any) -> Any:
+    """A copy of a document with another value at a place."""
+    copy = json.loads(json.dumps(document))
+    at = copy
+    for step in where[:-1]:
+        at = at[step]
+    at[where[-1]] = value
+    return copy
+
+
+WARNING = {"code": "c", "message": "m", "numbers": {"runs": ["one", "two"]}, "advice": "a"}
+SKIPPED = {
+    "micro_benchmark": "m", "pattern": "p", "parameter": "q", "value": 1, "reason": "r",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result folder with the probe in every text field that a reader accepts one in."""
+    folder = tmp_path_factory.mktemp("probed") / "r"
+    runs: tuple[PlannedRun, ...] = (
+        *stored.FOUR,
+        stored.mix_run(5, "SR", "RW", 2),
+        stored.planned(
+            6, "order", "SW", parameter="incr", value=-1, unit="ios",
+            spec=stored.FOUR[2].spec | {"location": "ordered", "incr": -1},
+        ),
+        stored.planned(
+            7, "foreign", "SW", parameter="depth", value=2, unit="x", spec=stored.FOUR[2].spec
+        ),
+    )  # fmt: skip
+    stored.results(folder, runs, warnings=[WARNING], skipped=[SKIPPED])
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    accepted = 0
+    for where in list(places(manifest)):
+        if where[0] == "plan" and where[2] == "micro_benchmark" and where[1] < len(stored.FOUR) + 2:
+            continue  # a baseline stays one, so that there is something to draw
+        tried = put(manifest, where, PROBE + str(accepted))
+        path.write_text(json.dumps(tried))
+        try:
+            Results.load(folder).missing  # noqa: B018 -- reads
+            done = uflip("show", folder, "--json")
+        except ResultsError:
+            continue
+        assert done.code in (0, 5), (where, done.err)
+        if done.code == 0:
+            manifest, accepted = tried, accepted + 1
+    path.write_text(json.dumps(manifest))
+    assert accepted > 40, "most texts are free"
+    return folder
+
+
+def check_page(text: str) -> LexborHTMLParser:
+    """No probe is a tag, an attribute, an id, a style, a comment or a script."""
+    page = LexborHTMLParser(text)
+    for node in page.root.traverse(include_text=False):
+        assert node.tag.lower() in TAGS, node.tag
+        for name, value in node.attributes.items():
+            assert not name.startswith("on")
+            assert "probe" not in name
+            if name not in ("title", "aria-label", "content"):
+                # An id that is made of a name, and what leads to it.
+                plain = re.fullmatch(r"(url\()?#?[A-Za-z0-9_. -]+\)?", value or "")
+                assert plain or "probe" not in (value or ""), (node.tag, name, value)
+            assert not re.match(r"\s*(javascript|data|vbscript):", value or "") or (
+                node.tag == "image" and (value or "").startswith("data:image/png;base64,")
+            )
+    assert not [node for node in page.css("style") if "probe" in node.text()]
+    assert text.lower().count("<script") == 0
+    return page
+
+
+def test_no_text_of_a_result_folder_becomes_markup(probed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    done = uflip("report", probed, "-o", out)
+    assert done.code == 0, done.err
+    page = check_page(out.read_text())
+    shown = page.body.text()
+    assert shown.count("<uflipprobe onprobe=x>") > 20, "the probes are there, as text"
+
+
+def test_no_script_of_a_result_folder_runs_in_a_browser(probed: Path, tmp_path: Path) -> None:
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if browser is None:
+        pytest.skip("there is no chromium")
+    out = tmp_path / "report.html"
+    assert uflip("report", probed, "-o", out).code == 0
+    # Without its own defence: what is text needs none.
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy".*?>', "", out.read_text(), flags=16)
+    out.write_text(text.replace("<title>", "<script>probe = () => document.title = 'ran'</script>"
+                                "<title>", 1))  # fmt: skip
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        f"file://{out}",
+    ]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "<title>ran" not in dumped.stdout
+    assert "uflipprobe" in dumped.stdout
+
+
+def test_no_text_of_a_result_folder_drives_a_terminal(probed: Path) -> None:
+    for arguments in (("show", probed), ("show", probed, "--full"), ("show", probed, "--json")):
+        done = uflip(*arguments)
+        assert done.code == 0, done.err
+        assert OBEYED.search(done.out + done.err) is None, arguments
+        assert "uflipprobe" in done.out
+    document = json.loads(uflip("show", probed, "--json").out)
+    texts = [
+        text for where in places(document) if (text := _at(document, where)).startswith("=cmd")
+    ]
+    assert all(text.startswith(PROBE) for text in texts), "JSON keeps every character"
+
+
+def _at(document: Any, where: tuple[Any, ...]) -> str:
+    for step in where:
+        document = document[step]
+    return str(document)
+
+
+def check_table(path: Path, delimiter: str = ",") -> int:
+    """No cell is a formula; returns how many cells hold a probe."""
+    with path.open(newline="", encoding="utf-8") as file:
+        cells = [each for row in csv.reader(file, delimiter=delimiter) for each in row]
+    for each in cells:
+        if FORMULA.match(each):
+            float(each)  # a number, or this fails
+    return sum("probe" in each for each in cells)
+
+
+def test_no_text_of_a_result_folder_is_a_formula(probed: Path, tmp_path: Path) -> None:
+    done = uflip("export", probed, "-o", tmp_path / "tables")
+    assert done.code == 0, done.err
+    assert check_table(tmp_path / "tables" / "ios.csv") > 100
+    assert check_table(tmp_path / "tables" / "summary.csv") > 5
+    check_table(tmp_path / "tables" / "columns.csv")
+
+
+@pytest.mark.parametrize("text", ["=1", "+1+1", "-a", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1",
+                                  "\u00a0=1", "＝1+1", "\ufeff=1", "\x00=1"])  # fmt: skip
+def test_a_text_that_begins_like_a_formula_is_quoted(text: str) -> None:
+    assert cell(text) == "'" + text
+
+
+@pytest.mark.parametrize("value", [-1, -1.5, "-1", "+2.5e-7", "order", "", None, 0, "a=b", "1-2"])
+def test_numbers_and_other_texts_stay_what_they_are(value: Any) -> None:
+    assert cell(value) == value
+
+
+# Profiles, sweeps, open-channel devices
+
+
+def profile(name: str, path: Path) -> Path:
+    """A built-in profile whose description is the probe."""
+    text = read_profile(name)[1]
+    told = json.dumps(PROBE)  # TOML's basic strings are written alike
+    text, count = re.subn(r'^description = (""".*?"""|".*?")$', lambda _: f"description = {told}",
+                          text, count=1, flags=re.M | re.S)  # fmt: skip
+    assert count == 1
+    path.write_text(text)
+    return path
+
+
+def test_no_text_of_a_profile_becomes_anything_else(here: Path) -> None:
+    path = profile("demo", here / "<uflipprobe onprobe='x'>=1&.toml")
+    url = f"sim:{path.name}"
+    out = ["run", url, "--only", "order", "--scale", "quick", "--state", "as-is", "--out", "r"]
+    for arguments in (out, ["info", url], ["plan", url, "--scale", "quick"]):
+        done = uflip(*arguments)
+        assert done.code == 0, done.err
+        assert OBEYED.search(done.out + done.err) is None, arguments
+    assert uflip("report", "r").code == 0
+    assert "uflipprobe" in check_page(Path("report.html").read_text()).body.text()
+    varied = ["--vary", "gc=greedy,cyclic", "--vary", "seed=1,2", "--pattern", "RW"]
+    done = uflip("sweep", url, *varied, "--io-count", "9", "-o", "s.svg", "--csv", "s.csv")
+    assert done.code == 0, done.err
+    check_table(Path("s.csv"))
+    drawn = ElementTree.parse("s.svg")
+    assert not [each for each in drawn.iter() if "probe" in str(each.tag)]
+
+
+def test_no_text_of_an_open_channel_device_becomes_markup(here: Path) -> None:
+    path = profile("dfc", here / "evil.toml")
+    done = uflip("oc", f"sim:{path}", "--scale", "quick", "--only", "oc2", "--out", "r")
+    assert done.code == 0, done.err
+    assert OBEYED.search(done.out + done.err) is None
+    page = check_page(Path("r/report.html").read_text())
+    assert "<uflipprobe" in page.body.text()
+
+
+def test_no_text_of_an_open_channel_page_is_trusted() -> None:
+    info = {
+        "url": PROBE,
+        "simulated": True,
+        "details": {
+            "geometry": {"channels": PROBE, "luns_per_channel": PROBE, PROBE: PROBE},
+            "profile": {"description": PROBE},
+        },
+    }
+    rules = [Rule(PROBE, PROBE, PROBE, PROBE)]
+    header = {"uflip_version": PROBE, "scale": PROBE}
+    page = check_page(build_page(Measured(None, None, None, None), rules, info, header))
+    assert page.body.text().count("<uflipprobe onprobe=x>") >= 10
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", f"no{TERMINAL}folder"),
+        ("run", f"file:no{TERMINAL}/file"),
+        ("pattern", f"sim:{TERMINAL}"),
+        (TERMINAL,),
+        ("plan", "sim:demo", "--only", TERMINAL),
+        ("pattern", "null", "--pattern", TERMINAL),
+        ("report", f"no{TERMINAL}", "-o", f"no{TERMINAL}/x"),
+        ("reproduce", TERMINAL),
+    ],
+)
+def test_no_argument_drives_a_terminal(here: Path, arguments: tuple[str, ...]) -> None:
+    for more in ((), ("--json",)):
+        done = uflip(*arguments, *more)
+        assert done.code in (2, 4, 5), done.err
+        assert OBEYED.search(done.out + done.err) is None
+
+
+def test_text_goes_to_a_terminal_in_one_place() -> None:
+    package = Path(__file__).resolve().parents[2] / "python" / "uflip" / "cli"
+    for path in package.glob("*.py"):
+        if path.name != "terminal.py":
+            assert not re.search(r"\bclick\.(echo|secho)\(|\bprint\(", path.read_text()), path.name
