@@ -184,9 +184,28 @@ def test_an_ordered_target_holds_every_address_where_the_device_does() -> None:
     for experiment in lay_out("order"):
         for run in experiment.runs:
             assert run.spec["target_size"] == max(abs(run.value), 1) * 1024 * 32 * KIB
-    small = lay_out("order", info=device(GIB))[0]
-    assert small.runs[-1].value == 256
-    assert small.runs[-1].spec["target_size"] == GIB
+
+
+@pytest.mark.parametrize(
+    ("capacity", "budgets"),
+    [(GIB, False), (4 * GIB, False), (GIB + 32 * KIB, False), (64 * GIB, True)],
+)
+def test_an_increment_that_leaves_the_device_comes_round_beside_what_was_written(
+    capacity: int, budgets: bool
+) -> None:
+    """By the formula of Table 1, Incr × i × IOSize, modulo the target."""
+    came_round = 0
+    for experiment in lay_out("order", info=device(capacity), budgets=budgets):
+        for run in experiment.runs:
+            target, count = run.spec["target_size"], run.spec["io_count"]
+            assert target <= min(capacity, 8 * GIB)
+            if run.value == 0:
+                continue
+            slots = target // (32 * KIB)
+            visited = {run.value * i % slots for i in range(min(count, slots))}
+            assert len(visited) == min(count, slots), run.id
+            came_round += run.value * count > slots
+    assert came_round
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -1,19 +1,18 @@
 """Are runs ordered as the paper asks, placed apart from each other, counted and timed?"""
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from uflip.catalogue import inspect_device
 from uflip.errors import UsageError
+from uflip.footprint import together, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, make_plan
-from uflip.methodology.places import ALIGNMENT, Places
+from uflip.methodology.places import BLOCK
+from uflip.microbench import MICRO_BENCHMARKS
 from uflip.run import resolve
-from uflip.spec import baseline, components, mix, sequential_writes, writes_sequentially
+from uflip.spec import components, writes_sequentially
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -28,22 +27,25 @@ def plan() -> Any:
 
 
 def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
-    assert [run.pattern for run in plan.runs[:7]] == ["SR", "RR", "RW", "SW", "SR", "RW", "SR"]
-    assert {run.micro_benchmark for run in plan.runs[:4]} == {"baseline"}
-    assert {run.micro_benchmark for run in plan.runs[4:7]} == {"interference"}
-    disturbing = [writes_sequentially(run.spec) for run in plan.runs[7:]]
+    assert [run.pattern for run in plan.runs[:6]] == ["SR", "RR", "RW", "SR", "RW", "SR"]
+    assert {run.micro_benchmark for run in plan.runs[:3]} == {"baseline"}
+    assert {run.micro_benchmark for run in plan.runs[3:6]} == {"interference"}
+    disturbing = [writes_sequentially(run.spec) for run in plan.runs]
     assert disturbing == sorted(disturbing)
-    assert any(disturbing)
-    assert not all(disturbing)
+    first = plan.runs[disturbing.index(True)]
+    assert (first.micro_benchmark, first.pattern) == ("baseline", "SW")
 
 
 def test_within_both_groups_the_order_of_the_paper_is_kept(plan: Any) -> None:
     for group in (True, False):
-        runs = plan.runs[7:]
-        names = [r.micro_benchmark for r in runs if writes_sequentially(r.spec) is group]
+        runs = [run for run in plan.runs[6:] if writes_sequentially(run.spec) is group]
+        names = [run.micro_benchmark for run in runs]
         seen = list(dict.fromkeys(names))
         assert names == sorted(names, key=seen.index)
-        assert seen[0] == "granularity"
+        # Of what disturbs, first what needs half of the device undisturbed.
+        first = ["baseline", "mix"] if group else []
+        paper = [name for name in MICRO_BENCHMARKS if name not in (*first, "baseline")]
+        assert seen == [*first, *(name for name in paper if name in seen)]
 
 
 def test_runs_are_numbered_in_order(plan: Any) -> None:
@@ -51,54 +53,21 @@ def test_runs_are_numbered_in_order(plan: Any) -> None:
     assert plan.runs[0].id == "0001-baseline-SR-io_size-32768"
 
 
-def sequential_write_targets(plan: Any) -> list[tuple[int, int]]:
-    return [
-        (part["target_offset"], part["target_size"])
-        for run in plan.runs
-        for part in components(run.spec)
-        if part["mode"] == "write" and part["location"] != "random"
-    ]
-
-
-def test_sequential_writes_never_meet_on_a_large_device() -> None:
-    plan = make_plan(device(2000 * GIB), "standard", 1)
-    assert plan.resets == 0
-    targets = sorted(sequential_write_targets(plan))
-    for (offset, size), (following, _) in itertools.pairwise(targets):
-        assert offset + size <= following
-
-
-@pytest.mark.parametrize("scale", ["quick", "standard"])
-@pytest.mark.parametrize("capacity", [64 * MIB, GIB, 4 * GIB])
-def test_between_two_resets_no_place_is_written_twice(scale: str, capacity: int) -> None:
-    plan = make_plan(device(capacity), scale, 1)
-    wanted = sum(size for _, size in sequential_write_targets(plan))
-    assert (plan.resets > 0) == (wanted > capacity)
-    taken: list[tuple[int, int]] = []
-    for run in plan.runs:
-        if run.reset_before:
-            # Not before the space is used up: the run would not have found a place.
-            assert taken
-            taken.clear()
-        for begin, end in sequential_writes(run.spec):
-            assert all(end <= other or begin >= other_end for other, other_end in taken)
-            taken.append((begin, end))
-
-
 def test_without_a_state_places_are_used_again_and_the_plan_says_so() -> None:
     plan = make_plan(device(GIB), "standard", 1, Choices(state="as-is"))
     assert (plan.state, plan.resets) == (None, 0)
     (warning,) = [w for w in plan.warnings if w["code"] == "sequential_targets_reused"]
-    wanted = sum(size for _, size in sequential_write_targets(plan))
-    assert warning["numbers"]["wanted_bytes"] == wanted
+    each = [written_sequentially(run.spec).in_blocks(BLOCK).size for run in plan.runs]
+    assert warning["numbers"]["wanted_bytes"] == sum(each)
     assert warning["numbers"]["capacity_bytes"] == GIB
-    assert warning["numbers"]["rounds"] >= wanted // GIB - 1
+    assert warning["numbers"]["rounds"] >= sum(each) // GIB - 1
     assert set(warning) == {"code", "message", "numbers", "advice"}
 
 
 def test_what_an_earlier_plan_wrote_is_not_written_again() -> None:
     plan = make_plan(device(), "quick", 1, Choices(used_bytes=5 * GIB))
-    assert min(offset for offset, _ in sequential_write_targets(plan)) == 5 * GIB
+    written = together(written_sequentially(run.spec) for run in plan.runs)
+    assert written.begins[0] == 5 * GIB
 
 
 def test_repetitions_differ_in_seed_and_place_only() -> None:
@@ -204,48 +173,6 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], where: str) -> Non
         make_plan(device(), scale, 1, Choices(**arguments))
     assert caught.value.where == where
     assert caught.value.allowed
-
-
-# Places
-
-
-@given(
-    st.integers(min_value=1, max_value=64).map(lambda n: n * ALIGNMENT),
-    st.lists(st.integers(min_value=1, max_value=40 * ALIGNMENT), max_size=30),
-    st.sampled_from([1, 2]),
-)
-def test_places_are_apart_within_a_round_and_cross_no_border(
-    capacity: int, sizes: list[int], parts: int
-) -> None:
-    places = Places(capacity)
-    part = capacity // parts
-    taken: list[tuple[int, int]] = []
-    for size in sizes:
-        if size > part:
-            continue
-        rounds = places.rounds
-        offset = places.take(size, part)
-        if places.rounds > rounds:
-            taken.clear()
-        assert offset >= 0
-        assert offset // part == (offset + size - 1) // part
-        assert offset + size <= capacity
-        assert all(offset >= start + length for start, length in taken)
-        taken.append((offset, size))
-
-
-def test_a_mix_gets_the_half_where_the_places_stand() -> None:
-    half = 32 * GIB
-    mixed = mix(baseline("SR"), baseline("SW"), 2)
-    for part in ("first", "second"):
-        mixed[part] |= {"io_size": 32768, "target_size": MIB}
-    places = Places(64 * GIB)
-    first = places.move(mixed)
-    assert (first["second"]["target_offset"], first["first"]["target_offset"]) == (0, half)
-    places.take(40 * GIB, 64 * GIB)
-    later = places.move(mixed)
-    assert later["second"]["target_offset"] == 40 * GIB + MIB
-    assert later["first"]["target_offset"] == 0
 
 
 # Estimate

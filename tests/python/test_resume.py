@@ -16,10 +16,17 @@ import pytest
 from command_line import start, uflip, unchanged
 
 from uflip.catalogue import inspect_device
+from uflip.footprint import (
+    NOTHING,
+    all_but_written_sequentially,
+    together,
+    written_sequentially,
+)
 from uflip.methodology import Choices, Plan, make_plan, what_is_left
+from uflip.methodology.places import BLOCK
 from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
-from uflip.spec import sequential_writes
+from uflip.spec import writes_sequentially
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64"
@@ -96,12 +103,11 @@ def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Pat
         assert there.get(run.id, run.path.stat().st_mtime_ns) == run.path.stat().st_mtime_ns
     # What may have been written: every place of the old plan up to the kill, and of the new one.
     cut = next(number for number, run in enumerate(planned) if run["id"] not in there)
-    places = [sequential_writes(run["spec"]) for run in planned[: cut + 1]]
-    places += [sequential_writes(run["spec"]) for run in results.manifest["plan"][cut:]]
+    places = [written_sequentially(run["spec"]) for run in planned[: cut + 1]]
+    places += [written_sequentially(run["spec"]) for run in results.manifest["plan"][cut:]]
     assert not any(run["reset_before"] for run in results.manifest["plan"])
-    flat = [place for run in places for place in run]
-    for number, (begin, end) in enumerate(flat):
-        assert all(end <= other or other_end <= begin for other, other_end in flat[number + 1 :])
+    for number, place in enumerate(places):
+        assert not any(place.meets(other) for other in places[number + 1 :])
 
 
 def test_a_file_that_is_not_the_same_is_refused(scratch: Path) -> None:
@@ -207,20 +213,22 @@ def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: 
         assert [run.id for run in left.runs] == [run.id for run in plan.runs]
         # The run that was cut short wrote to its old place, then comes what is left.
         written = [*plan.runs[: cut + 1], *left.runs[cut:]]
-        taken: list[tuple[int, int]] = []
+        taken = NOTHING
         for number, run in enumerate(written):
             if run.reset_before:
-                taken.clear()
-            for begin, end in sequential_writes(run.spec):
-                assert all(end <= o or o_end <= begin for o, o_end in taken), (cut, number)
-                assert end <= plan.target_size
-                taken.append((begin, end))
+                taken = NOTHING
+            here = written_sequentially(run.spec).in_blocks(BLOCK)
+            others = all_but_written_sequentially(run.spec).in_blocks(BLOCK)
+            assert not here.meets(taken), (cut, number)
+            assert not others.meets(taken), (cut, number)
+            assert written_sequentially(run.spec).end <= plan.target_size
+            taken = together([taken, here])
 
 
 def test_a_reset_that_was_done_is_not_done_again() -> None:
     plan = a_plan(64 * GIB)
     assert plan.resets == 0, "there is room for one place more"
-    first = next(number for number, run in enumerate(plan.runs) if sequential_writes(run.spec))
+    first = next(number for number, run in enumerate(plan.runs) if writes_sequentially(run.spec))
     marked = replace(plan.runs[first], reset_before=True)
     plan = replace(plan, runs=(*plan.runs[:first], marked, *plan.runs[first + 1 :]))
     done = {run.id for run in plan.runs[:first]}

@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"errors"},
     "data": {"errors", "units"},
     "file_guard": {"errors"},
+    "footprint": set(),
     "identity": set(),
     "models": {"errors"},
     "profiles": {"_native", "data", "errors"},
@@ -39,8 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "experiment": {"errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
-        "_native", "analysis", "data", "ends", "errors", "experiment", "identity", "microbench",
-        "run", "spec", "stats", "units", "waiting",
+        "_native", "analysis", "data", "ends", "errors", "experiment", "footprint", "identity",
+        "microbench", "run", "spec", "stats", "units", "waiting",
     },
     "results": {
         "_native", "analysis", "data", "ends", "errors", "identity", "spec", "stats", "units",

@@ -40,6 +40,7 @@ Examples:
   uflip plan sim:demo --out plan.toml
 """
 
+RESETS_SHOWN = 5
 HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about")
 
 
@@ -131,7 +132,28 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
         noun = "reset" if plan.resets == 1 else "resets"
         size = format_size(plan.resets * plan.state.bytes_written)
         notes.append(f"{plan.resets} {noun} of the state, {size}: counted with the run behind it")
+        notes.extend(_why_reset(plan))
+    elif plan.state is not None:
+        notes.append("no reset of the state: no run touches what an earlier one wrote sequentially")
+    if plan.block_bytes is not None:
+        notes.append(
+            f"sequential writes: no two runs share a block of {format_size(plan.block_bytes)}"
+        )
     return notes
+
+
+def _why_reset(plan: Plan) -> list[str]:
+    """Say what forces resets, and how many would do if all runs were short."""
+    lines = [f"  before {name}: {why}" for name, why in plan.why_reset.items()]
+    if len(lines) > RESETS_SHOWN:
+        more = len(lines) - RESETS_SHOWN
+        lines = [*lines[:RESETS_SHOWN], f"  and {more} more for the same reason (--json has all)"]
+    if plan.fewest_resets is not None and plan.fewest_resets < plan.resets:
+        lines.append(
+            f"  room is kept for the most that a run may write; if every run ended as soon as it "
+            f"may, {plan.fewest_resets} would do; --method paper has fixed lengths"
+        )
+    return lines
 
 
 def _rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
@@ -205,6 +227,9 @@ def _document(plan: Plan, estimated: Estimate, *, known: bool) -> dict[str, Any]
         "target_size_bytes": plan.target_size,
         "repetitions": plan.repetitions,
         "resets": plan.resets,
+        "why_reset": dict(plan.why_reset),
+        "fewest_resets": plan.fewest_resets,
+        "block_bytes": plan.block_bytes,
         "state": None if plan.state is None else asdict(plan.state) | {"known": known},
         "estimate": {
             "runs": estimated.runs,

@@ -80,8 +80,7 @@ def go_on(folder: Path, url: str | None, destroy: str | None, *, quiet: bool) ->
         writer.close()
         raise
     # A device that was made anew shows it again; a real one has shown it.
-    phases, lingering = (None, None) if simulated else (kept["phases"], kept["interference"])
-    found = Found(plan, writer, phases, lingering)
+    found = Found(plan, writer, None if simulated else kept["interference"])
     return Resumed(device, plan, writer, history, found, Replay(folder) if simulated else None)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from uflip.experiment import PlannedRun
 from uflip.methodology.cost import Cost, cost_of
+from uflip.methodology.lengths import shortest
 from uflip.methodology.plan import Plan
 from uflip.run import resolve
 from uflip.spec import Spec
@@ -63,7 +64,7 @@ def estimate(plan: Plan) -> Estimate:
     """
     cost = cost_of(plan.device["kind"])
     each = tuple(_estimate_run(plan, run, run.spec, cost) for run in plan.runs)
-    fewest = [_estimate_run(plan, run, _shortest(run.spec), cost) for run in plan.runs]
+    fewest = [_estimate_run(plan, run, shortest(run.spec), cost) for run in plan.runs]
     most = _sum(each)
     return Estimate(
         runs=len(each),
@@ -75,14 +76,6 @@ def estimate(plan: Plan) -> Estimate:
         assumptions=cost.describe(),
         each=each,
     )
-
-
-def _shortest(spec: Spec) -> Spec:
-    """Return the specification of a run that ends as soon as it may."""
-    stop = spec.get("stop")
-    if stop is None or "min_ios" not in stop:
-        return spec
-    return spec | {"stop": stop | {"max_ios": stop["min_ios"]}}
 
 
 def _sum(runs: Iterable[RunEstimate]) -> RunEstimate:

@@ -193,7 +193,7 @@ def _make(
         traces = [trace for _, trace in parts]
     else:
         (run,) = runs
-        spec = adapted(run, found.phases()) if "stop" in run.spec else run.spec
+        spec = adapted(run, found.phases(before=run)) if "stop" in run.spec else run.spec
         traces = [device.run(spec, on_progress)]
     made: list[_Made] = []
     for run, trace in zip(runs, traces, strict=True):

@@ -37,7 +37,7 @@ class Found:
         What is executed.
     noting : Noting
         Where finished runs are, and findings go.
-    phases, lingering : mapping or None
+    lingering : mapping or None
         What is known from before.
     """
 
@@ -45,12 +45,12 @@ class Found:
         self,
         plan: Plan,
         noting: Noting,
-        phases: Phases | None = None,
         lingering: Mapping[str, Any] | None = None,
     ) -> None:
         self._plan = plan
+        self._number = {run.id: number for number, run in enumerate(plan.runs)}
         self._noting = noting
-        self._phases = phases
+        self._phases: dict[tuple[str, ...], Phases | None] = {}
         self._lingering = lingering
 
     @property
@@ -60,18 +60,27 @@ class Found:
             return self._plan.pause_ns
         return max(self._plan.pause_ns, int(self._lingering["pause_ns"]))
 
-    def phases(self) -> Phases | None:
-        """Return the phases, found when they are first asked for; None without baseline runs."""
-        if self._phases is None:
-            self._phases = self._look_at_the_baselines()
-        return self._phases
+    def phases(self, before: PlannedRun | None = None) -> Phases | None:
+        """Return the phases that the long baseline runs show; None without any.
 
-    def _look_at_the_baselines(self) -> Phases | None:
+        Parameters
+        ----------
+        before : PlannedRun, optional
+            Of the baseline runs, only those that are planned before this one are looked at: so a
+            benchmark that goes on does what it would have done at once.
+        """
+        runs = self._plan.runs if before is None else self._plan.runs[: self._number[before.id]]
         first = {
             run.pattern: run.id
-            for run in self._plan.runs
+            for run in runs
             if run.micro_benchmark == BASELINE and run.repetition == 1
         }
+        key = tuple(first)
+        if key not in self._phases:
+            self._phases[key] = self._look_at(first)
+        return self._phases[key]
+
+    def _look_at(self, first: Mapping[str, str]) -> Phases | None:
         traces = {label: self._noting.trace_of(first[label]) for label in LABELS if label in first}
         times = {
             label: np.asarray(trace.column("response_time_ns"))

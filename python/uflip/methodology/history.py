@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from uflip._native import Trace
+from uflip.footprint import written_sequentially
 from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id
 from uflip.run import Device
-from uflip.spec import sequential_writes, writes
+from uflip.spec import writes
 
 
 class Noted(Protocol):
@@ -88,5 +89,4 @@ class History:
         self.state_id = next_state_id(self.state_id, spec, len(trace))
         sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
         written = int(sizes[modes == 1].sum(dtype=np.uint64))
-        used = max((end for _, end in sequential_writes(spec)), default=0)
-        self._noted.after_run(self.state_id, written, used)
+        self._noted.after_run(self.state_id, written, written_sequentially(spec).end)

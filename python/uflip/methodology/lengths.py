@@ -10,7 +10,7 @@
 from dataclasses import replace
 
 from uflip.experiment import PlannedRun
-from uflip.spec import until_converged
+from uflip.spec import Spec, until_converged
 
 METHODS = ("auto", "paper")
 """`auto`: each run ends when its mean is known; `paper`: fixed IOCount and IOIgnore (§5.1)."""
@@ -33,3 +33,11 @@ def self_timed(run: PlannedRun) -> PlannedRun:
         spec, min_ios=min(MIN_IOS, budget), max_ios=budget, max_time_ns=MAX_TIME_NS
     )
     return replace(run, spec=stopped)
+
+
+def shortest(spec: Spec) -> Spec:
+    """Return the specification of a run that ends as soon as it may."""
+    stop = spec.get("stop")
+    if stop is None or "min_ios" not in stop:
+        return spec
+    return spec | {"stop": stop | {"max_ios": stop["min_ios"]}}

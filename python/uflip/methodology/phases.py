@@ -6,7 +6,8 @@ two phases of each pattern, derive upper bounds of start-up and period across th
 **Simplified**: found by `uflip.analysis` in the place of the eye.
 **Ambiguous**: how the bounds fix IOCount. No run with a stop rule may end before it has seen twice
 the longest start-up and `FEWEST_PERIODS` of the longest periods; how much longer it goes on, the
-rule decides. IOIgnore is the start-up that each run shows itself.
+rule decides. A run is bound by the baselines that are made before it: reads and random writes are
+not by what sequential writes show (`plan`). IOIgnore is the start-up that each run shows itself.
 """
 
 from collections.abc import Mapping

@@ -1,84 +1,220 @@
-"""Places on the device for runs with sequential writes: next to each other, never on each other.
+"""Places on the device for sequential writes: no run touches what an earlier one wrote in sequence.
 
-    0          cursor                                     capacity
-    |  run 81  |  run 82  |                                   |
-               +--> next place; at the end of the device a reset of its state, and again from 0
+    blocks     |0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 ...
+    SW         |██ ██ ██
+    Incr = 4   |         ▐           ▐           ▐            spans nine blocks, hits three
+    Incr = 4   |            ▐           ▐           ▐         finds room between them
 
-**Source**: uFLIP (CIDR 2009) §4.1 and §4.2: sequential writes disturb the state of a device most,
-so they are directed to distinct target spaces, and the state is reset when the device is used up.
-**Faithful**: distinct target spaces, in the order of the runs; a reset only when they are used up.
-**Simplified**: what is left at the end of the device when a place does not fit is not used.
-**Ambiguous**: where exactly a place begins. At multiples of `ALIGNMENT`, so that no run begins in
-a flash block that another has half filled, on most devices. Where the repetitions of other runs
-go: the paper does not say. Here to places of their own (`elsewhere`), drawn by chance: what a read
+**Source**: uFLIP (CIDR 2009) §4.1: only sequential writes disturb a random state significantly, "we
+must limit the portion of flash impacted by each experiment"; §4.2: experiments with sequential
+writes are delayed and grouped so "that their allocated target space does not overlap", and the
+state is reset "only when the size of the accumulated target space involved in sequential write
+patterns is larger than the size of the flash device"; "for the large flash devices (32 GB) the
+state is in fact never reset".
+**Faithful**: what a run touches lies apart from what any earlier run with sequential writes touched
+since the last reset, in whole flash blocks; a reset only before a run that finds no room.
+**Simplified**: what has no gaps takes the first place with room, what has gaps the last; no run is
+moved to make room for another.
+**Ambiguous**: (1) what a target space is. Here the blocks that the I/Os of a run hit, not the span
+between the first and the last: with Incr = 256 that span is 256 times as large, three repetitions
+of Order alone would span 48 GiB of a device that is "never reset". (2) How large a block is. The
+paper names 128 KB (§4.1), and its devices map in units of up to some MB. Places keep `APART` from
+each other where that needs no reset, and `BLOCK` where it would (`plan`). (3) Where a place begins:
+at a multiple of `APART`, but where I/Os with gaps go between those of others. (4) Where the
+repetitions of other runs go: to places of their own (`elsewhere`), drawn by chance: what a read
 costs depends on the dies that its pages happen to lie on, and three visits to one place agree
 perfectly about that place and say nothing about the device.
 """
 
+from typing import Any, NamedTuple
+
+import numpy as np
+
 from uflip.experiment import run_seed
+from uflip.footprint import (
+    NOTHING,
+    Extents,
+    all_but_written_sequentially,
+    together,
+    written_sequentially,
+)
 from uflip.microbench.mix import half_size
 from uflip.spec import Spec, writes_sequentially
+from uflip.units import format_size
 
-ALIGNMENT = 1 << 20
+BLOCK = 128 << 10
+"""No two runs share such a block [bytes]: "the flash block size, 128 KB" (uFLIP §4.1)."""
+APART = 1 << 20
+"""Nor such a unit, where there is room [bytes]: blocks of several chips that are written as one."""
+
+OFFSETS_AT_A_TIME = 4096
+SPREAD = 32
+END = np.iinfo(np.int64).max
+
+
+class Placed(NamedTuple):
+    """A specification at its place, and why the state must be reset before; None if it need not."""
+
+    spec: Spec
+    reset: str | None
 
 
 class Places:
-    """Hands out target spaces on a device of a given capacity, from an offset on [bytes]."""
+    """Finds places on a device, and knows what was touched since the last reset.
 
-    def __init__(self, capacity: int, cursor: int = 0) -> None:
+    Parameters
+    ----------
+    capacity : int
+        Size of the device [bytes].
+    used : int
+        Up to here earlier plans have written sequentially [bytes].
+    block : int
+        Runs share no block of this size [bytes]: `APART` or `BLOCK`.
+    disturbed : Extents
+        What earlier runs of the plan have written sequentially: nothing may touch it.
+    taken : Extents
+        What else is kept free of sequential writes.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        used: int = 0,
+        block: int = APART,
+        *,
+        disturbed: Extents = NOTHING,
+        taken: Extents = NOTHING,
+    ) -> None:
         self.capacity = capacity
-        self.rounds = 0
-        """How often the end of the device was passed."""
+        self.block = block
+        self.resets = 0
+        """How often there was no room left."""
         self.handed_out = 0
-        """Sum of all places [bytes]."""
-        self._cursor = cursor
+        """Sum of the blocks that all runs touch [bytes]."""
+        earlier = Extents(np.array([0]), np.array([used])) if used else NOTHING
+        self._taken = together([earlier, disturbed, taken]).in_blocks(block)
+        self._disturbed = disturbed.in_blocks(BLOCK)
 
-    def move(self, spec: Spec) -> Spec:
-        """Return the specification with its target in a place of its own."""
-        if spec["kind"] == "mix":
-            return self._move_mix(spec)
-        return spec | {"target_offset": self.take(spec["target_size"], self.capacity)}
+    def move(self, spec: Spec) -> Placed:
+        """Return the specification where nothing that it touches was touched before."""
+        own = _at(spec, 0)
+        shape = written_sequentially(own).in_blocks(self.block)
+        moved, why = self._find(spec, shape), None
+        if moved is None:
+            why = self._no_room(spec, shape)
+            self.resets += 1
+            self._taken = self._disturbed = NOTHING
+            moved = self._find(spec, shape)
+        assert moved is not None, "an empty device has room for whatever fits on it"
+        written = written_sequentially(moved).in_blocks(BLOCK)
+        self._disturbed = together([self._disturbed, written])
+        self._taken = together([self._taken, written.in_blocks(self.block)])
+        self.handed_out += written.size
+        return Placed(moved, why)
 
-    def _move_mix(self, spec: Spec) -> Spec:
-        """Move the sequential writes of a mix; the other pattern gets the other half."""
-        writer, other = "first", "second"
-        if not writes_sequentially(spec[writer]):
-            writer, other = other, writer
-        half = half_size(self.capacity, spec[writer]["io_size"])
-        offset = self.take(spec[writer]["target_size"], half)
-        return spec | {
-            writer: spec[writer] | {"target_offset": offset},
-            other: spec[other] | {"target_offset": half if offset < half else 0},
-        }
+    def _find(self, spec: Spec, shape: Extents) -> Spec | None:
+        if spec["kind"] != "mix":
+            offset = self._room(shape, _span(spec), 0, self.capacity)
+            return None if offset is None else _at(spec, offset)
+        return self._find_for_mix(spec, shape)
 
-    def take(self, size: int, part: int) -> int:
-        """Hand out a place that crosses no border between parts of the device.
+    def _find_for_mix(self, spec: Spec, shape: Extents) -> Spec | None:
+        """Put the sequential writes of a mix into one half, the other pattern into the other."""
+        half = half_size(self.capacity, spec[_writer(spec)]["io_size"])
+        for begin, other in ((0, half), (half, 0)):
+            offset = self._room(shape, _span(spec), begin, begin + half)
+            if offset is None:
+                continue
+            moved = _at(spec, offset, other)
+            if not all_but_written_sequentially(moved).in_blocks(BLOCK).meets(self._disturbed):
+                return moved
+        return None
 
-        Parameters
-        ----------
-        size : int
-            Size of the place [bytes], at most `part`.
-        part : int
-            Size of a part [bytes]; the capacity where the device is not divided.
+    def _room(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
+        """Return an offset at which a shape is free and its target within bounds; None if none is.
 
-        Returns
-        -------
-        int
-            Offset [bytes].
+        From the begin on, but single blocks with gaps from the end on: these come between each
+        other, and what is longer would leave no room for them nor they for it.
         """
-        offset = self._next(size, part)
-        self._cursor = offset + size
-        self.handed_out += size
-        return offset
+        if len(shape) == 1:
+            return self._first_stretch(shape.size, span, begin, end)
+        if shape.size == len(shape) * self.block:
+            return self._last(shape, span, begin, end)
+        return self._first(shape, span, begin, end)
 
-    def _next(self, size: int, part: int) -> int:
-        cursor = -(-self._cursor // ALIGNMENT) * ALIGNMENT
-        for border in range(0, self.capacity - part + 1, part):
-            offset = max(cursor, border)
-            if offset + size <= border + part:
+    def _first_stretch(self, size: int, span: int, begin: int, end: int) -> int | None:
+        """Look behind each taken part, and at the begin, whether so much is free."""
+        taken = self._taken
+        behind = np.concatenate([[begin], taken.ends[taken.ends > begin]])
+        offsets = -(-behind // APART) * APART
+        following = np.searchsorted(taken.ends, offsets, side="right")
+        until = np.append(taken.begins, END)[following]
+        found = offsets[(offsets + size <= until) & (offsets + span <= end)]
+        return int(found[0]) if len(found) else None
+
+    def _first(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
+        """Go up; where a part meets what is taken, at least until it is above it."""
+        taken, step = self._taken, self.block
+        offset = -(-begin // step) * step
+        while offset + span <= end:
+            here = shape.moved(offset)
+            last = np.searchsorted(taken.begins, here.ends, side="left")
+            below = np.concatenate([[0], taken.ends])[last]
+            met = below > here.begins
+            if not met.any():
                 return offset
-        self.rounds += 1
-        return 0
+            offset += -(-int((below - here.begins)[met].max()) // step) * step
+        return None
+
+    def _last(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
+        """Go down, of a shape of single blocks, many offsets at a time."""
+        block, taken = self.block, self._taken
+        change = np.zeros(-(-self.capacity // block) + 2, dtype=np.int8)
+        change[taken.begins // block] += 1
+        change[taken.ends // block] -= 1
+        is_taken = np.cumsum(change, dtype=np.int8).astype(bool)
+        blocks, lowest = shape.begins // block, -(-begin // block)
+        # Blocks far from each other first: what does not fit is out after a few of them.
+        spread = np.concatenate([blocks[n::SPREAD] for n in range(SPREAD)])
+        for top in range((end - span) // block, lowest - 1, -OFFSETS_AT_A_TIME):
+            free = np.arange(top, max(top - OFFSETS_AT_A_TIME, lowest - 1), -1)
+            for each in spread:
+                free = free[~is_taken[each + free]]
+                if not len(free):
+                    break
+            else:
+                return int(free[0]) * block
+        return None
+
+    def _no_room(self, spec: Spec, shape: Extents) -> str:
+        free = self.capacity - self._taken.size
+        return (
+            f"it writes sequentially to {format_size(shape.size)} within "
+            f"{format_size(_span(spec))}, {format_size(free)} of the device were not yet touched, "
+            "and nowhere was room for it"
+        )
+
+
+def _writer(spec: Spec) -> str:
+    """Say which part of a mix writes sequentially."""
+    return "first" if writes_sequentially(spec["first"]) else "second"
+
+
+def _span(spec: Spec) -> int:
+    """Return the size of the target of what writes sequentially [bytes]."""
+    return int((spec[_writer(spec)] if spec["kind"] == "mix" else spec)["target_size"])
+
+
+def _at(spec: Spec, offset: int, other: int | None = None) -> Spec:
+    """Return the specification with its target there, and that of the other part of a mix there."""
+    if spec["kind"] != "mix":
+        return spec | {"target_offset": offset}
+    writer = _writer(spec)
+    reader = "second" if writer == "first" else "first"
+    moved: dict[str, Any] = {writer: spec[writer] | {"target_offset": offset}}
+    if other is not None:
+        moved[reader] = spec[reader] | {"target_offset": other}
+    return spec | moved
 
 
 def elsewhere(spec: Spec, capacity: int, seed: int) -> Spec:
@@ -106,5 +242,5 @@ def elsewhere(spec: Spec, capacity: int, seed: int) -> Spec:
 
 def _drawn(part: Spec, begin: int, size: int, seed: int) -> Spec:
     """Where a target goes in a part of the device."""
-    choices = (size - part["target_size"]) // ALIGNMENT + 1
-    return {} if choices < 2 else {"target_offset": begin + seed % choices * ALIGNMENT}
+    choices = (size - part["target_size"]) // APART + 1
+    return {} if choices < 2 else {"target_offset": begin + seed % choices * APART}

@@ -4,17 +4,21 @@
 grouped so that their target spaces do not overlap; the state is reset when these are used up;
 consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
 **Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
-sequential writes; the others get places of their own (`places`); a reset before the first run that
-finds no place; three repetitions, each at places of its own; 1 s between runs, the paper's
-conservative choice, or more if the device needs it.
+sequential writes; the others get places of their own (`places`), so that no run reads or writes
+what an earlier one has written sequentially; a reset before the first run that finds no place;
+three repetitions, each at places of its own; 1 s between runs, the paper's conservative choice, or
+more if the device needs it.
 **Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
-**Ambiguous**: what a sequential write is. Here ordered, partitioned and parallel sequential writes
-count, and so do mixes with them; random writes do not. How repetitions are ordered: all runs of a
-group, then all of them again, so that what changes slowly shows as disagreement.
+**Ambiguous**: (1) what a sequential write is. Here ordered, partitioned and parallel sequential
+writes count, and so do mixes with them; random writes do not. (2) How repetitions are ordered: all
+runs of a group, then all of them again, so that what changes slowly shows as disagreement. (3) The
+long run of sequential writes is among what is made first (§4.2), yet disturbs what random patterns
+over the whole device would then touch: it comes first of those that disturb. (4) Mixes with
+sequential writes follow it: their other pattern needs half of the device, undisturbed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uflip.errors import UsageError, unknown_name
@@ -29,8 +33,8 @@ from uflip.experiment import (
     run_seed,
 )
 from uflip.methodology import interference
-from uflip.methodology.lengths import METHODS, self_timed
-from uflip.methodology.places import Places, elsewhere
+from uflip.methodology.lengths import METHODS, self_timed, shortest
+from uflip.methodology.places import APART, BLOCK, Places, elsewhere
 from uflip.methodology.state import Enforcement, default_state, plan_state
 from uflip.microbench import MICRO_BENCHMARKS, check_names
 from uflip.spec import writes_sequentially
@@ -109,6 +113,13 @@ class Plan:
         "auto": runs end when their mean is known; "paper": they have fixed lengths.
     warnings : tuple of dict
         Doubts about the plan: code, message, numbers, advice.
+    why_reset : mapping of str to str
+        Id of a run -> why the state is reset before it; empty for a plan that was read.
+    fewest_resets : int or None
+        How many resets would do if every run ended as soon as it may; None where it was read.
+    block_bytes : int or None
+        No two runs with sequential writes share a block of this size; None where it was read
+        [bytes].
     """
 
     device: Info
@@ -122,6 +133,9 @@ class Plan:
     repetitions: int
     method: str
     warnings: tuple[dict[str, Any], ...]
+    why_reset: Mapping[str, str] = field(default_factory=dict)
+    fewest_resets: int | None = None
+    block_bytes: int | None = None
 
     @property
     def resets(self) -> int:
@@ -171,21 +185,27 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     state_name = default_state(info) if chosen.state is None else chosen.state
     state = plan_state(info, state_name, chosen.target_size)
     experiments = [experiment for name in names for experiment in MICRO_BENCHMARKS[name](context)]
-    places = Places(context.capacity, chosen.used_bytes)
     runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
     lingering = interference.lay_out(context) if _finds_its_pause(names, chosen) else []
+    ordered = _in_order(runs, lingering, repetitions, seed, context.capacity)
+    placed = _placed(ordered, context.capacity, chosen.used_bytes)
+    if state is None:
+        placed = placed.without_resets()
     return Plan(
         device=info,
         scale=scale,
         seed=seed,
-        runs=tuple(_in_order(runs, lingering, repetitions, seed, places, resets=state is not None)),
+        runs=placed.runs,
         skipped=tuple(skip for experiment in experiments for skip in experiment.skipped),
         pause_ns=_default_pause_ns(context) if chosen.pause_ns is None else chosen.pause_ns,
         target_size=used,
         state=state,
         repetitions=repetitions,
         method=method,
-        warnings=tuple(_warnings(context, places, resets=state is not None)),
+        warnings=tuple(_warnings(context, placed.places, resets=state is not None)),
+        why_reset=placed.why_reset,
+        fewest_resets=None if state is None else _fewest_resets(ordered, placed, chosen.used_bytes),
+        block_bytes=placed.places.block,
     )
 
 
@@ -261,33 +281,75 @@ def _in_order(
     lingering: Sequence[PlannedRun],
     repetitions: int,
     seed: int,
-    places: Places,
-    *,
-    resets: bool,
+    capacity: int,
 ) -> list[PlannedRun]:
-    """Put runs in order, those with sequential writes on places of their own, and number them.
+    """Put runs in order, and number them.
 
-    First what tells about the device (uFLIP §4.2, §4.3), then what hardly disturbs its state, then
-    what does. Where nothing depends on what is told, sequential writes wait as all others do.
+    First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
+    else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
+    and the rest.
     """
     telling = [run for run in runs if run.micro_benchmark == BASELINE]
-    if not any("stop" in run.spec for run in runs):
-        telling = [run for run in telling if not _disturbs(run)]
-    every = _repeated(runs, repetitions, seed, places.capacity)
+    every = _repeated(runs, repetitions, seed, capacity)
     again = [run for run in every if run not in telling]
+    disturbing = [run for run in again if _disturbs(run)]
     ordered = [
-        *sorted(telling, key=_disturbs),
+        *(run for run in telling if not _disturbs(run)),
         *lingering,
         *(run for run in again if not _disturbs(run)),
-        *(run for run in again if _disturbs(run)),
+        *(run for run in telling if _disturbs(run)),
+        *(run for run in disturbing if run.spec["kind"] == "mix"),
+        *(run for run in disturbing if run.spec["kind"] != "mix"),
     ]
-    placed = []
-    for number, run in enumerate(ordered, start=1):
-        rounds = places.rounds
-        spec = places.move(run.spec) if _disturbs(run) else run.spec
-        reset = resets and places.rounds > rounds
-        placed.append(replace(run, id=f"{number:04d}-{run.id}", spec=spec, reset_before=reset))
-    return placed
+    return [
+        replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
+    ]
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Runs at their places, and what had to be done for it."""
+
+    runs: tuple[PlannedRun, ...]
+    why_reset: Mapping[str, str]
+    places: Places
+
+    def without_resets(self) -> "_Placed":
+        """Return the same without resets: for a device that is measured as it is."""
+        return replace(
+            self, runs=tuple(replace(run, reset_before=False) for run in self.runs), why_reset={}
+        )
+
+
+def _placed(runs: Sequence[PlannedRun], capacity: int, used_bytes: int) -> _Placed:
+    """Give sequential writes places of their own: far apart if that needs no more resets."""
+    far = _placed_in(runs, Places(capacity, used_bytes, APART))
+    if not far.why_reset:
+        return far
+    return min(
+        far, _placed_in(runs, Places(capacity, used_bytes, BLOCK)), key=lambda p: len(p.why_reset)
+    )
+
+
+def _placed_in(runs: Iterable[PlannedRun], places: Places) -> _Placed:
+    placed, why = [], {}
+    for run in runs:
+        if not _disturbs(run):
+            placed.append(run)
+            continue
+        spec, reset = places.move(run.spec)
+        if reset is not None:
+            why[run.id] = reset
+        placed.append(replace(run, spec=spec, reset_before=reset is not None))
+    return _Placed(tuple(placed), why, places)
+
+
+def _fewest_resets(runs: Sequence[PlannedRun], placed: _Placed, used_bytes: int) -> int:
+    """Count the resets that would do if every run ended as soon as it may."""
+    if not placed.why_reset or not any("stop" in run.spec for run in runs):
+        return len(placed.why_reset)
+    short = [replace(run, spec=shortest(run.spec)) for run in runs]
+    return len(_placed(short, placed.places.capacity, used_bytes).why_reset)
 
 
 def _disturbs(run: PlannedRun) -> bool:
@@ -321,7 +383,7 @@ def _default_pause_ns(context: Context) -> int:
 
 
 def _warnings(context: Context, places: Places, *, resets: bool) -> list[dict[str, Any]]:
-    if not places.rounds or resets or context.info["kind"] == "null":
+    if not places.resets or resets or context.info["kind"] == "null":
         return []
     return [
         {
@@ -334,7 +396,7 @@ def _warnings(context: Context, places: Places, *, resets: bool) -> list[dict[st
             "numbers": {
                 "wanted_bytes": places.handed_out,
                 "capacity_bytes": context.capacity,
-                "rounds": places.rounds,
+                "rounds": places.resets,
             },
             "advice": "leave --state as-is away, use a larger device, or fewer micro-benchmarks "
             "at a time (--only)",

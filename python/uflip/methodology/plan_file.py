@@ -6,19 +6,19 @@ Runs may be taken out, added, changed and put into another order.
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from uflip.errors import UflipError, UsageError, unknown_name
 from uflip.experiment import SCALES, Info, PlannedRun
+from uflip.footprint import NOTHING, Extents, together, written_sequentially
 from uflip.identity import model_identity
 from uflip.methodology.lengths import METHODS
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
 from uflip.run import resolve
-from uflip.spec import sequential_writes
 
 FORMAT = "uflip-plan"
 FORMAT_VERSION = 1
@@ -110,11 +110,10 @@ def read_plan(path: Path, info: Info) -> Plan:
     _check_target(content["target_size_bytes"], info, path)
     runs = [_read_run(entry, number, path) for number, entry in enumerate(content["runs"], 1)]
     _check_ids(runs, path)
-    for run in runs:
-        _check_fits(run, info, path)
+    written = [_written(run, info, path) for run in runs]
     state = _read_state(content, info, path)
     if state is not None:
-        _check_places(runs, path)
+        _check_places(runs, written, path)
     return Plan(
         device=info,
         scale=content["scale"],
@@ -233,28 +232,28 @@ def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
         raise _wrong(str(path), "no run", "one [[runs]] or more")
 
 
-def _check_fits(run: PlannedRun, info: Info, path: Path) -> None:
+def _written(run: PlannedRun, info: Info, path: Path) -> Extents:
+    """Check that a run fits on the device; returns what its sequential writes touch there."""
     with _found_in(f"{path}, run {run.id}"):
-        resolve(run.spec, info)
+        return written_sequentially(resolve(run.spec, info))
 
 
-def _check_places(runs: Iterable[PlannedRun], path: Path) -> None:
-    """Two runs may write sequentially to one place only with a reset between them."""
-    taken: list[tuple[int, int, str]] = []
-    for run in runs:
+def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: Path) -> None:
+    """Two runs may write sequentially to the same bytes only with a reset between them."""
+    first, taken = 0, NOTHING
+    for number, (run, here) in enumerate(zip(runs, written, strict=True)):
         if run.reset_before:
-            taken.clear()
-        for begin, end in sequential_writes(run.spec):
-            for other_begin, other_end, other in taken:
-                if begin < other_end and other_begin < end and other != run.id:
-                    raise UsageError(
-                        "Two runs write sequentially to one place",
-                        where=f"{path}, runs {other} and {run.id}",
-                        got=f"bytes {other_begin} to {other_end}, and {begin} to {end}",
-                        allowed="target spaces that do not overlap (uFLIP §4.2)",
-                        action="move one of them, or give the second reset_before = true",
-                    )
-            taken.append((begin, end, run.id))
+            first, taken = number, NOTHING
+        if here.meets(taken):
+            other = next(n for n in range(first, number) if here.meets(written[n]))
+            raise UsageError(
+                "Two runs write sequentially to one place",
+                where=f"{path}, runs {runs[other].id} and {run.id}",
+                got=f"both write bytes {' to '.join(map(str, here.common(written[other])))}",
+                allowed="runs that write sequentially to different bytes (uFLIP §4.2)",
+                action="move one of them, or give the second reset_before = true",
+            )
+        taken = together([taken, here])
 
 
 def _wrong(where: str, got: str, allowed: str) -> UsageError:

@@ -12,13 +12,14 @@ again before the space is used up.
 **Ambiguous**: the paper knows no resumption.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from uflip.experiment import PlannedRun
-from uflip.methodology.places import Places
+from uflip.footprint import all_but_written_sequentially, together, written_sequentially
+from uflip.methodology.places import APART, BLOCK, Places
 from uflip.methodology.plan import Plan
-from uflip.spec import sequential_writes, writes_sequentially
+from uflip.spec import writes_sequentially
 
 
 def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
@@ -52,19 +53,25 @@ def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan
 
 
 def _elsewhere(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
-    """Give a run a place that no run uses between the last reset and the next one."""
-    ends = [end for each in _epoch(plan, number) for _, end in sequential_writes(each.spec)]
-    places = Places(plan.target_size, max(ends, default=0))
-    spec = places.move(run.spec)
-    if places.rounds:
-        # No place is left; after a reset its own is as good as any, and nobody else's.
-        return replace(run, reset_before=plan.state is not None)
-    return replace(run, spec=spec)
+    """Give a run a place that no run touches between the last reset and the next one."""
+    before, after = _epoch(plan, number)
+    # It may have begun to write to its own.
+    disturbed = together(written_sequentially(each.spec) for each in (*before, run))
+    to_come = [written_sequentially(each.spec) for each in after]
+    # What later runs read, or write at random, must not be disturbed either.
+    to_come += [all_but_written_sequentially(each.spec) for each in after]
+    for block in (APART, BLOCK):
+        places = Places(plan.target_size, block=block, disturbed=disturbed, taken=together(to_come))
+        placed = places.move(run.spec)
+        if placed.reset is None:
+            return replace(run, spec=placed.spec)
+    # No place is left; after a reset its own is as good as any, and nobody else's.
+    return replace(run, reset_before=plan.state is not None)
 
 
-def _epoch(plan: Plan, number: int) -> list[PlannedRun]:
-    """Return the runs from the last reset at or before run `number` to the next one after it."""
+def _epoch(plan: Plan, number: int) -> tuple[Sequence[PlannedRun], Sequence[PlannedRun]]:
+    """Return the runs since the last reset before run `number`, and those up to the next one."""
     resets = [index for index, run in enumerate(plan.runs) if run.reset_before]
     begin = max((index for index in resets if index <= number), default=0)
     end = min((index for index in resets if index > number), default=len(plan.runs))
-    return list(plan.runs[begin:end])
+    return plan.runs[begin:number], plan.runs[number + 1 : end]

@@ -5,8 +5,10 @@ patterns only; address TargetOffset + Incr × i × IOSize.
 **Faithful**: the whole range; Incr = 1 is the sequential pattern itself.
 **Simplified**: nothing.
 **Ambiguous**: the size of the target is not given, and a large Incr soon leaves any device. The
-target holds all I/Os where the device does, max(|Incr|, 1) × IOCount × IOSize; where it does not,
-the target is the whole device and addresses wrap, so that a large Incr comes round.
+target holds all I/Os where that takes no more than the device and `LARGEST_TARGET`:
+max(|Incr|, 1) × IOCount × IOSize. Where it takes more, addresses come round, as in an array that is
+filled column after column; the number of slots is odd then, and Incr a power of two, so that they
+come round beside what was written and not on it.
 """
 
 from uflip.experiment import Context, Experiment
@@ -16,6 +18,8 @@ from uflip.spec import Spec
 VARYING = Varying("order", "incr", "")
 STANDARD = (-1, 0, *(2**k for k in range(9)))
 QUICK = (-1, 0, 1, 16, 256)
+# What the paper's 1,024 I/Os of 32 KB (§5.1) span with the largest Incr [bytes].
+LARGEST_TARGET = 8 << 30
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -26,7 +30,8 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
     wanted = max(abs(incr), 1) * context.counts(pattern).io_count
-    ios = min(wanted, context.capacity // context.io_size)
+    most = max(min(context.capacity, LARGEST_TARGET) // context.io_size, 1)
+    ios = wanted if wanted <= most else most - 1 + most % 2
     return baseline_spec(
         context, pattern, location="ordered", incr=incr, target_size=ios * context.io_size
     )

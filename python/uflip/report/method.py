@@ -304,7 +304,8 @@ def _plan(document: Document) -> str:
         "Target spaces",
         figures.places(spaces, target, simulated=_simulated(document)),
         "Where was written sequentially, run after run? Between two dashed lines, at which the "
-        "state was enforced again, no place is written twice.",
+        "state was enforced again, no run touches what an earlier one wrote sequentially; patterns "
+        "with gaps may lie between each other.",
     )
     noun = "reset" if resets == 1 else "resets"
     return (

@@ -1,0 +1,179 @@
+"""Which bytes of a device a pattern touches: not the span between its ends, but what its I/Os hit.
+
+    target space   |--------------------------------------------------|
+    Incr = 16      ▌      ▌      ▌      ▌      ▌      ▌      ▌      ▌
+    footprint      ▌      ▌      ▌      ▌      ▌      ▌      ▌      ▌    the rest stays as it was
+
+An ordered pattern with large gaps, or one of many partitions, spans gigabytes and touches megabytes
+of them (uFLIP §3.1, Table 1). What is left between may be used by others.
+
+Footprints follow from a specification in closed form, without walking over its I/Os; that they are
+those of the I/Os that the engine makes is tested.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Offsets = NDArray[np.int64]
+
+# More extents than these say nothing that the whole target space would not say.
+MOST_EXTENTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Parts of a device, in order, apart from each other: `begins` and `ends` (n,) [bytes]."""
+
+    begins: Offsets
+    ends: Offsets
+
+    def __len__(self) -> int:
+        """Return how many parts there are."""
+        return len(self.begins)
+
+    @property
+    def size(self) -> int:
+        """Sum of all parts [bytes]."""
+        return int((self.ends - self.begins).sum())
+
+    @property
+    def end(self) -> int:
+        """Where the last part ends [bytes]; 0 if there is none."""
+        return int(self.ends[-1]) if len(self) else 0
+
+    def moved(self, distance: int) -> "Extents":
+        """Return all parts moved by a distance [bytes]."""
+        return Extents(self.begins + distance, self.ends + distance)
+
+    def in_blocks(self, block: int) -> "Extents":
+        """Return the whole blocks that hold the parts."""
+        return merged(self.begins // block * block, -(-self.ends // block) * block)
+
+    def meets(self, other: "Extents") -> bool:
+        """Return whether a byte belongs to both."""
+        return bool(len(self._common(other)))
+
+    def common(self, other: "Extents") -> tuple[int, int]:
+        """Return the first stretch that belongs to both, (begin, end) [bytes]."""
+        here = self._common(other)[0]
+        there = np.searchsorted(other.ends, self.begins[here], side="right")
+        begin = max(self.begins[here], other.begins[there])
+        return int(begin), int(min(self.ends[here], other.ends[there]))
+
+    def _common(self, other: "Extents") -> NDArray[np.intp]:
+        """Return the numbers of the parts that meet a part of the other."""
+        following = np.searchsorted(other.ends, self.begins, side="right")
+        begins = np.append(other.begins, np.iinfo(np.int64).max)[following]
+        return np.flatnonzero(begins < self.ends)
+
+
+NOTHING = Extents(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+
+def merged(begins: Offsets, ends: Offsets) -> Extents:
+    """Put parts in order, and those together that meet or touch."""
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
+    if not len(begins):
+        return Extents(begins, ends)
+    first = np.concatenate([[True], begins[1:] > ends[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return Extents(begins[first], ends[last])
+
+
+def together(parts: Iterable[Extents]) -> Extents:
+    """Return what is in any of several footprints."""
+    several = [NOTHING, *parts]
+    return merged(
+        np.concatenate([each.begins for each in several]),
+        np.concatenate([each.ends for each in several]),
+    )
+
+
+def written_sequentially(spec: Mapping[str, Any]) -> Extents:
+    """Return what the sequential, ordered and partitioned writes of a pattern touch.
+
+    Parameters
+    ----------
+    spec : Spec
+        With target and length: as a plan has it, or as the engine fills it in. A run that ends when
+        its mean is known touches so much at most.
+
+    Returns
+    -------
+    Extents
+
+    Examples
+    --------
+    >>> ordered = {"mode": "write", "location": "ordered", "incr": 4, "io_size": 512,
+    ...     "target_size": 8192, "io_count": 3}
+    >>> found = written_sequentially(ordered)
+    >>> found.begins.tolist(), found.ends.tolist()
+    ([0, 2048, 4096], [512, 2560, 4608])
+    """
+    return together(
+        _of_part(part, count)
+        for part, count in _parts(spec)
+        if part["mode"] == "write" and part["location"] != "random"
+    )
+
+
+def all_but_written_sequentially(spec: Mapping[str, Any]) -> Extents:
+    """Return what a pattern touches beside `written_sequentially`: its reads and random writes."""
+    return together(
+        _of_part(part, count)
+        for part, count in _parts(spec)
+        if part["mode"] != "write" or part["location"] == "random"
+    )
+
+
+def _parts(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], int]]:
+    """Return the basic patterns of a specification, with the most I/Os of each process."""
+    if spec.get("kind") == "parallel":
+        return [found for pattern in spec["patterns"] for found in _parts(pattern)]
+    stop = spec.get("stop")
+    count = int(spec["io_count"] if stop is None else stop["max_ios"])
+    if spec.get("kind") != "mix":
+        return [(spec, count)]
+    return [(spec["first"], count * int(spec.get("ratio", 1))), (spec["second"], count)]
+
+
+def _of_part(part: Mapping[str, Any], count: int) -> Extents:
+    """Return what `count` I/Os of each process of a basic pattern touch."""
+    io_size, degree = int(part["io_size"]), int(part.get("parallel_degree", 1))
+    size, shift = int(part["target_size"]), int(part.get("io_shift", 0))
+    share = size if degree == 1 else size // degree // io_size * io_size
+    slots = max(share - shift, 0) // io_size // int(part.get("partitions", 1))
+    one = _slots(part, slots, count)
+    first = int(part.get("target_offset", 0)) + shift
+    return together(
+        Extents(one.begins * io_size, one.ends * io_size).moved(first + process * share)
+        for process in range(degree)
+    )
+
+
+def _slots(part: Mapping[str, Any], slots: int, count: int) -> Extents:
+    """Return which slots one process touches, of `slots` in a partition or in its target."""
+    if part["location"] == "random":
+        return _run(0, slots)
+    if part["location"] == "partitioned":
+        each = np.arange(int(part.get("partitions", 1)), dtype=np.int64)
+        used = np.minimum(slots, -(-(count - each) // len(each)))
+        return merged((each * slots)[used > 0], (each * slots + used)[used > 0])
+    step = int(part.get("incr", 1)) % slots if part["location"] == "ordered" else 1 % slots
+    distinct = min(count, slots // math.gcd(step, slots))
+    if step <= 1:
+        return _run(0, distinct)
+    if distinct > MOST_EXTENTS:
+        return _run(0, slots)
+    begins = np.arange(distinct, dtype=np.int64) * step % slots
+    return merged(begins, begins + 1)
+
+
+def _run(begin: int, end: int) -> Extents:
+    return Extents(np.array([begin], dtype=np.int64), np.array([end], dtype=np.int64))

@@ -1,0 +1,342 @@
+"""Does no run touch what an earlier one wrote sequentially (uFLIP §4.2), by a list of all I/Os?
+
+The model knows nothing of footprints and places: it makes every run of a plan on a device that does
+nothing, takes the offsets that the engine really went to, and keeps a list of blocks.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uflip.catalogue import inspect_device
+from uflip.errors import UsageError
+from uflip.footprint import (
+    Extents,
+    all_but_written_sequentially,
+    merged,
+    together,
+    written_sequentially,
+)
+from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
+from uflip.methodology.places import APART, BLOCK, Places
+from uflip.run import open_device
+from uflip.spec import Spec, baseline, basic, components, mix, writes_sequentially
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+# As sold: "32 GB", "16 GB" and "4 GB" (uFLIP Table 2).
+LARGE, MIDDLE, SMALL = 32_002_539_520, 16_106_127_360, 3_900_702_720
+
+
+def device(capacity: int) -> dict[str, Any]:
+    return inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"}
+
+
+def longest(spec: Spec) -> Spec:
+    """The pattern at the most I/Os that it may make, without its pauses."""
+    stop = spec.get("stop")
+    fixed = {key: spec[key] for key in spec if key not in ("stop", "time", "pause", "burst")}
+    return fixed if stop is None else fixed | {"io_count": stop["max_ios"]}
+
+
+def blocks_of(spec: Spec, capacity: int) -> tuple[set[int], set[int]]:
+    """All blocks that the I/Os of a run hit, and those that its sequential writes hit."""
+    with open_device("null", size=capacity) as nothing:
+        trace = nothing.run(longest(spec))
+    offset, size, mode, component = (
+        np.asarray(trace.column(name)).astype(np.int64)
+        for name in ("offset_bytes", "io_size_bytes", "mode", "component")
+    )
+    sequential = np.array([part["location"] != "random" for part in components(spec)])
+    writes = (mode == 1) & sequential[component]
+    # No I/O of a plan is longer than four blocks; whatever an I/O hits is within its ends.
+    every: set[int] = set()
+    written: set[int] = set()
+    for which, hit in ((np.ones_like(writes), every), (writes, written)):
+        first, last = offset[which] // BLOCK, (offset + size - 1)[which] // BLOCK
+        for step in range(int((last - first).max(initial=0)) + 1):
+            hit.update(np.unique(np.minimum(first + step, last)).tolist())
+    return every, written
+
+
+def first_violation(plan: Plan) -> str | None:
+    """The first run that touches what an earlier one wrote sequentially since the last reset."""
+    disturbed: set[int] = set()
+    for run in plan.runs:
+        if run.reset_before:
+            disturbed.clear()
+        every, written = blocks_of(run.spec, plan.target_size)
+        if not disturbed.isdisjoint(every):
+            return run.id
+        disturbed |= written
+    return None
+
+
+@pytest.mark.parametrize(
+    ("capacity", "scale", "choices", "seed"),
+    [
+        (LARGE, "standard", Choices(method="paper"), 1),
+        (LARGE, "quick", Choices(method="auto", repetitions=2), 2),
+        (MIDDLE, "standard", Choices(method="paper", repetitions=1), 3),
+        (SMALL, "standard", Choices(method="paper", repetitions=1), 4),
+        (SMALL, "quick", Choices(method="auto", repetitions=3), 5),
+        (2 * GIB, "standard", Choices(repetitions=1, only=("mix", "order", "locality")), 6),
+        (65 * MIB + 512, "quick", Choices(), 7),
+        (64 * MIB, "quick", Choices(repetitions=2, io_size=4096), 8),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_no_run_touches_what_an_earlier_one_wrote_sequentially(
+    capacity: int, scale: str, choices: Choices, seed: int
+) -> None:
+    plan = make_plan(device(capacity), scale, seed, choices)
+    assert any(writes_sequentially(run.spec) for run in plan.runs)
+    assert first_violation(plan) is None
+
+
+def test_the_model_sees_a_run_that_stands_on_another() -> None:
+    plan = make_plan(device(GIB), "quick", 1, Choices(only=("order", "mix")))
+    assert first_violation(plan) is None
+    ordered = [n for n, run in enumerate(plan.runs) if run.pattern == "SW"]
+    one, other = ordered[1], ordered[3]
+    offset = plan.runs[one].spec["target_offset"]
+    moved = replace(plan.runs[other], spec=plan.runs[other].spec | {"target_offset": offset})
+    assert first_violation(replace(plan, runs=(*plan.runs[:other], moved))) == moved.id
+    # A random pattern over the whole device after the first that disturbed it.
+    read = replace(plan.runs[one], id="read", spec=baseline("RR", target_size="1GiB", io_count=999))
+    assert first_violation(replace(plan, runs=(*plan.runs[: other + 1], read))) == "read"
+
+
+def test_the_state_of_a_large_device_is_never_reset() -> None:
+    """uFLIP §4.2: "for the large flash devices (32 GB) the state is in fact never reset"."""
+    paper = make_plan(device(LARGE), "standard", 1, Choices(method="paper"))
+    assert (paper.repetitions, paper.resets, paper.fewest_resets) == (3, 0, 0)
+    assert paper.why_reset == {}
+    # Of automatic lengths the plan keeps room for the most; the fewest I/Os need no reset either.
+    auto = make_plan(device(LARGE), "standard", 1)
+    assert auto.fewest_resets == 0
+    assert 0 < auto.resets == len(auto.why_reset) <= 3
+
+
+def test_what_forces_a_reset_is_said() -> None:
+    plan = make_plan(device(SMALL), "standard", 1, Choices(method="paper"))
+    assert plan.resets == len(plan.why_reset) > 0
+    assert set(plan.why_reset) == {run.id for run in plan.runs if run.reset_before}
+    for why in plan.why_reset.values():
+        assert "not yet touched" in why
+
+
+def test_places_are_far_apart_where_that_needs_no_reset() -> None:
+    assert make_plan(device(2000 * GIB), "standard", 1).block_bytes == APART
+    assert make_plan(device(LARGE), "standard", 1, Choices(method="paper")).block_bytes == BLOCK
+
+
+# Footprints
+
+
+SLOTS = st.integers(min_value=1, max_value=70)
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> Spec:
+    """A basic pattern in a target of a few I/Os, so that most of them come round."""
+    io_size = draw(st.sampled_from([512, 4096, 1536]))
+    location = draw(st.sampled_from(["sequential", "random", "ordered", "partitioned"]))
+    degree = draw(st.integers(1, 4))
+    given: dict[str, Any] = {"parallel_degree": degree}
+    parts = 1
+    if location == "ordered":
+        given["incr"] = draw(st.integers(-9, 9))
+    if location == "partitioned":
+        parts = given["partitions"] = draw(st.integers(1, 7))
+    shift = draw(st.integers(0, 3)) * 512
+    size = (draw(SLOTS) * parts * io_size + shift + draw(st.integers(0, 3)) * 512) * degree
+    return basic(
+        draw(st.sampled_from(["read", "write"])),
+        location,
+        io_size=io_size,
+        io_shift=shift,
+        target_offset=draw(st.integers(0, 5)) * 512,
+        target_size=size + degree * io_size,
+        io_count=draw(st.integers(1, 90)),
+        **given,
+    )
+
+
+@st.composite
+def specifications(draw: st.DrawFn) -> Spec:
+    if draw(st.booleans()):
+        return draw(patterns())
+    parts = [draw(patterns()) for _ in range(2)]
+    of_mix = ("io_count", "parallel_degree")
+    first, second = ({k: v for k, v in part.items() if k not in of_mix} for part in parts)
+    return mix(first, second, draw(st.integers(1, 5)), io_count=draw(st.integers(1, 40)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(specifications())
+def test_a_footprint_is_what_the_ios_of_the_engine_hit(spec: Spec) -> None:
+    with open_device("null", size=8 * MIB) as nothing:
+        trace = nothing.run(spec)
+    offset, size, mode, component = (
+        np.asarray(trace.column(name)).astype(np.int64)
+        for name in ("offset_bytes", "io_size_bytes", "mode", "component")
+    )
+    sequential = np.array([part["location"] != "random" for part in components(spec)])
+    writes = (mode == 1) & sequential[component]
+    found = written_sequentially(spec)
+    assert sectors(found) == hit(offset[writes], size[writes])
+    # Random patterns count with all that they may touch.
+    others = sectors(all_but_written_sequentially(spec))
+    assert others >= hit(offset[~writes], size[~writes])
+    if sequential.all():
+        assert others == hit(offset[~writes], size[~writes])
+
+
+def sectors(extents: Extents) -> set[int]:
+    pairs = zip(extents.begins.tolist(), extents.ends.tolist(), strict=True)
+    return {sector for begin, end in pairs for sector in range(begin // 512, end // 512)}
+
+
+def hit(offsets: Any, sizes: Any) -> set[int]:
+    return {
+        sector
+        for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True)
+        for sector in range(offset // 512, (offset + size) // 512)
+    }
+
+
+STRETCHES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=8)
+
+
+def some(stretches: list[tuple[int, int]]) -> Extents:
+    begins = np.array([begin for begin, _ in stretches], dtype=np.int64)
+    return merged(begins, begins + np.array([size for _, size in stretches], dtype=np.int64))
+
+
+@given(STRETCHES, STRETCHES, st.integers(1, 8))
+def test_extents_are_sets_of_bytes(
+    one: list[tuple[int, int]], other: list[tuple[int, int]], block: int
+) -> None:
+    a, b = some(one), some(other)
+    bytes_a, bytes_b = of_bytes(a), of_bytes(b)
+    assert a.size == len(bytes_a)
+    assert of_bytes(together([a, b])) == bytes_a | bytes_b
+    assert of_bytes(a.in_blocks(block)) == {
+        byte
+        for each in bytes_a
+        for byte in range(each // block * block, each // block * block + block)
+    }
+    assert a.meets(b) == bool(bytes_a & bytes_b)
+    if a.meets(b):
+        begin, end = a.common(b)
+        assert set(range(begin, end)) <= bytes_a & bytes_b
+        assert begin == min(bytes_a & bytes_b)
+    assert all(later > end for later, end in zip(a.begins[1:], a.ends[:-1], strict=True))
+
+
+def of_bytes(extents: Extents) -> set[int]:
+    pairs = zip(extents.begins.tolist(), extents.ends.tolist(), strict=True)
+    return {byte for begin, end in pairs for byte in range(begin, end)}
+
+
+# Places
+
+
+def ordered(incr: int, count: int, io_size: int = 64 * KIB) -> Spec:
+    return basic(
+        "write",
+        "ordered",
+        incr=incr,
+        io_size=io_size,
+        io_count=count,
+        target_size=max(abs(incr), 1) * count * io_size,
+    )
+
+
+@settings(deadline=None)
+@given(
+    st.integers(min_value=8, max_value=64).map(lambda n: n * MIB),
+    st.lists(
+        st.builds(
+            ordered,
+            st.sampled_from([-1, 0, 1, 2, 3, 16, 64]),
+            st.integers(1, 40),
+            st.sampled_from([4 * KIB, 64 * KIB, 96 * KIB]),
+        ),
+        max_size=25,
+    ),
+    st.sampled_from([BLOCK, APART]),
+)
+def test_places_are_found_whenever_there_are_any(
+    capacity: int, specs: list[Spec], block: int
+) -> None:
+    """Beside a list of blocks, and a search through all offsets."""
+    places, taken = Places(capacity, block=block), set[int]()
+    for spec in specs:
+        if spec["target_size"] > capacity:
+            continue
+        moved, why = places.move(spec)
+        shape = blocks(spec | {"target_offset": 0}, block)
+        aligned = APART if shape == set(range(len(shape))) else block
+        room = [
+            offset
+            for offset in range(0, capacity - spec["target_size"] + 1, aligned)
+            if taken.isdisjoint(each + offset // block for each in shape)
+        ]
+        assert (why is None) == bool(room)
+        if why is not None:
+            taken.clear()
+        assert moved["target_offset"] + moved["target_size"] <= capacity
+        assert taken.isdisjoint(blocks(moved, block))
+        taken |= blocks(moved, block)
+
+
+def blocks(spec: Spec, block: int) -> set[int]:
+    pairs = written_sequentially(spec).in_blocks(block)
+    stretches = zip(pairs.begins.tolist(), pairs.ends.tolist(), strict=True)
+    return {each for begin, end in stretches for each in range(begin // block, end // block)}
+
+
+def test_patterns_with_gaps_come_between_each_other() -> None:
+    places = Places(GIB + MIB, block=BLOCK)
+    spec = ordered(16, 1024)
+    for _ in range(8):
+        assert places.move(spec).reset is None
+    assert places.handed_out == GIB
+    assert "1 MiB of the device were not yet touched" in str(places.move(spec).reset)
+
+
+def test_a_mix_writes_in_one_half_and_leaves_the_other_undisturbed() -> None:
+    half = 32 * GIB
+    mixed = mix(baseline("RR"), baseline("SW"), 2, io_count=32)
+    mixed["first"] |= {"io_size": 32768, "target_size": half}
+    mixed["second"] |= {"io_size": 32768, "target_size": MIB}
+    places = Places(64 * GIB)
+    first = places.move(mixed).spec
+    assert (first["second"]["target_offset"], first["first"]["target_offset"]) == (0, half)
+    # Something in the second half: what is read at random must not lie there any more.
+    places.move(ordered(1, 40 * GIB // (64 * KIB)))
+    assert "no" in str(places.move(mixed).reset)
+
+
+def test_an_overlap_in_a_plan_file_is_told_by_what_is_written(tmp_path: Any) -> None:
+    plan = make_plan(device(GIB), "quick", 1, Choices(only=("order",)))
+    wide = next(run for run in plan.runs if run.pattern == "SW" and run.value == 256)
+    one = replace(wide, reset_before=False)
+    spec = one.spec | {"io_count": 8, "target_offset": 0, "target_size": 64 * MIB}
+    path = tmp_path / "plan.toml"
+
+    def written(offset: int) -> None:
+        other = replace(one, id="other", spec=spec | {"target_offset": offset})
+        path.write_text(write_plan(replace(plan, runs=(replace(one, spec=spec), other))))
+
+    written(32 * KIB)
+    assert len(read_plan(path, plan.device).runs) == 2
+    written(8 * MIB)
+    with pytest.raises(UsageError, match="write sequentially to one place") as caught:
+        read_plan(path, plan.device)
+    assert caught.value.got == f"both write bytes {8 * MIB} to {8 * MIB + 32 * KIB}"
