@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from uflip.amplification import page_bytes, write_amplification
 from uflip.catalogue import inspect_device
 from uflip.device_url import parse_url
 from uflip.errors import UsageError
@@ -55,7 +56,7 @@ class Row:
     statistics : dict or None
         Of the response times: mean_ns, std_ns, percentiles, ...
     write_amplification : float or None
-        Pages programmed a page that the host wrote; None where it wrote none.
+        Bytes programmed over bytes that the host wrote; None where it wrote none.
     relocated_pages_per_block : float or None
         Pages moved a collected block; None where none was collected.
     counters : dict
@@ -227,12 +228,14 @@ def _timed(device: Device, point: Point) -> Row:
     kept = np.asarray(trace.column("ignored")) == 0
     response_ns = np.asarray(trace.column("response_time_ns"))[kept]
     elapsed_ns = trace.elapsed_ns()
-    sizes = np.asarray(trace.column("io_size_bytes"))
+    sizes, modes = (np.asarray(trace.column(name)) for name in ("io_size_bytes", "mode"))
     size_bytes = int(sizes.sum(dtype=np.uint64))
+    written_bytes = int(sizes[modes == 1].sum(dtype=np.uint64))
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
         point,
         counters,
+        write_amplification=write_amplification(counters, page_bytes(device.info), written_bytes),
         ios=len(trace),
         elapsed_ns=elapsed_ns,
         ios_per_s=len(trace) / elapsed_ns * 1e9,
@@ -243,17 +246,17 @@ def _timed(device: Device, point: Point) -> Row:
 
 def _untimed(device: Device, point: Point) -> Row:
     counters = device.apply(point.spec)
-    ios = resolve(point.spec, device.info)["totals"]["total_ios"]
+    totals = resolve(point.spec, device.info)["totals"]
+    ratio = write_amplification(counters, page_bytes(device.info), totals["bytes_written"])
     nothing = {"elapsed_ns": None, "ios_per_s": None, "bytes_per_s": None, "statistics": None}
-    return _row(point, counters, ios=ios, **nothing)
+    return _row(point, counters, write_amplification=ratio, ios=totals["total_ios"], **nothing)
 
 
 def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:
-    written, collected = counters["host_pages_written"], counters["blocks_collected"]
+    collected = counters["blocks_collected"]
     return Row(
         values=point.values,
         device=point.url,
-        write_amplification=counters["pages_programmed"] / written if written else None,
         relocated_pages_per_block=counters["pages_relocated"] / collected if collected else None,
         counters=counters,
         **measured,

@@ -6,6 +6,7 @@ are tested in crates/sim/tests/open_channel.rs.
 
 import csv
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from uflip import _native
 from uflip.errors import RefusedError, UsageError
 from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
 from uflip.oc.benchmark import MICRO_BENCHMARKS, document, measure
-from uflip.oc.contract import NOT_MEASURED, revisit
+from uflip.oc.contract import NOT_MEASURED, VERDICTS, probe_order, revisit
+from uflip.oc.oc0 import MIXES
 from uflip.oc.oc1 import Oc1
 from uflip.oc.page import build_page
 from uflip.oc.series import READ, WRITE, degrees
@@ -204,15 +206,60 @@ def test_the_four_micro_benchmarks_on_another_geometry(measured: tuple[Any, Flas
     json.dumps(document(found), allow_nan=False)
 
 
-def test_the_rules_have_evidence(measured: tuple[Any, FlashDevice]) -> None:
+# Writes that take no time, no read made again, erases as short as writes: nothing to keep apart.
+HARMLESS = OTHER + (
+    "&program_low_ns=20000&program_high_ns=20000&quick_low_pages=0&retry_permille=0&erase_ns=20000"
+)
+# One thread of the controller takes all the time there is: more requests gain nothing.
+SERIAL = OTHER + "&queue_thread_ns=3000000"
+
+
+def verdicts(url: str) -> dict[str, str]:
+    device = open_flash_device(url)
+    session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8))
+    found = measure(session, list(MICRO_BENCHMARKS), (2, 1, 7))
+    rules = revisit(found, device, probe_order(device, (0, 0, 0)))
+    assert all(rule.verdict in VERDICTS and rule.evidence for rule in rules)
+    return {rule.name: rule.verdict for rule in rules}
+
+
+def test_verdicts_of_the_card_are_those_of_the_paper() -> None:
+    assert verdicts(OTHER) == {
+        "Request scale": "comes at a price",
+        "Locality": "does not apply",
+        "Aligned sequentiality": "holds and is trivial",
+        "Grouping by death time": "is the host's own decision",
+        "Uniform data lifetime": "is the host's own decision",
+    }
+
+
+def test_verdicts_come_out_the_other_way_on_devices_that_differ() -> None:
+    harmless = verdicts(HARMLESS)
+    assert harmless["Request scale"] == "holds"
+    assert harmless["Locality"] == "makes no difference"
+    assert harmless["Grouping by death time"] == "makes no difference"
+    assert harmless["Uniform data lifetime"] == "makes no difference"
+    assert verdicts(SERIAL)["Request scale"] == "does not apply"
+
+
+def test_verdicts_that_no_simulated_device_gives(measured: tuple[Any, FlashDevice]) -> None:
+    """A medium without order, and reads that writes elsewhere slow down."""
     found, device = measured
-    rules = revisit(found, device, ["out_of_order"] * 4)
-    assert len(rules) == 5
-    assert all(rule.evidence for rule in rules)
-    by_name = {rule.name: rule for rule in rules}
-    assert by_name["Aligned sequentiality"].verdict == "holds and is trivial"
     assert revisit(found, device, ["done"] * 4)[2].verdict == "does not apply"
     assert revisit(found, device, None)[2].verdict == NOT_MEASURED
+    assert revisit(found, device, ["retired"] * 4)[2].verdict == NOT_MEASURED
+    beside = found.oc3.mixes["50 % writes"]
+    slow = replace(beside, response_time_ms=beside.response_time_ms * 2)
+    oc3 = replace(found.oc3, mixes=found.oc3.mixes | {"50 % writes": slow})
+    assert revisit(replace(found, oc3=oc3), device, None)[3].verdict == "is not the host's alone"
+    nothing = replace(found, oc0=None, oc1=None, oc3=None)
+    assert {rule.verdict for rule in revisit(nothing, device, None)} == {NOT_MEASURED}
+
+
+def test_a_quarter_of_reads_is_three_writes_and_a_read() -> None:
+    """uFLIP-OC §5.1.1, where Table 1 prints WWWWR."""
+    shares = [mix.count("R") / len(mix) for mix in MIXES]
+    assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
 def test_the_report_has_every_part_and_loads_nothing(measured: tuple[Any, FlashDevice]) -> None:

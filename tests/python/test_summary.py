@@ -11,7 +11,7 @@ import stored
 from command_line import uflip
 
 from uflip.results import Results, summary
-from uflip.results.summarise import describe_device, write_amplification
+from uflip.results.summarise import describe_device
 
 NINE = {
     "granularity",
@@ -82,12 +82,6 @@ def test_a_device_that_does_not_tell_has_no_causes(tmp_path: Path) -> None:
     document = summary(stored.results(tmp_path / "r", url="null"))
     assert "time_spent_ns" not in document["baselines"][0]
     assert "counters" not in document["baselines"][0]
-
-
-def test_write_amplification_is_pages_programmed_per_page_written() -> None:
-    assert write_amplification({"pages_programmed": 30, "host_pages_written": 20}) == 1.5
-    assert write_amplification({"pages_programmed": 0, "host_pages_written": 0}) is None
-    assert write_amplification({}) is None
 
 
 def test_a_run_that_is_all_start_up_has_no_statistics(tmp_path: Path) -> None:

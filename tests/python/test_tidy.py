@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"errors"},
     "data": {"errors", "units"},
     "file_guard": {"errors"},
+    "amplification": set(),
     "footprint": set(),
     "identity": set(),
     "models": {"errors"},
@@ -44,7 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "microbench", "run", "spec", "stats", "units", "waiting",
     },
     "results": {
-        "_native", "analysis", "data", "ends", "errors", "identity", "spec", "stats", "units",
+        "_native", "amplification", "analysis", "data", "ends", "errors", "identity", "spec",
+        "stats", "units",
     },
     "report": {"analysis", "errors", "results", "stats", "units"},
     "oc": {
@@ -55,7 +57,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "device_url", "errors", "experiment", "methodology", "models", "oc", "parallel",
         "profiles", "report", "results", "run", "simulated", "spec", "stats", "units",
     },
-    "sweep": {"catalogue", "device_url", "errors", "parallel", "run", "spec", "stats"},
+    "sweep": {
+        "amplification", "catalogue", "device_url", "errors", "parallel", "run", "spec", "stats",
+    },
     "selftest": {
         "analysis", "device_url", "errors", "models", "parallel", "reproduce", "run", "spec",
         "units",

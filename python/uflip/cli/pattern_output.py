@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uflip._native import Trace
+from uflip.amplification import page_bytes, write_amplification
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
 from uflip.errors import native_errors
@@ -33,17 +34,17 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
     -------
     dict
         device, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored, statistics,
-        components (of a mix), causes_ns (mean per I/O), counters, ended (None, or how a run came
-        to its length).
+        components (of a mix), causes_ns (mean per I/O), counters, write_amplification, ended (None,
+        or how a run came to its length).
     """
-    from uflip.results.columns import as_array, measured
+    from uflip.results.columns import as_array, measured, written_bytes
     from uflip.stats import summarise
 
     spec = json.loads(trace.spec_json)
     response_ns = measured(trace)
     elapsed_ns = trace.elapsed_ns()
     total_bytes = int(as_array(trace, "io_size_bytes").sum(dtype="uint64"))
-    counters = trace.counters_json()
+    counters = json.loads(trace.counters_json() or "null")
     document: dict[str, Any] = {
         "device": info,
         "spec": spec,
@@ -55,7 +56,10 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
         "bytes_per_s": total_bytes / elapsed_ns * 1e9 if elapsed_ns else None,
         "statistics": summarise(response_ns).as_dict(),
         "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
-        "counters": None if counters is None else json.loads(counters),
+        "counters": counters,
+        "write_amplification": write_amplification(
+            counters, page_bytes(info), written_bytes(trace)
+        ),
         "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
     if spec["kind"] == "mix":
@@ -78,7 +82,7 @@ def print_run(document: dict[str, Any]) -> None:
         pairs += _times(f"{name}: ", statistics)
     pairs += _how_it_ended(document["ended"], document["spec"])
     pairs.append(("time spent on", _causes(document)))
-    pairs += _counters(document["counters"])
+    pairs += _counters(document)
     echo_pairs(pairs, "  ")
 
 
@@ -176,14 +180,13 @@ def _causes(document: dict[str, Any]) -> str:
     )
 
 
-def _counters(counters: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _counters(document: dict[str, Any]) -> list[tuple[str, str]]:
+    counters, ratio = document["counters"], document["write_amplification"]
     if counters is None:
         return []
     counted = {name: value for name, value in counters.items() if value}
     text = ", ".join(f"{name.replace('_', ' ')} {format_count(n)}" for name, n in counted.items())
-    written = counters.get("host_pages_written")
-    amplification = f"{counters['pages_programmed'] / written:.2f}" if written else ""
-    return [("counters", text), ("write amplification", amplification)]
+    return [("counters", text), ("write amplification", "" if ratio is None else f"{ratio:.2f}")]
 
 
 def trace_place(path: Path, force: bool) -> "Place":

@@ -2,13 +2,17 @@
 
 **Source**: uFLIP-OC (2017) §6; the rules are from He et al., "The Unwritten Contract of Solid State
 Drives" (EuroSys 2017).
-**Faithful**: the five rules, and the questions that uFLIP-OC puts to them; every verdict has its
-numbers.
-**Simplified**: a verdict follows from thresholds that stand here, not from a model.
-**Ambiguous**: what "locality" is without a mapping table. Here, as in the paper, it is that reads
-go to LUNs that are being written.
+**Faithful**: the five rules, and the questions that uFLIP-OC puts to them; every verdict follows
+from measured numbers, which its evidence names, and comes out the other way where they do.
+**Simplified**: a verdict follows from a threshold that stands here, not from a model.
+**Ambiguous**: (1) what "locality" is without a mapping table. Here, as in the paper, it is that
+reads go to LUNs that are being written. (2) Grouping by death time and uniform lifetime: the paper
+says that placement is the host's own decision, and that reads and writes should be isolated. The
+first has a point only where keeping them apart works, the second where an erase is worth saving up
+for; both are measured.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +24,11 @@ from uflip.oc.series import READ, WRITE, Series
 # A factor from which on one way is clearly better than the other.
 CLEARLY = 1.5
 
+HOLDS, TRIVIAL, NOT = "holds", "holds and is trivial", "does not apply"
+PRICE, OWN, NOT_ALONE = "comes at a price", "is the host's own decision", "is not the host's alone"
+SAME, NOT_MEASURED = "makes no difference", "not measured"
+VERDICTS = (HOLDS, TRIVIAL, NOT, PRICE, OWN, NOT_ALONE, SAME, NOT_MEASURED)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -30,8 +39,7 @@ class Rule:
     name, says : str
         The rule.
     verdict : str
-        "holds", "holds and is trivial", "does not apply", "is the host's own decision",
-        "comes at a price", or "not measured".
+        One of `VERDICTS`.
     evidence : str
         The numbers behind the verdict.
     """
@@ -40,9 +48,6 @@ class Rule:
     says: str
     verdict: str
     evidence: str
-
-
-NOT_MEASURED = "not measured"
 
 
 def revisit(measured: Measured, device: FlashDevice, alignment: list[str] | None) -> list[Rule]:
@@ -97,7 +102,7 @@ def _request_scale(measured: Measured) -> Rule:
         f"{apart:.2f} ms."
     )
     tension = gain >= CLEARLY and together / apart >= CLEARLY
-    verdict = "comes at a price" if tension else "holds" if gain >= CLEARLY else "does not apply"
+    verdict = PRICE if tension else HOLDS if gain >= CLEARLY else NOT
     return Rule(name, says, verdict, evidence)
 
 
@@ -124,9 +129,11 @@ def _locality(measured: Measured) -> Rule:
     evidence = (
         f"There is no mapping table. Reads of a LUN that is written as often take up to "
         f"{mixed:.2f} ms in 95 % of the cases, {mixed / alone:.1f} times the {alone:.2f} ms of "
-        f"reads alone: locality makes reads and writes meet."
+        f"reads alone: "
     )
-    return Rule(name, says, "does not apply", evidence)
+    if mixed / alone >= CLEARLY:
+        return Rule(name, says, NOT, evidence + "locality makes reads and writes meet.")
+    return Rule(name, says, SAME, evidence + "that reads and writes meet does no harm.")
 
 
 def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
@@ -134,54 +141,65 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
     name = "Aligned sequentiality"
     if alignment is None:
         return Rule(name, says, NOT_MEASURED, "needs a block that may be erased")
-    refused = all(status == "out_of_order" for status in alignment)
-    evidence = (
-        f"A write of page 1 of an erased block ended with {', '.join(sorted(set(alignment)))} for "
-        f"all {len(alignment)} addresses: "
-        + ("the device leaves no other way." if refused else "the device took it.")
+    ended = sorted(set(alignment))
+    told = (
+        f"A write of page 1 of an erased block ended with {', '.join(ended)} for its "
+        f"{len(alignment)} addresses: "
     )
-    return Rule(name, says, "holds and is trivial" if refused else "does not apply", evidence)
+    if ended == ["out_of_order"]:
+        return Rule(name, says, TRIVIAL, told + "the device leaves no other way.")
+    if ended == ["done"]:
+        return Rule(name, says, NOT, told + "the device takes pages in any order.")
+    return Rule(name, says, NOT_MEASURED, told + "that says nothing of the order of pages.")
 
 
 def _death_time(measured: Measured, device: FlashDevice) -> Rule:
     says = "put data on the same blocks that is deleted together"
     name = "Grouping by death time"
-    geometry = device.geometry
-    block_mb = device.page_bytes * geometry["pages_per_block"] / 1e6
-    verdict = "is the host's own decision"
+    if measured.oc0 is None or measured.oc3 is None:
+        return Rule(name, says, NOT_MEASURED, "needs oc0 and oc3")
+    block_mb = device.page_bytes * device.geometry["pages_per_block"] / 1e6
+    shared = _p95(measured.oc0.mixes["WRWR"], READ) / _p95(measured.oc0.mixes["RRRR"], READ)
+    beside, alone = (_p95(measured.oc3.mixes[n], READ) for n in ("50 % writes", "100 % reads"))
     evidence = (
         f"The unit that is erased is known, {block_mb:.1f} MB, and placing data in it is up to the "
-        f"host: the device moves nothing."
+        f"host. What placement could see to is isolation: reads of a LUN that is written take "
+        f"{shared:.1f} times as long as reads alone (95 %), reads apart from writes "
+        f"{beside:.2f} ms, against {alone:.2f} ms without any writes: "
     )
-    if measured.oc3 is not None:
-        writes = _p95(measured.oc3.mixes["50 % writes"], READ)
-        alone = _p95(measured.oc3.mixes["100 % reads"], READ)
-        evidence += (
-            f" What placement has to see to is isolation: reads on LUNs apart from writes keep "
-            f"{writes:.2f} ms (95 %), against {alone:.2f} ms without any writes."
-        )
-    return Rule(name, says, verdict, evidence)
+    if not (math.isfinite(beside) and math.isfinite(alone)):
+        return Rule(name, says, NOT_MEASURED, "needs two channels: one to read, one to write")
+    if beside / alone >= CLEARLY:
+        return Rule(name, says, NOT_ALONE, evidence + "writes elsewhere slow them down, too.")
+    if shared >= CLEARLY:
+        return Rule(name, says, OWN, evidence + "keeping them apart is worth it.")
+    return Rule(name, says, SAME, evidence + "where writes go makes no difference to reads.")
 
 
 def _lifetime(measured: Measured) -> Rule:
     says = "favour structures whose data is updated and deleted in batches"
     name = "Uniform data lifetime"
-    verdict = "is the host's own decision"
     if measured.oc1 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc1")
     worn = measured.oc1
-    first = worn.first_failure()
+    first, write_ms = worn.first_failure(), float(worn.write_ms.mean())
     evidence = (
         f"An erase takes {worn.erase_ms[0]:.1f} ms on a new block and {worn.erase_ms[-1]:.1f} ms "
-        f"after {worn.cycles:,}, in which its LUN serves nobody: batches of whole blocks keep "
-        f"these rare. "
+        f"after {worn.cycles:,}, a write {write_ms:.1f} ms: "
     )
+    batches = worn.erase_ms[-1] / write_ms >= CLEARLY
+    if batches:
+        evidence += (
+            "its LUN serves nobody meanwhile, and batches of whole blocks keep erases rare. "
+        )
+    else:
+        evidence += "erasing in batches saves hardly any time. "
     evidence += (
         f"Reads may be taken for safe up to {first:,} erases, when the first one failed; "
         if first
         else f"No read failed in {worn.cycles:,} cycles; "
     ) + f"{int(worn.failed_writes.sum())} writes failed."
-    return Rule(name, says, verdict, evidence)
+    return Rule(name, says, OWN if batches else SAME, evidence)
 
 
 def write_variance(measured: Measured) -> str:

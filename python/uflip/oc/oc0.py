@@ -4,9 +4,10 @@
 **Faithful**: one thread, a page of all planes an I/O, five mixes over 64 blocks of one LUN; reads
 alone and writes alone on every LUN of the device.
 **Simplified**: nothing.
-**Ambiguous**: Table 1 writes the first mix with reads as WWWWR (one read in five), the text speaks
-of 25 % reads; here it is the table's. In a mix the number of I/Os is that of the pages, as in the
-paper, so that not all of them are written.
+**Ambiguous**: 25 % reads "corresponds to a sequence of three writes followed by one read" (§5.1.1),
+WWWR; Table 1 prints WWWWR, one read in five. Here it is what the text describes, which is also what
+the percentages of §3.1 say; `uflip oc pattern DEVICE --mix WWWWR` makes the table's. In a mix the
+number of I/Os is that of the pages, as in the paper, so that not all of them are written.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from uflip.oc.session import Session
 
 NAME = "oc0"
 TITLE = "reads and writes of a single LUN"
-MIXES = ("WWWWW", "WWWWR", "WRWR", "WRRR", "RRRR")
+MIXES = ("WWWWW", "WWWR", "WRWR", "WRRR", "RRRR")
 
 
 @dataclass(frozen=True)

@@ -18,3 +18,8 @@ def measured(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[An
     """One column without the I/Os inside `io_ignore` (the start-up)."""
     kept: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
     return kept
+
+
+def written_bytes(trace: _native.Trace) -> int:
+    """Return what the host wrote in a run, start-up included [bytes]."""
+    return int(as_array(trace, "io_size_bytes")[as_array(trace, "mode") == 1].sum(dtype=np.uint64))

@@ -56,7 +56,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "max_ns": ("ns", "longest response time"),
     "mean_ns": ("ns", "mean response time"),
     "std_ns": ("ns", "sample standard deviation"),
-    "write_amplification": ("", "pages programmed per host page written over the run"),
+    "write_amplification": ("", "bytes programmed over bytes the host wrote, in the run"),
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.amplification import page_bytes
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock, manifest
 from uflip.results.columns import as_array, measured
@@ -38,6 +39,8 @@ class StoredRun:
     spec: Mapping[str, Any]
     path: Path
     repetition: int = 1
+    page_bytes: int | None = None
+    """Size of a flash page of the device that was measured [bytes]; None where it is unknown."""
 
     def trace(self) -> _native.Trace:
         """Read every I/O of the run.
@@ -92,7 +95,7 @@ class Results:
             file = folder / manifest.RUNS / f"{entry['id']}.parquet"
             if file.exists():
                 _check_whole(file)
-                runs.append(_stored_run(entry, file))
+                runs.append(_stored_run(entry, file, page_bytes(content["device"])))
         return cls(folder, content, runs)
 
     @property
@@ -158,11 +161,12 @@ def _check_whole(path: Path) -> None:
         raise damaged(path, f"{size} bytes that do not begin and end as a Parquet file does")
 
 
-def _stored_run(entry: Mapping[str, Any], path: Path) -> StoredRun:
+def _stored_run(entry: Mapping[str, Any], path: Path, page_bytes: int | None) -> StoredRun:
     return StoredRun(
         **{key: entry[key] for key in manifest.PLANNED_RUN},
         path=path,
         repetition=entry["repetition"],
+        page_bytes=page_bytes,
     )
 
 

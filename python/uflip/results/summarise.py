@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from uflip import _native
+from uflip.amplification import write_amplification
 from uflip.analysis import analyse
 from uflip.errors import UsageError
 from uflip.results.agreement import disagreement, together
 from uflip.results.characteristics import characteristics
-from uflip.results.columns import as_array, measured
+from uflip.results.columns import as_array, measured, written_bytes
 from uflip.results.store import Results, StoredRun, metadata_of
 from uflip.spec import sequential_writes
 from uflip.stats import summarise
@@ -168,7 +169,10 @@ def merged(runs: Sequence[StoredRun]) -> Document:
     known = [counters for counters in counted if counters is not None]
     if known:
         document["counters"] = {name: sum(each[name] for each in known) for name in known[0]}
-        document["write_amplification"] = write_amplification(document["counters"])
+        written = sum(written_bytes(trace) for trace in traces)
+        document["write_amplification"] = write_amplification(
+            document["counters"], run.page_bytes, written
+        )
     document["spec"] = spec
     return document
 
@@ -239,15 +243,6 @@ def baseline_of(document: Document, pattern: str) -> Document | None:
             found: Document = run
             return found
     return None
-
-
-def write_amplification(counters: Document) -> float | None:
-    """Pages programmed per host page written (≥ 1 in the long run); None if none was written.
-
-    The optional factor of other definitions ("extra writes") is this minus one.
-    """
-    programmed, written = counters.get("pages_programmed"), counters.get("host_pages_written")
-    return programmed / written if programmed is not None and written else None
 
 
 def describe_device(device: Document) -> str:
