@@ -5,6 +5,9 @@ that was enforced, with their seed, and from the simulator itself. A name made o
 the name of a file; what has the same name is the same device, bit by bit. So nothing in the folder
 is ever changed, only added, and removed when the folder grows too large, the longest unused first.
 
+The folder may be one that holds other things: what is listed and removed has a name as this module
+makes them and begins as a saved device does. Everything else stays where it is.
+
 Several processes may use one folder: a file appears whole or not at all, and who finds it gone or
 damaged makes the device anew. The cache never makes a command fail.
 
@@ -17,6 +20,8 @@ Two variables of the environment::
 import hashlib
 import json
 import os
+import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,8 +38,13 @@ FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
 DEFAULT_SIZE = "4GiB"
 
 ENDING = ".snapshot"
-# A file that is being written has this ending; older than this [s], its writer was killed.
-PARTIAL, ABANDONED_S = ".partial", 3600.0
+# A file that is being written ends in ".partial"; older than this [s], its writer was killed.
+ABANDONED_S = 3600.0
+# How a saved device begins; `crates/sim/src/snapshot.rs` writes it.
+MAGIC = b"uflipsim"
+
+_KEPT = re.compile(r"[0-9a-f]{32}\.snapshot")
+_PARTIAL = re.compile(r"\.[0-9a-f]{32}\.snapshot\.[0-9]+\.partial")
 
 _switched_off: ContextVar[bool] = ContextVar("switched_off", default=False)
 
@@ -126,20 +136,40 @@ def entries() -> list[Entry]:
     found = []
     with suppress(OSError):
         for path in folder().iterdir():
-            if path.name.endswith(ENDING):
-                with suppress(OSError):  # another process removed it
-                    status = path.stat()
+            with suppress(OSError):  # another process removed it
+                status = path.lstat()
+                if _is_ours(path, status.st_mode):
                     found.append(Entry(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: (entry.used_s, entry.path.name))
 
 
-def clear() -> list[Entry]:
-    """Remove everything from the cache; returns what was removed."""
-    removed = entries()
-    for entry in removed:
-        entry.path.unlink(missing_ok=True)
+def clear() -> tuple[list[Entry], list[Path]]:
+    """Remove the cached devices.
+
+    Returns
+    -------
+    removed : list of Entry
+    left : list of Path
+        What else is in the folder: not ours, or not to be removed.
+    """
+    removed = []
+    for entry in entries():
+        with suppress(OSError):
+            entry.path.unlink()
+            removed.append(entry)
     _remove_abandoned(0.0)
-    return removed
+    left: list[Path] = []
+    with suppress(OSError):
+        left = sorted(folder().iterdir())
+    return removed, left
+
+
+def _is_ours(path: Path, mode: int) -> bool:
+    """Whether a file is one that `_keep` wrote."""
+    if not stat.S_ISREG(mode) or not _KEPT.fullmatch(path.name):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _take(path: Path) -> _native.Device | None:
@@ -176,7 +206,9 @@ def _keep(device: _native.Device, path: Path, limit: int) -> None:
 
 def _remove_abandoned(older_s: float) -> None:
     with suppress(OSError):
-        for path in folder().glob(f".*{PARTIAL}"):
+        for path in folder().iterdir():
             with suppress(OSError):
-                if time.time() - path.stat().st_mtime > older_s:
+                status = path.lstat()
+                ours = stat.S_ISREG(status.st_mode) and _PARTIAL.fullmatch(path.name)
+                if ours and time.time() - status.st_mtime > older_s:
                     path.unlink(missing_ok=True)

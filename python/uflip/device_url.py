@@ -7,6 +7,8 @@ file:PATH                   a regular file, through direct and synchronous I/O
 null                        does nothing: measures the harness itself
 """
 
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -17,6 +19,10 @@ from uflip.units import parse_duration, parse_size
 
 SNAPSHOT = ".snapshot"
 """How the name of a saved device ends."""
+
+LONGEST_NUMBER = 100
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, null"
 
@@ -87,11 +93,11 @@ def read_override(key: str, value: str) -> str | int | float | bool:
     """
     if value in ("true", "false"):
         return value == "true"
-    for read in (int, float):
-        try:
-            return read(value)
-        except ValueError:
-            continue
+    if len(value) <= LONGEST_NUMBER and _WHOLE.fullmatch(value):
+        return int(value)
+    # Neither infinity nor what is no number: these are words here, which no key takes for a number.
+    if len(value) <= LONGEST_NUMBER and _REAL.fullmatch(value) and math.isfinite(float(value)):
+        return float(value)
     if key.endswith("_bytes"):
         return parse_size(value, where=key)
     if key.endswith("_ns"):

@@ -7,6 +7,7 @@ pattern. Points know nothing of each other: a row is what the same command would
 
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,6 +24,9 @@ from uflip.parallel import OnStep, ignore, on_all_cores
 from uflip.run import Device, open_device, resolve
 from uflip.spec import CHANGEABLE, Spec, changed, writes
 from uflip.stats import summarise
+
+# Each is a device of its own; what is more is a slip of the hand.
+MOST_POINTS = 100_000
 
 Values = dict[str, Any]
 """What varies: name -> value at a point."""
@@ -118,6 +122,15 @@ def points(url: str, spec: Spec, vary: Mapping[str, Sequence[Any]]) -> list[Poin
     for name, values in vary.items():
         if not values:
             raise UsageError("Nothing varies", where=name, got="no value", allowed="NAME=V1,V2,...")
+    count = math.prod(len(values) for values in vary.values())
+    if count > MOST_POINTS:
+        raise UsageError(
+            "There are too many combinations",
+            where="--vary",
+            got=str(count),
+            allowed=f"at most {MOST_POINTS}",
+            action="vary less at a time",
+        )
     combinations = [
         dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())
     ]
@@ -211,7 +224,7 @@ def _warm_up(device: Device, spec: Spec, times: float) -> None:
     info = device.info
     written = resolve(spec, info)["totals"]["bytes_written"]
     rounds = times * info["capacity_bytes"] / max(written, 1)
-    device.apply(_longer(spec, rounds) | {"seed": int(spec["seed"]) + 1})
+    device.apply(_longer(spec, rounds) | {"seed": (int(spec["seed"]) + 1) % 2**64})
 
 
 def _longer(spec: Spec, rounds: float) -> Spec:

@@ -1,4 +1,4 @@
-"""Sizes and durations: how people write them, and how uflip prints them.
+"""Sizes, durations, counts and shares: how people write them, and how uflip prints them.
 
 Sizes are read as fio reads them: k, m, g, t are powers of 1024, in either case and with or without
 "i" and "B", so 4k = 4KiB = 4096. Durations always carry their unit, because a bare number is a
@@ -28,6 +28,13 @@ _SIZES = {"": 1, "b": 1} | {
     for suffix in ("", "b", "i", "ib")
 }
 _LARGEST = 2**63 - 1  # byte offsets are signed 64-bit numbers in every file system interface
+
+# A number of so many characters is none that a device or a pattern has; reading it takes time.
+_LONGEST = 100
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+UNSIGNED = 2**64 - 1
+"""The largest number that anything counts."""
 
 _SIZES_ALLOWED = "a whole number of bytes, as in 512, 4k, 32KiB, 1.5MiB, 1g"
 _DURATIONS_ALLOWED = "a number with its unit (ns, us, ms, s, min), as in 100us, 1.5ms, 2s"
@@ -95,11 +102,13 @@ def _parse(value: str | int, units: dict[str, int], thing: str, allowed: str, wh
         return UsageError(
             what,
             where=where,
-            got=str(value),
+            got=value if isinstance(value, str) else _written(value),
             allowed=allowed,
             action=f"write the {thing} like one of these",
         )
 
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise error(f"This is not a {thing}")
     if isinstance(value, int):
         sign, number, factor = "-" if value < 0 else "", Fraction(abs(value)), 1
     else:
@@ -121,6 +130,65 @@ def _parse(value: str | int, units: dict[str, int], thing: str, allowed: str, wh
     if scaled > _LARGEST:
         raise error(f"This {thing} is beyond 64 bits")
     return scaled.numerator
+
+
+def parse_count(value: str, where: str = "", least: int = 0, most: int = UNSIGNED) -> int:
+    """Read a whole number as people type it: ASCII digits, nothing between them.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or outside of `least` to `most`.
+
+    Examples
+    --------
+    >>> parse_count("1024"), parse_count("-3", least=-10)
+    (1024, -3)
+    """
+    text = value.strip()
+    fits = len(text) <= _LONGEST and _WHOLE.fullmatch(text) is not None
+    if not fits or not least <= int(text) <= most:
+        raise UsageError(
+            "This is not one of the numbers that are allowed"
+            if fits
+            else "This is no whole number",
+            where=where,
+            got=value,
+            allowed=f"{least} to {most}",
+            action="give a whole number in digits",
+        )
+    return int(text)
+
+
+def parse_number(value: str, where: str = "", least: float = 0.0, most: float = 1e9) -> float:
+    """Read a number with a fraction; infinity and what is no number are none.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or outside of `least` to `most`.
+
+    Examples
+    --------
+    >>> parse_number("0.95"), parse_number("1e-3")
+    (0.95, 0.001)
+    """
+    text = value.strip()
+    fits = len(text) <= _LONGEST and _REAL.fullmatch(text) is not None
+    if not fits or not least <= float(text) <= most:
+        raise UsageError(
+            "This number is not allowed" if fits else "This is no number",
+            where=where,
+            got=value,
+            allowed=f"{least:g} to {most:g}",
+            action="give a number in digits, as in 0.95",
+        )
+    return float(text)
+
+
+def _written(value: int) -> str:
+    """Write a number that may be too long to be written."""
+    return str(value) if abs(value) < 1 << 200 else f"a number of {value.bit_length()} bits"
 
 
 def format_size(size_bytes: int) -> str:

@@ -224,7 +224,7 @@ def test_bad_files_are_named_with_what_is_wrong(
 
 
 def test_what_is_no_file_is_named(here: Path) -> None:
-    for name, got in (("nowhere", "nothing"), (".", "a folder")):
+    for name, got in (("nowhere", "no such file"), (".", "a folder")):
         done = uflip("analyse", name)
         assert (done.code, got in done.err) == (2, True)
     assert here.is_dir()

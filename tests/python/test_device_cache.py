@@ -180,7 +180,7 @@ def test_many_at_once_get_the_same_device(folder: Path) -> None:
 
 def test_what_a_killed_process_left_is_removed(folder: Path) -> None:
     folder.mkdir()
-    old, new = (folder / f".{name}.snapshot.1.partial" for name in ("old", "new"))
+    old, new = (folder / f".{name * 32}.snapshot.1.partial" for name in "ab")
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
@@ -189,6 +189,33 @@ def test_what_a_killed_process_left_is_removed(folder: Path) -> None:
     assert new.exists(), "somebody may be writing it"
     device_cache.clear()
     assert files(folder) == []
+
+
+def test_only_what_uflip_kept_is_listed_and_removed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_device(URL)
+    (kept,) = folder.iterdir()
+    assert kept.read_bytes().startswith(device_cache.MAGIC)
+    with open_device(URL) as device:
+        device.save(folder / "worn.snapshot")  # the user's own
+    (folder / "notes.txt").write_text("mine")
+    (folder / f"{'0' * 32}.snapshot").write_text("mine, by an odd name")
+    (folder / f"{'1' * 32}.snapshot").symlink_to("worn.snapshot")
+    (folder / f"{'2' * 32}.snapshot").mkdir()
+    os.mkfifo(folder / f"{'3' * 32}.snapshot")
+    (folder / ".half.snapshot.1.partial").write_text("mine")
+    mine = sorted(set(folder.iterdir()) - {kept})
+    assert [entry.path for entry in device_cache.entries()] == [kept]
+    monkeypatch.setenv(device_cache.SIZE, "10KiB")  # so that whatever is ours has to go
+    open_device(f"{URL}&seed=8")
+    assert sorted(folder.iterdir()) == mine
+    monkeypatch.delenv(device_cache.SIZE)
+    open_device(URL)
+    done = uflip("cache", "--clear")
+    assert (done.code, sorted(folder.iterdir())) == (0, mine), done.err
+    assert "1 devices removed" in done.out
+    assert f"{len(mine)} others stay" in done.out
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

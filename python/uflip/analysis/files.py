@@ -4,7 +4,10 @@ What a file is follows from what is in it, not from its name. Response times com
 nanoseconds and in the order of the file.
 """
 
+import codecs
 import csv
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
+from uflip.data.reading import Kind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
+
+KIND = Kind("series", 1 << 40, "name a file with response times", UsageError)
+# No line of a table of ours, or of fio, is longer.
+LONGEST_LINE = 1 << 20
+# A gigabyte of them.
+MOST_TIMES = 1 << 27
 
 Times = NDArray[np.float64]
 
@@ -51,18 +61,11 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     UnavailableError
         A Parquet table that is not ours, without pyarrow.
     """
-    if not path.is_file():
-        raise UsageError(
-            "There is no such file",
-            where=str(path),
-            got="a folder" if path.is_dir() else "nothing",
-            allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
-            action="name a file; `uflip show` lists the runs of a result folder",
-        )
-    with path.open("rb") as file:
-        start = file.read(4)
+    start = read_start(path, KIND, LONGEST_LINE)
     times = (
-        _of_parquet(path, column, unit) if start == PARQUET_MAGIC else _of_text(path, column, unit)
+        _of_parquet(path, column, unit)
+        if start.startswith(PARQUET_MAGIC)
+        else _of_text(path, start, column, unit)
     )
     if len(times) > 1 and (times == times[0]).all():
         raise UsageError(
@@ -93,17 +96,18 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
             action="pip install pyarrow, or write the column as CSV",
         ) from error
     try:
+        _check_count(path, parquet.read_metadata(path).num_rows)
         names = parquet.read_schema(path).names
         name = _choose(path, names, column)
         values = parquet.read_table(path, columns=[name])[name].to_numpy()
         if name == COLUMN and STREAM_COLUMN in names:
             streams = parquet.read_table(path, columns=[STREAM_COLUMN])[STREAM_COLUMN].to_numpy()
             values = _in_step(path, values, streams)
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
         raise ResultsError(
             "The Parquet file cannot be read",
             where=str(path),
-            got=str(error).splitlines()[0],
+            got=next(iter(str(error).splitlines()), type(error).__name__),
             action="check that it was written to its end",
         ) from error
     return _in_ns(path, name, unit, values)
@@ -120,13 +124,12 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
     The I/Os of a process stand together, as a trace and its tables hold them.
     """
     times = np.asarray(values).astype(np.float64)
-    counts = np.bincount(np.asarray(streams).astype(np.int64))
-    counts = counts[counts > 0]
+    counts = np.unique(np.asarray(streams), return_counts=True)[1]
     if (counts != counts[0]).any():
         raise UsageError(
             "The processes of this run made different numbers of I/Os",
             where=str(path),
-            got=", ".join(map(str, counts)),
+            got=", ".join(map(str, counts[:6])) + (", ..." if len(counts) > 6 else ""),
             allowed="one process, or several of one length",
             action="export the run, and analyse the I/Os of one stream",
         )
@@ -134,9 +137,8 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
     return mean
 
 
-def _of_text(path: Path, column: str | None, unit: str | None) -> Times:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        first = next(csv.reader(file, skipinitialspace=True), [])
+def _of_text(path: Path, start: bytes, column: str | None, unit: str | None) -> Times:
+    first = _first_line(path, start)
     if _are_numbers(first):
         if len(first) >= FIO_FEWEST and column is None:
             return _in_ns(path, "value", unit or "ns", _load(path, 1, 0))
@@ -158,6 +160,45 @@ def _of_text(path: Path, column: str | None, unit: str | None) -> Times:
     return _in_ns(path, name, unit, values)
 
 
+def _first_line(path: Path, start: bytes) -> list[str]:
+    """Take the first line of a table apart."""
+    line, *more = re.split(rb"\r\n|\n|\r", start.removeprefix(codecs.BOM_UTF8), maxsplit=1)
+    if not more and len(start) >= LONGEST_LINE:
+        raise UsageError(
+            "This is neither a table nor a log",
+            where=str(path),
+            got=f"no end of a line in the first {LONGEST_LINE} bytes",
+            allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
+            action="name another file",
+        )
+    try:
+        text = line.decode("utf-8", "replace")
+        return next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise _no_csv(path, error) from error
+
+
+def _no_csv(path: Path, error: csv.Error) -> UsageError:
+    return UsageError(
+        "This is no CSV",
+        where=str(path),
+        got=str(error),
+        allowed="fields separated by commas, one row a line",
+        action="mend the file, or name another one",
+    )
+
+
+def _check_count(path: Path, count: int) -> None:
+    if count > MOST_TIMES:
+        raise UsageError(
+            "There are too many response times",
+            where=str(path),
+            got=f"more than {MOST_TIMES}",
+            allowed=f"at most {MOST_TIMES}",
+            action="analyse a part of them",
+        )
+
+
 def _are_numbers(cells: list[str]) -> bool:
     try:
         # fio's last columns may be hexadecimal; the first two tell.
@@ -168,30 +209,48 @@ def _are_numbers(cells: list[str]) -> bool:
 
 def _load(path: Path, index: int, skip: int) -> Times:
     try:
-        values: Times = np.loadtxt(
-            path, delimiter=",", usecols=index, skiprows=skip, ndmin=1, comments=None, quotechar='"'
-        )
-    except (ValueError, IndexError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # that there is no data
+            values: Times = np.loadtxt(
+                path,
+                delimiter=",",
+                usecols=index,
+                skiprows=skip,
+                ndmin=1,
+                comments=None,
+                quotechar='"',
+                encoding="utf-8-sig",
+                max_rows=MOST_TIMES + 1,
+            )
+    except (ValueError, IndexError, OSError, UserWarning) as error:
         raise UsageError(
             "A value is not a number",
             where=str(path),
-            got=str(error).splitlines()[0].rstrip("."),
+            got=next(iter(str(error).splitlines()), "").rstrip("."),
             allowed="one number in every line",
             action="take another column with --column, or mend the line",
         ) from None
+    _check_count(path, len(values))
     return values
 
 
 def _check_one_run(path: Path, index: int) -> None:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file)
-        next(rows)
-        runs = {row[index] for row in rows if len(row) > index}
+    runs: set[str] = set()
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.reader(file)
+            next(rows)
+            for row in rows:
+                runs.update(row[index : index + 1])
+                if len(runs) > 1:
+                    break
+    except csv.Error as error:
+        raise _no_csv(path, error) from error
     if len(runs) > 1:
         raise UsageError(
             "The table holds several runs, which are no one series",
             where=str(path),
-            got=f"{len(runs)} runs",
+            got=f"{len(runs)} runs or more: {', '.join(sorted(runs))}",
             allowed="one run",
             action="analyse a run file of the result folder (runs/*.parquet)",
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_pairs, json_option
+from uflip.cli.common import echo_pairs, json_option, real
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_count, format_duration_ns
 
@@ -33,10 +33,12 @@ the same number is taken.
 @click.option(
     "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
 )
-@click.option("--confidence", type=float, metavar="P", help="Of the intervals.  [default: 0.95]")
+@click.option(
+    "--confidence", callback=real(), metavar="P", help="Of the intervals.  [default: 0.95]"
+)
 @click.option(
     "--half-width",
-    type=float,
+    callback=real(),
     metavar="SHARE",
     help="Of the mean, to either side, that is narrow enough.  [default: 0.05]",
 )

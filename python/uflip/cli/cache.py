@@ -12,6 +12,9 @@ from uflip.errors import UflipError
 from uflip.simulated import inspect_snapshot
 from uflip.units import format_size
 
+# So many names of what stays are read at a glance.
+SHOWN = 5
+
 EPILOG = """\b
 Examples:
   uflip cache            what is kept, and where
@@ -25,17 +28,22 @@ UFLIP_CACHE_DIR names another folder, UFLIP_CACHE_SIZE another limit (0: keep no
 
 
 @click.command("cache", epilog=EPILOG)
-@click.option("--clear", is_flag=True, help="Remove every device from the cache.")
+@click.option(
+    "--clear",
+    is_flag=True,
+    help="Remove every device from the cache; what else is in its folder stays.",
+)
 @json_option
 def command(clear: bool, as_json: bool) -> None:
     """List or remove the simulated devices that are kept in their state."""
-    kept = device_cache.clear() if clear else device_cache.entries()
+    kept, left = device_cache.clear() if clear else (device_cache.entries(), [])
     devices = [_describe(entry) for entry in reversed(kept)] if not clear else []
     document = {
         "folder": str(device_cache.folder()),
         "limit_bytes": device_cache.limit_bytes(),
         "size_bytes": sum(entry.size_bytes for entry in kept) if not clear else 0,
         "removed": len(kept) if clear else 0,
+        "left": [path.name for path in left],
         "devices": devices,
     }
     if as_json:
@@ -43,6 +51,10 @@ def command(clear: bool, as_json: bool) -> None:
     elif clear:
         freed = format_size(sum(entry.size_bytes for entry in kept))
         echo(f"{len(kept)} devices removed from {document['folder']}, {freed}")
+        if left:
+            names = ", ".join(path.name for path in left[:SHOWN])
+            more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+            echo(f"{len(left)} others stay, which uflip did not keep there: {names}{more}")
     else:
         _print(document)
 

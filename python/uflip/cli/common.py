@@ -10,12 +10,14 @@ from uflip.cli.terminal import echo, in_line, plain
 from uflip.device_cache import switched_off
 from uflip.errors import UsageError
 from uflip.run import DATA, Device, DeviceInfo, check_snapshot_name
-from uflip.units import parse_duration, parse_size
+from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
 
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Number = TypeVar("Number", int, float)
+Reader = Callable[[click.Context, click.Parameter, str | None], Number | None]
 Decorator = Callable[[Function], Function]
 
 
@@ -27,6 +29,24 @@ def read_size(_ctx: click.Context, param: click.Parameter, value: str | None) ->
 def read_duration(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """Read the value of an option as a duration [ns]; errors name the option."""
     return None if value is None else parse_duration(value, where=option_name(param))
+
+
+def whole(least: int = 0, most: int = UNSIGNED) -> Reader[int]:
+    """Make a reader of whole numbers in a range; errors name the option."""
+
+    def read(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        return None if value is None else parse_count(value, option_name(param), least, most)
+
+    return read
+
+
+def real(least: float = 0.0, most: float = 1e9) -> Reader[float]:
+    """Make a reader of numbers in a range; errors name the option."""
+
+    def read(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+        return None if value is None else parse_number(value, option_name(param), least, most)
+
+    return read
 
 
 def option_name(param: click.Parameter) -> str:

@@ -16,6 +16,7 @@ from uflip.cli.common import (
     quiet_option,
     read_duration,
     split_names,
+    whole,
 )
 from uflip.cli.progress import display
 from uflip.cli.terminal import echo, echo_json
@@ -211,20 +212,20 @@ def _print(measured: "Measured", rules: "list[Rule]") -> None:
 
 @command.command("pattern", epilog=PATTERN_EPILOG)
 @device_argument
-@click.option("--first-channel", type=int, metavar="N", help="First channel.  [default: 0]")
-@click.option("--channels", type=int, metavar="N", help="Channels to cover.  [default: 1]")
-@click.option("--first-lun", type=int, metavar="N", help="First LUN of each.  [default: 0]")
-@click.option("--luns", type=int, metavar="N", help="LUNs of each channel.  [default: 1]")
-@click.option("--first-block", type=int, metavar="N", help="First block.  [default: 0]")
-@click.option("--blocks", type=int, metavar="N", help="Blocks of each LUN.  [default: 1]")
-@click.option("--first-page", type=int, metavar="N", help="First page.  [default: 0]")
-@click.option("--pages", type=int, metavar="N", help="Pages of each block.  [default: 1]")
+@click.option("--first-channel", callback=whole(), metavar="N", help="First channel.  [default: 0]")
+@click.option("--channels", callback=whole(), metavar="N", help="Channels to cover.  [default: 1]")
+@click.option("--first-lun", callback=whole(), metavar="N", help="First LUN of each.  [default: 0]")
+@click.option("--luns", callback=whole(), metavar="N", help="LUNs of each channel.  [default: 1]")
+@click.option("--first-block", callback=whole(), metavar="N", help="First block.  [default: 0]")
+@click.option("--blocks", callback=whole(), metavar="N", help="Blocks of each LUN.  [default: 1]")
+@click.option("--first-page", callback=whole(), metavar="N", help="First page.  [default: 0]")
+@click.option("--pages", callback=whole(), metavar="N", help="Pages of each block.  [default: 1]")
 @click.option("--mix", metavar="LETTERS", help="W and R, repeated, like WWWR.  [default: R]")
 @click.option(
-    "--read", type=click.IntRange(0, 100), metavar="PERCENT", help="The mix as a share of reads."
+    "--read", callback=whole(0, 100), metavar="PERCENT", help="The mix as a share of reads."
 )
-@click.option("--threads", type=int, metavar="N", help="Submitting threads.  [default: 1]")
-@click.option("--vector", type=int, metavar="PAGES", help="Pages a command.  [default: 1]")
+@click.option("--threads", callback=whole(), metavar="N", help="Submitting threads.  [default: 1]")
+@click.option("--vector", callback=whole(), metavar="PAGES", help="Pages a command.  [default: 1]")
 @click.option(
     "--sleep", metavar="DURATION", callback=read_duration, help="Between two commands of a thread."
 )
@@ -233,7 +234,7 @@ def _print(measured: "Measured", rules: "list[Rule]") -> None:
     metavar="ORDER",
     help="sequential, round_robin or isolated.  [default: sequential]",
 )
-@click.option("--repeat", type=int, metavar="N", help="How often.  [default: 1]")
+@click.option("--repeat", callback=whole(), metavar="N", help="How often.  [default: 1]")
 @click.option(
     "--log",
     metavar="FILE",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from uflip.cli.common import read_duration, read_size, together
+from uflip.cli.common import read_duration, read_size, real, together, whole
 from uflip.errors import UsageError
 from uflip.spec import (
     BASELINES,
@@ -30,7 +30,7 @@ def _size(name: str, text: str) -> Any:
 
 
 def _count(name: str, text: str) -> Any:
-    return click.option(name, metavar="N", type=click.IntRange(min=0), help=text)
+    return click.option(name, metavar="N", callback=whole(), help=text)
 
 
 # The parameters of the paper (Table 1), under its names.
@@ -50,7 +50,7 @@ pattern_options = together(
         click.option(
             "--incr",
             metavar="N",
-            type=int,
+            callback=whole(-(2**63), 2**63 - 1),
             help="Increment in I/Os, also 0 and negative; ordered only.",
         ),
         click.option(
@@ -81,9 +81,9 @@ stop_options = together(
             is_flag=True,
             help="Run until the mean is known; --io-count and --io-ignore are found.",
         ),
-        click.option("--confidence", type=float, metavar="P", help="Of its interval."),
+        click.option("--confidence", callback=real(), metavar="P", help="Of its interval."),
         click.option(
-            "--half-width", type=float, metavar="SHARE", help="Of the mean, to either side."
+            "--half-width", callback=real(), metavar="SHARE", help="Of the mean, to either side."
         ),
         _count("--min-ios", "No end before so many I/Os."),
         _count("--max-ios", "Budget of I/Os, as --io-count counts them."),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.cli.common import echo_pairs, together
+from uflip.cli.common import echo_pairs, together, whole
 from uflip.cli.pattern_output import trace_place, write_trace
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
@@ -21,6 +21,8 @@ PRESETS = ("myers-sinclair",)
 
 # From this share on a class is the rule, and its spacing tells nothing.
 COMMON = 0.5
+# A trace of each has a name of its own, looked at before the first.
+MOST_BATCHES = 10_000
 
 preset_options = together(
     [
@@ -30,7 +32,10 @@ preset_options = together(
             help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
         ),
         click.option(
-            "--batches", type=click.IntRange(min=1), help="Batches of a preset; 5 without it."
+            "--batches",
+            metavar="N",
+            callback=whole(1, MOST_BATCHES),
+            help="Batches of a preset; 5 without it.",
         ),
     ]
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from uflip.cli.common import read_duration, read_size, split_names, together
+from uflip.cli.common import read_duration, read_size, split_names, together, whole
 from uflip.cli.state import record_of, used_bytes
 from uflip.errors import UsageError
 from uflip.experiment import BASELINE_IO_SIZE, SCALES
@@ -25,6 +25,9 @@ from uflip.run import DeviceInfo
 SCALE = "standard"
 SEED = 1
 
+# Intervals over repetitions need a handful; a plan lists every run.
+MOST_REPETITIONS = 1000
+
 plan_options = together(
     [
         click.option(
@@ -41,7 +44,8 @@ plan_options = together(
         ),
         click.option(
             "--seed",
-            type=click.IntRange(min=0),
+            metavar="N",
+            callback=whole(0, 2**63 - 1),
             help=f"Seed of all random patterns.  [default: {SEED}]",
         ),
         click.option(
@@ -58,7 +62,7 @@ plan_options = together(
         ),
         click.option(
             "--repetitions",
-            type=int,
+            callback=whole(1, MOST_REPETITIONS),
             metavar="N",
             help="How often each run is made.  [default: 3; 1 for quick]",
         ),

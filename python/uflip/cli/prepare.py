@@ -16,6 +16,7 @@ from uflip.cli.common import (
     quiet_option,
     save_device,
     save_option,
+    whole,
 )
 from uflip.cli.opening import check_before_all, open_shown
 from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
@@ -48,8 +49,9 @@ Ctrl-C stops it; the same command goes on from there.
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
-    default=1,
+    metavar="N",
+    callback=whole(),
+    default="1",
     show_default=True,
     help="Seed of sizes and positions.",
 )

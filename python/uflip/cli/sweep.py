@@ -14,6 +14,8 @@ from uflip.cli.common import (
     json_option,
     no_cache_option,
     quiet_option,
+    real,
+    whole,
 )
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.progress import display
@@ -25,6 +27,11 @@ from uflip.units import format_count, format_duration_ns
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
     from uflip.sweep import Row
+
+# Steady states are reached after a few; what is beyond takes days.
+MOST_WARM_UP = 1000.0
+# Threads of one process.
+MOST_JOBS = 1024
 
 EPILOG = """\b
 Examples:
@@ -54,12 +61,12 @@ cores, and the rows come in order.
 @click.option(
     "--warm-up",
     metavar="TIMES",
-    type=click.FloatRange(min=0),
-    default=0.0,
+    callback=real(0, MOST_WARM_UP),
+    default="0",
     help="Before: write so many times the device's size by the same pattern, untimed.",
 )
 @click.option("--untimed", is_flag=True, help="Counters only, at the speed of memory: no times.")
-@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="[default: all cores]")
+@click.option("--jobs", metavar="N", callback=whole(1, MOST_JOBS), help="[default: all cores]")
 @click.option(
     "-o",
     "--out",

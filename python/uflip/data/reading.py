@@ -111,6 +111,28 @@ def read_text(path: Path, kind: Kind) -> str:
     return decode(path, kind, read_document(path, kind))
 
 
+def read_start(path: Path, kind: Kind, most_bytes: int) -> bytes:
+    """Read the beginning of a file that another reader will read as a whole.
+
+    Raises
+    ------
+    UflipError
+        As `read_document`.
+    """
+    try:
+        descriptor = _open_regular(path, kind)
+    except FileNotFoundError as error:
+        raise kind.unreadable(path, "no such file", "a file that is there") from error
+    except (OSError, ValueError) as error:
+        raise kind.unreadable(path, _reason(error)) from error
+    with os.fdopen(descriptor, "rb") as file:
+        _check_size(path, kind, os.fstat(descriptor).st_size)
+        try:
+            return file.read(most_bytes)
+        except OSError as error:
+            raise kind.unreadable(path, _reason(error)) from error
+
+
 def decode(path: Path, kind: Kind, content: bytes) -> str:
     """Turn the bytes of a document into text.
 

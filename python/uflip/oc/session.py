@@ -1,5 +1,6 @@
 """What the four micro-benchmarks share: a device, how much to do, and where logs go."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -115,7 +116,7 @@ def choose_sacrifice(info: DeviceInfo, geometry: dict[str, int], named: str | No
             )
         named = last
     words = named.split(":")
-    if len(words) == len(counts) and all(word.isdecimal() for word in words):
+    if len(words) == len(counts) and all(re.fullmatch("[0-9]{1,9}", word) for word in words):
         channel, lun, block = numbers = [int(word) for word in words]
         if all(number < count for number, count in zip(numbers, counts, strict=True)):
             return channel, lun, block

@@ -4,7 +4,11 @@ from importlib import resources
 from pathlib import Path
 
 from uflip import _native
+from uflip.data.reading import Kind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
+
+# The largest of ours has 7 KB.
+LARGEST_PROFILE = 1 << 20
 
 
 def profile_names(interface: str | None = None) -> list[str]:
@@ -63,17 +67,13 @@ def read_profile(name: str) -> tuple[str, str, str]:
     """
     if name.endswith(".toml"):
         path = Path(name)
-        try:
-            return path.stem, path.read_text(encoding="utf-8"), str(path)
-        except (OSError, UnicodeDecodeError) as error:
-            raise DeviceError(
-                "The profile cannot be read",
-                where=f"sim:{name}",
-                got=str(error),
-                allowed="a TOML file",
-                action=f"check the path, or use a built-in profile: {', '.join(profile_names())}",
-            ) from None
+        return path.stem, read_text(path, _kind()), str(path)
     if name not in profile_names():
         raise unknown_name("profile", name, profile_names(), where=f"sim:{name}")
     file = resources.files("uflip") / "profiles" / f"{name}.toml"
     return name, file.read_text(encoding="utf-8"), f"profiles/{name}.toml"
+
+
+def _kind() -> Kind:
+    action = f"check the path, or use a built-in profile: {', '.join(profile_names())}"
+    return Kind("profile", LARGEST_PROFILE, action, DeviceError)
