@@ -55,8 +55,9 @@ bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench
 	cargo build --release --locked -q -p uflip-bench
 	$(BIN)/python benches/bench.py
 
-docs: .venv/dev.stamp  ## renew what is generated: the command reference, and what examples print
+docs: .venv/dev.stamp  ## renew what is generated: the command reference, the papers, what examples print
 	$(BIN)/python tools/gen_cli_reference.py
+	$(BIN)/python tools/gen_papers.py
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
 clean:  ## remove everything that was built

@@ -1,0 +1,111 @@
+"""Is what docs/papers.toml says of the papers true: tests exist, and what is missing is missing?"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTENT = tomllib.loads((ROOT / "docs/papers.toml").read_text(encoding="utf-8"))
+ROWS = [(paper["id"], row) for paper in CONTENT["papers"] for row in paper["rows"]]
+KINDS = {"claim", "mechanism", "table", "figure", "equation", "future work"}
+TESTED = ("there", "partly", "differs")
+
+# What the papers number: figures, tables, equations.
+NUMBERED = {
+    "uflip": [*(f"Figure {n}" for n in range(1, 9)), *(f"Table {n}" for n in range(1, 4))],
+    "ms": [
+        *(f"Figure {n}" for n in range(1, 5)),
+        *(f"Table {n}" for n in range(1, 3)),
+        *(f"equation ({n})" for n in range(1, 4)),
+    ],
+    "ofc": [
+        *(f"Figure {n}" for n in range(1, 8)),
+        *("Table I", "Table II", "equation (1)", "equation (2)"),
+    ],
+    "oc": [*(f"Figure {n}" for n in range(1, 6)), *(f"Table {n}" for n in range(1, 4))],
+}
+
+
+def name_of(value: Any) -> str:
+    return f"{value['where']}-{value['what'][:40]}" if isinstance(value, dict) else str(value)
+
+
+def test_the_page_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/gen_papers.py", "--check"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)
+def test_a_row_is_what_its_status_asks_for(paper: str, row: dict[str, Any]) -> None:
+    known = {"where", "kind", "what", "status", "code", "tests", "note", "probe"}
+    assert set(row) <= known
+    assert row["kind"] in KINDS
+    assert row["status"] in (*TESTED, "missing")
+    if row["status"] == "missing":
+        assert row.get("probe"), "what name would code for it have?"
+        assert not row.get("tests")
+        return
+    assert row["tests"], "a status needs a test that would fail if it were not so"
+    assert row["code"]
+    assert "probe" not in row
+    if row["status"] != "there":
+        assert row.get("note"), "what is not there, or different?"
+
+
+@pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)
+def test_what_a_row_names_exists(paper: str, row: dict[str, Any]) -> None:
+    for path in row.get("code", []):
+        assert (ROOT / path).exists(), path
+    for node in row.get("tests", []):
+        path, _, name = node.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        if name:
+            assert re.search(rf"\b(def|fn) {name}\b", text), node
+        else:
+            assert re.search(r"\bdef test_|#\[test\]", text), f"{node} holds no test"
+
+
+def sources() -> Iterator[Path]:
+    yield from ROOT.glob("crates/*/src/**/*.rs")
+    yield from ROOT.glob("python/uflip/**/*.py")
+
+
+@pytest.fixture(scope="module")
+def code() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in sources())
+
+
+@pytest.mark.parametrize("row", [row for _, row in ROWS if row["status"] == "missing"], ids=name_of)
+def test_what_is_missing_is_not_in_the_code(row: dict[str, Any], code: str) -> None:
+    found = re.search(rf"\b(?:{row['probe']})", code)
+    assert found is None, f"{found.group()} is there: the row is not missing any more"
+
+
+@pytest.mark.parametrize("paper", NUMBERED)
+def test_whatever_the_papers_number_has_a_row(paper: str) -> None:
+    wheres = [row["where"] for one, row in ROWS if one == paper]
+    for number in NUMBERED[paper]:
+        assert any(re.search(rf"{re.escape(number)}(?!\w)", where) for where in wheres), number
+
+
+def test_every_section_with_results_has_a_row() -> None:
+    for paper, sections in {
+        "uflip": "2.1 2.2 2.3 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 6",
+        "ms": "2.2 2.3 4 6.1 6.2 7",
+        "ofc": "III IV.A IV.B IV.C IV.D IV.E V.B V.C V.D V.E V.F VI",
+        "oc": "2.1 4.1 4.2 4.3 5.1.1 5.1.3 6 7",
+    }.items():
+        wheres = " ".join(row["where"] for one, row in ROWS if one == paper)
+        for section in sections.split():
+            assert re.search(rf"§{re.escape(section)}(?![\w.])", wheres), f"{paper} §{section}"

@@ -1,0 +1,81 @@
+"""Make `docs/papers.md` from `docs/papers.toml`: what the papers say, where the project stands.
+
+python tools/gen_papers.py            write the page
+python tools/gen_papers.py --check    say whether the page is current; exit 1 if not
+"""
+
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+SOURCE, PAGE = DOCS / "papers.toml", DOCS / "papers.md"
+STATUSES = ("there", "partly", "differs", "missing")
+
+HEAD = """\
+# From the papers to the code
+
+What each paper says, claim by claim, and where the project stands to it. This page is made from
+`docs/papers.toml` by `python tools/gen_papers.py`. Tests check that the files and tests named here
+exist, that whatever is there, partly there or done differently has a test, and that nothing that is
+called missing has appeared in the code. Do not edit it.
+
+| status | meaning |
+|---|---|
+| there | done as the paper says; a test would fail if it were not |
+| partly | some of it is, the note says what is not |
+| differs | something else is done on purpose, the note says what |
+| missing | not there |
+
+Where a paper leaves room, the file says in its labelled lines which reading is taken. How numbers
+compare with the printed ones is on the pages of `uflip reproduce`: [uFLIP, Myers & Sinclair and
+OFC](reference/reproduce.md), [uFLIP-OC](reference/reproduce-oc.md).
+"""
+
+
+def page(content: dict[str, Any]) -> str:
+    """Return the whole page."""
+    sections = [
+        f"## {paper['title']}\n\n{paper['full']}.\n\n{table(paper['rows'])}"
+        for paper in content["papers"]
+    ]
+    return "\n".join([HEAD, overview(content["papers"]), *sections])
+
+
+def overview(papers: list[dict[str, Any]]) -> str:
+    """Return how many rows of each paper have which status."""
+    lines = ["| paper | " + " | ".join(STATUSES) + " |", "|---" * (len(STATUSES) + 1) + "|"]
+    for paper in papers:
+        counts = Counter(row["status"] for row in paper["rows"])
+        cells = " | ".join(str(counts[status]) for status in STATUSES)
+        lines.append(f"| {paper['title']} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the rows of a paper."""
+    lines = ["| where | what | status | code | test |", "|---|---|---|---|---|"]
+    for row in rows:
+        what = f"{row['kind']}: {row['what']}"
+        status = row["status"] + (f": {row['note']}" if row.get("note") else "")
+        code, tests = (", ".join(f"`{n}`" for n in row.get(key, [])) for key in ("code", "tests"))
+        lines.append(f"| {row['where']} | {what} | {status} | {code} | {tests} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write or check the page."""
+    wanted = page(tomllib.loads(SOURCE.read_text(encoding="utf-8")))
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(wanted, encoding="utf-8")
+        return 0
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == wanted:
+        return 0
+    print(f"{PAGE.name} is not current: run `python tools/gen_papers.py`", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
