@@ -5,17 +5,23 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native
+from uflip.data.reading import Kind, read_start
 from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.profiles import profile_interface, read_profile
 from uflip.waiting import COMPUTING_PATIENCE_S, finished
 
+# What it may hold is for the native part to say.
+SNAPSHOT_FILE = Kind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")
+
 
 def open_sim(target: DeviceUrl) -> _native.Device:
     """Make a simulated device, or take it from the cache, or from the snapshot that it names."""
     if target.name.endswith(SNAPSHOT):
         _refuse_overrides(target)
+        read_start(Path(target.name), SNAPSHOT_FILE, 1)
+        read_start(Path(target.name), SNAPSHOT_FILE, 1)
         with native_errors():
             return _native.Device.restore(target.name)
 
@@ -67,6 +73,7 @@ def inspect_snapshot(path: str) -> dict[str, Any]:
     ResultsError
         If it is no snapshot, damaged, or of another version.
     """
+    read_start(Path(path), SNAPSHOT_FILE, 1)  # a pipe would never end, nor a device
     with native_errors():
         info: dict[str, Any] = json.loads(_native.inspect_snapshot(path))
     return info

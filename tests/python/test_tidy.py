@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ends": set(),
     "waiting": {"_native", "ends", "errors"},
     "device_cache": {"_native", "errors", "units"},
-    "simulated": {"_native", "device_cache", "device_url", "errors", "profiles", "waiting"},
+    "simulated": {"_native", "data", "device_cache", "device_url", "errors", "profiles", "waiting"},
     "run": {
         "_native", "device_cache", "device_url", "errors", "file_guard", "simulated", "spec",
         "units", "waiting",

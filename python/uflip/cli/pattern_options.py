@@ -1,6 +1,5 @@
 """A pattern as options or as JSON: what `uflip pattern` and `uflip sweep` take alike."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import click
 
 from uflip.cli.common import read_duration, read_size, real, together, whole
+from uflip.data.document import decode
+from uflip.data.reading import Kind, read_document
 from uflip.errors import UsageError
 from uflip.spec import (
     BASELINES,
@@ -22,6 +23,14 @@ from uflip.spec import (
     basic,
     mix,
     until_converged,
+)
+
+SPEC = Kind(
+    "specification",
+    1 << 20,
+    'write a JSON object such as {"kind": "basic", "mode": "read", "location": "random"}; '
+    '`uflip pattern ... --json` prints a complete one under "spec"',
+    UsageError,
 )
 
 
@@ -195,21 +204,16 @@ def _read_spec(name: str, given: dict[str, Any]) -> Spec:
             got=f"--spec with --{first}",
             action=f"leave --{first} away, or write it into the specification",
         )
+    path = Path(name)
+    content = _read_stdin() if name == "-" else read_document(path, SPEC)
+    return decode(path, SPEC, content, Spec)
+
+
+def _read_stdin() -> bytes:
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        spec: Any = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise _bad_spec(name, str(error)) from None
-    if not isinstance(spec, dict):
-        raise _bad_spec(name, f"a {type(spec).__name__}")
-    return spec
-
-
-def _bad_spec(name: str, got: str) -> UsageError:
-    return UsageError(
-        "The specification cannot be read",
-        where=f"--spec {name}",
-        got=got,
-        allowed='a JSON object such as {"kind": "basic", "mode": "read", "location": "random"}',
-        action='`uflip pattern ... --json` prints a complete one under "spec"',
-    )
+        content = sys.stdin.buffer.read(SPEC.limit_bytes + 1)
+    except OSError as error:
+        raise SPEC.unreadable(Path("-"), error.strerror or str(error)) from error
+    if len(content) > SPEC.limit_bytes:
+        raise SPEC.unreadable(Path("-"), f"more than {SPEC.limit_bytes} bytes")
+    return content

@@ -5,12 +5,15 @@ Runs may be taken out, added, changed and put into another order.
 """
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+from uflip.data.plan import FORMAT, FORMAT_VERSION, KIND, PlanFile, RunEntry
+from uflip.data.toml_text import read_toml
 from uflip.errors import UflipError, UsageError, unknown_name
 from uflip.experiment import SCALES, Info, PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially
@@ -20,31 +23,20 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
 from uflip.run import resolve
 
-FORMAT = "uflip-plan"
-FORMAT_VERSION = 1
+Shape = TypeVar("Shape", PlanFile, RunEntry)
 
-HEAD = {
-    "format": str,
-    "format_version": int,
-    "scale": str,
-    "seed": int,
-    "repetitions": int,
-    "pause_ns": int,
-    "target_size_bytes": int,
-    "device": dict,
-    "runs": list,
+SHOWN_OF_A_VALUE = 200
+
+# msgspec's words, and ours.
+WORDS = {
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`str`": "text",
+    "`bool`": "true or false",
+    "`object`": "a table",
+    "`array`": "a list",
+    "`null`": "nothing",
 }
-OPTIONAL = {"state": dict, "method": str}
-RUN = {
-    "id": str,
-    "micro_benchmark": str,
-    "pattern": str,
-    "parameter": str,
-    "value": int,
-    "unit": str,
-    "spec": dict,
-}
-RUN_OPTIONAL = {"repetition": int, "reset_before": bool}
 
 PREAMBLE = """\
 # What `uflip run DEVICE --plan FILE` executes, in this order. Runs may be taken out, added, changed
@@ -97,72 +89,61 @@ def read_plan(path: Path, info: Info) -> Plan:
         If it is not a plan, has an unknown key or a value of a wrong type, is for another device,
         has a run that the device cannot do, or sequential writes on each other without a reset.
     """
-    content = _parse(path)
-    _check_keys(content, HEAD, OPTIONAL, str(path))
-    if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
+    content = read_toml(path, KIND)
+    head = _shaped(content, PlanFile, str(path))
+    if head.format != FORMAT or head.format_version != FORMAT_VERSION:
         raise _wrong(
             str(path),
-            f"format {content['format']!r}, version {content['format_version']}",
+            f"format {_shortened(head.format)!r}, version {head.format_version}",
             f"{FORMAT!r}, version {FORMAT_VERSION}",
         )
-    _check_names(content, path)
-    _check_device(content["device"], info, path)
-    _check_target(content["target_size_bytes"], info, path)
-    runs = [_read_run(entry, number, path) for number, entry in enumerate(content["runs"], 1)]
+    _check_names(head, path)
+    _check_device(head.device, info, path)
+    _check_target(head.target_size_bytes, info, path)
+    runs = [_read_run(entry, number, path) for number, entry in enumerate(head.runs, 1)]
     _check_ids(runs, path)
     written = [_written(run, info, path) for run in runs]
-    state = _read_state(content, info, path)
+    state = _read_state(head, info, path)
     if state is not None:
         _check_places(runs, written, path)
     return Plan(
         device=info,
-        scale=content["scale"],
-        seed=content["seed"],
+        scale=head.scale,
+        seed=head.seed,
         runs=tuple(runs),
         skipped=(),
-        pause_ns=content["pause_ns"],
-        target_size=content["target_size_bytes"],
+        pause_ns=head.pause_ns,
+        target_size=head.target_size_bytes,
         state=state,
-        repetitions=content["repetitions"],
-        method=content.get("method", METHODS[0]),
+        repetitions=head.repetitions,
+        method=head.method or METHODS[0],
         warnings=(),
     )
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _shaped(content: Any, shape: type[Shape], where: str) -> Shape:
+    """Check the keys of a table and what each holds."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+    for key in content:
+        if key not in fields:
+            raise _wrong(where, f"unknown key {_shortened(key)!r}", ", ".join(fields))
+    for key, field in fields.items():
+        if field.required and key not in content:
+            raise _wrong(where, f"no key {key!r}", ", ".join(fields))
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _wrong(str(path), reason, "a file that `uflip plan --out` wrote") from error
-    except tomllib.TOMLDecodeError as error:
-        raise _wrong(str(path), f"not TOML: {error}", "TOML, as `uflip plan --out` wrote it") from (
-            error
-        )
+        return msgspec.convert(content, shape)
+    except msgspec.ValidationError as error:
+        allowed, _, place = str(error).partition(" - at `$.")
+        key = place.rstrip("`").split(".")[0].split("[")[0]
+        for theirs, ours in WORDS.items():
+            allowed = allowed.replace(theirs, ours)
+        got = f"{key} = {_shortened(repr(content.get(key)))}"
+        raise _wrong(where, got, allowed.removeprefix("Expected ")) from None
 
 
-def _check_keys(
-    content: Mapping[str, Any],
-    required: Mapping[str, type],
-    optional: Mapping[str, type],
-    where: str,
-) -> None:
-    known = {**required, **optional}
-    for key, value in content.items():
-        if key not in known:
-            raise _wrong(where, f"unknown key {key!r}", ", ".join(known))
-        if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
-            raise _wrong(where, f"{key} = {value!r}", f"a {_type_name(known[key])}")
-        if isinstance(value, int) and key != "value" and value < 0:
-            raise _wrong(where, f"{key} = {value}", "0 or more")
-    missing = [key for key in required if key not in content]
-    if missing:
-        raise _wrong(where, f"no key {missing[0]!r}", ", ".join(required))
-
-
-def _type_name(kind: type) -> str:
-    names = {str: "text", int: "whole number", bool: "true or false", dict: "table", list: "list"}
-    return names[kind]
+def _shortened(text: str) -> str:
+    """Show the beginning of what may be long."""
+    return text if len(text) <= SHOWN_OF_A_VALUE else f"{text[:SHOWN_OF_A_VALUE]} ..."
 
 
 def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
@@ -172,22 +153,22 @@ def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
             raise UsageError(
                 "This plan is for another device",
                 where=f"{path}, [device]",
-                got=f"{key} {device.get(key, 'not given')}",
+                got=f"{_shortened(key)} {_shortened(str(device.get(key, 'not given')))}",
                 allowed=f"{key} {here.get(key, 'none')}, as {info['url']} has",
                 action="make a plan for this device with `uflip plan`",
             )
 
 
-def _check_names(content: Mapping[str, Any], path: Path) -> None:
-    for key, known in (("scale", SCALES), ("method", METHODS)):
-        if content.get(key, known[0]) not in known:
-            raise unknown_name(key, content[key], known, where=f"{path}, {key}")
+def _check_names(head: PlanFile, path: Path) -> None:
+    for key, given, known in (("scale", head.scale, SCALES), ("method", head.method, METHODS)):
+        if given is not None and given not in known:
+            raise unknown_name(key, _shortened(given), known, where=f"{path}, {key}")
 
 
 def _check_target(size: int, info: Info, path: Path) -> None:
     """The part of the device that is used must be there."""
     capacity, sector = info["capacity_bytes"], info["sector_bytes"]
-    if size == 0 or size > capacity or size % sector:
+    if size > capacity or size % sector:
         raise _wrong(
             str(path),
             f"target_size_bytes = {size}",
@@ -195,11 +176,11 @@ def _check_target(size: int, info: Info, path: Path) -> None:
         )
 
 
-def _read_state(content: Mapping[str, Any], info: Info, path: Path) -> Enforcement | None:
-    if "state" not in content:
+def _read_state(head: PlanFile, info: Info, path: Path) -> Enforcement | None:
+    if head.state is None:
         return None
     with _found_in(f"{path}, [state]"):
-        return plan_request(info, content["state"])
+        return plan_request(info, head.state)
 
 
 @contextmanager
@@ -214,17 +195,12 @@ def _found_in(where: str) -> Iterator[None]:
 
 def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
     where = f"{path}, run number {number}"
-    if not isinstance(entry, dict):
-        raise _wrong(where, repr(entry), "a table [[runs]]")
-    _check_keys(entry, RUN, RUN_OPTIONAL, where)
-    return PlannedRun(**entry)
+    return PlannedRun(**msgspec.structs.asdict(_shaped(entry, RunEntry, where)))
 
 
 def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
     seen: set[str] = set()
     for run in runs:
-        if not run.id or Path(run.id).name != run.id or run.id.startswith("."):
-            raise _wrong(str(path), f"id {run.id!r}", "a name that a file can have")
         if run.id in seen:
             raise _wrong(str(path), f"two runs with the id {run.id!r}", "a name of its own a run")
         seen.add(run.id)
@@ -256,14 +232,8 @@ def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: 
         taken = together([taken, here])
 
 
-def _wrong(where: str, got: str, allowed: str) -> UsageError:
-    return UsageError(
-        "This plan cannot be used",
-        where=where,
-        got=got,
-        allowed=allowed,
-        action="correct it, or write a new one with `uflip plan DEVICE --out FILE`",
-    )
+def _wrong(where: str, got: str, allowed: str) -> UflipError:
+    return KIND.unreadable(Path(where), got, allowed)
 
 
 def _lines(content: Mapping[str, Any]) -> str:
@@ -278,5 +248,5 @@ def _toml(value: Any) -> str:
         return "[" + ", ".join(_toml(each) for each in value) + "]"
     if isinstance(value, float):
         return repr(value)
-    # Text, whole numbers and booleans look the same in both.
-    return json.dumps(value, ensure_ascii=False)
+    # Text, whole numbers and booleans look the same in both, but for one character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

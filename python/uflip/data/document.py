@@ -1,0 +1,103 @@
+"""JSON into typed values: the whole document is right, or it is refused by name.
+
+What a field may be stands in its type (`msgspec`): kinds, ranges, lengths, patterns. What types
+cannot say is said here, for all documents alike: how deep they may nest, and that they are UTF-8
+without half characters. Not-a-number is no JSON, and numbers beyond 64 bits fit no field.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from uflip.data.reading import Kind
+
+T = TypeVar("T")
+
+# Deeper than any profile, plan or host; far from where a recursive reader gives up.
+DEEPEST = 64
+# Nanoseconds, bytes and counts fit a signed 64-bit number: what every other reader has.
+LARGEST = (1 << 63) - 1
+# A file name holds 255 bytes on every file system; ours have endings, and temporary names.
+LONGEST_NAME_BYTES = 200
+
+Text = Annotated[str, Meta(max_length=10_000)]
+Name = Annotated[str, Meta(min_length=1, max_length=500)]
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
+Seconds = Annotated[float, Meta(ge=0, lt=1e10)]
+Instant = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+DigestText = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+FolderId = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+Table = dict[str, Any]
+"""Plain data whose keys are for others to know."""
+
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
+_NO_BRACKETS = re.compile(rb"[^\[\]{}]+")
+
+
+def decode(path: Path, kind: Kind, content: bytes, shape: type[T]) -> T:
+    """Turn the bytes of a document into a value of its type.
+
+    Raises
+    ------
+    UflipError
+        Of the class that `kind` names; it says what is wrong, and where in the document.
+    """
+    if deepest(content) > DEEPEST:
+        raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+    try:
+        return msgspec.json.decode(content, type=shape)
+    except msgspec.ValidationError as error:
+        raise kind.unreadable(path, _reason(error), f"the {kind.name} that uflip wrote") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise kind.unreadable(path, f"not JSON: {error}", "JSON in UTF-8") from error
+
+
+def check(path: Path, kind: Kind, name: str, content: object, shape: type[T]) -> T:
+    """Check plain data inside of a document; keys that the type does not have are let be.
+
+    Raises
+    ------
+    UflipError
+        As `decode`.
+    """
+    try:
+        return msgspec.convert(content, shape)
+    except msgspec.ValidationError as error:
+        got = f"'{name}': {_reason(error)}"
+        raise kind.unreadable(path, got, f"the {kind.name} that uflip wrote") from error
+
+
+def deepest(content: bytes) -> int:
+    """Count how many levels of lists and objects a JSON text has, at most."""
+    depth = most = 0
+    for bracket in _NO_BRACKETS.sub(b"", _TEXTS.sub(b"", content)):
+        depth += 1 if bracket in b"[{" else -1
+        most = max(most, depth)
+    return most
+
+
+def no_file_name(name: str) -> str | None:
+    """Say why a text cannot be the name of a file of ours; None where it can.
+
+    Examples
+    --------
+    >>> no_file_name("0001-baseline-SR")
+    >>> no_file_name("../manifest")
+    'a name that leads elsewhere'
+    """
+    if not name or len(name.encode("utf-8", "replace")) > LONGEST_NAME_BYTES:
+        return f"a name of 1 to {LONGEST_NAME_BYTES} bytes"
+    if "/" in name or name.startswith("."):
+        return "a name that leads elsewhere"
+    if not name.isprintable():
+        return "a name that cannot be printed"
+    return None
+
+
+def _reason(error: msgspec.ValidationError) -> str:
+    """Say what is wrong in our words."""
+    return str(error).replace("Object ", "").replace(" - at ", ", at ").replace("`", "'")

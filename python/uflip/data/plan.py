@@ -1,0 +1,62 @@
+"""The plan file's keys and what each may hold: `docs/reference/plan-file.md` in types.
+
+What a pattern in `spec` may say, and what a `state`, is for the native part to check, against the
+device; here it is a table. Names become names of files and parts of ids, so they are plain words.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from uflip.data.document import Count, Positive, Table
+from uflip.data.reading import Kind
+from uflip.errors import UsageError
+
+FORMAT = "uflip-plan"
+FORMAT_VERSION = 1
+
+KIND = Kind(
+    "plan",
+    16 << 20,
+    "correct it, or write a new one with `uflip plan DEVICE --out FILE`",
+    UsageError,
+)
+
+Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
+PatternName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.+/-]{1,100}$")]
+# The name of a file: it begins with no dot, and leaves room for endings in 255 bytes.
+RunId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}$")]
+# Of a plan that somebody would wait for.
+Repetitions = Annotated[int, Meta(ge=1, le=1000)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class RunEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table `[[runs]]`."""
+
+    id: RunId
+    micro_benchmark: Word
+    pattern: PatternName
+    parameter: Word
+    value: Whole
+    unit: Literal["", "bytes", "ns", "ios"]
+    spec: Table
+    repetition: Repetitions = 1
+    reset_before: bool = False
+
+
+class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    format: str
+    format_version: int
+    scale: str
+    seed: Count
+    repetitions: Repetitions
+    pause_ns: Count
+    target_size_bytes: Positive
+    device: Table
+    runs: Annotated[list[Table], Meta(max_length=100_000)]
+    """Each a `RunEntry`: checked one by one, so that an error can say which."""
+    state: Table | None = None
+    method: str | None = None
