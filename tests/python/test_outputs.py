@@ -4,7 +4,9 @@ Every verb that writes a file meets everything that a name can lead to. What is 
 before and after; a refusal comes before any work and leaves all of it as it was.
 """
 
+import ast
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -376,3 +378,28 @@ def test_a_seal_is_of_one_kind(here: Path) -> None:
     assert not outputs.is_ours(here / "a", outputs.FIGURES[".svg"])
     assert not outputs.is_ours(here / "a", outputs.PLAN)
     assert not outputs.is_ours(here / "a", outputs.TRACE)
+
+
+# Who opens files for writing: what `written` and `new_folder` made, or what bears a name of ours.
+WRITERS = {
+    "cli/pattern_output.py",
+    "cli/sweep.py",
+    "results/atomic.py",
+    "results/export.py",
+    "results/outputs.py",
+}
+
+
+def test_files_are_opened_for_writing_in_few_places() -> None:
+    package = Path(outputs.__file__).parents[1]
+    found = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            mode = next((text for text in texts if isinstance(text, str)), "")
+            opens = node.func.attr == "open" and re.fullmatch("[rbt]*[wxa+][wxabt+]*", mode)
+            if opens or node.func.attr in ("write_text", "write_bytes", "touch"):
+                found.add(str(path.relative_to(package)))
+    assert found <= WRITERS, f"{found - WRITERS}: use results/outputs.py"
