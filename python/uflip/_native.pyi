@@ -219,5 +219,8 @@ class FlashTrace:
 def inspect_flash(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
     """`FlashDevice.info_json` without making the device."""
 
+def profile_sources(profile_toml: str, source: str) -> str:
+    """Where each constant of a profile comes from, as JSON; errors for one without a source."""
+
 def profile_interface(profile_toml: str, source: str) -> str:
     """How a profile's device is addressed: "block" or "open_channel"."""

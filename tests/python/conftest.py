@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Outcome, uflip
 
 from uflip.errors import DeviceError
+from uflip.reproduce import Outcome as CarriedOut
+from uflip.reproduce import Reproduction, carry_out
 from uflip.run import open_device
 
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
@@ -22,6 +25,24 @@ def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("UFLIP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("UFLIP_CACHE_SIZE", raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def reproduce(cache_of_tests: None) -> Callable[..., Outcome]:
+    """`uflip reproduce` with any options; no reproduction is carried out twice in a session."""
+    done: dict[str, CarriedOut] = {}
+
+    def once(reproduction: Reproduction[Any], *on_step: Any) -> CarriedOut:
+        if reproduction.id not in done:
+            done[reproduction.id] = carry_out(reproduction, *on_step)
+        return done[reproduction.id]
+
+    def run(*arguments: object) -> Outcome:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("uflip.reproduce.carry_out", once)
+            return uflip("reproduce", *arguments)
+
+    return run
 
 
 @pytest.fixture

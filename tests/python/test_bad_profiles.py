@@ -9,7 +9,10 @@ from command_line import uflip, unchanged
 
 from uflip.profiles import read_profile
 
-DEMO = read_profile("demo")[1]
+# Keys stand in the table of sources once more.
+DEMO = read_profile("demo")[1].partition("\n[sources]")[0] + (
+    '\n[sources]\ndefault = { kind = "guess" }\n'
+)
 
 # Override of sim:demo -> texts of the error.
 OVERRIDES: dict[str, list[str]] = {

@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
+from command_line import Outcome
 
 from uflip import _native
 from uflip.catalogue import inspect_device
@@ -91,10 +92,21 @@ def test_the_command_line_reference_is_current() -> None:
 
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
-def test_examples_run_and_print_what_is_shown(page: Path) -> None:
-    done = tool("doc_examples.py", page)
+def test_examples_run_and_print_what_is_shown(
+    page: Path, reproduce: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    # What test_reproduce.py carries out as well is carried out once.
+    ids = re.findall(r"^\$ uflip reproduce ([\w-]+)$", page.read_text(encoding="utf-8"), re.M)
+    known = {f"uflip reproduce {name}": lines_of(reproduce(name)) for name in ids}
+    (tmp_path / "known.json").write_text(json.dumps(known))
+    done = tool("doc_examples.py", "--known", tmp_path / "known.json", page)
     again = f"python tools/doc_examples.py --update {name_of(page)}"
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\nif this is right: {again}"
+
+
+def lines_of(outcome: Outcome) -> list[str]:
+    assert outcome.code == 0
+    return [line.rstrip() for line in outcome.out.splitlines()]
 
 
 def test_the_pages_that_promise_examples_have_them() -> None:
@@ -230,7 +242,7 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
     tables = without if interface == "block" else {}
     for name in profile_names(interface):
         for table, content in tomllib.loads(read_profile(name)[1]).items():
-            if isinstance(content, dict):
+            if isinstance(content, dict) and table != "sources":
                 tables.setdefault(table, set()).update(content)
     return tables
 
@@ -244,7 +256,8 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
 )
 def test_profile_keys_are_documented_and_no_others(interface: str, page: str) -> None:
     known = profile_keys(interface)
-    assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == set(known)
+    known_tables = {*known, "sources"} if interface == "block" else set(known)
+    assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == known_tables
     for table, keys in known.items():
         shown = rows(section(page, f"[{table}]"))
         assert (missing(keys, shown), missing(shown, keys)) == ([], []), table

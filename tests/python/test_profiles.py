@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import uflip
 
 from uflip import _native
 from uflip.catalogue import inspect_device
-from uflip.profiles import profile_names, read_profile
+from uflip.profiles import profile_names, profile_sources, read_profile
 from uflip.reproduce import fits, ofc
 from uflip.run import open_device
 from uflip.spec import baseline
@@ -32,16 +33,60 @@ def test_every_profile_makes_a_device_that_reads_and_writes(name: str) -> None:
             assert (np.asarray(trace.column("response_time_ns")) > 0).all()
 
 
-@pytest.mark.parametrize("name", ["ofc", "tlc-nvme"])
-def test_every_number_has_its_source_beside_or_above_it(name: str) -> None:
-    lines = read_profile(name)[1].splitlines()
-    for above, line in zip(["", *lines], lines, strict=False):
-        number = re.match(r"\w+ = (\d[\d_.]*)", line)
-        if number is None or number[1] in ("0", "1"):
-            continue
-        assert "#" in line or above.startswith("#") or line.split(" = ")[0] == "program_high_ns", (
-            line
-        )
+@pytest.mark.parametrize("name", profile_names())
+def test_every_constant_that_comes_with_uflip_has_a_source_of_its_own(name: str) -> None:
+    tables = profile(name)
+    keys = {key for table in tables.values() if isinstance(table, dict) for key in table}
+    assert "default" not in tables["sources"]
+    assert set(tables["sources"]) == set(profile_sources(name)) == keys - {"default"}
+    text = read_profile(name)[1]
+    assert "fitted to" not in text.partition("[geometry]")[2], "sources are data and not comments"
+
+
+def test_what_is_off_is_off() -> None:
+    neutral = (0, False, 1, "none", "when_needed")
+    for name in profile_names():
+        values = {k: v for t in profile(name).values() if isinstance(t, dict) for k, v in t.items()}
+        values = {k: v for k, v in values.items() if not isinstance(v, dict)}
+        values |= {k: v for t, c in profile(name).items() if t != "sources" and isinstance(c, dict)
+                   for k, v in c.items()}  # fmt: skip
+        off = {key for key, source in profile_sources(name).items() if source.kind == "off"}
+        assert {key: values[key] for key in off if values[key] not in neutral} == {}, name
+
+
+def test_a_profile_of_ones_own_needs_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    own, _, _ = read_profile("demo")[1].partition("[sources]")
+    path.write_text(own)
+    done = uflip("info", f"sim:{path}", "--json")
+    assert done.code == 2
+    error = json.loads(done.out)["error"]
+    assert error["what"] == "A constant of the profile has no source"
+    assert "channels" in error["got"]
+    assert 'default = { kind = "guess" }' in error["allowed"]
+    path.write_text(own + '[sources]\ndefault = { kind = "guess" }\n')
+    rows = json.loads(uflip("info", f"sim:{path}", "--sources", "--json").out)
+    assert {row["kind"] for row in rows} == {"guess"}
+
+
+def test_sources_are_shown_with_values_and_overrides() -> None:
+    rows = {
+        row["key"]: row
+        for row in json.loads(uflip("info", "sim:ofc?read_ns=30us", "--sources", "--json").out)
+    }
+    assert rows["relocate_ns"] == {
+        "key": "relocate_ns",
+        "value": profile("ofc")["timing"]["relocate_ns"],
+        "kind": "fitted",
+        "detail": profile_sources("ofc")["relocate_ns"].detail,
+        "values": ["ofc/drop_30_pages"],
+    }
+    assert (rows["read_ns"]["value"], rows["read_ns"]["kind"]) == (30_000, "override")
+    shown = uflip("info", "sim:dfc", "--sources").out
+    assert re.search(
+        r"^rber_rated +0.00067 +fitted +oc/fig4/first_failure, oc/fig4/tenth", shown, re.M
+    )
+    assert uflip("info", "null", "--sources").code == 2
 
 
 def test_ofc_is_the_device_of_table_2_and_section_3() -> None:
@@ -86,23 +131,15 @@ def test_fitted_constants_are_those_in_the_documentation() -> None:
     assert int(shown[""]) == ofc.OUTSTANDING
 
 
-def test_every_fitted_key_says_to_what_and_no_other_does() -> None:
-    text = read_profile("ofc")[1]
-    marked = set()
-    comment = ""
-    for line in text.splitlines():
-        key, _, rest = line.partition(" = ")
-        comment = comment + line if line.startswith("#") else comment
-        if rest and re.search("[Ff]itted to", comment + rest):
-            marked.add(key)
-        if not line.startswith("#"):
-            comment = ""
-    assert marked == {fit.constant for fit in fits.FITS} - {"outstanding requests"}
-    assert "fitted to" in Path(ofc.__file__).read_text(encoding="utf-8")
+def test_the_constants_that_are_fitted_are_those_of_the_fits() -> None:
+    fitted = {key: s.values for key, s in profile_sources("ofc").items() if s.kind == "fitted"}
+    of_device = {fit.constant: (fit.value_id,) for fit in fits.FITS}
+    del of_device["outstanding requests"]
+    assert fitted == of_device
 
 
 def test_no_two_constants_are_fitted_to_one_number() -> None:
-    numbers = [(fit.what, fit.published) for fit in fits.FITS]
+    numbers = [fit.value_id for fit in fits.FITS]
     assert len(set(numbers)) == len(numbers)
     assert len(fits.BY_CONSTANT) == len(fits.FITS)
 

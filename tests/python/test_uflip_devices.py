@@ -7,8 +7,8 @@ import pytest
 
 from uflip.catalogue import inspect_device
 from uflip.errors import UsageError
-from uflip.reproduce import table3
-from uflip.reproduce.benchmarked import plan_for
+from uflip.reproduce import table3, uflip_table3
+from uflip.reproduce.benchmarked import benchmark, plan_for
 from uflip.run import open_device
 from uflip.spec import baseline
 
@@ -25,7 +25,7 @@ def test_baselines_are_those_of_the_table(published: table3.Published) -> None:
             spec = baseline(pattern, io_count=IO_COUNT[pattern], io_ignore=ignored, seed=1)
             device.idle(10**10)
             times = np.asarray(device.run(spec).column("response_time_ns"))[ignored:] / 1e6
-            tolerance = SHORT * max(table3.MEAN_SHARE * printed, table3.MEAN_MS)
+            tolerance = SHORT * max(table3.WIDE_MEAN_SHARE * printed, table3.WIDE_MEAN_MS)
             assert abs(times.mean() - printed) <= tolerance, f"{pattern}: {times.mean():.2f} ms"
 
 
@@ -56,7 +56,7 @@ def test_samsung_random_writes_off_the_16_kb_cost_more() -> None:
             spec = baseline("RW", io_count=400, io_shift=shift, target_size=1 << 30, seed=2)
             times = np.asarray(device.run(spec).column("response_time_ns")) / 1e6
             means.append(times.mean())
-    assert means == pytest.approx([18, 32, 32], rel=table3.MEAN_SHARE)
+    assert means == pytest.approx([18, 32, 32], rel=table3.WIDE_MEAN_SHARE)
 
 
 def test_memoright_coalesces_small_random_writes_four_to_one() -> None:
@@ -118,6 +118,15 @@ def test_the_plan_is_that_of_section_5_1() -> None:
     assert {run.micro_benchmark for run in plan.runs} >= {"baseline", "mix", "bursts"}, "all of it"
 
 
+PAUSE = {
+    "verdict": "found",
+    "pause_ns": 9e6,
+    "factor": 1.0,
+    "pause_from_ns": 6_400_000.0,
+    "pause_to_ns": 12_800_000.0,
+}
+
+
 def row(**changes: object) -> dict[str, object]:
     """Key characteristics that are exactly Mtron's row."""
     found = {
@@ -125,7 +134,7 @@ def row(**changes: object) -> dict[str, object]:
         "RR_ms": 0.5,
         "SW_ms": 0.4,
         "RW_ms": 9.0,
-        "pause": {"verdict": "found", "pause_ns": 9e6, "factor": 1.0},
+        "pause": PAUSE,
         "locality": {"verdict": "found", "locality_bytes": 8 << 20, "factor": 2.0},
         "partitions": {"verdict": "found", "partitions": 4, "factor": 1.5},
         "reverse": {"verdict": "found", "factor": 1.0},
@@ -136,41 +145,118 @@ def row(**changes: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "missed"),
+    ("changes", "missed", "missed_widely"),
     [
-        ({}, set()),
-        ({"SR_ms": 0.49, "RW_ms": 10.3}, set()),
-        ({"SR_ms": 0.51, "RW_ms": 10.4}, {"SR", "RW"}),
-        ({"pause": {"verdict": "found", "pause_ns": 11e6, "factor": 1.0}}, {"Pause"}),
-        ({"pause": {"verdict": "none", "pause_ns": None, "factor": 9.0}}, {"Pause"}),
+        ({}, set(), set()),
+        ({"SR_ms": 0.449, "RW_ms": 9.49}, set(), set()),
+        ({"SR_ms": 0.46, "RW_ms": 9.6}, {"SR", "RW"}, set()),
+        ({"SR_ms": 0.51, "RW_ms": 10.4}, {"SR", "RW"}, {"SR", "RW"}),
+        ({"pause": PAUSE | {"pause_ns": 9.4e6}}, set(), set()),
+        ({"pause": PAUSE | {"pause_ns": 9.6e6}}, {"Pause"}, set()),
+        ({"pause": PAUSE | {"pause_ns": 11e6}}, {"Pause"}, {"Pause"}),
+        ({"pause": PAUSE | {"verdict": "none"}}, {"Pause"}, {"Pause"}),
         (
             {"locality": {"verdict": "found", "locality_bytes": 16 << 20, "factor": 2.0}},
             {"Locality"},
+            {"Locality"},
         ),
-        ({"locality": {"verdict": "found", "locality_bytes": 8 << 20, "factor": 2.9}}, set()),
+        (
+            {"locality": {"verdict": "found", "locality_bytes": 8 << 20, "factor": 2.4}},
+            set(),
+            set(),
+        ),
+        (
+            {"locality": {"verdict": "found", "locality_bytes": 8 << 20, "factor": 2.9}},
+            {"Locality"},
+            set(),
+        ),
         (
             {"locality": {"verdict": "found", "locality_bytes": 8 << 20, "factor": 3.6}},
             {"Locality"},
+            {"Locality"},
         ),
-        ({"partitions": {"verdict": "none", "partitions": None, "factor": 9.0}}, {"Partitions"}),
-        ({"reverse": {"verdict": "found", "factor": 1.7}}, set()),
-        ({"reverse": {"verdict": "found", "factor": 1.8}}, {"Reverse"}),
-        ({"large_increments": {"verdict": "not_measured", "factor": None}}, {"Large Incr"}),
+        (
+            {"partitions": {"verdict": "none", "partitions": None, "factor": 9.0}},
+            {"Partitions"},
+            {"Partitions"},
+        ),
+        ({"reverse": {"verdict": "found", "factor": 1.2}}, set(), set()),
+        ({"reverse": {"verdict": "found", "factor": 1.7}}, {"Reverse"}, set()),
+        ({"reverse": {"verdict": "found", "factor": 1.8}}, {"Reverse"}, {"Reverse"}),
+        (
+            {"large_increments": {"verdict": "not_measured", "factor": None}},
+            {"Large Incr"},
+            {"Large Incr"},
+        ),
     ],
 )
-def test_a_cell_agrees_within_the_tolerance_of_its_column(
-    changes: dict[str, object], missed: set[str]
+def test_a_cell_agrees_where_it_rounds_to_what_is_printed(
+    changes: dict[str, object], missed: set[str], missed_widely: set[str]
 ) -> None:
     mtron = next(published for published in table3.TABLE if published.profile == "mtron")
     cells = table3.compare(mtron, row(**changes))
     assert {one.column for one in cells if not one.within} == missed
+    assert {one.column for one in cells if not one.wide} == missed_widely
+
+
+COLUMNS_FROM = ("baseline", "pause", "locality", "partitioning", "order")
+"""The micro-benchmarks that the table is made of. In a plan of these alone targets lie elsewhere,
+and that is what differs from the whole benchmark below."""
+DIFFERS = {("kingston-dthx", "SW"): True}
+
+
+@pytest.mark.parametrize("published", table3.TABLE, ids=lambda row: row.profile)
+def test_each_cell_of_table_3_agrees_or_is_told_to_miss(published: table3.Published) -> None:
+    """A change of what agrees is news: closer to the paper, or further from it."""
+    found = benchmark(published.profile, COLUMNS_FROM)["key_characteristics"]
+    for one in table3.compare(published, found):
+        cell = (published.profile, one.column)
+        assert one.within == DIFFERS.get(cell, cell not in uflip_table3.MISSES), one
 
 
 @pytest.mark.skipif("UFLIP_SOAK" not in os.environ, reason="minutes; `make soak` runs it")
-def test_at_least_63_of_70_cells_of_table_3_agree() -> None:
-    from uflip.reproduce import uflip_table3
-
+def test_the_whole_benchmark_misses_those_cells_of_table_3_that_it_is_told_to_miss() -> None:
     data = uflip_table3.measure(lambda _done, _text: None)
-    rows = uflip_table3.rows(data)
-    assert sum(one.within for one in rows) >= 63
-    assert all(one.within or one.note for one in rows)
+    rows = {(row.what, row.within): row for row in uflip_table3.rows(data)}
+    names = {published.profile: published.name for published in table3.TABLE}
+    told = {f"{names[profile]}: {column}" for profile, column in uflip_table3.MISSES}
+    assert {what for what, within in rows if not within} == told
+    assert all(row.note for (_, within), row in rows.items() if not within)
+
+
+def test_the_summary_counts_what_was_fitted_and_what_was_not() -> None:
+    perfect = {
+        published.profile: {
+            **{
+                f"{pattern}_ms": mean
+                for pattern, mean in zip(("SR", "RR", "SW", "RW"), published.means_ms, strict=True)
+            },
+            "pause": {"verdict": "none", "factor": 9.0}
+            if published.pause is None
+            else PAUSE | {"pause_ns": float(published.pause) * 1e6},
+            "locality": {"verdict": "none", "factor": 9.0}
+            if published.locality is None
+            else {
+                "verdict": "found",
+                "locality_bytes": published.locality[0] << 20,
+                "factor": published.locality[1],
+            },
+            "partitions": {
+                "verdict": "found",
+                "partitions": published.partitions[0],
+                "factor": published.partitions[1],
+            },
+            "reverse": {"factor": published.reverse},
+            "in_place": {"factor": published.in_place},
+            "large_increments": {"factor": published.large_increments},
+        }
+        for published in table3.TABLE
+    }
+    text = uflip_table3.text(uflip_table3.Data(perfect))
+    assert "66 cells were fitted, of which 66 agree; 4 are predicted, of which 4 agree." in text
+    assert "!" not in text.replace("! does not agree", "")
+    perfect["kingston-dti"]["large_increments"] = {"factor": 3.0}
+    text = uflip_table3.text(uflip_table3.Data(perfect))
+    assert "66 cells were fitted, of which 66 agree; 4 are predicted, of which 3 agree." in text
+    assert "x3 (3.00)!°" in text
+    assert "it would be 69 of 70" in text

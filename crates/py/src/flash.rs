@@ -238,3 +238,10 @@ pub fn inspect_flash(
 pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static str> {
     uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
 }
+
+/// Where each constant of a profile comes from, as JSON: key → kind, detail, values.
+#[pyfunction]
+pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
+    let found = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&found).expect("plain data"))
+}

@@ -27,7 +27,9 @@ mod _native {
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
-    use crate::flash::{FlashDevice, FlashTrace, inspect_flash, profile_interface};
+    use crate::flash::{
+        FlashDevice, FlashTrace, inspect_flash, profile_interface, profile_sources,
+    };
     #[pymodule_export]
     use crate::job::Handle;
     #[pymodule_export]

@@ -39,6 +39,7 @@ mod random_log;
 mod reliability;
 mod run;
 pub mod snapshot;
+mod sources;
 mod stripes;
 mod timeline;
 mod toml_text;
@@ -57,4 +58,5 @@ pub use open_channel::{BlockState, FlashBreakdown, OpenChannelDevice, OpenChanne
 pub use overrides::{INTERFACES, interface_of};
 pub use profile::Profile;
 pub use reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
+pub use sources::{Source, SourceKind, sources};
 pub use timeline::DieQueue;

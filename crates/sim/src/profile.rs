@@ -10,12 +10,14 @@ pub use mapping::MappingPart;
 pub use merging::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 pub use recovery::RecoveryPart;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use crate::cache::Flush;
 use crate::overrides::{LeftOut, interface_of, place_of, with_overrides};
 use crate::reliability::ReliabilityPart;
+use crate::sources::sources;
 use crate::timeline::DieQueue;
 use crate::toml_text::read_toml;
 
@@ -58,6 +60,9 @@ pub struct Profile {
     pub wear: WearPart,
     pub cache: CachePart,
     pub state: StatePart,
+    /// Where all this comes from: no part of the device, and read by [`crate::sources`].
+    #[serde(default, skip_serializing)]
+    sources: IgnoredAny,
 }
 
 /// How many of what, and how large.
@@ -234,6 +239,7 @@ impl Profile {
             .action("`uflip oc` is for open-channel devices"));
         }
         let written: Profile = read_toml(text, source, "docs/reference/profiles.md")?;
+        sources(text, source)?;
         let profile = with_overrides(&written, LEFT_OUT, overrides, source)?;
         // What is wrong only with the overrides is wrong with them, and not with the file.
         profile.check(source).map_err(|error| match written.check(source) {

@@ -25,6 +25,7 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
         wear = {{ dynamic_wear_levelling = false, static_wear_gap = 0 }}
         cache = {{ write_cache_bytes = 0, flush = "when_needed" }}
         state = {{ state = "{state}", random_overwrites = 2.0, seed = 5 }}
+        sources = {{ default = {{ kind = "guess" }} }}
         "#
     )
 }

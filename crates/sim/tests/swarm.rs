@@ -205,8 +205,10 @@ proptest! {
 fn without_collection() -> String {
     let (before, gc) = BASE.split_once("[gc]").expect("the demo collects");
     let (_, after) = gc.split_once("[wear]").expect("a table follows");
+    let (after, _) = after.split_once("[sources]").expect("where they come from is last");
     let lines = before.lines().filter(|line| !line.starts_with("allocator"));
-    lines.collect::<Vec<_>>().join("\n") + "\n[wear]" + after
+    let sources = "[sources]\ndefault = { kind = \"guess\" }\n";
+    lines.collect::<Vec<_>>().join("\n") + "\n[wear]" + after + sources
 }
 
 prop_compose! {

@@ -9,11 +9,15 @@ from uflip.cli.common import (
     buffered_option,
     device_argument,
     echo_pairs,
+    echo_table,
     json_option,
     size_option,
 )
 from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.errors import UsageError
 from uflip.methodology import describe_used, wear_of
+from uflip.profiles import Source, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
 
 
@@ -21,15 +25,65 @@ from uflip.units import format_duration_ns, format_size
 @device_argument
 @size_option
 @buffered_option
+@click.option(
+    "--sources",
+    is_flag=True,
+    help="Of a simulated device: where each constant of its profile comes from.",
+)
 @json_option
-def command(device: str, size: int | None, buffered: bool, as_json: bool) -> None:
+def command(device: str, size: int | None, buffered: bool, sources: bool, as_json: bool) -> None:
     """Say what is known about DEVICE: identity, size, sector, clock, wear. Touches nothing."""
+    if sources:
+        _sources(device, as_json)
+        return
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
     real = info["kind"] in ("file", "block")
     if as_json:
         echo_json(info | ({"wear": wear_of(info).as_dict()} if real else {}))
         return
     _echo_tree(info | ({"wear": describe_used(wear_of(info))} if real else {}), "")
+
+
+def _sources(device: str, as_json: bool) -> None:
+    """Print every constant of a profile with its value and its source."""
+    info = inspect_device(device, any_interface=True)
+    profile = info["details"].get("profile") if info["kind"] == "sim" else None
+    target = parse_url(device)
+    if profile is None or target.name.endswith(SNAPSHOT):
+        raise UsageError(
+            "Only a profile says where its constants come from",
+            where=f"info {device} --sources",
+            got=f"a {info['kind']} device" if profile is None else "a snapshot",
+            allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",
+            action="name the profile",
+        )
+    found = profile_sources(target.name)
+    values = {key: value for table in profile.values() if isinstance(table, dict)
+              for key, value in table.items()}  # fmt: skip
+    rows = [
+        {"key": key, "value": values[key], **_where_from(key, target, found.get(key))}
+        for key in values
+        if key in found or key in dict(target.overrides)
+    ]
+    if as_json:
+        echo_json(rows)
+        return
+    cells = [
+        (row["key"], _plain(row["value"]), row["kind"], ", ".join(row["values"]), row["detail"])
+        for row in rows
+    ]
+    echo_table(("key", "value", "source", "published values", "detail"), cells, left=5)
+
+
+def _where_from(key: str, target: DeviceUrl, source: Source | None) -> dict[str, Any]:
+    """Return a source as plain data; what the name of the device overrides comes from there."""
+    if source is None or key in dict(target.overrides):
+        return {"kind": "override", "detail": target.text, "values": []}
+    return {"kind": source.kind, "detail": source.detail, "values": list(source.values)}
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _echo_tree(tree: dict[str, Any], indent: str) -> None:

@@ -26,6 +26,9 @@ A miss is no error: it is printed with the reason, and nothing is tuned to hide 
 """
 
 WIDTH = 96
+HEADS = ("what", "kind", "published", "ours", "deviation", "tolerance", "within", "")
+NAMED = 4
+"""So many of the constants that were fitted to a value are named; --json has all."""
 
 
 @click.command("reproduce", epilog=EPILOG)
@@ -111,21 +114,28 @@ def _print(outcome: "Outcome") -> None:
         if not shown:
             return
         echo()
-    rows = [_cells(row, _mark(row, notes)) for row in shown]
-    echo_table(("what", "kind", "published", "ours", "deviation", "within", ""), rows, left=2)
+    rows = [_cells(row, _marks(row, notes)) for row in shown]
+    echo_table(HEADS, rows, left=2)
     if notes:
         echo()
     for number, note in enumerate(notes, start=1):
         echo(textwrap.fill(note, WIDTH, initial_indent=f"{number:>2}  ", subsequent_indent="    "))
 
 
-def _mark(row: "Row", notes: list[str]) -> str:
-    """Return the number of the row's note; equal notes share one."""
-    if not row.note:
+def _marks(row: "Row", notes: list[str]) -> str:
+    """Return the numbers of the row's notes; equal notes share one."""
+    told = [note for note in (_fitted(row), row.note) if note]
+    notes += [note for note in told if note not in notes]
+    return " ".join(str(notes.index(note) + 1) for note in told)
+
+
+def _fitted(row: "Row") -> str:
+    """Say which constants were set with an eye to the value."""
+    if not row.fitted_by:
         return ""
-    if row.note not in notes:
-        notes.append(row.note)
-    return str(notes.index(row.note) + 1)
+    more = len(row.fitted_by) - NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f"fitted: {', '.join(row.fitted_by[:NAMED])}{rest}"
 
 
 def _cells(row: "Row", mark: str) -> tuple[str, ...]:
@@ -139,6 +149,7 @@ def _cells(row: "Row", mark: str) -> tuple[str, ...]:
         published,
         ours,
         "" if row.deviation is None else f"{round(row.deviation, 3) + 0.0:+.1%}",
+        row.tolerance,
         "yes" if row.within else "NO",
         mark,
     )

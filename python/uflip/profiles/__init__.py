@@ -1,5 +1,8 @@
 """Simulated devices, one TOML file each, and where every number in it comes from."""
 
+import json
+from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -9,6 +12,25 @@ from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest of ours has 7 KB.
 LARGEST_PROFILE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a constant of a profile comes from.
+
+    Attributes
+    ----------
+    kind : str
+        "data_sheet", "paper", "inferred", "fitted", "chosen", "guess" or "off".
+    detail : str
+        Which data sheet, where in the paper, how it was concluded.
+    values : tuple of str
+        Ids of published values with an eye to which it was set; `*` stands for several.
+    """
+
+    kind: str
+    detail: str = ""
+    values: tuple[str, ...] = ()
 
 
 def profile_names(interface: str | None = None) -> list[str]:
@@ -77,3 +99,41 @@ def read_profile(name: str) -> tuple[str, str, str]:
 def _kind() -> Kind:
     action = f"check the path, or use a built-in profile: {', '.join(profile_names())}"
     return Kind("profile", LARGEST_PROFILE, action, DeviceError)
+
+
+def profile_sources(name: str) -> dict[str, Source]:
+    """Return where each constant of a profile comes from.
+
+    Parameters
+    ----------
+    name : str
+        A name in `profile_names`, or a path ending in .toml.
+
+    Returns
+    -------
+    dict of str to Source
+        By key, in alphabetical order.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or a key without a source.
+    DeviceError
+        For a path that cannot be read.
+
+    Examples
+    --------
+    >>> profile_sources("fast-1gb")["read_ns"]
+    Source(kind='paper', detail='Myers & Sinclair Table 1', values=())
+    """
+    _, text, source = read_profile(name)
+    return dict(_sources(text, source))
+
+
+@cache
+def _sources(text: str, source: str) -> dict[str, Source]:
+    with native_errors():
+        found = json.loads(_native.profile_sources(text, source))
+    return {
+        key: Source(one["kind"], one["detail"], tuple(one["values"])) for key, one in found.items()
+    }

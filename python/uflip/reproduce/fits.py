@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from uflip.reproduce import ofc
-from uflip.reproduce.row import FIT_TOLERANCE, Row, fitted
+from uflip.reproduce.published import PUBLISHED
+from uflip.reproduce.row import RULES, Row, Wider, printed
 from uflip.spec import basic
 
 MEASURED_IOS = 300_000
 RAW_OUTSTANDING = 64  # "saturation loading conditions"
 FIXED_PAGES = 30
+WHOLE = Wider(0.05, "five are too few for 18 kIOPS of writes, and there is no 5 1/2")
 
 
 def raw_reads(**overrides: Any) -> float:
@@ -90,62 +92,55 @@ class Fit:
     """A constant, the printed number that it is fitted to, and how we measure that number."""
 
     constant: str
-    what: str
-    unit: str
-    published: float
+    value_id: str
     measure: Callable[..., float]
     between: tuple[int, int]
     """Two values of the constant with the right one between them."""
-    tolerance: float = FIT_TOLERANCE
+    wider: Wider | None = None
+
+    @property
+    def published(self) -> float:
+        """The printed number."""
+        number = PUBLISHED[self.value_id].number
+        assert number is not None, "constants are fitted to numbers"
+        return number
 
 
 FITS = (
     Fit(
         "bus_bytes_per_s",
-        "raw reads, no processing (§III)",
-        "kIOPS",
-        30.0,
+        "ofc/raw_reads",
         raw_reads,
         (20_000_000, 160_000_000),
     ),
     Fit(
         "command_read_ns",
-        "sequential reads (§V.F)",
-        "kIOPS",
-        27.0,
+        "ofc/sequential_reads",
         sequential_reads,
         (100_000, 1_000),
     ),
     Fit(
         "command_write_ns",
-        "sequential writes, clean device (§V.F)",
-        "kIOPS",
-        18.0,
+        "ofc/clean_writes",
         clean_writes,
         (100_000, 1_000),
     ),
     Fit(
         "outstanding requests",
-        "random reads (§V.F)",
-        "kIOPS",
-        24.0,
+        "ofc/random_reads",
         random_reads,
         (5, 12),
-        tolerance=0.05,  # five are too few for 18 kIOPS of writes, and there is no 5 1/2
+        wider=WHOLE,
     ),
     Fit(
         "collect_ns",
-        "sequential writes, blocks erased (§V.F)",
-        "kIOPS",
-        17.0,
+        "ofc/erasing_writes",
         sequential_writes,
         (2_000_000, 0),
     ),
     Fit(
         "relocate_ns",
-        "drop from 0 to 30 relocated pages (§V.B)",
-        "%",
-        50.0,
+        "ofc/drop_30_pages",
         drop_by_relocation,
         (20_000, 400_000),
     ),
@@ -157,14 +152,7 @@ BY_CONSTANT = {fit.constant: fit for fit in FITS}
 
 def fit_row(fit: Fit, measured: float) -> Row:
     """Put what was measured beside the number that a constant was fitted to."""
-    return fitted(
-        fit.what,
-        fit.unit,
-        fit.published,
-        measured,
-        constant=fit.constant,
-        tolerance=fit.tolerance,
-    )
+    return printed(fit.value_id, measured, wider=fit.wider)
 
 
 def solve(constant: str, **overrides: Any) -> int:
@@ -198,7 +186,7 @@ def _requests_and_write(found: dict[str, int]) -> tuple[int, int]:
     for outstanding in range(first, last + 1):
         command = solve("command_write_ns", outstanding=outstanding, **found)
         now = found | {"command_write_ns": command}
-        if abs(clean_writes(outstanding, **now) / write.published - 1) > FIT_TOLERANCE:
+        if abs(clean_writes(outstanding, **now) / write.published - 1) > RULES["fitted"]:
             continue  # too few for a clean device, whatever a command costs
         missed = abs(random_reads(outstanding, **now) - requests.published)
         tried.append((missed, outstanding, command))

@@ -3,6 +3,7 @@
 All of them measure `sim:dfc` with the constants of its profile, and with nothing else.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +13,11 @@ from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
 from uflip.oc.session import SCALES, Session
 from uflip.parallel import OnStep
-from uflip.reproduce.row import Row, fitted
+from uflip.reproduce.row import Row, Wider, printed
 
 DEVICE = "sim:dfc"
-TOLERANCE = 0.08
-"""What counts as met: one set of constants for all tables."""
-
-JOINTLY = "six times and rates of the profile together, to all of Tables 2 and 3"
+JOINTLY = Wider(0.08, "six times and rates of the profile together, to all of Tables 2 and 3")
+"""So many constants were chosen so that the largest deviation of all rates and factors is small."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +55,47 @@ class Bands:
         return self.series().times(WRITE)
 
 
-def joint(what: str, unit: str, published: float, ours: float) -> Row:
-    """Compare with a number that was one of those to which the times were fitted together.
+def joint(name: str, ours: float) -> Row:
+    """Compare with a number that was one of those to which the times were fitted together."""
+    return printed(f"oc/{name}", ours, wider=JOINTLY)
 
-    Six constants were chosen so that the largest deviation of all rates and factors is small.
+
+def name_of(table: str, kind: str, degree: int) -> str:
+    """Return where a rate of a table is found among the published values.
+
+    Examples
+    --------
+    >>> name_of("table2", "writes, one thread", 4)
+    'table2/writes_one_thread/4'
     """
-    return fitted(what, unit, published, ours, constant=JOINTLY, tolerance=TOLERANCE)
+    return f"{table}/{kind}/{degree}".replace(" ", "_").replace(",", "")
 
 
-def factor_rows(scaling: dict[str, Scaling], published: dict[str, dict[int, float]]) -> list[Row]:
-    """Compare scaling factors, which the paper prints beside its rates."""
-    return [
-        joint(
-            f"{kind}, scaling factor at {degree} {scaling[kind].over}",
-            "",
-            value,
-            scaling[kind].factors()[degree],
-        )
-        for kind, by_degree in published.items()
-        for degree, value in by_degree.items()
+def table_rows(
+    table: str,
+    scaling: dict[str, Scaling],
+    rates: Mapping[str, Mapping[int, str]],
+    factors: Mapping[str, Mapping[int, str]],
+) -> list[Row]:
+    """Compare the rates of a table, then its scaling factors, which it prints beside them."""
+    found = [
+        joint(name_of(table, kind, degree), scaling[kind].mb_per_s[degree])
+        for kind, by_degree in rates.items()
+        for degree in by_degree
     ]
+    return found + [
+        joint(f"{name_of(table, kind, degree)}/factor", scaling[kind].factors()[degree])
+        for kind, by_degree in factors.items()
+        for degree in by_degree
+    ]
+
+
+def numbers(rates: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, float]]:
+    """Turn what a table prints into numbers, to draw them."""
+    return {
+        kind: {degree: float(text) for degree, text in by_degree.items()}
+        for kind, by_degree in rates.items()
+    }
 
 
 def session(on_step: OnStep, **overrides: int) -> Session:

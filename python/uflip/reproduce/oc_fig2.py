@@ -17,9 +17,10 @@ import numpy as np
 from uflip.oc import figures, oc0
 from uflip.parallel import OnStep
 from uflip.reproduce import oc
+from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import Bands
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, statement
+from uflip.reproduce.row import Row, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,51 +66,27 @@ def rows(data: Data) -> list[Row]:
     mixed = {mix: bands for mix, bands in data.mixes.items() if mix not in ("WWWWW", "RRRR")}
     third = {mix: share_within(bands.writes, WRITE_BANDS["third"]) for mix, bands in mixed.items()}
     read_mostly = [float(data.mixes[mix].writes.max()) for mix in ("WRWR", "WRRR")]
+    stable = float(np.percentile(reads, 99) / np.percentile(reads, 1))
     return [
-        statement(
-            "100 % writes, share from 2.2 to 3.0 ms", "", "a band", shares["high pages"],
-            holds=abs(shares["high pages"] - HALF) < A_HALF_TOLERANCE,
+        stated(
+            "oc/fig2/high_pages", shares["high pages"],
+            between(HALF - A_HALF_TOLERANCE, HALF + A_HALF_TOLERANCE),
             note="half of all pages are high pages; each is waited for by the write after it",
         ),
-        statement(
-            "100 % writes, share from 1.0 to 1.3 ms", "", "a band", shares["low pages"],
-            holds=shares["low pages"] > 0,
+        stated("oc/fig2/low_pages", shares["low pages"], above(0)),
+        stated(
+            "oc/fig2/third", shares["third"], above(0),
+            note="the paper does not say which writes these are",
         ),
-        statement(
-            "100 % writes, share around 0.8 ms", "", "a third band", shares["third"],
-            holds=shares["third"] > 0,
-            note="fitted: quick_low_pages; the paper does not say which writes these are",
-        ),
-        statement(
-            "100 % writes, share outside of the bands", "", "none told", 1 - sum(shares.values()),
-            holds=1 - sum(shares.values()) < A_HALF_TOLERANCE,
-        ),
-        statement(
-            "100 % reads, 99th over 1st percentile", "", "stable",
-            float(np.percentile(reads, 99) / np.percentile(reads, 1)),
-            holds=bool(np.percentile(reads, 99) < 1.05 * np.percentile(reads, 1)),
-        ),
-        statement(
-            "100 % reads, median", "ms", "much above 0.15 ms", float(np.median(reads)),
-            holds=bool(np.median(reads) > 3 * 0.15),
-        ),
+        stated("oc/fig2/outside", 1 - sum(shares.values()), below(A_HALF_TOLERANCE)),
+        stated("oc/fig2/stable", stable, below(1.05)),
+        stated("oc/fig2/median", float(np.median(reads)), above(3 * 0.15)),
         *(
-            statement(
-                f"{mix}, share of writes around 0.8 ms", "", "any mix reinforces the third band",
-                value, holds=value > shares["third"],
-            )
+            stated(f"oc/fig2/{mix}", value, above(round(shares["third"], 3)))
             for mix, value in third.items()
         ),
-        statement(
-            "slowest write from 50 % reads on", "ms", "stable below 1.0 ms",
-            max(read_mostly), holds=max(read_mostly) < 1.0,
-        ),
-        statement(
-            "slowest read at 50 % reads", "ms", "can reach above 4 ms",
-            float(data.mixes["WRWR"].reads.max()),
-            holds=bool(data.mixes["WRWR"].reads.max() > 4.0),
-            note="fitted: retry_permille, retries_max",
-        ),
+        stated("oc/fig2/slowest_write", max(read_mostly), below(1.0)),
+        stated("oc/fig2/slowest_read", float(data.mixes["WRWR"].reads.max()), above(4.0)),
     ]  # fmt: skip
 
 

@@ -14,26 +14,12 @@ from uflip.oc import figures, oc2
 from uflip.oc.scaling import Scaling
 from uflip.parallel import OnStep
 from uflip.reproduce import oc
+from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-PUBLISHED: dict[str, dict[int, float]] = {
-    "writes, a thread a LUN": {1: 16.81, 2: 27.22, 4: 37.85},
-    "writes, one thread": {1: 16.81, 2: 23.47, 4: 33.45},
-    "reads, a thread a LUN": {1: 37.09, 2: 49.77, 4: 49.73},
-    "reads, one thread": {1: 37.09, 2: 37.09, 4: 37.09},
-}
-"""Table 2 [MB/s]; the last row from the text."""
-
-FACTORS: dict[str, dict[int, float]] = {
-    "writes, a thread a LUN": {2: 1.62, 4: 2.25},
-    "writes, one thread": {2: 1.40, 4: 1.99},
-    "reads, a thread a LUN": {2: 1.34, 4: 1.34},
-}
-"""Table 2, scaling factors."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +36,14 @@ def measure(on_step: OnStep) -> Data:
 
 def rows(data: Data) -> list[Row]:
     """Every rate of the table, then its scaling factors."""
-    found = [
-        oc.joint(
-            f"{kind}, {luns} LUN{'s' if luns > 1 else ''}",
-            "MB/s",
-            value,
-            data.scaling[kind].mb_per_s[luns],
-        )
-        for kind, published in PUBLISHED.items()
-        for luns, value in published.items()
-    ]
-    return found + oc.factor_rows(data.scaling, FACTORS)
+    return oc.table_rows("table2", data.scaling, TABLE_2, FACTORS_2)
 
 
 def draw(data: Data) -> "Figure":
     """Draw throughput over LUNs."""
-    kinds = list(PUBLISHED)
+    kinds = list(TABLE_2)
     panels = [("writes over LUNs", kinds[:2]), ("reads over LUNs", kinds[2:])]
-    return figures.scalings(data.scaling, PUBLISHED, panels=panels, simulated=True)
+    return figures.scalings(data.scaling, oc.numbers(TABLE_2), panels=panels, simulated=True)
 
 
 REPRODUCTION = Reproduction(

@@ -16,26 +16,12 @@ from uflip.oc import figures, oc3
 from uflip.oc.scaling import Scaling
 from uflip.parallel import OnStep
 from uflip.reproduce import oc
+from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-PUBLISHED: dict[str, dict[int, float]] = {
-    "writes, vectors": {1: 44.37, 2: 80.35, 4: 117.84, 8: 128.59},
-    "writes, threads": {1: 45.86, 2: 94.37, 4: 119.90, 8: 127.23},
-}
-"""Table 3 [MB/s]."""
-
-FACTORS: dict[str, dict[int, float]] = {
-    "writes, vectors": {2: 1.81, 4: 2.66, 8: 2.90},
-    "writes, threads": {2: 2.06, 4: 2.61, 8: 2.77},
-}
-"""Table 3, scaling factors."""
-
-ALL_LUNS = {"writes": 300.0, "reads": 400.0}
-"""With 32 threads [MB/s], in the text."""
 
 
 @dataclass(frozen=True)
@@ -54,27 +40,16 @@ def measure(on_step: OnStep) -> Data:
 
 def rows(data: Data) -> list[Row]:
     """Every value of the table, its scaling factors, and the rates of 32 threads."""
-    found = [
-        oc.joint(
-            f"{kind}, {degree} {data.scaling[kind].over[: None if degree > 1 else -1]}",
-            "MB/s",
-            value,
-            data.scaling[kind].mb_per_s[degree],
-        )
-        for kind, published in PUBLISHED.items()
-        for degree, value in published.items()
-    ]
-    found += oc.factor_rows(data.scaling, FACTORS)
-    return found + [
-        oc.joint(f"{word}, 32 threads", "MB/s", value, data.all_luns[word])
-        for word, value in ALL_LUNS.items()
+    return [
+        *oc.table_rows("table3", data.scaling, TABLE_3, FACTORS_3),
+        *(oc.joint(f"table3/32_threads/{word}", data.all_luns[word]) for word in ALL_LUNS),
     ]
 
 
 def draw(data: Data) -> "Figure":
     """Draw throughput over channels."""
-    panels = [("writes over channels", list(PUBLISHED))]
-    return figures.scalings(data.scaling, PUBLISHED, panels=panels, simulated=True)
+    panels = [("writes over channels", list(TABLE_3))]
+    return figures.scalings(data.scaling, oc.numbers(TABLE_3), panels=panels, simulated=True)
 
 
 REPRODUCTION = Reproduction(

@@ -16,17 +16,19 @@ import numpy as np
 
 from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, fits
+from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, fitted, prediction
+from uflip.reproduce.row import Row, printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGES = tuple(sorted({*range(0, 61, 5), 27}))
 # Printed elsewhere in the report, each with a number of relocated pages: §V.C, §V.D, §V.C.
-KIOPS_BY_PAGES = {15: 13.0, 27: 8.5, 45: 6.0}
-# §V.F: sequential writes, whose blocks hold nothing valid.
-KIOPS_WITHOUT = 17.0
+KIOPS_BY_PAGES = {
+    15: "ofc/random_writes_60", 27: "ofc/random_writes_45", 45: "ofc/random_writes_30",
+}  # fmt: skip
+NONE = "printed for sequential writes (§V.F), whose blocks hold nothing valid either"
 
 
 @dataclass(frozen=True)
@@ -51,23 +53,18 @@ def rows(data: Data) -> list[Row]:
     """Compare with the drop in the text, and with rates that are printed beside page numbers."""
     drop = 100 * (1 - data.at(30) / data.at(0))
     return [
-        fitted("drop from 0 to 30 relocated pages", "%", 50.0, drop, constant="relocate_ns"),
-        fitted(
-            "random writes at 0 relocated pages",
-            "kIOPS",
-            KIOPS_WITHOUT,
-            data.at(0),
-            constant="collect_ns",
+        printed("ofc/drop_30_pages", drop),
+        printed(
+            "ofc/erasing_writes", data.at(0), what="random writes at 0 relocated pages", note=NONE
         ),
         *(
-            prediction(
-                f"random writes at {pages} relocated pages",
-                "kIOPS",
-                kiops,
+            printed(
+                value_id,
                 data.at(pages),
+                what=f"random writes at {pages} relocated pages",
                 note=f"{'§V.D' if pages == 27 else '§V.C'} prints both for one spare factor",
             )
-            for pages, kiops in KIOPS_BY_PAGES.items()
+            for pages, value_id in KIOPS_BY_PAGES.items()
         ),
     ]
 
@@ -76,7 +73,8 @@ def draw(data: Data) -> "Figure":
     """Draw the rate against the number of pages."""
     sheet, [axis] = figure.panels(height=4.2)
     axis.plot(data.relocated_pages, data.kiops, color=figure.WRITES, marker="D", label="simulated")
-    figure.printed(axis, [0, *KIOPS_BY_PAGES], [KIOPS_WITHOUT, *KIOPS_BY_PAGES.values()])
+    ids = ["ofc/erasing_writes", *KIOPS_BY_PAGES.values()]
+    figure.printed(axis, [0, *KIOPS_BY_PAGES], [PUBLISHED[one].number or 0 for one in ids])
     half = data.at(0) / 2
     axis.plot([0, 30, 30], [half, half, 0], color=figure.FAINT, linewidth=0.8, linestyle=":")
     axis.annotate(

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from uflip.models.relocation import (
     PRINTED_RELOCATED_PAGES,
-    PRINTED_WRITE_AMPLIFICATION_FACTOR,
     relocated_pages_simplified,
     relocations_per_host_page,
 )
 from uflip.models.write_amplification import pool_spare_factor
 from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, ofc
+from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import AS_PRINTED_TOLERANCE, Row, equation, prediction, statement
+from uflip.reproduce.row import AS_PRINTED, Row, equation, printed, stated
 from uflip.reproduce.simulated import relocated_pages
 
 if TYPE_CHECKING:
@@ -96,30 +96,14 @@ def _measure_point(spare_factor: float) -> Point:
 def rows(data: Data) -> list[Row]:
     """Compare rates, and page numbers with the text and with the equation."""
     found: list[Row] = []
-    for spare_factor, kiops in ofc.KIOPS_BY_SPARE.items():
-        point = data.at(spare_factor)
-        found.append(
-            prediction(
-                f"random writes, {100 * spare_factor:.0f} % spare",
-                "kIOPS",
-                kiops,
-                point.kiops,
-                note=_KIOPS_NOTES.get(spare_factor, ""),
-            )
-        )
-    low, high = data.at(0.30), data.at(0.60)
-    ratio = high.kiops / low.kiops
-    found.append(
-        statement(
-            "random writes, 60 % over 30 % spare",
-            "",
-            "more than 2",
-            ratio,
-            holds=ratio > 2,
-        )
-    )
-    for spare_factor, text in PRINTED_RELOCATED_PAGES.items():
-        found += _page_rows(data.at(spare_factor), text)
+    for spare_factor in ofc.KIOPS_BY_SPARE:
+        value_id = f"ofc/random_writes_{100 * spare_factor:.0f}"
+        note = _KIOPS_NOTES.get(spare_factor, "")
+        found.append(printed(value_id, data.at(spare_factor).kiops, note=note))
+    ratio = data.at(0.60).kiops / data.at(0.30).kiops
+    found.append(stated("ofc/ratio_60_30", ratio, above(2)))
+    for spare_factor in PRINTED_RELOCATED_PAGES:
+        found += _page_rows(data.at(spare_factor))
     return found + _amplification_rows(data.at(ofc.SPARE_FACTOR))
 
 
@@ -132,26 +116,24 @@ _PAGE_NOTES = dict.fromkeys(
 )
 
 
-def _page_rows(point: Point, text: float) -> list[Row]:
+def _page_rows(point: Point) -> list[Row]:
     what = f"relocated pages, {100 * point.spare_factor:.0f} % spare"
-    printed = relocated_pages_simplified(
+    calculated = relocated_pages_simplified(
         spare_factor=point.spare_factor, pages_per_block=ofc.PAGES_PER_BLOCK
     )
     return [
-        prediction(
-            f"{what}: text",
-            "pages",
-            text,
+        printed(
+            f"ofc/pages_{100 * point.spare_factor:.0f}",
             point.relocated_pages,
+            what=f"{what}: text",
             note=_PAGE_NOTES.get(point.spare_factor, ""),
         ),
         equation(
             f"{what}: equation (2)",
             "pages",
-            printed,
+            calculated,
             point.relocated_pages,
-            tolerance=AS_PRINTED_TOLERANCE,
-            note="as printed: the metadata page and the blocks that are kept free are left out",
+            wider=AS_PRINTED,
         ),
         equation(
             f"{what}: equation (2), the pool",
@@ -172,11 +154,10 @@ def _amplification_rows(point: Point) -> list[Row]:
         pages_per_block=ofc.PAGES_PER_BLOCK,
     )
     return [
-        prediction(
-            f"{what}: text",
-            "",
-            PRINTED_WRITE_AMPLIFICATION_FACTOR,
+        printed(
+            "ofc/amplification_45",
             point.relocations_per_host_page,
+            what=f"{what}: text",
             note='"the write amplification factor is 0.5" would take 42.7 relocated pages; the '
             "report has 27 and its equation 33.4",
         ),
@@ -185,7 +166,7 @@ def _amplification_rows(point: Point) -> list[Row]:
             "",
             calculated,
             point.relocations_per_host_page,
-            tolerance=AS_PRINTED_TOLERANCE,
+            wider=AS_PRINTED,
         ),
     ]
 

@@ -16,8 +16,9 @@ import numpy as np
 from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
 from uflip.parallel import OnStep
 from uflip.reproduce import figure, ofc, traffic
+from uflip.reproduce.criterion import below, between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import AS_PRINTED_TOLERANCE, Row, equation, prediction, statement
+from uflip.reproduce.row import AS_PRINTED, Row, equation, printed, stated
 from uflip.reproduce.simulated import joined
 
 if TYPE_CHECKING:
@@ -102,12 +103,11 @@ def rows(data: Data) -> list[Row]:
         spare_factor=ofc.SPARE_FACTOR, pages_per_block=ofc.PAGES_PER_BLOCK
     )
     return [
-        prediction("random writes, steady", "kIOPS", PRINTED_KIOPS, data.steady_kiops),
-        prediction(
-            "relocated pages, steady: text",
-            "pages",
-            PRINTED_PAGES,
+        printed("ofc/random_writes_45", data.steady_kiops, what="random writes, steady"),
+        printed(
+            "ofc/pages_45",
             data.steady_pages,
+            what="relocated pages, steady: text",
             note="the text does not follow from the report's own equation (2): see ofc-fig5b",
         ),
         equation(
@@ -115,19 +115,15 @@ def rows(data: Data) -> list[Row]:
             "pages",
             calculated,
             data.steady_pages,
-            tolerance=AS_PRINTED_TOLERANCE,
-            note="as printed: the metadata page and the blocks that are kept free are left out",
+            wider=AS_PRINTED,
         ),
-        statement(
-            f"time until the rate stays within {100 * AT_LEVEL:.0f} % of its level",
-            "minutes",
-            "a few minutes",
+        stated(
+            "ofc/level_after",
             data.minutes_until_steady,
-            holds=0 < data.minutes_until_steady <= FEW_MINUTES,
+            between(1, FEW_MINUTES),
+            note=f"at its level: within {100 * AT_LEVEL:.0f} % of it, for good",
         ),
-        statement(
-            "largest over smallest minute after that", "%", "stable", spread, holds=spread < 3
-        ),
+        stated("ofc/stable", spread, below(3)),
     ]
 
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, fits, ofc, traffic
+from uflip.reproduce.criterion import above, below
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, fitted, prediction, statement
+from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.simulated import SimulatedDevice, Window
 
 if TYPE_CHECKING:
@@ -78,52 +79,26 @@ def _measure_point(point: tuple[SimulatedDevice, int]) -> Window:
 
 def rows(data: Data) -> list[Row]:
     """Compare the ends of the curves, and their shape."""
-    requests = fits.BY_CONSTANT["outstanding requests"]
     falls = [float(np.diff(curve).max()) for curve in (data.erases_only, data.with_relocation)]
     drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]
     share = [low / high for low, high in zip(data.with_relocation, data.erases_only, strict=True)]
     return [
-        fitted(
-            "random reads alone",
-            "kIOPS",
-            PRINTED_READS,
-            data.erases_only[0],
-            constant="outstanding requests",
-            tolerance=requests.tolerance,
+        printed(
+            "ofc/random_reads", data.erases_only[0], what="random reads alone", wider=fits.WHOLE
         ),
-        fitted(
-            "writes alone, erases only",
-            "kIOPS",
-            PRINTED_WRITES_THAT_ERASE,
-            data.erases_only[-1],
-            constant="collect_ns",
+        printed("ofc/erasing_writes", data.erases_only[-1], what="writes alone, erases only"),
+        printed(
+            "ofc/random_writes_45", data.with_relocation[-1], what="writes alone, with relocation"
         ),
-        prediction(
-            "writes alone, with relocation", "kIOPS", PRINTED_WRITES, data.with_relocation[-1]
-        ),
-        statement(
-            "largest rise from one share of writes to the next",
-            "kIOPS",
-            "the rate drops",
+        stated(
+            "ofc/mix_falls",
             max(falls),
-            holds=max(falls) < 0,
+            below(0),
             note="the upper curve falls least from 3 writes in 4 on: writes alone keep six "
             "requests on six dies in turn, while a few reads among them wait for dies that program",
         ),
-        statement(
-            "with relocation over erases only: largest ratio at any mix",
-            "",
-            "below 1",
-            max(share[1:]),
-            holds=max(share[1:]) < 1,
-        ),
-        statement(
-            "drop from reads to writes alone: with relocation over erases only",
-            "",
-            "above 1",
-            drops[1] / drops[0],
-            holds=drops[1] > drops[0],
-        ),
+        stated("ofc/mix_below", max(share[1:]), below(1)),
+        stated("ofc/mix_drop", drops[1] / drops[0], above(1)),
     ]
 
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from uflip.parallel import OnStep
 from uflip.reproduce import figure, fits, ofc, traffic
+from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, fitted, prediction, statement
+from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.simulated import SimulatedDevice, Window, joined
 from uflip.spec import Spec
 
@@ -123,33 +124,12 @@ def _first_three(data: Data) -> list[Row]:
     first, second, third = (data.step(number) for number in (1, 2, 3))
     drop = 100 * (1 - third.steady / second.steady)
     return [
-        fitted(
-            "#1 sequential writes, clean device",
-            "kIOPS",
-            18.0,
-            first.kiops[1],
-            constant="command_write_ns",
-        ),
-        fitted(
-            "#1 sequential writes, steady",
-            "kIOPS",
-            17.0,
-            first.steady,
-            constant="collect_ns",
-        ),
-        fitted("#2 sequential reads", "kIOPS", 27.0, second.steady, constant="command_read_ns"),
-        fitted(
-            "#3 random reads",
-            "kIOPS",
-            24.0,
-            third.steady,
-            constant="outstanding requests",
-            tolerance=fits.BY_CONSTANT["outstanding requests"].tolerance,
-        ),
-        prediction(
-            "#3 below #2",
-            "%",
-            11.0,
+        printed("ofc/clean_writes", first.kiops[1], what="#1 sequential writes, clean device"),
+        printed("ofc/erasing_writes", first.steady, what="#1 sequential writes, steady"),
+        printed("ofc/sequential_reads", second.steady, what="#2 sequential reads"),
+        printed("ofc/random_reads", third.steady, what="#3 random reads", wider=fits.WHOLE),
+        printed(
+            "ofc/step_3_below_2",
             drop,
             note="five requests instead of six would give 12 %, and too few writes",
         ),
@@ -160,36 +140,20 @@ def _next_three(data: Data) -> list[Row]:
     sequential, write, read, again = (data.step(number) for number in (2, 4, 5, 6))
     rise = 100 * (again.kiops[-1] / again.kiops[1] - 1)
     return [
-        statement(
-            "#4 random writes, first second over steady",
-            "",
-            "initially high",
+        stated(
+            "ofc/step_4_first",
             write.kiops[0] / write.steady,
-            holds=write.kiops[0] > 1.5 * write.steady,
+            above(1.5),
             note="lasts until the blocks behind the last sequential round are used up, 45 % of all",
         ),
-        prediction("#4 random writes, slowest second", "kIOPS", 5.0, min(write.kiops)),
-        prediction("#4 random writes, steady", "kIOPS", 8.5, write.steady),
-        statement(
-            "#5 sequential reads of randomly written pages over #2",
-            "",
-            "lower",
-            read.steady / sequential.steady,
-            holds=read.steady < sequential.steady,
-        ),
-        statement(
-            "#6 random reads, first seconds over #5",
-            "",
-            "the same level",
-            again.kiops[1] / read.steady,
-            holds=_close(again.kiops[1], read.steady, SAME),
-        ),
-        statement(
-            "#6 random reads, last second above the first",
-            "%",
-            "increases",
+        printed("ofc/step_4_slowest", min(write.kiops)),
+        printed("ofc/random_writes_45", write.steady, what="#4 random writes, steady"),
+        stated("ofc/step_5", read.steady / sequential.steady, below(1)),
+        stated("ofc/step_6", again.kiops[1] / read.steady, same(SAME)),
+        stated(
+            "ofc/step_6_rises",
             rise,
-            holds=rise > SAME * 100,
+            above(SAME * 100),
             note="an artefact of OFC's generator, which reads the pages in the order in which it "
             "wrote them; ours draws others",
         ),
@@ -201,39 +165,11 @@ def _last_three(data: Data) -> list[Row]:
     write, read, last = (data.step(number) for number in (7, 8, 9))
     initially = float(np.mean(write.kiops[INITIALLY_S]))
     return [
-        statement(
-            "#7 sequential writes, first seconds over steady #4",
-            "",
-            "similar",
-            initially / steady.steady,
-            holds=_close(initially, steady.steady, SIMILAR),
-        ),
-        statement(
-            "#7 sequential writes, steady over #1",
-            "",
-            "the same value",
-            write.steady / first.steady,
-            holds=_close(write.steady, first.steady, SAME),
-        ),
-        statement(
-            "#8 sequential reads over #2",
-            "",
-            "similar",
-            read.steady / sequential.steady,
-            holds=_close(read.steady, sequential.steady, SIMILAR),
-        ),
-        statement(
-            "#9 random reads over #3",
-            "",
-            "similar",
-            last.steady / random.steady,
-            holds=_close(last.steady, random.steady, SIMILAR),
-        ),
+        stated("ofc/step_7", initially / steady.steady, same(SIMILAR)),
+        stated("ofc/step_7_steady", write.steady / first.steady, same(SAME)),
+        stated("ofc/step_8", read.steady / sequential.steady, same(SIMILAR)),
+        stated("ofc/step_9", last.steady / random.steady, same(SIMILAR)),
     ]
-
-
-def _close(one: float, other: float, share: float) -> bool:
-    return abs(one / other - 1) <= share
 
 
 def draw(data: Data) -> "Figure":

@@ -1,25 +1,41 @@
-"""A published statement beside our value: one line of what `uflip reproduce` prints."""
+"""A published value beside ours: one line of what `uflip reproduce` prints.
+
+There is one rule for each kind of row, in `RULES`. A row may have a wider one with its reason,
+which is printed beside it.
+"""
 
 from dataclasses import dataclass
 
-TOLERANCE = 0.10
-"""A prediction within a tenth counts as met: figures are printed with one or two digits, so that
-"5 kIOPS" alone is anything from 4.5 to 5.5, and cell times are typical values."""
+from uflip.reproduce import evidence
+from uflip.reproduce.criterion import Criterion
+from uflip.reproduce.published import PUBLISHED
 
-FIT_TOLERANCE = 0.02
-"""What was fitted must come out."""
+RULES = {"prediction": 0.10, "fitted": 0.02, "equation": 0.02}
+"""Kind -> the share within which two numbers agree. A prediction stands on typical values of data
+sheets; what was fitted must come out, and a simulation must agree with an equation whose
+assumptions it shares. What rounds to the printed digits agrees as well."""
 
-EQUATION_TOLERANCE = 0.02
-"""A simulation of what an equation assumes must agree with it."""
+ABOUT = 0.10
+"""A number that is printed with "about" is not known any better, whatever it is compared with."""
 
-AS_PRINTED_TOLERANCE = 0.05
-"""Equation (2) with the numbers of the report leaves out the metadata pages and the blocks that
- are kept free."""
+
+@dataclass(frozen=True)
+class Wider:
+    """A tolerance of a row's own, and why it has one."""
+
+    share: float
+    reason: str
+
+
+AS_PRINTED = Wider(
+    0.05, "as printed, the equation leaves out the metadata page and the blocks that are kept free"
+)
+"""Of equation (2) with the numbers of OFC's report."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One published statement and what we have for it.
+    """One published value and what we have for it.
 
     Attributes
     ----------
@@ -33,11 +49,17 @@ class Row:
         The simulated value, or the words that a cell of a table has for it.
     deviation : float or None
         (ours - published) / published; None where no value is printed.
+    tolerance : str
+        What agrees: a share, half a digit, or the condition that stands for the words.
     within : bool
         Whether the two agree.
     kind : str
-        "prediction": nothing was fitted to it; "fitted": a constant was; "equation": the published
-        side is calculated; "statement": the published side is in words.
+        "prediction": no constant of the device was set with an eye to the value; "fitted": one was,
+        to it or to one from which it follows; "equation": the published side is calculated.
+    value_id : str or None
+        Which published value it is; None for an equation.
+    fitted_by : tuple of str
+        The constants that were set with an eye to it.
     note : str
         What one has to know to read the row; for a miss, the reason.
     """
@@ -47,42 +69,81 @@ class Row:
     published: float | str
     ours: float | str
     deviation: float | None
+    tolerance: str
     within: bool
     kind: str
+    value_id: str | None = None
+    fitted_by: tuple[str, ...] = ()
     note: str = ""
 
 
-def prediction(
-    what: str,
-    unit: str,
-    published: float,
+def printed(
+    value_id: str,
     ours: float,
     *,
-    tolerance: float = TOLERANCE,
+    what: str | None = None,
+    device: str | None = None,
+    wider: Wider | None = None,
     note: str = "",
 ) -> Row:
-    """Compare with a printed number to which nothing was fitted.
+    """Compare with a printed number.
+
+    Parameters
+    ----------
+    value_id : str
+        One of `PUBLISHED`.
+    ours : float
+        What was measured.
+    what : str, optional
+        A name of its own, where several rows have one value.
+    device : str, optional
+        As of `evidence.fitted_by`.
+    wider : Wider, optional
+        A tolerance of its own.
+    note : str
+        What one has to know.
 
     Examples
     --------
-    >>> prediction("random writes", "kIOPS", 8.5, 7.9).within
+    >>> row = printed("ofc/random_writes_45", 7.9)
+    >>> row.kind, row.tolerance, row.within
+    ('prediction', '±10 %', True)
+    """
+    value = PUBLISHED[value_id]
+    if value.number is None:
+        raise ValueError(f"{value_id} is in words: {value.printed}")
+    by = evidence.fitted_by(value_id, device)
+    kind = evidence.FITTED if by else evidence.PREDICTION
+    share = max(RULES[kind], ABOUT) if value.about else RULES[kind]
+    rounds = 0.0 if value.about else value.half_a_digit
+    return _compared(
+        kind, what or value.quantity, value.unit, value.number, ours,
+        share=share, rounds=rounds, wider=wider, value_id=value_id, fitted_by=by, note=note,
+    )  # fmt: skip
+
+
+def stated(
+    value_id: str,
+    ours: float,
+    criterion: Criterion,
+    *,
+    device: str | None = None,
+    note: str = "",
+) -> Row:
+    """Compare with what is said in words, which `criterion` turns into numbers.
+
+    Examples
+    --------
+    >>> from uflip.reproduce.criterion import above
+    >>> stated("ofc/ratio_60_30", 2.6, above(2)).deviation is None
     True
     """
-    return _compared("prediction", what, unit, published, ours, tolerance=tolerance, note=note)
-
-
-def fitted(
-    what: str,
-    unit: str,
-    published: float,
-    ours: float,
-    *,
-    constant: str,
-    tolerance: float = FIT_TOLERANCE,
-) -> Row:
-    """Compare with the printed number to which a constant was fitted."""
-    note = f"fitted: {constant}"
-    return _compared("fitted", what, unit, published, ours, tolerance=tolerance, note=note)
+    value, by = PUBLISHED[value_id], evidence.fitted_by(value_id, device)
+    kind = evidence.FITTED if by else evidence.PREDICTION
+    return Row(
+        value.quantity, value.unit, value.printed, ours, None, criterion.text,
+        criterion.holds(ours), kind, value_id, by, note,
+    )  # fmt: skip
 
 
 def equation(
@@ -91,31 +152,32 @@ def equation(
     calculated: float,
     ours: float,
     *,
-    tolerance: float = EQUATION_TOLERANCE,
+    wider: Wider | None = None,
     note: str = "",
 ) -> Row:
     """Compare with what an equation gives."""
-    return _compared("equation", what, unit, calculated, ours, tolerance=tolerance, note=note)
-
-
-def statement(
-    what: str, unit: str, published: str, ours: float, *, holds: bool, note: str = ""
-) -> Row:
-    """Compare with what is said in words.
-
-    Examples
-    --------
-    >>> statement("60 % over 30 %", "", "more than doubles", 2.6, holds=True).deviation is None
-    True
-    """
-    return Row(what, unit, published, ours, None, holds, "statement", note)
+    return _compared(
+        "equation", what, unit, calculated, ours,
+        share=RULES["equation"], rounds=0.0, wider=wider, value_id=None, fitted_by=(), note=note,
+    )  # fmt: skip
 
 
 def cell(
-    what: str, published: str, ours: str, *, deviation: float | None, within: bool, note: str = ""
+    value_id: str,
+    published: str,
+    ours: str,
+    *,
+    deviation: float | None,
+    tolerance: str,
+    within: bool,
+    note: str = "",
 ) -> Row:
     """Compare a cell of a table in the words of the table."""
-    return Row(what, "", published, ours, deviation, within, "cell", note)
+    value, by = PUBLISHED[value_id], evidence.fitted_by(value_id)
+    kind = evidence.FITTED if by else evidence.PREDICTION
+    return Row(
+        value.quantity, "", published, ours, deviation, tolerance, within, kind, value_id, by, note
+    )
 
 
 def _compared(
@@ -125,8 +187,21 @@ def _compared(
     published: float,
     ours: float,
     *,
-    tolerance: float,
+    share: float,
+    rounds: float,
+    wider: Wider | None,
+    value_id: str | None,
+    fitted_by: tuple[str, ...],
     note: str,
 ) -> Row:
-    deviation = ours / published - 1
-    return Row(what, unit, published, ours, deviation, abs(deviation) <= tolerance, kind, note)
+    if wider is not None:
+        reason = f"±{100 * wider.share:g} % instead of ±{100 * share:g} %: {wider.reason}"
+        note = f"{reason}. {note}" if note else reason
+        share = wider.share
+    digits = rounds > share * abs(published)
+    tolerance = f"±{rounds:g}" if digits else f"±{100 * share:g} %"
+    off = abs(ours - published)
+    return Row(
+        what, unit, published, ours, ours / published - 1, tolerance,
+        off <= max(rounds, share * abs(published)), kind, value_id, fitted_by, note,
+    )  # fmt: skip

@@ -1,11 +1,13 @@
 //! An open-channel device as plain data: a schema of its own, without FTL, collection or cache.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN, VECTOR_MAX};
 
 use super::clocks::Times;
 use crate::overrides::{interface_of, place_of, with_overrides};
 use crate::reliability::{Reliability, ReliabilityPart};
+use crate::sources::sources;
 use crate::toml_text::read_toml;
 
 /// Everything that a simulated open-channel device is made of.
@@ -21,6 +23,9 @@ pub struct OpenChannelProfile {
     pub controller: ControllerPart,
     pub reliability: ReliabilityPart,
     pub state: StatePart,
+    /// Where all this comes from: no part of the device, and read by [`crate::sources`].
+    #[serde(default, skip_serializing)]
+    sources: IgnoredAny,
 }
 
 /// How many of what, and how large.
@@ -106,6 +111,7 @@ impl OpenChannelProfile {
         }
         let page = "docs/reference/open-channel-profiles.md";
         let written: OpenChannelProfile = read_toml(text, source, page)?;
+        sources(text, source)?;
         let profile = with_overrides(&written, &[], overrides, source)?;
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(place_of(overrides, source)),

@@ -1,0 +1,84 @@
+"""Whether a row of a reproduction predicts a published value, or only returns what was put in.
+
+A value is *fitted* where a constant of the device was fitted to it, chosen for it or inferred from
+it, or to a value from which it follows (`Value.determined_by`); it is *predicted* otherwise. Nobody
+writes which it is: it follows from the `[sources]` of the profile and from `SETTINGS` below.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from uflip.profiles import Source, profile_sources
+from uflip.reproduce.published import PUBLISHED, with_what_determines
+
+PREDICTION, FITTED = "prediction", "fitted"
+
+SETTINGS: Mapping[str, Mapping[str, Source]] = {
+    "ofc": {
+        "outstanding requests": Source(
+            "fitted", "of the traffic generator; five cannot carry the writes of a clean device",
+            ("ofc/random_reads", "ofc/clean_writes"),
+        ),
+    },
+    "fast-1gb?compat=flashsim2010": {
+        "compat": Source(
+            "chosen", "of two readings of what they ran, the one with which the peaks come out",
+            ("ms/fig4/zero", "ms/fig4/full", "ms/fig4/n_valid", "ms/fig4/n_data"),
+        ),
+    },
+    "dfc": {
+        "LUNs that are alike": Source(
+            "chosen", "the simulator has no others",
+            ("oc/fig3/writes_spread", "oc/fig3/reads_spread"),
+        ),
+        "programs that do not wear": Source(
+            "chosen", "the simulator has no others",
+            ("oc/fig4/write_time", "oc/fig4/failed_writes"),
+        ),
+    },
+}  # fmt: skip
+"""What was set with an eye to published values and is no key of a profile, by device."""
+
+
+def fitted_by(value_id: str, device: str | None = None) -> tuple[str, ...]:
+    """Return the constants that were set with an eye to a published value.
+
+    Parameters
+    ----------
+    value_id : str
+        One of `PUBLISHED`.
+    device : str, optional
+        The profile, with `?key=value&...` where some keys were changed: what was changed is not
+        what was fitted. The device of the value without it.
+
+    Examples
+    --------
+    >>> fitted_by("ofc/raw_reads")
+    ('bus_bytes_per_s',)
+    >>> fitted_by("ofc/raw_reads", "ofc?bus_bytes_per_s=100000000"), fitted_by("ofc/raw_writes")
+    ((), ())
+    """
+    device = PUBLISHED[value_id].device if device is None else device
+    profile, _, overrides = device.partition("?")
+    changed = {pair.partition("=")[0] for pair in overrides.split("&")}
+    sources = {
+        **{key: one for key, one in profile_sources(profile).items() if key not in changed},
+        **SETTINGS.get(profile, {}),
+        **SETTINGS.get(device, {}),
+    }
+    wanted = with_what_determines(value_id)
+    return tuple(key for key, source in sources.items() if _uses(source, wanted))
+
+
+def kind_of(value_id: str, device: str | None = None) -> str:
+    """Return whether what a device does is a `PREDICTION` of a published value, or `FITTED`."""
+    return FITTED if fitted_by(value_id, device) else PREDICTION
+
+
+def free_constants(profile: str) -> tuple[str, ...]:
+    """Return the keys of a profile that were set with an eye to published values."""
+    return tuple(key for key, source in profile_sources(profile).items() if source.values)
+
+
+def _uses(source: Source, wanted: set[str]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in source.values for value in wanted)

@@ -1,0 +1,40 @@
+"""Published values as data: every number and statement that a reproduction is compared with.
+
+Profiles say by these ids what a constant was fitted to (`[sources]`), reproductions name what they
+are compared with, and `uflip.reproduce.evidence` concludes which of the two a row is.
+"""
+
+from collections.abc import Iterator
+
+from uflip.reproduce.published import myers_sinclair_2010, oc_2017, ofc_2011, uflip_2009
+from uflip.reproduce.published.value import Value
+
+PUBLISHED: dict[str, Value] = {
+    value.id: value
+    for paper in (uflip_2009, myers_sinclair_2010, ofc_2011, oc_2017)
+    for value in paper.VALUES
+}
+"""Id -> value."""
+
+
+def with_what_determines(value_id: str) -> set[str]:
+    """Return a value's id with those of all values from which it follows.
+
+    Examples
+    --------
+    >>> sorted(with_what_determines("ofc/reads_mb"))
+    ['ofc/reads_mb', 'ofc/sequential_reads']
+    """
+    return set(_walk(value_id, set()))
+
+
+def _walk(value_id: str, seen: set[str]) -> Iterator[str]:
+    if value_id in seen:
+        return
+    seen.add(value_id)
+    yield value_id
+    for other in PUBLISHED[value_id].determined_by:
+        yield from _walk(other, seen)
+
+
+__all__ = ["PUBLISHED", "Value", "with_what_determines"]

@@ -1,0 +1,54 @@
+"""Published values of Myers & Sinclair (2010): figures 1 to 4."""
+
+from uflip.reproduce.published.value import Value
+
+PAPER = "Myers & Sinclair (2010)"
+KINGSTON, INTEL, FAST = "kingston-snv125", "intel-x25m", "fast-1gb"
+
+
+def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
+    name: str,
+    where: str,
+    device: str,
+    quantity: str,
+    printed: str,
+    unit: str = "",
+    determined_by: tuple[str, ...] = (),
+) -> Value:
+    ids = tuple(f"ms/{other}" for other in determined_by)
+    return Value(f"ms/{name}", f"{PAPER} {where}", device, quantity, printed, unit, ids)
+
+
+_1, _2, _3, _4 = "§5.1, figure 1", "§5.1, figure 2", "§5.2, figure 3", "§6, figure 4"
+
+VALUES = (
+    _value("fig1/start_up", _1, KINGSTON, "writes before the great failure", "45,000"),
+    _value(
+        "fig1/all_fast", _1, KINGSTON, "writes of the start-up below 0.3 ms", "all are fast", "%",
+        ("fig2/below_300us",),
+    ),
+    _value("fig2/below_300us", _2, KINGSTON, "writes below 0.3 ms", "97", "%"),
+    _value("fig2/small", _2, KINGSTON, "small peaks", "approximately 15", "ms"),
+    _value("fig2/middle", _2, KINGSTON, "middle peaks", "around 400", "ms"),
+    _value("fig2/highest", _2, KINGSTON, "highest peaks, mostly", "around 800", "ms"),
+    _value("fig2/longest", _2, KINGSTON, "highest peaks, rarely", "1200", "ms"),
+    _value("fig2/rarely", _2, KINGSTON, "share of the longest in the highest peaks", "rarely", "%"),
+    _value("fig2/mean", _2, KINGSTON, "mean write", "13", "ms"),
+    _value("fig3/below_300us", _3, INTEL, "writes below 0.3 ms", "15", "%"),
+    _value("fig3/above_1500us", _3, INTEL, "writes above 1.5 ms", "33", "%"),
+    _value("fig3/peaks", _3, INTEL, "peaks near 150 ms", "approximately 150", "ms"),
+    _value("fig3/between", _3, INTEL, "writes between them", "529"),
+    _value("fig3/longest", _3, INTEL, "peaks above 200 ms", "above 200", "ms"),
+    _value("fig3/between_longest", _3, INTEL, "writes between those", "2182"),
+    # Its classes and stops make up the mean.
+    _value(
+        "fig3/mean", _3, INTEL, "mean write", "1.5", "ms",
+        ("fig3/below_300us", "fig3/above_1500us", "fig3/peaks", "fig3/between", "fig3/longest",
+         "fig3/between_longest"),
+    ),
+    # Equations (1) and (3) make the peaks of the constants that were read off the simulation.
+    _value("fig4/zero", _4, FAST, "zero-page merge", "5.548", "ms", ("fig4/n_valid",)),
+    _value("fig4/full", _4, FAST, "full merge", "356.572", "ms", ("fig4/n_valid", "fig4/n_data")),
+    _value("fig4/n_valid", _4, FAST, "N_valid", "32", "pages"),
+    _value("fig4/n_data", _4, FAST, "N_data", "64", "blocks"),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""Published values of OFC (IBM RZ 3795, 2011): its text and figures 5 to 7."""
+
+from uflip.reproduce.published.value import Value
+
+DEVICE = "ofc"
+
+
+def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
+    name: str,
+    where: str,
+    quantity: str,
+    printed: str,
+    unit: str = "",
+    determined_by: tuple[str, ...] = (),
+) -> Value:
+    ids = tuple(f"ofc/{other}" for other in determined_by)
+    return Value(f"ofc/{name}", f"OFC (2011) {where}", DEVICE, quantity, printed, unit, ids)
+
+
+VALUES = (
+    # The six numbers to which constants were fitted, and the same in MB/s.
+    _value("raw_reads", "§III", "raw reads, no processing (§III)", "30", "kIOPS"),
+    _value("sequential_reads", "§V.F", "sequential reads (§V.F)", "27", "kIOPS"),
+    _value("clean_writes", "§V.F", "sequential writes, clean device (§V.F)", "18", "kIOPS"),
+    _value("random_reads", "§V.F", "random reads (§V.F)", "24", "kIOPS"),
+    _value("erasing_writes", "§V.F", "sequential writes, blocks erased (§V.F)", "17", "kIOPS"),
+    _value("drop_30_pages", "§V.B", "drop from 0 to 30 relocated pages (§V.B)", "50", "%"),
+    _value("reads_mb", "abstract", "sequential reads", "115", "MB/s", ("sequential_reads",)),
+    _value("writes_mb", "abstract", "sequential writes", "72", "MB/s", ("erasing_writes",)),
+    # Nothing was fitted to what follows, but to what some of it follows from.
+    _value("raw_writes", "§III", "raw writes, no processing (§III)", "20", "kIOPS"),
+    _value("random_writes_30", "§V.C", "random writes, 30 % spare", "6", "kIOPS"),
+    _value("random_writes_45", "§V.D", "random writes, 45 % spare", "8.5", "kIOPS"),
+    _value("random_writes_60", "§V.C", "random writes, 60 % spare", "13", "kIOPS"),
+    _value(
+        "ratio_60_30", "§V.C", "random writes, 60 % over 30 % spare", "more than 2", "",
+        ("random_writes_30", "random_writes_60"),
+    ),
+    _value("pages_30", "§V.C", "relocated pages, 30 % spare", "45", "pages"),
+    _value("pages_45", "§V.D", "relocated pages, 45 % spare", "27", "pages"),
+    _value("pages_60", "§V.C", "relocated pages, 60 % spare", "15", "pages"),
+    _value("amplification_45", "§V.D", "relocated pages a host page, 45 % spare", "0.5"),
+    _value("level_after", "§V.D", "time until the rate stays at its level", "a few minutes",
+           "minutes"),
+    _value("stable", "§V.D", "largest over smallest minute after that", "stable", "%"),
+    _value("mix_falls", "§V.E", "largest rise from one share of writes to the next",
+           "the rate drops", "kIOPS"),
+    _value("mix_below", "§V.E", "with relocation over erases only: largest ratio at any mix",
+           "below 1"),
+    # Both ends of both curves are printed.
+    _value(
+        "mix_drop", "§V.E", "drop from reads to writes alone: with relocation over erases only",
+        "above 1", "", ("random_writes_45", "erasing_writes", "random_reads"),
+    ),
+    # 24 of 27.
+    _value("step_3_below_2", "§V.F", "#3 below #2", "11", "%",
+           ("sequential_reads", "random_reads")),
+    _value("step_4_first", "§V.F", "#4 random writes, first second over steady", "initially high"),
+    _value("step_4_slowest", "§V.F", "#4 random writes, slowest second", "5", "kIOPS"),
+    _value("step_5", "§V.F", "#5 sequential reads of randomly written pages over #2", "lower"),
+    _value("step_6", "§V.F", "#6 random reads, first seconds over #5", "the same level"),
+    _value("step_6_rises", "§V.F", "#6 random reads, last second above the first", "increases",
+           "%"),
+    _value("step_7", "§V.F", "#7 sequential writes, first seconds over steady #4", "similar"),
+    _value("step_7_steady", "§V.F", "#7 sequential writes, steady over #1", "the same value"),
+    _value("step_8", "§V.F", "#8 sequential reads over #2", "similar"),
+    _value("step_9", "§V.F", "#9 random reads over #3", "similar"),
+)  # fmt: skip

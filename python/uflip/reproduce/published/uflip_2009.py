@@ -1,0 +1,128 @@
+"""Published values of uFLIP (CIDR 2009): Table 3, figures 3 to 8, and what is said of them."""
+
+from uflip.reproduce import table3
+from uflip.reproduce.published.value import Value
+
+PAPER = "uFLIP (2009)"
+MTRON, DTI, MEMORIGHT, SAMSUNG = "mtron", "kingston-dti", "memoright", "samsung"
+
+# "The length of the pause when that happens is precisely the time required on average for a random
+# write" (§5.2): the column follows from that of random writes.
+_FOLLOWS = {"pause": ("RW",)}
+
+
+def _of_table(row: table3.Published) -> list[Value]:
+    def of(column: str, quantity: str, printed: str | None, unit: str = "") -> Value:
+        prefix = f"uflip/table3/{row.profile}/"
+        follows = _FOLLOWS.get(column, ()) if printed is not None else ()
+        determined = tuple(prefix + other for other in follows)
+        where, name = f"{PAPER} Table 3", f"{row.name}: {quantity}"
+        return Value(prefix + column, where, row.profile, name, printed or "no", unit, determined)
+
+    means = zip(("SR", "RR", "SW", "RW"), row.means, strict=True)
+    return [
+        *(of(pattern, pattern, printed, "ms") for pattern, printed in means),
+        of("pause", "Pause", row.pause, "ms" if row.pause else ""),
+        of("locality", "Locality", row.words("Locality")),
+        of("partitions", "Partitions", row.words("Partitions")),
+        of("reverse", "Reverse", row.words("Reverse")),
+        of("in_place", "In-place", row.words("In-place")),
+        of("large_incr", "Large Incr", row.words("Large Incr")),
+    ]
+
+
+def _t3(device: str, *columns: str) -> tuple[str, ...]:
+    return tuple(f"uflip/table3/{device}/{column}" for column in columns)
+
+
+def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
+    name: str,
+    where: str,
+    device: str,
+    quantity: str,
+    printed: str,
+    unit: str = "",
+    determined_by: tuple[str, ...] = (),
+) -> Value:
+    return Value(
+        f"uflip/{name}", f"{PAPER} {where}", device, quantity, printed, unit, determined_by
+    )
+
+
+_FIG3, _FIG4, _FIG5, _FIG6 = (
+    "fig3/mtron/", "fig4/kingston-dti/", "fig5/mtron/", "fig6/memoright/",
+)  # fmt: skip
+
+VALUES = (
+    *(value for row in table3.TABLE for value in _of_table(row)),
+    # §4.2 and figure 3. A short run is low by what the start-up leaves out of it.
+    _value(_FIG3 + "start_up", "§5.1, figure 3", MTRON, "start-up", "about 125", "I/Os"),
+    _value(
+        _FIG3 + "cheap", "§4.2, figure 3", MTRON, "cheap writes", "0.4", "ms", _t3(MTRON, "SW")
+    ),
+    _value(_FIG3 + "expensive", "§4.2, figure 3", MTRON, "expensive writes", "27", "ms"),
+    _value(
+        _FIG3 + "mean", "figure 3", MTRON, "mean of the running phase", "9", "ms", _t3(MTRON, "RW")
+    ),
+    _value(
+        _FIG3 + "short_mean", "§4.2", MTRON, "mean of the first 512 below it", "about 25", "%",
+        ("uflip/fig3/mtron/start_up", "uflip/fig3/mtron/cheap", *_t3(MTRON, "RW")),
+    ),
+    # Figure 4.
+    _value(_FIG4 + "period", "§5.1, figure 4", DTI, "period", "about 128", "I/Os"),
+    _value(_FIG4 + "slow", "figure 4", DTI, "slow write of each period", "about 40", "ms"),
+    _value(_FIG4 + "mean", "figure 4", DTI, "mean", "2.9", "ms", _t3(DTI, "SW")),
+    # Figure 5: so many reads take their own time and that of the merges behind them.
+    _value(_FIG5 + "reads", "§5.1, figure 5", MTRON, "reads that feel the writes", "about 3,000",
+           "I/Os"),
+    _value(
+        _FIG5 + "seconds", "§5.1, figure 5", MTRON, "how long", "about 2.5", "s",
+        ("uflip/fig5/mtron/reads", "uflip/fig3/mtron/start_up", *_t3(MTRON, "SR", "RW")),
+    ),
+    # Figure 6.
+    _value(_FIG6 + "latency_SR", "§5.2, figure 6", MEMORIGHT, "latency of SR", "about 70", "µs"),
+    _value(_FIG6 + "latency_SW", "§5.2, figure 6", MEMORIGHT, "latency of SW", "about 70", "µs"),
+    _value(_FIG6 + "latency_RR", "§5.2, figure 6", MEMORIGHT, "latency of RR", "about 115", "µs"),
+    _value(_FIG6 + "slow", "§5.2, figure 6", MEMORIGHT, "slow random writes", "tens of ms"),
+    _value(
+        _FIG6 + "RW", "§5.2, figure 6", MEMORIGHT, "random writes of 32 KiB", "at least 5", "ms",
+        _t3(MEMORIGHT, "RW"),
+    ),
+    _value(
+        _FIG6 + "small", "§5.2, figure 6", MEMORIGHT, "random writes of 16 KiB over 4 KiB",
+        "about 4",
+    ),
+    # Figure 7.
+    _value(
+        "fig7/kingston-dti/SW", "§5.2, figure 7", DTI, "cost of a KiB, SW of 4 KiB over 32 KiB",
+        "significantly higher",
+    ),
+    _value(
+        "fig7/kingston-dti/RW", "§5.2, figure 7", DTI, "random writes of 32 KiB", "around 260",
+        "ms", _t3(DTI, "RW"),
+    ),
+    _value(
+        "fig7/kingston-dti/constant", "§5.2, figure 7", DTI,
+        "random writes, slowest size over fastest", "rather constant",
+    ),
+    # Figure 8, which Table 3 sums up.
+    *(
+        value
+        for device in ("samsung", "memoright", "mtron")
+        for value in (
+            _value(
+                f"fig8/{device}/small", "§5.2, figure 8", device, f"{device}: up to 4 MiB, over SW",
+                "nearly the same", "", _t3(device, "locality"),
+            ),
+            _value(
+                f"fig8/{device}/large", "§5.2, figure 8", device, f"{device}: 2 GiB over the same",
+                "far more", "", _t3(device, "SW", "RW"),
+            ),
+        )
+    ),
+    # What the text says without a figure.
+    _value("5.1/memoright/start_up", "§5.1", MEMORIGHT, "start-up of random writes", "30", "I/Os"),
+    _value("5.1/no_start_up", "§5.1", "", "start-up of all but Memoright and Mtron", "none"),
+    _value("5.1/no_lingering", "§5.1", "", "reads after random writes, all but Mtron", "as before"),
+    _value("5.2/samsung/unaligned", "§5.2", SAMSUNG, "random writes off the 16 KB", "32", "ms"),
+)  # fmt: skip

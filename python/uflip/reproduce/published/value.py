@@ -1,0 +1,68 @@
+"""A value that a paper prints: what it is of, where it stands, and with how many digits."""
+
+import re
+from dataclasses import dataclass
+
+NUMBER = re.compile(r"(?P<about>(?:about|around|approximately) )?(?P<number>[\d,]*\.?\d+)")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One printed number, or one statement in words.
+
+    Attributes
+    ----------
+    id : str
+        By which profiles and reproductions name it: paper/where/what.
+    where : str
+        Paper, and table, figure or section.
+    device : str
+        The profile that stands for the device.
+    quantity : str
+        What was measured.
+    printed : str
+        As the paper prints it; words where it prints words.
+    unit : str
+        Its unit; "" for a plain ratio, count or word.
+    determined_by : tuple of str
+        Ids of values from which this one follows, by arithmetic or because the paper prints the
+        same thing twice: what was fitted to one of them was fitted to this one as well.
+    """
+
+    id: str
+    where: str
+    device: str
+    quantity: str
+    printed: str
+    unit: str = ""
+    determined_by: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> float | None:
+        """The printed number; None for words.
+
+        Examples
+        --------
+        >>> Value("x", "", "", "", "about 3,000").number
+        3000.0
+        """
+        match = NUMBER.fullmatch(self.printed)
+        return None if match is None else float(match["number"].replace(",", ""))
+
+    @property
+    def about(self) -> bool:
+        """Whether the paper says "about": the digits promise more than it does."""
+        match = NUMBER.fullmatch(self.printed)
+        return match is not None and match["about"] is not None
+
+    @property
+    def half_a_digit(self) -> float:
+        """Half a unit of the last printed digit: whatever is nearer rounds to what is printed.
+
+        Examples
+        --------
+        >>> [Value("x", "", "", "", text).half_a_digit for text in ("9", "0.4", "16.81")]
+        [0.5, 0.05, 0.005]
+        """
+        decimals = self.printed.partition(".")[2]
+        return 0.5 * 10.0 ** -len(decimals)
