@@ -6,8 +6,8 @@ merges three at once (one slow write in three). Its oscillation slips now and th
 
 import json
 
-import numpy as np
 import pytest
+from scipy import stats
 
 from uflip.analysis import analyse
 from uflip.results.columns import as_array
@@ -15,6 +15,7 @@ from uflip.run import open_device
 from uflip.spec import baseline, mix, until_converged
 
 STARTUP_IOS, PERIOD_IOS = 125, 3
+SEEDS, CONFIDENCE = 20, 0.95
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
@@ -30,7 +31,7 @@ def test_the_mtrons_startup_and_period_are_those_of_its_profile(seed: int) -> No
 @pytest.mark.parametrize(("device", "pattern"), [("sim:demo", "RR"), ("sim:mtron", "RW")])
 def test_the_interval_holds_what_the_device_goes_on_to_do(device: str, pattern: str) -> None:
     held = []
-    for seed in range(1, 6):
+    for seed in range(1, SEEDS + 1):
         opened = open_device(device)
         spec = baseline(pattern, io_size="32KiB", seed=seed)
         trace = opened.run(until_converged(spec, max_ios=60_000))
@@ -41,7 +42,9 @@ def test_the_interval_holds_what_the_device_goes_on_to_do(device: str, pattern: 
         later = as_array(rest, "response_time_ns").mean()
         assert abs(series["mean_ns"] / later - 1) < 0.05
         held.append(abs(series["mean_ns"] - later) <= series["half_width_ns"])
-    assert np.mean(held) >= 0.6, "4 of 5, give or take one"
+    # What the device does later is a mean of as many I/Os, and has an error of its own.
+    least = int(stats.binom.ppf(0.01, SEEDS, CONFIDENCE))
+    assert sum(held) >= least, f"{sum(held)} of {SEEDS}"
 
 
 def test_512_writes_of_the_mtron_without_ignoring_any_read_low() -> None:
