@@ -1,7 +1,7 @@
 """The method on simulated devices whose truth follows from their profiles.
 
-The profile of the Mtron has 125 free clusters (uFLIP §5.1: a start-up of about 125 writes) and
-merges three at once (one slow write in three). Its oscillation slips now and then.
+The profile of the Mtron has 119 free clusters (fitted to uFLIP §5.1: a start-up of about 125
+writes) and merges three at once (one slow write in three). Its oscillation slips now and then.
 """
 
 import json

@@ -7,7 +7,7 @@ import pytest
 
 from uflip.catalogue import inspect_device
 from uflip.errors import UsageError
-from uflip.reproduce import table3, uflip_table3
+from uflip.reproduce import table3, uflip_hints, uflip_table3
 from uflip.reproduce.benchmarked import benchmark, plan_for
 from uflip.run import open_device
 from uflip.spec import baseline
@@ -222,6 +222,18 @@ def test_the_whole_benchmark_misses_those_cells_of_table_3_that_it_is_told_to_mi
     told = {f"{names[profile]}: {column}" for profile, column in uflip_table3.MISSES}
     assert {what for what, within in rows if not within} == told
     assert all(row.note for (_, within), row in rows.items() if not within)
+
+
+def test_hints_of_a_device_come_from_its_runs_and_what_does_not_come_out_is_told() -> None:
+    document = benchmark("kingston-dti", uflip_hints.USED)
+    data = uflip_hints.Data({"kingston-dti": uflip_hints.curves(document)})
+    rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows(data)}
+    assert {name for name, row in rows.items() if not row.within} == {"mix", "parallel"}
+    assert rows["mix"].note == uflip_hints.MIXES["SW/RW"]
+    predicted = {name for name, row in rows.items() if row.kind == "prediction"}
+    assert predicted == {"larger", "mix", "parallel"}
+    # By hand: 16 readers share the link, 32 KiB at 22 MB/s take 1.49 ms; one random read takes 2.2.
+    assert rows["parallel"].ours == pytest.approx(2.2 / 1.49, rel=0.05)
 
 
 def test_the_summary_counts_what_was_fitted_and_what_was_not() -> None:

@@ -49,6 +49,29 @@ def _value(  # noqa: PLR0917 - a line of the table below, in the order of its co
     )
 
 
+def _of_all(device: str) -> list[Value]:
+    """Return what is said of all devices, of one of them."""
+    # In pauses a device does what random writes wait for otherwise: nothing is gained or lost.
+    pauses = (*_t3(device, "RW"), *_t3(device, "pause"))
+    # Writers that take turns are random writes, once they are more than the device's streams.
+    writers = (*_t3(device, "RW"), *_t3(device, "partitions"))
+    small = ("uflip/fig6/memoright/latency_SR",) if device == MEMORIGHT else ()
+    said: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
+        ("larger", "§5.3, hint 1", "cost of a KiB, SR of 4 KiB over 32 KiB",
+         "larger I/Os are beneficial", small),
+        ("mix", "§5.2, hint 6", "dearest mix over its parts", "not significantly", ()),
+        ("parallel", "§5.2, hint 7", "reads of 16 processes over one", "no improvement", ()),
+        ("degenerate", "§5.2", "16 sequential writers over 16 partitions",
+         "degenerate to partitioned writes", writers),
+        ("pauses", "§5.2, hint 7", "least time with pauses over without", "the same overall time",
+         pauses),
+    )  # fmt: skip
+    return [
+        _value(f"hints/{device}/{name}", where, device, f"{device}: {quantity}", printed, "", other)
+        for name, where, quantity, printed, other in said
+    ]
+
+
 _FIG3, _FIG4, _FIG5, _FIG6 = (
     "fig3/mtron/", "fig4/kingston-dti/", "fig5/mtron/", "fig6/memoright/",
 )  # fmt: skip
@@ -120,6 +143,8 @@ VALUES = (
             ),
         )
     ),
+    # §5.2 "Other Results" and §5.3, of all devices.
+    *(value for row in table3.TABLE for value in _of_all(row.profile)),
     # What the text says without a figure.
     _value("5.1/memoright/start_up", "§5.1", MEMORIGHT, "start-up of random writes", "30", "I/Os"),
     _value("5.1/no_start_up", "§5.1", "", "start-up of all but Memoright and Mtron", "none"),
