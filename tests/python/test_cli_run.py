@@ -100,7 +100,7 @@ BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
     (["null", "--only", "nope"], "usage", ["Unknown micro-benchmark", "granularity, alignment"]),
     (["null", "--scale", "nope"], "usage", ["Unknown scale", "quick, standard"]),
     (["null", "--data", "nope"], "usage", ["Unknown data", "random, zeros"]),
-    (["null", "--seed", "-1"], "usage", ["--seed", "--help"]),
+    (["null", "--seed", "-1"], "usage", ["--seed", "0 to"]),
     (["null", "--pause", "5"], "usage", ["needs its unit", "--pause"]),
     (["null", "--io-size", "-4k"], "usage", ["cannot be negative", "--io-size"]),
     (["null", "--io-size", "0"], "usage", ["--io-size", "multiples of 512"]),
