@@ -239,7 +239,7 @@ def test_rows_say_whether_they_agree_and_by_which_rule() -> None:
     predicted = printed("ofc/random_writes_45", 8.5 * 1.09)
     assert (predicted.kind, predicted.tolerance, predicted.within) == ("prediction", "±10 %", True)
     assert not printed("ofc/random_writes_45", 8.5 * 1.11).within
-    assert printed("ofc/step_4_slowest", 5.49).tolerance == "±0.5", "rounds to 5"
+    assert printed("ofc/erasing_writes", 17.49).tolerance == "±0.5", "rounds to 17"
     fitted = printed("ofc/drop_30_pages", 50 * 1.03)
     assert (fitted.kind, fitted.tolerance, fitted.within) == ("fitted", "±2 %", False)
     about = printed("uflip/fig5/mtron/reads", 3000 * 1.09)
