@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use serde_json::Value;
-use uflip_core::{Bytes, Device as _, DeviceInfo, DeviceKind, Error, Nanos, Result};
+use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Nanos, Result};
 use uflip_engine::{PatternSpec, Resolved, StateSpec};
 use uflip_host::{Data, FileOptions, NullDevice};
 
