@@ -58,6 +58,7 @@ bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench
 docs: .venv/dev.stamp  ## renew what is generated: the command reference, the papers, what examples print
 	$(BIN)/python tools/gen_cli_reference.py
 	$(BIN)/python tools/gen_papers.py
+	$(BIN)/python tools/gen_schemas.py
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
 clean:  ## remove everything that was built

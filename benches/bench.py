@@ -81,6 +81,25 @@ def size_of(trace: _native.Trace, folder: str, name: str) -> Row:
     return row(f"Parquet, {name}", per_io, "bytes an I/O", 44.0, "<= 8 (real devices)")
 
 
+def verifying() -> list[Row]:
+    """Holding files against their digests; they are in the page cache."""
+    rows, size = [], 1 << 28
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / str(number) for number in range(4)]
+        content = np.random.default_rng(1).integers(0, 256, size // 4, dtype=np.uint8)
+        for path in paths:
+            path.write_bytes(content.tobytes())
+        for name, some in (("one file", paths[:1]), ("four files", paths)):
+            took = []
+            for _ in range(5):
+                begin = time.perf_counter()
+                _native.digest_files([str(path) for path in some])
+                took.append(time.perf_counter() - begin)
+            rate = len(some) * len(content) / min(took) / 1e9
+            rows.append(row(f"verifying results, {name}", rate, "GB/s", None, ">= 1"))
+    return rows
+
+
 def simulated_plan() -> Row:
     """The whole benchmark on sim:demo at standard scale, as a user runs it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -144,6 +163,7 @@ def main() -> None:
     """Measure everything."""
     rows = native_rows()
     rows += [start_of_a_run(), *parquet_bytes(), *enforced_state(), simulated_speed()]
+    rows += verifying()
     rows.append(simulated_plan())
     show(rows)
     (ROOT / "build").mkdir(exist_ok=True)

@@ -53,7 +53,8 @@ class Trace:
     def elapsed_ns(self) -> int:
         """From the first submission to the last completion, on the device's clock [ns]."""
     def write_parquet(self, path: str, metadata_json: str) -> None:
-        """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists."""
+        """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
+        with kind "internal" if the trace makes no physical sense."""
     def write_table(self, path: str, constants_json: str) -> None:
         """Write all columns plus constant text columns ({"run": "0001-…", …}) as Parquet; fsync."""
 
@@ -137,7 +138,22 @@ def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind
 def resolve_state(state_json: str, capacity_bytes: int, sector_bytes: int) -> str:
     """Validate a state, fill in defaults; adds "totals": total_ios, bytes_written."""
 
-def read_trace(path: str) -> Trace: ...
+def read_trace(path: str, expected: tuple[int, str] | None = None) -> Trace:
+    """Read a trace that `write_parquet` wrote; with `expected` (bytes, digest) only if it is that.
+    Whatever is in the file, it is a trace that makes physical sense, or kind "results"."""
+
+def read_metadata(path: str) -> str | None:
+    """The metadata of a trace in a file whose numbers may be damaged; None if there is none."""
+
+def check_traces(paths: list[str]) -> list[str | None]:
+    """Why each file is no trace that makes sense; None where it is one. On all processors."""
+
+def digest(content: bytes) -> str:
+    """The digest of bytes (BLAKE3, hexadecimal)."""
+
+def digest_files(paths: list[str]) -> list[tuple[int, str, str]]:
+    """(bytes, digest, "") of each file, or (0, "", what is wrong). On all processors."""
+
 def clock_ns() -> float:
     """Cost of one reading of the clock [ns]."""
 

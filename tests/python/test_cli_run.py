@@ -45,8 +45,8 @@ def test_a_benchmark_of_a_simulated_device_from_beginning_to_end(here: Path) -> 
         "baseline", "interference", "granularity", "alignment", "locality", "partitioning", "order",
         "parallelism", "mix", "pause", "bursts",
     }  # fmt: skip
-    assert results.manifest["device"]["url"] == SMALL_SIM
-    assert results.manifest["harness"]["null_ns_per_io"] > 0
+    assert results.manifest.device["url"] == SMALL_SIM
+    assert results.manifest.harness["null_ns_per_io"] > 0
     assert "uflip report results/demo" in done.out
     assert "to read" in done.err
 
@@ -57,7 +57,7 @@ def test_a_benchmark_of_a_real_file(scratch: Path) -> None:
     assert done.code == 0, done.err
     results = Results.load(scratch.parent / "disk")
     assert {run.micro_benchmark for run in results.runs} == {"order", "alignment"}
-    assert results.manifest["pause_ns"] == 1_000_000
+    assert results.manifest.pause_ns == 1_000_000
     assert scratch.stat().st_size == 64 * MIB
 
 
@@ -258,7 +258,7 @@ def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> 
     results = Results.load(here / "out")
     assert results.status == "interrupted"
     assert len(results.runs) >= 2
-    assert len(results.runs) + len(results.missing) == len(results.manifest["plan"])
+    assert len(results.runs) + len(results.missing) == len(results.manifest.plan)
     assert {path.suffix for path in runs.iterdir()} == {".parquet"}, "no half-written run"
     shown = uflip("show", "out")
     assert shown.code == 0

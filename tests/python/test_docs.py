@@ -18,6 +18,7 @@ from command_line import Outcome
 from uflip import _native
 from uflip.catalogue import inspect_device
 from uflip.cli.main import VERBS
+from uflip.data.manifest import Manifest
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import SCALES, Context
 from uflip.microbench import MICRO_BENCHMARKS
@@ -25,7 +26,6 @@ from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS
 from uflip.results import Results, ResultsWriter, host_provenance, summary
 from uflip.results.checks import CHECKS
-from uflip.results.manifest import REQUIRED, SINCE
 from uflip.run import open_device, resolve
 from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
 from uflip.stats import PERCENTILES
@@ -86,6 +86,10 @@ def missing(known: Iterable[str], documented: Iterable[str]) -> list[str]:
 def test_the_command_line_reference_is_current() -> None:
     done = tool("gen_cli_reference.py", "--check")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_schemas_of_documents_are_current() -> None:
+    assert tool("gen_schemas.py", "--check").returncode == 0, "make docs"
 
 
 # Examples
@@ -333,7 +337,9 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 def test_manifest_keys_are_documented() -> None:
     assert (
-        missing([*REQUIRED, *SINCE], rows(section("reference/results-format.md", "The manifest")))
+        missing(
+            Manifest.__struct_fields__, rows(section("reference/results-format.md", "The manifest"))
+        )
         == []
     )
 

@@ -96,7 +96,7 @@ def test_what_a_signal_cut_short_goes_on(here: Path) -> None:
     if code == 143:
         assert f"Interrupted after {len(results.runs)} of" in err
         assert "uflip run --resume out" in err
-        assert results.manifest["status"] == "interrupted"
+        assert results.manifest.status == "interrupted"
         assert uflip("run", "--resume", "out", "-q").code == 0
     assert Results.load("out").status == "complete"
 

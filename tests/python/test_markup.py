@@ -91,6 +91,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     stored.results(folder, runs, warnings=[WARNING], skipped=[SKIPPED])
     path = folder / "manifest.json"
+    (folder / "ledger.jsonl").unlink()  # with it, no text but the one that was written is read
     manifest = json.loads(path.read_text())
     accepted = 0
     for where in list(places(manifest)):

@@ -209,11 +209,11 @@ def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
     done = uflip("run", "sim:demo", *arguments, *out)
     assert done.code == 0, done.err
     results = Results.load(tmp_path / "r")
-    phases = results.manifest["phases"]
+    phases = results.manifest.phases
     assert set(phases["patterns"]) == {"SR", "RR", "SW", "RW"}
     longest = max(found["startup_ios"] for found in phases["patterns"].values())
     assert phases["startup_ios"] == longest
-    seen = results.manifest["interference"]
+    seen = results.manifest.interference
     assert seen["device_busy_ns"] > 0
     assert seen["pause_ns"] >= 1_000_000_000
     assert seen["gap_ns"] == 0, "in virtual time nothing lies between the batches"
@@ -224,7 +224,7 @@ def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
         if ended is not None:
             assert json.loads(ended)["stop"]["min_ios"] >= wanted
         batch = run.value if run.micro_benchmark == "interference" else 0
-        assert run.meta["pause_ns"] == (0 if batch in (2, 3) else 1_000_000_000)
+        assert run.meta.pause_ns == (0 if batch in (2, 3) else 1_000_000_000)
     document = summary(results)
     assert "interference" not in document["micro_benchmarks"]
     for experiment in document["micro_benchmarks"]["order"]:

@@ -67,20 +67,20 @@ def test_a_simulated_device_goes_on_byte_by_byte(
     assert uflip("run", *arguments, "--out", "whole", "--quiet").code == 0
     killed(here / "cut", finished, *arguments)
     before = Results.load("cut")
-    assert finished <= len(before.runs) < len(before.manifest["plan"])
+    assert finished <= len(before.runs) < len(before.manifest.plan)
     done = uflip("run", "--resume", "cut", "--quiet")
     assert done.code == 0, done.err
     whole, cut = Results.load("whole"), Results.load("cut")
     assert (cut.status, cut.missing) == ("complete", [])
-    assert len(cut.manifest["resumed_utc"]) == 1
-    assert cut.manifest["plan"] == whole.manifest["plan"]
-    assert cut.manifest["warnings"] == whole.manifest["warnings"]
+    assert len(cut.manifest.resumed_utc) == 1
+    assert cut.manifest.plan == whole.manifest.plan
+    assert cut.manifest.warnings == whole.manifest.warnings
     for one, other in zip(whole.runs, cut.runs, strict=True):
         for column in ("submit_ns", "response_time_ns"):
             times = [as_array(run.trace(), column) for run in (one, other)]
             assert np.array_equal(*times), one.id
-        assert one.meta["counters"] == other.meta["counters"]
-        assert one.meta["state_id"] == other.meta["state_id"]
+        assert one.meta.counters == other.meta.counters
+        assert one.meta.state_id == other.meta.state_id
 
 
 # A real device
@@ -104,8 +104,8 @@ def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Pat
     # What may have been written: every place of the old plan up to the kill, and of the new one.
     cut = next(number for number, run in enumerate(planned) if run["id"] not in there)
     places = [written_sequentially(run["spec"]) for run in planned[: cut + 1]]
-    places += [written_sequentially(run["spec"]) for run in results.manifest["plan"][cut:]]
-    assert not any(run["reset_before"] for run in results.manifest["plan"])
+    places += [written_sequentially(run.spec) for run in results.manifest.plan[cut:]]
+    assert not any(run.reset_before for run in results.manifest.plan)
     for number, place in enumerate(places):
         assert not any(place.meets(other) for other in places[number + 1 :])
 
@@ -156,6 +156,7 @@ def test_results_without_a_state_are_not_gone_on_with(here: Path) -> None:
     killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
     path = here / "out" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
+    (here / "out" / "ledger.jsonl").unlink()
     with unchanged(here):
         done = uflip("run", "--resume", "out")
     assert (done.code, "cannot be gone on with" in done.err) == (5, True)
@@ -175,7 +176,7 @@ def test_a_benchmark_goes_on_as_it_began(
 ) -> None:
     killed(here / "out", 1, SMALL_SIM, "--scale", "quick")
     # Half a run, as a kill may leave it.
-    last = Results.load("out").manifest["plan"][-1]["id"]
+    last = Results.load("out").manifest.plan[-1].id
     (here / "out" / "runs" / f".{last}.parquet.tmp").write_bytes(b"half")
     with unchanged(here):
         done = uflip("run", "--resume", "out", *arguments)
@@ -292,14 +293,14 @@ def test_a_benchmark_goes_on_after_its_disk_was_full(
     assert f"uflip run --resume {out}" in failed.err
     before = {run.id: run.path.read_bytes() for run in Results.load(out).runs}
     assert before, "some runs fit"
-    assert len(before) < len(Results.load(out).manifest["plan"])
+    assert len(before) < len(Results.load(out).manifest.plan)
     names = {path.suffix for path in (out / "runs").iterdir()}
     assert names == {".parquet"}, "nothing half written is left"
     # It is still full: it fails again, and loses nothing.
-    assert uflip("run", "--resume", out).code == 5
+    assert uflip("run", "--resume", out, *record).code == 5
     assert {run.id: run.path.read_bytes() for run in Results.load(out).runs} == before
     ballast.unlink()
-    done = uflip("run", "--resume", out)
+    done = uflip("run", "--resume", out, *record)
     assert done.code == 0, done.err
     assert "state over" not in done.err, "the state is not enforced again"
     results = Results.load(out)
@@ -334,13 +335,18 @@ def test_what_a_power_cut_left_half_written_is_made_again(scratch: Path) -> None
     assert {path.suffix for path in (out / "runs").iterdir()} == {".parquet"}
 
 
-def test_a_run_that_was_cut_under_its_own_name_is_an_error_that_says_which(scratch: Path) -> None:
-    """A file system that lost what it had confirmed: nothing is guessed, nothing is changed."""
+def test_a_run_that_was_cut_under_its_own_name_is_made_again(scratch: Path) -> None:
+    """A file system that lost what it had confirmed: that costs the run, and its rest is kept."""
     out = scratch.parent / "out"
     killed(out, 3, "file:scratch.bin", "--scale", "quick", "--only", "order", "--pause", "1ms")
-    path = Results.load(out).runs[1].path
-    path.write_bytes(path.read_bytes()[:-100])
-    with unchanged(out):
-        done = uflip("run", "--resume", out)
-    assert done.code == 5, done.err
-    assert str(path) in done.err
+    before = Results.load(out)
+    path, kept = before.runs[1].path, {run.id: run.path.read_bytes() for run in before.runs}
+    left = path.read_bytes()[:-100]
+    path.write_bytes(left)
+    done = uflip("run", "--resume", out)
+    assert done.code == 0, done.err
+    after = Results.load(out)
+    assert (after.status, after.missing) == ("complete", [])
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == left
+    del kept[before.runs[1].id]
+    assert {run.id: run.path.read_bytes() for run in after.runs if run.id in kept} == kept

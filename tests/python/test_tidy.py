@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": {"_native", "data", "errors"},
     "proof": {"_native", "analysis"},
     "units": {"errors"},
-    "data": {"errors", "units"},
+    "data": {"_native", "errors", "units"},
     "file_guard": {"errors"},
     "amplification": set(),
     "footprint": set(),

@@ -10,6 +10,7 @@ pub mod flash;
 mod judge;
 mod pattern;
 mod run;
+mod sense;
 mod series;
 pub mod spec;
 mod state;

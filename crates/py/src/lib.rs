@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::job::Handle;
     #[pymodule_export]
-    use crate::trace::{Trace, read_trace};
+    use crate::trace::{Trace, check_traces, digest, digest_files, read_metadata, read_trace};
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -74,8 +74,39 @@ impl Trace {
 
 /// Read a trace that `write_parquet` wrote.
 #[pyfunction]
-pub fn read_trace(py: Python<'_>, path: &str) -> PyResult<Trace> {
-    let read = py.detach(|| uflip_store::read_trace(Path::new(path)));
+#[pyo3(signature = (path, expected=None))]
+pub fn read_trace(py: Python<'_>, path: &str, expected: Option<(u64, String)>) -> PyResult<Trace> {
+    let read = py.detach(|| uflip_store::read_trace(Path::new(path), expected.as_ref()));
     let (trace, metadata) = read.map_err(|error| raise(&error))?;
     Ok(Trace { trace: Arc::new(trace), metadata, counters: None })
+}
+
+/// The metadata of a trace in a file.
+#[pyfunction]
+pub fn read_metadata(py: Python<'_>, path: &str) -> Option<String> {
+    py.detach(|| uflip_store::read_metadata(Path::new(path)))
+}
+
+/// Why each file is no trace that makes sense; None where it is one.
+#[pyfunction]
+pub fn check_traces(py: Python<'_>, paths: Vec<String>) -> Vec<Option<String>> {
+    let checked = py.detach(|| uflip_store::check_traces(&paths));
+    checked.into_iter().map(|result| result.err().map(|error| error.parts().2.to_owned())).collect()
+}
+
+/// The digest of bytes.
+#[pyfunction]
+pub fn digest(content: &[u8]) -> String {
+    uflip_store::digest(content)
+}
+
+/// Length, digest and what is wrong with each file; empty where nothing is.
+#[pyfunction]
+pub fn digest_files(py: Python<'_>, paths: Vec<String>) -> Vec<(u64, String, String)> {
+    let digests = py.detach(|| uflip_store::digest_files(&paths));
+    let parts = |digest: uflip_core::Result<(u64, String)>| match digest {
+        Ok((bytes, digest)) => (bytes, digest, String::new()),
+        Err(error) => (0, String::new(), error.parts().2.to_owned()),
+    };
+    digests.into_iter().map(parts).collect()
 }

@@ -15,14 +15,18 @@
 //! a reader may do without it.
 
 mod columns;
+mod contain;
+mod digest;
 mod flash;
+mod open;
 mod read;
 mod table;
 mod write;
 
 pub use columns::{ColumnData, column, column_names};
+pub use digest::{Digest, digest, digest_file, digest_files};
 pub use flash::{flash_column, flash_column_names, write_flash_csv, write_flash_table};
-pub use read::read_trace;
+pub use read::{check_traces, read_metadata, read_trace};
 pub use table::write_table;
 pub use write::write_trace;
 
@@ -37,3 +41,12 @@ const KEY_ENDED: &str = "uflip.ended";
 
 /// Rows of one row group; a group is the unit that is held in memory while it is written.
 const ROWS_A_GROUP: usize = 1 << 20;
+
+/// The device that is as fast as the clock, in the metadata of a run.
+const NULL_DEVICE: &str = "null";
+
+/// Whether an I/O of a run with this metadata (JSON) may take no time although no cause says so.
+fn at_once(run: &str) -> bool {
+    let run = serde_json::from_str::<serde_json::Value>(run);
+    run.is_ok_and(|run| run["device_kind"] == NULL_DEVICE)
+}

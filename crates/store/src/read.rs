@@ -1,76 +1,207 @@
 //! Reading a trace back. Whatever is wrong with a file is one clear error that names it.
+//!
+//! A file that has a digest in its folder's ledger is compared with that before a byte of it is
+//! interpreted. Any other is interpreted with care: its size is held against what it says it holds
+//! before anything is allocated, and a panic in the Parquet parser is an error like any other. What was
+//! read must make physical sense; see [`Trace::check_sense`].
 
 use std::fs::File;
 use std::path::Path;
 
+use bytes::Bytes as Content;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::Int64Type;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use uflip_core::{Bytes, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{PatternSpec, Trace};
 
-use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION};
+use crate::contain::contained;
+use crate::digest::{Digest, digest, on_all_processors};
+use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, open};
 
 /// A stored pattern is complete, so it is checked against a device without an end.
 const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
 
-/// Read the trace in `path` and the metadata that it was written with.
+/// A footer may have so many bytes, and one for so many bytes of the file: patterns of a thousand
+/// processes stay below the first, and the descriptions of row groups below the second.
+const FOOTER: u64 = 1 << 20;
+const FOOTER_SHARE: u64 = 128;
+/// Magic, length of the footer.
+const TAIL: u64 = 8;
+/// A trace has three columns, and one for each cause.
+const COLUMNS: usize = 64;
+/// Delta encoding takes at least so many bytes for so many values, where all differ by the same.
+const BLOCK_BYTES: u64 = 5;
+const BLOCK_VALUES: u64 = 256;
+/// ... and at most so many bytes a value, with what stands around it.
+const VALUE_BYTES: u64 = 10;
+
+/// Read the trace in `path` and the metadata that it was written with. With `expected`, its length
+/// [bytes] and digest are these, or nothing of it is interpreted.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, truncated, not a trace, or of a newer version.
-pub fn read_trace(path: &Path) -> Result<(Trace, String)> {
+/// [`ErrorKind::Results`]: missing, not what was expected, damaged, not a trace, or of a newer version.
+pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(Trace, String)> {
     let damaged = |message: String| {
         Error::new(ErrorKind::Results, "The trace cannot be read: it is damaged or not a trace")
             .at(path.display().to_string())
             .got(message)
             .action("move the file away to look at the other runs, or measure again")
     };
-    let file = File::open(path).map_err(|error| damaged(error.to_string()))?;
-    let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
-    let optional = |name: &str| {
-        let pairs = reader.metadata().file_metadata().key_value_metadata();
-        let pair = pairs.into_iter().flatten().find(|pair| pair.key == name);
-        pair.and_then(|pair| pair.value.clone())
-    };
-    let key =
-        |name: &str| optional(name).ok_or_else(|| damaged(format!("no '{name}' in its metadata")));
+    let content = content(path, expected).map_err(damaged)?;
+    let read = contained(|| parse(content)).map_err(damaged)?;
+    read.map_err(|problem| match problem {
+        Problem::Damage(message) => damaged(message),
+        Problem::Version(version) => {
+            Error::new(ErrorKind::Results, "The trace is of another version")
+                .at(path.display().to_string())
+                .got(version)
+                .allowed(TRACE_VERSION)
+                .action("read it with the version of uflip that wrote it, or a newer one")
+        }
+    })
+}
+
+/// Whether each file can be read as a trace that makes sense; on all processors.
+#[must_use]
+pub fn check_traces(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<()>> {
+    on_all_processors(paths, |path| read_trace(path.as_ref(), None).map(drop))
+}
+
+/// The metadata that a trace was written with, whatever else is in its file; `None` if it has none.
+#[must_use]
+pub fn read_metadata(path: &Path) -> Option<String> {
+    let (mut file, length) = open::regular(path).ok()?;
+    let footer = footer(&mut file, length).ok()?;
+    let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer)).ok()?.ok()?;
+    value(metadata.file_metadata(), KEY_RUN)
+}
+
+/// What keeps a file from being read.
+enum Problem {
+    Damage(String),
+    Version(String),
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Problem {
+        Problem::Damage(message)
+    }
+}
+
+/// All bytes of a file, once it is known that they are the expected ones, or at least not too many.
+fn content(path: &Path, expected: Option<&Digest>) -> std::result::Result<Content, String> {
+    let (mut file, length) = open::regular(path)?;
+    match expected {
+        Some((bytes, _)) if *bytes != length => {
+            return Err(format!("{length} bytes, of which {bytes} were stored"));
+        }
+        Some(_) => {}
+        None => {
+            let footer = footer(&mut file, length)?;
+            let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer))?;
+            check_size(&metadata.map_err(|error| error.to_string())?, length)?;
+        }
+    }
+    let content = Content::from(open::bytes(&mut file, 0, length)?);
+    match expected {
+        Some((_, stored)) if digest(&content) != *stored => {
+            Err("bytes that have changed since they were stored".to_owned())
+        }
+        _ => Ok(content),
+    }
+}
+
+/// The footer of a Parquet file without what stands around it.
+fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> {
+    let begins = open::bytes(file, 0, length.min(4))?;
+    let tail = open::bytes(file, length.saturating_sub(TAIL), length.min(TAIL))?;
+    if length < 3 * TAIL || begins != *b"PAR1" || tail[4..] != *b"PAR1" {
+        return Err(format!("{length} bytes that do not begin and end as a Parquet file does"));
+    }
+    let size = u64::from(u32::from_le_bytes(tail[..4].try_into().expect("four bytes")));
+    let most = (FOOTER + length / FOOTER_SHARE).min(length - TAIL);
+    if size > most {
+        return Err(format!("a footer of {size} bytes, where at most {most} can be"));
+    }
+    open::bytes(file, length - TAIL - size, size)
+}
+
+/// A file holds neither more nor fewer values than its length allows.
+fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<(), String> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    if columns.is_empty() || columns.len() > COLUMNS {
+        return Err(format!("{} columns, where 1 to {COLUMNS} can be", columns.len()));
+    }
+    if let Some(nested) = columns.iter().find(|column| column.max_rep_level() > 0) {
+        return Err(format!("column '{}', which holds lists", nested.name()));
+    }
+    let rows = metadata.row_groups().iter().try_fold(0u64, |sum, group| {
+        u64::try_from(group.num_rows()).ok().and_then(|rows| sum.checked_add(rows))
+    });
+    let rows = rows.ok_or("a number of rows below zero")?;
+    let columns = columns.len() as u64;
+    let most = (length / (BLOCK_BYTES * columns) + 1) * BLOCK_VALUES;
+    if rows > most {
+        return Err(format!("{rows} rows in {length} bytes, where at most {most} can be"));
+    }
+    let longest = (rows * columns * VALUE_BYTES).saturating_add(2 * FOOTER + length / 2);
+    if length > longest {
+        return Err(format!("{length} bytes for {rows} rows"));
+    }
+    Ok(())
+}
+
+fn value(metadata: &FileMetaData, name: &str) -> Option<String> {
+    let pairs = metadata.key_value_metadata();
+    let pair = pairs.into_iter().flatten().find(|pair| pair.key == name);
+    pair.and_then(|pair| pair.value.clone())
+}
+
+fn parse(content: Content) -> std::result::Result<(Trace, String), Problem> {
+    let length = content.len() as u64;
+    let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
+    let optional = |name: &str| value(reader.metadata().file_metadata(), name);
+    let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let version = key(KEY_VERSION)?;
     if version != TRACE_VERSION {
-        return Err(Error::new(ErrorKind::Results, "The trace is of another version")
-            .at(path.display().to_string())
-            .got(version)
-            .allowed(TRACE_VERSION)
-            .action("read it with the version of uflip that wrote it, or a newer one"));
+        return Err(Problem::Version(version));
     }
+    check_size(reader.metadata(), length)?;
     let run = key(KEY_RUN)?;
     let pattern = PatternSpec::parse(&key(KEY_PATTERN)?)
         .and_then(|spec| spec.resolve(ANY_CAPACITY, Bytes(SECTOR_BYTES_MIN)))
-        .map_err(|error| damaged(error.to_string()))?;
-
-    let mut columns = read_columns(&reader).map_err(|error| damaged(error.to_string()))?;
+        .map_err(|error| error.to_string())?;
     let rows = pattern.totals.total_ios;
+    let stored = reader.metadata().file_metadata().num_rows();
+    if stored as u64 != rows {
+        return Err(format!("{stored} rows instead of {rows}").into());
+    }
+    let mut columns = read_columns(&reader).map_err(|error| error.to_string())?;
     let mut take = |name: &str| {
         let found = columns.iter().position(|(column, _)| column == name);
         let values = found.map(|index| columns.remove(index).1).unwrap_or_default();
         if values.len() as u64 == rows {
             return Ok(values);
         }
-        Err(damaged(format!("{} values in column '{name}' instead of {rows}", values.len())))
+        Err(format!("{} values in column '{name}' instead of {rows}", values.len()))
     };
     let (submit_ns, response_time_ns) = (take("submit_ns")?, take("response_time_ns")?);
     let (causes, cause_ns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
-        return Err(damaged("columns of different lengths".into()));
+        return Err("columns of different lengths".to_owned().into());
     }
     let mut trace = Trace::from_columns(pattern, submit_ns, response_time_ns, causes, cause_ns);
     let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
-    trace.ended = ended.map_err(|error| damaged(format!("'{KEY_ENDED}': {error}")))?;
+    trace.ended = ended.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
+    trace.check_sense(crate::at_once(&run))?;
     Ok((trace, run))
 }
 
 /// Every 64-bit column with its name, in the order of the file.
 fn read_columns(
-    reader: &SerializedFileReader<File>,
+    reader: &SerializedFileReader<Content>,
 ) -> parquet::errors::Result<Vec<(String, Vec<u64>)>> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns = Vec::new();

@@ -19,8 +19,15 @@ use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VE
 /// Write `trace` to the new file `path` with `run` (JSON) as its metadata, and sync it.
 ///
 /// # Errors
-/// The file exists, or cannot be written (a full file system above all).
+/// The file exists, or cannot be written (a full file system above all). [`ErrorKind::Internal`]: the
+/// trace cannot have been measured; nothing is written then.
 pub fn write_trace(trace: &Trace, path: &Path, run: &str) -> Result<()> {
+    trace.check_sense(crate::at_once(run)).map_err(|message| {
+        Error::new(ErrorKind::Internal, "The run makes no physical sense, and was not stored")
+            .at(path.display().to_string())
+            .got(message)
+            .action("measure it again with --resume; if it stays, report it as a mistake in uflip")
+    })?;
     let mut columns = vec![
         ("stream".to_owned(), ColumnData::U16(trace.stream_of_each().collect())),
         ("submit_ns".to_owned(), ColumnData::U64(trace.submit_ns.as_slice().into())),

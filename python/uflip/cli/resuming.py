@@ -1,22 +1,22 @@
 """`uflip run --resume FOLDER`: what was cut short goes on, on the same device."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from uflip._native import Trace
 from uflip.catalogue import inspect_device
 from uflip.cli.state import bring_into_state
+from uflip.data.manifest import Manifest
 from uflip.errors import DeviceError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.identity import identity
 from uflip.methodology import Found, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
 from uflip.results import Results, ResultsWriter
-from uflip.results.state_record import StateRecord, open_record
+from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.run import Device, DeviceInfo, open_device
 
 
@@ -52,7 +52,9 @@ class Replay:
         )
 
 
-def go_on(folder: Path, url: str | None, destroy: str | None, *, quiet: bool) -> Resumed:
+def go_on(
+    folder: Path, url: str | None, destroy: str | None, record: Path | None, *, quiet: bool
+) -> Resumed:
     """Open the device of a benchmark that was cut short, and find what is left of its plan.
 
     Raises
@@ -68,19 +70,19 @@ def go_on(folder: Path, url: str | None, destroy: str | None, *, quiet: bool) ->
         device = _reopen(kept, url, destroy)
         plan = _plan_of(kept, device.info)
         simulated = device.info["kind"] == "sim"
-        record = _record_of(kept, device.info)
-        history = History(kept["state"]["state_id"], record)
+        noted = _record_of(kept, device.info, record)
+        history = History(kept.state.state_id, noted)
         if simulated:
-            if kept["state"]["known_from"] == "enforced" and plan.state is not None:
+            if kept.state.known_from == "enforced" and plan.state is not None:
                 bring_into_state(device, plan.state, None, quiet=quiet)
         else:
-            plan = _on_a_device_with_a_past(plan, writer.done, history, record)
+            plan = _on_a_device_with_a_past(plan, writer.done, history, noted)
         writer.replan([run.as_dict() for run in plan.runs])
     except BaseException:
         writer.close()
         raise
     # A device that was made anew shows it again; a real one has shown it.
-    found = Found(plan, writer, None if simulated else kept["interference"])
+    found = Found(plan, writer, None if simulated else kept.interference)
     return Resumed(device, plan, writer, history, found, Replay(folder) if simulated else None)
 
 
@@ -89,8 +91,8 @@ def _outlives(info: DeviceInfo) -> bool:
     return info["kind"] in ("file", "block")
 
 
-def _reopen(kept: Mapping[str, Any], url: str | None, destroy: str | None) -> Device:
-    was = kept["device"]
+def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
+    was = kept.device
     if url is not None and url != was["url"]:
         raise UsageError(
             "These results are of another device",
@@ -117,28 +119,50 @@ def _reopen(kept: Mapping[str, Any], url: str | None, destroy: str | None) -> De
     return open_device(was["url"], size=size, buffered=buffered, data=data, destroy=destroy)
 
 
-def _plan_of(kept: Mapping[str, Any], info: DeviceInfo) -> Plan:
+def _plan_of(kept: Manifest, info: DeviceInfo) -> Plan:
     """Make the plan again from what the manifest says of it."""
-    request = kept["state"]["request"]
-    names = PlannedRun.__dataclass_fields__
+    request = kept.state.request
+    runs = (PlannedRun(**structs.asdict(entry)) for entry in kept.plan)
     return Plan(
         device=info,
-        scale=kept["scale"],
-        seed=kept["seed"],
-        runs=tuple(PlannedRun(**{name: run[name] for name in names}) for run in kept["plan"]),
-        skipped=tuple(Skipped(**skip) for skip in kept["skipped"]),
-        pause_ns=kept["pause_ns"],
-        target_size=kept["target_size_bytes"] or info["capacity_bytes"],
+        scale=kept.scale,
+        seed=kept.seed,
+        runs=tuple(runs),
+        skipped=tuple(Skipped(**structs.asdict(skip)) for skip in kept.skipped),
+        pause_ns=kept.pause_ns,
+        target_size=kept.target_size_bytes or info["capacity_bytes"],
         state=None if request is None else plan_request(info, request),
-        repetitions=kept["repetitions"],
-        method=kept["method"],
-        warnings=tuple(kept["warnings"]),
+        repetitions=kept.repetitions,
+        method=kept.method,
+        warnings=tuple(structs.asdict(warning) for warning in kept.warnings),
     )
 
 
-def _record_of(kept: Mapping[str, Any], info: DeviceInfo) -> StateRecord | None:
-    path = kept["state"].get("record")
-    return None if path is None else open_record(Path(path), info, ours_is_last=True)
+def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRecord | None:
+    """Open the record of the device; a file that only the results name is never written.
+
+    Raises
+    ------
+    UsageError
+        If the benchmark kept its record where nobody would look for it, and nobody says so.
+    """
+    if kept.state.record is None:
+        return None
+    noted = Path(kept.state.record)
+    url = str(kept.device["url"])
+    # A block device may have been named by its path alone.
+    usual = [default_path(url), default_path(url.removeprefix("block:"))]
+    places = usual if given is None else [given]
+    place = next((each for each in places if each.absolute() == noted.absolute()), None)
+    if place is None:
+        raise UsageError(
+            "The benchmark kept the record of the device's state elsewhere",
+            where="--record",
+            got=str(places[0]),
+            allowed=kept.state.record,
+            action=f"if that file is yours, add --record {kept.state.record}",
+        )
+    return open_record(place, info, ours_is_last=True)
 
 
 def _on_a_device_with_a_past(

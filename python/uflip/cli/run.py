@@ -102,10 +102,10 @@ def command(
     quiet = quiet or as_json
     if resume is not None:
         given = {"out": out, "plan": file, "state": state, "target_size": target_size}
-        given |= {"record": record, "size": size, "buffered": buffered}
+        given |= {"size": size, "buffered": buffered}
         _check_alone(given | {name: each for name, each in options.items() if name != "max_time"})
         with ends.shielded():
-            work = go_on(resume, device, destroy, quiet=quiet)
+            work = go_on(resume, device, destroy, record, quiet=quiet)
             with work.device:
                 _execute(work, options["max_time"], quiet=quiet)
         _conclude(resume, quiet, as_json)
@@ -151,7 +151,7 @@ def _check_alone(given: dict[str, Any]) -> None:
                 "A benchmark goes on as it began",
                 where=option,
                 got=f"{option} with --resume",
-                allowed="--resume FOLDER, with --max-time, --destroy, --quiet, --json",
+                allowed="--resume FOLDER, with --max-time, --destroy, --record, --quiet, --json",
                 action=f"leave {option} out, or start another benchmark",
             )
 

@@ -1,6 +1,7 @@
 """What a benchmark of an open-channel device leaves on disk.
 
     FOLDER/oc.json               device, host, scale, status, what was found
+    FOLDER/ledger.jsonl          the digest of everything else, see `uflip.data.ledger`
     FOLDER/runs/NAME.parquet     the log of each job, written when it is over
     FOLDER/report.html           figures and tables
 
@@ -10,16 +11,19 @@ says what failed, and where.
 
 import json
 import re
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from uflip import _native
+from uflip.data import ledger
 from uflip.errors import InterruptedRun, ResultsError, UflipError, native_errors
 from uflip.results import atomic, outputs
+from uflip.results.ledger import LedgerWriter
 
-FORMAT_VERSION = 1
-"""Of `oc.json`; 1: first."""
+FORMAT_VERSION = 2
+"""Of `oc.json`; 1: first; 2: with a ledger, and the `folder_id` that it is of."""
 
 MANIFEST = "oc.json"
 
@@ -43,10 +47,13 @@ class Folder:
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
         self._header = header
+        self._id = secrets.token_hex(16)
+        self._plan = ledger.digest_of(header)
         outputs.refuse_results(path, "results", f"--out {path}")
         try:
             path.mkdir(parents=True)  # never one that exists, with things of others in it
             (path / "runs").mkdir()
+            self._ledger = LedgerWriter.create(path, self._id, self._plan)
         except OSError as error:
             raise ResultsError(
                 "The result folder cannot be made",
@@ -60,11 +67,16 @@ class Folder:
 
     def keep(self, name: str, trace: _native.FlashTrace) -> None:
         """Write the log of a job; it is there whole or not at all."""
-        file = self.path / "runs" / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.parquet"
+        run = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+        file = self.path / "runs" / f"{run}.parquet"
         partial = atomic.temporary_name(file)
+        metadata = {"name": name, "id": run, "folder_id": self._id}
         try:
             with native_errors():
-                trace.write_parquet(str(partial), json.dumps({"name": name}))
+                trace.write_parquet(str(partial), json.dumps(metadata))
+            ((size, digest, _),) = _native.digest_files([str(partial)])
+            job = ledger.digest_of(json.loads(trace.job_json))
+            self._ledger.append(ledger.Run(run, size, digest, job))
             atomic.publish(partial, file)
         except (OSError, UflipError) as error:
             with suppress(OSError):
@@ -86,12 +98,13 @@ class Folder:
 
     def _write(self, status: str, found: dict[str, Any]) -> None:
         whole = {
-            "format_version": FORMAT_VERSION, "status": status, **self._header,
-            "jobs": self._jobs, **found,
+            "format_version": FORMAT_VERSION, "folder_id": self._id, "status": status,
+            **self._header, "jobs": self._jobs, **found,
         }  # fmt: skip
-        text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+        content = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode()
         try:
-            atomic.write_file(self.path / MANIFEST, text.encode())
+            self._ledger.append(ledger.Document(len(content), _native.digest(content), self._plan))
+            atomic.write_file(self.path / MANIFEST, content)
         except OSError as error:
             raise _unwritten(self.path / MANIFEST, error) from error
 

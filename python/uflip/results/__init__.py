@@ -1,8 +1,9 @@
 """Results on disk: a folder that survives the run that fails next, and reads back years later.
 
 =================  ===========================================================================
-`manifest`         the versioned JSON beside the data: device, host, plan, warnings
 `writer`           creates a folder and commits one run at a time
+`ledger`           writes the line that proves a file, before the file has its name
+`proof`            holds every file against the ledger
 `store`            reads a folder back; says what is wrong with it
 `provenance`       what is worth knowing about the host
 `checks`           questions asked of every run
@@ -18,6 +19,7 @@ The folder::
 
     results/demo/
       manifest.json                        written when the folder is made, and again at the end
+      ledger.jsonl                         what the others must be, a line each
       runs/0001-baseline-SR-….parquet      every I/O of a finished run, committed before the next
 """
 

@@ -1,59 +1,26 @@
-"""In which state a device is: a small JSON file beside the results, read before the next benchmark.
+"""In which state a device is: a record beside the results, read before the next benchmark.
 
-It says which state was enforced, how far that got, and what was written since. It is believed only
-while nobody else has written to the device, as far as that can be known: a file tells when it was
-last written, a block device how many sectors were since the machine was started.
+What it says stands in `uflip.data.state_record`. It is believed only while nobody else has written
+to the device, as far as that can be known: a file tells when it was last written, a block device
+how many sectors were since the machine was started.
 """
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from uflip import _native
+from uflip.data import state_record
+from uflip.data.state_record import State, Written
 from uflip.errors import ResultsError
 from uflip.identity import identity
 from uflip.results import atomic
 
-FORMAT = "uflip-state"
-FORMAT_VERSION = 1
 FOLDER = Path("results") / "states"
-
-
-@dataclass(frozen=True)
-class State:
-    """What a record says.
-
-    Attributes
-    ----------
-    device : dict
-        What identifies the device.
-    request : dict
-        The state that was asked for, complete.
-    total_ios, done_ios : int
-        Writes of the enforcement: in all, and made.
-    state_id : str or None
-        The state that the device is in; None until the enforcement is over.
-    runs_since, bytes_written_since : int
-        What was done since.
-    used_bytes : int
-        Up to here sequential writes have taken target spaces since [bytes].
-    written : dict
-        What the system says about the last write; see `last_write`.
-    """
-
-    device: dict[str, Any]
-    request: dict[str, Any]
-    total_ios: int
-    done_ios: int = 0
-    state_id: str | None = None
-    runs_since: int = 0
-    bytes_written_since: int = 0
-    used_bytes: int = 0
-    written: dict[str, Any] = field(default_factory=dict)
 
 
 class StateRecord:
@@ -70,49 +37,51 @@ class StateRecord:
         known = self.state
         if known and known.state_id is None and known.request == dict(request):
             return known.done_ios
-        self.state = State(identity(self._info), dict(request), total_ios)
-        self._save()
+        self._save(
+            State(
+                uflip_version=_native.__version__,
+                updated_utc=_now(),
+                device=identity(self._info),
+                request=dict(request),
+                total_ios=total_ios,
+            )
+        )
         return 0
 
     def reached(self, done_ios: int) -> None:
         """Note that so many writes of the enforcement were made."""
         assert self.state is not None, "begin comes first"
-        self.state = replace(self.state, done_ios=done_ios)
-        self._save()
+        self._save(msgspec.structs.replace(self.state, done_ios=done_ios))
 
     def enforced(self, state_id: str) -> None:
         """Note that the enforcement is over."""
         assert self.state is not None, "begin comes first"
-        self.state = replace(self.state, state_id=state_id)
-        self._save()
+        self._save(msgspec.structs.replace(self.state, state_id=state_id))
 
     def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
         """Note what a run has left behind; nothing where the state was not known before it."""
         if self.state is None:
             return
-        self.state = replace(
-            self.state,
-            state_id=state_id,
-            runs_since=self.state.runs_since + 1,
-            bytes_written_since=self.state.bytes_written_since + written_bytes,
-            used_bytes=max(self.state.used_bytes, used_bytes),
+        self._save(
+            msgspec.structs.replace(
+                self.state,
+                state_id=state_id,
+                runs_since=self.state.runs_since + 1,
+                bytes_written_since=self.state.bytes_written_since + written_bytes,
+                used_bytes=max(self.state.used_bytes, used_bytes),
+            )
         )
-        self._save()
 
-    def _save(self) -> None:
-        assert self.state is not None, "there is something to save"
-        self.state = replace(self.state, written=last_write(self._info))
-        content = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "uflip_version": _native.__version__,
-            "updated_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            **asdict(self.state),
-        }
-        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    def _save(self, state: State) -> None:
+        self.state = msgspec.structs.replace(
+            state,
+            uflip_version=_native.__version__,
+            updated_utc=_now(),
+            written=last_write(self._info),
+        )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_file(self.path, text.encode())
+            atomic.write_file(self.path, state_record.encode(self.state))
         except OSError as error:
             raise ResultsError(
                 what="The record of the device's state could not be written",
@@ -153,59 +122,36 @@ def open_record(path: Path, info: Mapping[str, Any], *, ours_is_last: bool = Fal
     ResultsError
         If the file is something else, or from a newer uflip.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    state = state_record.read(path)
+    if state is None:
         return StateRecord(path, info, None)
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, str(error)) from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _unreadable(path, "a file of another kind")
-    if content.get("format_version") != FORMAT_VERSION:
-        raise _unreadable(path, f"format_version {content.get('format_version')!r}")
-    try:
-        state = State(**{name: content[name] for name in State.__dataclass_fields__})
-    except KeyError as error:
-        raise _unreadable(path, f"no key {error}") from error
     undisturbed = ours_is_last or _undisturbed(state.written, last_write(info))
     trusted = state.device == identity(info) and undisturbed
     return StateRecord(path, info, state if trusted else None)
 
 
-def last_write(info: Mapping[str, Any]) -> dict[str, Any]:
-    """What the system says about the last write to a device; empty where it says nothing.
-
-    Returns
-    -------
-    dict
-        mtime_ns of a file; boot_id and sectors_written of a block device.
-    """
+def last_write(info: Mapping[str, Any]) -> Written:
+    """What the system says about the last write to a device; empty where it says nothing."""
     url = str(info.get("url", ""))
     try:
         if info.get("kind") == "file":
-            return {"mtime_ns": Path(url.removeprefix("file:")).stat().st_mtime_ns}
+            return Written(mtime_ns=Path(url.removeprefix("file:")).stat().st_mtime_ns)
         if info.get("kind") == "block":
             name = Path(url.removeprefix("block:")).resolve().name
             counted = Path(f"/sys/class/block/{name}/stat").read_text().split()
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
             # Fields of Documentation/block/stat.rst: the seventh counts sectors written.
-            return {"boot_id": boot_id, "sectors_written": int(counted[6])}
+            return Written(boot_id=boot_id, sectors_written=int(counted[6]))
     except (OSError, ValueError, IndexError):
         pass  # what cannot be known cannot be held against the record
-    return {}
+    return Written()
 
 
-def _undisturbed(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    if then.get("boot_id") != now.get("boot_id"):
+def _undisturbed(then: Written, now: Written) -> bool:
+    if then.boot_id != now.boot_id:
         return True  # counters began anew with the system: nothing is known against it
-    return dict(then) == dict(now)
+    return then == now
 
 
-def _unreadable(path: Path, got: str) -> ResultsError:
-    return ResultsError(
-        what="The record of the device's state cannot be read",
-        where=str(path),
-        got=got,
-        allowed=f"a file that `uflip prepare` wrote, format_version {FORMAT_VERSION}",
-        action="name another file with --record, or move this one away",
-    )
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

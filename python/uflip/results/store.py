@@ -1,10 +1,13 @@
 """Reads a result folder back: finished runs, missing runs, and what is wrong with it.
 
+Every file is held against the folder's ledger when the folder is opened (`proof`). A run whose file
+is not what was written is left out, and a warning names it: what is wrong with one run is no reason
+to doubt the others.
+
 Nothing is kept in memory but the manifest: a run's I/Os are read from its Parquet file when they
 are asked for, so that a folder of any size can be opened.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,18 +15,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.amplification import page_bytes
+from uflip.data.manifest import Manifest, PlanEntry
+from uflip.data.run import RunMetadata, metadata_of
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import lock, manifest
+from uflip.results import lock
 from uflip.results.columns import as_array, measured
-from uflip.results.warnings import Examiner, StoredWarning, about_conditions, about_interference
-
-# Every Parquet file begins and ends with these bytes; the end is written last.
-PARQUET_MAGIC = b"PAR1"
+from uflip.results.proof import FolderProof, examine, run_file
+from uflip.results.warnings import (
+    Examiner,
+    StoredWarning,
+    about_conditions,
+    about_interference,
+    about_the_files,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,8 @@ class StoredRun:
     repetition: int = 1
     page_bytes: int | None = None
     """Size of a flash page of the device that was measured [bytes]; None where it is unknown."""
+    expected: tuple[int, str] | None = None
+    """Length [bytes] and digest of the file; None where nothing says what they must be."""
 
     def trace(self) -> _native.Trace:
         """Read every I/O of the run.
@@ -52,7 +64,7 @@ class StoredRun:
         """
         try:
             with native_errors():
-                return _native.read_trace(str(self.path))
+                return _native.read_trace(str(self.path), self.expected)
         except ResultsError:
             raise
         except UflipError as error:
@@ -61,9 +73,9 @@ class StoredRun:
             ) from error
 
     @cached_property
-    def meta(self) -> dict[str, Any]:
-        """What was stored with the run: the plan's entry, counters, when it finished."""
-        return metadata_of(self.trace())
+    def meta(self) -> RunMetadata:
+        """What was stored with the run: counters, when it finished."""
+        return metadata_of(self.path, self.trace().metadata_json)
 
     def response_time_ns(self, *, include_ignored: bool = False) -> NDArray[np.uint64]:
         """Response times (n,) [ns], by default without the I/Os inside `io_ignore`."""
@@ -74,10 +86,14 @@ class StoredRun:
 class Results:
     """A result folder; open one with `load`."""
 
-    def __init__(self, path: Path, content: dict[str, Any], runs: list[StoredRun]) -> None:
+    def __init__(
+        self, path: Path, content: Manifest, runs: list[StoredRun], proof: FolderProof
+    ) -> None:
         self.path = path
         self.manifest = content
         self.runs = runs
+        self.proof = proof
+        """What each file is worth."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":
@@ -86,54 +102,56 @@ class Results:
         Raises
         ------
         ResultsError
-            If it is not one, is of a newer format, or holds a damaged file (which is named).
+            If it is not one, is of a newer format, or its manifest is damaged. A damaged run is
+            left out, and named in `warnings`.
         """
         folder = Path(path)
-        content = manifest.read(folder)
-        runs = []
-        for entry in content["plan"]:
-            file = folder / manifest.RUNS / f"{entry['id']}.parquet"
-            if file.exists():
-                _check_whole(file)
-                runs.append(_stored_run(entry, file, page_bytes(content["device"])))
-        return cls(folder, content, runs)
+        proof = examine(folder)
+        content = proof.usable_manifest()
+        verdicts = proof.runs
+        page = page_bytes(content.device)
+        runs = [
+            _stored_run(entry, folder, proof.expected(entry.id), page)
+            for entry in content.plan
+            if entry.id in verdicts and verdicts[entry.id].usable
+        ]
+        return cls(folder, content, runs, proof)
 
     @property
     def missing(self) -> list[str]:
         """Ids of planned runs that are not there."""
         there = {run.id for run in self.runs}
-        return [entry["id"] for entry in self.manifest["plan"] if entry["id"] not in there]
+        return [entry.id for entry in self.manifest.plan if entry.id not in there]
 
     @property
     def status(self) -> str:
         """How the benchmark ended; "interrupted" if it says running and nobody is at work."""
-        status = str(self.manifest["status"])
+        status = str(self.manifest.status)
         return "interrupted" if status == "running" and not lock.is_held(self.path) else status
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Stored doubts; of a benchmark that never finished, those that its runs raise now."""
-        stored = list(self.manifest["warnings"])
-        if self.manifest["finished_utc"] is not None:
-            return stored
-        examiner = Examiner(self.manifest["device"], self.manifest["harness"])
-        entries = {entry["id"]: entry for entry in self.manifest["plan"]}
+        """Stored doubts, and those about the files; of a benchmark that never finished, also those
+        that its runs raise now.
+        """
+        stored: list[dict[str, Any]] = msgspec.to_builtins(self.manifest.warnings)
+        found = about_the_files(self.proof)
+        if self.manifest.finished_utc is None:
+            found += self._of_the_unfinished()
+        return [*stored, *(warning.as_dict() for warning in found)]
+
+    def _of_the_unfinished(self) -> list[StoredWarning]:
+        kept = self.manifest
+        examiner = Examiner(kept.device, kept.harness)
         for run in self.runs:
-            trace = run.trace()
-            examiner.look(entries[run.id], trace)
-        found = about_conditions(
-            self.manifest["device"], self.manifest["host"], self.manifest["state"]
-        )
-        found += about_interference(self.manifest["interference"]) + examiner.warnings()
+            entry = kept.entry(run.id)
+            assert entry is not None, "runs are of the plan"
+            examiner.look(entry, run.trace())
+        found = about_conditions(kept.device, kept.host, kept.state)
+        found += about_interference(kept.interference) + examiner.warnings()
         if self.status != "running":
-            found.append(_unfinished(len(self.runs), len(self.manifest["plan"])))
-        return stored + [warning.as_dict() for warning in found]
-
-
-def metadata_of(trace: _native.Trace) -> dict[str, Any]:
-    """The metadata that a trace was stored with; empty for one that comes from a run."""
-    content = json.loads(trace.metadata_json or "{}")
-    return content if isinstance(content, dict) else {}
+            found.append(_unfinished(len(self.runs), len(kept.plan)))
+        return found
 
 
 def damaged(path: Path, got: str) -> ResultsError:
@@ -147,26 +165,21 @@ def damaged(path: Path, got: str) -> ResultsError:
     )
 
 
-def _check_whole(path: Path) -> None:
-    """Cheap look at both ends: a truncated file is found before any of the folder is used."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(PARQUET_MAGIC))
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - len(PARQUET_MAGIC), 0))
-            tail = file.read()
-    except OSError as error:
-        raise damaged(path, error.strerror or str(error)) from error
-    if head != PARQUET_MAGIC or tail != PARQUET_MAGIC or size < 3 * len(PARQUET_MAGIC):
-        raise damaged(path, f"{size} bytes that do not begin and end as a Parquet file does")
-
-
-def _stored_run(entry: Mapping[str, Any], path: Path, page_bytes: int | None) -> StoredRun:
+def _stored_run(
+    entry: PlanEntry, folder: Path, expected: tuple[int, str] | None, page: int | None
+) -> StoredRun:
     return StoredRun(
-        **{key: entry[key] for key in manifest.PLANNED_RUN},
-        path=path,
-        repetition=entry["repetition"],
-        page_bytes=page_bytes,
+        id=entry.id,
+        micro_benchmark=entry.micro_benchmark,
+        pattern=entry.pattern,
+        parameter=entry.parameter,
+        value=entry.value,
+        unit=entry.unit,
+        spec=entry.spec,
+        path=run_file(folder, entry.id),
+        repetition=entry.repetition,
+        expected=expected,
+        page_bytes=page,
     )
 
 

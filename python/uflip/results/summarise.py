@@ -14,11 +14,13 @@ import numpy as np
 from uflip import _native
 from uflip.amplification import write_amplification
 from uflip.analysis import analyse
+from uflip.data import manifest
+from uflip.data.run import Series, ended_of, metadata_of
 from uflip.errors import UsageError
 from uflip.results.agreement import disagreement, together
 from uflip.results.characteristics import characteristics
 from uflip.results.columns import as_array, measured, written_bytes
-from uflip.results.store import Results, StoredRun, metadata_of
+from uflip.results.store import Results, StoredRun
 from uflip.spec import sequential_writes
 from uflip.stats import summarise
 from uflip.units import format_size
@@ -63,51 +65,44 @@ def summary(results: Results) -> Document:
             benchmarks.setdefault(name, []).append(document)
     kept = results.manifest
     means = _baseline_means(baselines)
+    plain = manifest.plain(kept)
+    copied = (
+        "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
+        "target_size_bytes", "repetitions", "method", "phases", "interference", "state",
+    )  # fmt: skip
     return {
         "format": "uflip-summary",
-        "format_version": kept["format_version"],
-        "uflip_version": kept["uflip_version"],
+        "format_version": kept.format_version,
+        "uflip_version": kept.uflip_version,
         "status": results.status,
-        "created_utc": kept["created_utc"],
-        "finished_utc": kept["finished_utc"],
-        "elapsed_s": kept["elapsed_s"],
-        "device": kept["device"],
-        "scale": kept["scale"],
-        "seed": kept["seed"],
-        "pause_ns": kept["pause_ns"],
-        "target_size_bytes": kept["target_size_bytes"],
-        "repetitions": kept["repetitions"],
-        "method": kept["method"],
-        "phases": kept["phases"],
-        "interference": kept["interference"],
-        "state": kept["state"],
+        **{name: plain[name] for name in copied},
         **means,
         "key_characteristics": characteristics(means["baselines_ms"], benchmarks).as_dict(),
         "baselines": baselines,
         "micro_benchmarks": benchmarks,
-        "runs_planned": len(kept["plan"]),
+        "runs_planned": len(kept.plan),
         "runs_finished": len(results.runs),
         "missing": results.missing,
-        "target_spaces": _target_spaces(kept["plan"]),
-        "skipped": kept["skipped"],
+        "target_spaces": _target_spaces(kept.plan),
+        "skipped": plain["skipped"],
         "warnings": results.warnings,
-        "harness": kept["harness"],
-        "host": kept["host"],
+        "harness": plain["harness"],
+        "host": plain["host"],
     }
 
 
-def _target_spaces(plan: Sequence[Document]) -> list[Document]:
+def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[Document]:
     """Where the runs of a plan write sequentially, with the resets between them."""
     return [
         {
-            "run": run["id"],
-            "micro_benchmark": run["micro_benchmark"],
+            "run": run.id,
+            "micro_benchmark": run.micro_benchmark,
             "begin_bytes": begin,
             "end_bytes": end,
-            "reset_before": run["reset_before"],
+            "reset_before": run.reset_before,
         }
         for run in plan
-        for begin, end in sequential_writes(run["spec"])
+        for begin, end in sequential_writes(run.spec)
     ]
 
 
@@ -141,7 +136,8 @@ def merged(runs: Sequence[StoredRun]) -> Document:
     every = [measured(trace) for trace in traces]
     response_time_ns = np.concatenate(every)
     repetitions: list[Document] = [
-        {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)} | how_it_ended(trace)
+        {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)}
+        | how_it_ended(trace, each.path)
         for each, trace, times in zip(runs, traces, every, strict=True)
     ]
     document: Document = {
@@ -165,7 +161,8 @@ def merged(runs: Sequence[StoredRun]) -> Document:
             cause: _mean(np.concatenate([measured(trace, cause) for trace in traces])) or 0.0
             for cause in first.causes
         }
-    counted = [metadata_of(trace).get("counters") for trace in traces]
+    stored = zip(runs, traces, strict=True)
+    counted = [metadata_of(each.path, trace.metadata_json).counters for each, trace in stored]
     known = [counters for counters in counted if counters is not None]
     if known:
         document["counters"] = {name: sum(each[name] for each in known) for name in known[0]}
@@ -177,20 +174,20 @@ def merged(runs: Sequence[StoredRun]) -> Document:
     return document
 
 
-def how_it_ended(trace: _native.Trace) -> Document:
+def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
     """How well the mean of a run is known: converged, half_width_ns, startup_ios, period_ios.
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
     afterwards. All null where it cannot be told (processes without a common pace, zeros).
     """
     unknown: Document = dict.fromkeys(("converged", "half_width_ns", "startup_ios", "period_ios"))
-    if trace.ended_json is not None:
-        ended = json.loads(trace.ended_json)
+    ended = ended_of(path, trace.ended_json)
+    if ended is not None:
         return {
-            "converged": ended["converged"],
-            "half_width_ns": _half_width(ended["series"], trace),
-            "startup_ios": ended["startup_ios"],
-            "period_ios": max(one["period_ios"] for one in ended["series"]),
+            "converged": ended.converged,
+            "half_width_ns": _half_width(ended.series, trace),
+            "startup_ios": ended.startup_ios,
+            "period_ios": max(one.period_ios for one in ended.series),
         }
     times = _one_series(trace)
     if times is None:
@@ -202,21 +199,21 @@ def how_it_ended(trace: _native.Trace) -> Document:
     return {name: getattr(seen, name) for name in unknown}
 
 
-def _half_width(series: Sequence[Document], trace: _native.Trace) -> float | None:
+def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:
     """Half the width of the interval of a run's mean [ns], of a mix from those of its two patterns.
 
     What one pattern of a mix does by chance is taken not to depend on what the other does.
     """
-    if any(one["half_width_ns"] is None for one in series):
+    widths = [one.half_width_ns for one in series if one.half_width_ns is not None]
+    if len(widths) < len(series):
         return None
     if len(series) == 1:
-        return float(series[0]["half_width_ns"])
+        return widths[0]
     if json.loads(trace.spec_json)["kind"] == "parallel":
         return None  # patterns side by side have a mean each, and none together
     second = float(as_array(trace, "component").mean())
-    shares = (1 - second, second)
-    each = zip(shares, series, strict=True)
-    return float(np.hypot.reduce([share * one["half_width_ns"] for share, one in each]))
+    each = zip((1 - second, second), widths, strict=True)
+    return float(np.hypot.reduce([share * width for share, width in each]))
 
 
 def _one_series(trace: _native.Trace) -> np.ndarray | None:

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from uflip.data.manifest import DeviceState, Doubt, PlanEntry
 from uflip.results.agreement import AGREEMENT, disagreement
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
+from uflip.results.proof import UNPROVEN, FolderProof
 from uflip.units import format_duration_ns
 
 # Half of the processors busy with something else: the submitting thread may have none to itself.
@@ -53,7 +55,7 @@ class Examiner:
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
 
-    def look(self, entry: Mapping[str, Any], trace: Any) -> None:
+    def look(self, entry: PlanEntry, trace: Any) -> None:
         """Ask every check about one run.
 
         Parameters
@@ -63,9 +65,9 @@ class Examiner:
         trace
             Its native trace, fresh or loaded.
         """
-        run_id, spec = entry["id"], json.loads(trace.spec_json)
+        run_id, spec = entry.id, json.loads(trace.spec_json)
         run = Examined(
-            micro_benchmark=entry["micro_benchmark"],
+            micro_benchmark=entry.micro_benchmark,
             spec=spec,
             device=self.device,
             harness=self.harness,
@@ -78,9 +80,7 @@ class Examiner:
         )
         self.looked_at += 1
         if len(run.measured_ns):
-            key = tuple(
-                entry[name] for name in ("micro_benchmark", "pattern", "parameter", "value")
-            )
+            key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
             self._means.setdefault(key, []).append(float(run.measured_ns.mean()))
         for check in CHECKS:
             if (doubt := check.look(run)) is not None:
@@ -160,7 +160,7 @@ def about_interference(found: Mapping[str, Any] | None) -> list[StoredWarning]:
 
 
 def about_conditions(
-    device: Mapping[str, Any], host: Mapping[str, Any], state: Mapping[str, Any]
+    device: Mapping[str, Any], host: Mapping[str, Any], state: DeviceState
 ) -> list[StoredWarning]:
     """Doubts that concern every run alike: the device's state, how it was opened, how busy it was.
 
@@ -183,7 +183,7 @@ def about_conditions(
         )
     if device.get("kind") not in ("file", "block"):
         return found
-    if state["state_id"] is None:
+    if state.state_id is None:
         found.append(
             StoredWarning(
                 "state_not_enforced",
@@ -235,6 +235,43 @@ def about_conditions(
     return found
 
 
+def about_the_files(proof: FolderProof) -> list[StoredWarning]:
+    """Doubts about the files: those that are not what was written, those that may not be.
+
+    Parameters
+    ----------
+    proof
+        The folder, examined.
+    """
+    found = []
+    if proof.lost:
+        named = "; ".join(f"{each.file}: {each.reason}" for each in proof.lost[:3])
+        more = f" and {len(proof.lost) - 3} more" if len(proof.lost) > 3 else ""
+        found.append(
+            StoredWarning(
+                "damaged",
+                f"{len(proof.lost)} of {len(proof.verdicts)} files are not what was written, and "
+                f"are left out ({named}{more})",
+                {"files": [each.as_dict() for each in proof.lost]},
+                "`uflip run --resume FOLDER` measures lost runs again; `uflip verify FOLDER` says "
+                "what each file is worth",
+            )
+        )
+    unproven = [each for each in proof.verdicts if each.state == UNPROVEN]
+    if unproven:
+        found.append(
+            StoredWarning(
+                "unproven",
+                f"Nothing says whether {len(unproven)} of {len(proof.verdicts)} files are what was "
+                f"written ({unproven[0].reason})",
+                {"files": [each.file for each in unproven]},
+                "they can be read and make sense; results of uflip before format version 3 have no "
+                "digests, others have lost theirs",
+            )
+        )
+    return found
+
+
 # Doubts that follow from the data and the conditions: they are found anew when a benchmark goes on.
 CONDITIONS = (
     "pause_too_short",
@@ -248,10 +285,10 @@ CONDITIONS = (
 )
 
 
-def of_the_plan(warnings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
     """Those of the stored warnings that were there before the first run."""
     found_later = {"repetitions_disagree", *CONDITIONS, *(check.code for check in CHECKS)}
-    return [warning for warning in warnings if warning["code"] not in found_later]
+    return [warning for warning in warnings if warning.code not in found_later]
 
 
 def _readable(numbers: Numbers) -> dict[str, str]:

@@ -1,23 +1,33 @@
 """Creates a result folder and commits one run at a time.
 
 A benchmark is killed, the disk fills up, the power goes: whatever happens, the runs that finished
-before are there and whole. A run is written under a temporary name, fsynced and renamed before the
-next one starts; the manifest, which names every planned run, is written before the first.
+before are there and whole. A run is written under a temporary name, fsynced, entered into the
+folder's ledger with its digest, and renamed before the next one starts; the manifest, which names
+every planned run, is written before the first. See `uflip.data.ledger` for why in this order.
 
 While it lives, the writer holds a lock on the folder: see `lock`.
 """
 
+import contextlib
 import json
 import os
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from uflip import _native
+from uflip.data import ledger, manifest
+from uflip.data.ledger import digest_of
+from uflip.data.manifest import Manifest, PlanEntry
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import atomic, lock, manifest, outputs
+from uflip.results import atomic, lock, outputs
+from uflip.results.ledger import LedgerWriter
+from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.warnings import (
     Examiner,
     StoredWarning,
@@ -64,16 +74,20 @@ def utc_now() -> str:
 class ResultsWriter:
     """A result folder that is being filled; make one with `create`."""
 
-    def __init__(self, path: Path, content: dict[str, Any], held: int) -> None:
+    def __init__(
+        self, path: Path, content: Manifest, held: int, written: LedgerWriter | None
+    ) -> None:
         self.path = path
         self._manifest = content
         self._held = held
+        self._ledger = written
         self._began = time.monotonic()
         self._before_s = 0.0
+        self._found: FolderProof | None = None
+        self._digests: dict[str, tuple[int, str]] = {}
         self.done: list[str] = []
         """Ids of the runs that were there when the benchmark went on."""
-        self._planned = {entry["id"]: entry for entry in content["plan"]}
-        self._examiner = Examiner(content["device"], content["harness"])
+        self._examiner = Examiner(content.device, content.harness)
 
     @classmethod
     def create(
@@ -86,7 +100,7 @@ class ResultsWriter:
         scale: str,
         seed: int,
         pause_ns: int,
-        state: Mapping[str, Any] = manifest.UNKNOWN_STATE,
+        state: Mapping[str, Any] | None = None,
         target_size_bytes: int | None = None,
         repetitions: int = 1,
         method: str = "paper",
@@ -121,41 +135,43 @@ class ResultsWriter:
             If the path exists, or cannot be made or written.
         """
         folder = Path(path)
-        content: dict[str, Any] = {
-            "format": manifest.FORMAT,
-            "format_version": manifest.FORMAT_VERSION,
-            "uflip_version": _native.__version__,
-            "created_utc": utc_now(),
-            "finished_utc": None,
-            "resumed_utc": [],
-            "status": "running",
-            "device": dict(device),
-            "host": dict(host),
-            "harness": dict(harness),
-            "scale": scale,
-            "seed": seed,
-            "pause_ns": pause_ns,
-            "target_size_bytes": target_size_bytes,
-            "repetitions": repetitions,
-            "method": method,
-            "state": dict(state),
-            "phases": None,
-            "interference": None,
-            "plan": [dict(entry) for entry in plan],
-            "skipped": [dict(entry) for entry in skipped],
-            "warnings": [dict(entry) for entry in warnings],
-            "elapsed_s": None,
-        }
+        described = manifest.UNKNOWN_STATE if state is None else state
+        content = msgspec.convert(
+            {
+                "uflip_version": _native.__version__,
+                "folder_id": secrets.token_hex(16),
+                "created_utc": utc_now(),
+                "finished_utc": None,
+                "status": "running",
+                "device": dict(device),
+                "host": dict(host),
+                "harness": dict(harness),
+                "scale": scale,
+                "seed": seed,
+                "pause_ns": pause_ns,
+                "target_size_bytes": target_size_bytes,
+                "repetitions": repetitions,
+                "method": method,
+                "state": described,
+                "plan": [dict(entry) for entry in plan],
+                "skipped": [dict(entry) for entry in skipped],
+                "warnings": [dict(entry) for entry in warnings],
+                "elapsed_s": None,
+            },
+            Manifest,
+        )
         refuse_existing(folder)
         _make_folders(folder)
         held = lock.acquire(folder)
+        writer = cls(folder, content, held, None)
         try:
-            manifest.write(folder, content)
+            writer._begin_ledger()
+            writer._keep()
         except BaseException:
             lock.release(held)
             _remove_empty(folder)
             raise
-        return cls(folder, content, held)
+        return writer
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> "ResultsWriter":
@@ -168,82 +184,124 @@ class ResultsWriter:
             a version of the format that does not know how to go on; nothing is changed then.
         """
         folder = Path(path)
-        content = manifest.read(folder)
-        if content["status"] == "complete":
+        found = examine(folder)
+        content = found.usable_manifest()
+        if content.status == "complete" and not found.lost_runs:
             raise ResultsError(
                 what="These results are complete",
                 where=str(folder),
-                got=f"{len(content['plan'])} finished runs",
-                allowed="a folder whose benchmark was interrupted",
+                got=f"{len(content.plan)} finished runs",
+                allowed="a folder whose benchmark was interrupted, or a run of it damaged",
                 action="start another benchmark with a new --out",
             )
-        if content["format_version"] < manifest.FORMAT_VERSION:
+        if content.format_version < manifest.STATE_SINCE:
             raise ResultsError(
                 what="These results cannot be gone on with",
                 where=str(folder),
-                got=f"format_version {content['format_version']}, which keeps no state",
-                allowed=f"format_version {manifest.FORMAT_VERSION}",
+                got=f"format_version {content.format_version}, which keeps no state",
+                allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )
         held = lock.acquire_alone(folder)
         try:
-            writer = cls(folder, content, held)
-            writer._take_up()
+            writer = cls(folder, content, held, None)
+            writer._take_up(found)
         except BaseException:
             lock.release(held)
             raise
         return writer
 
-    def _take_up(self) -> None:
-        """Find what is there, and look at it again."""
-        for entry in self._manifest["plan"]:
-            path = self._file(entry["id"])
-            if not path.exists():
-                continue
-            with native_errors():
-                trace = _native.read_trace(str(path))
-            self._examiner.look(entry, trace)
-            self.done.append(entry["id"])
-        self._before_s = float(self._manifest["elapsed_s"] or 0.0)
-        self._manifest["warnings"] = of_the_plan(self._manifest["warnings"])
+    def _take_up(self, found: FolderProof) -> None:
+        """Find what is there, and look at it again; nothing is changed before `replan`."""
+        self._found = found
+        for entry in self._manifest.plan:
+            trace = self.trace_of(entry.id)
+            if trace is not None:
+                self._examiner.look(entry, trace)
+                self.done.append(entry.id)
+        self._before_s = self._manifest.elapsed_s or 0.0
+        self._manifest = msgspec.structs.replace(
+            self._manifest, warnings=tuple(of_the_plan(self._manifest.warnings))
+        )
 
     def note(self, key: str, value: Mapping[str, Any]) -> None:
         """Store what was found out about the device: `phases` or `interference`."""
-        self._manifest[key] = dict(value)
-        manifest.write(self.path, self._manifest)
+        self._manifest = msgspec.structs.replace(self._manifest, **{key: dict(value)})
+        self._keep()
 
     def trace_of(self, run_id: str) -> _native.Trace | None:
-        """Read a finished run; None where it is not there."""
-        path = self._file(run_id)
+        """Read a finished run; None where it is not there, or is not what was written."""
+        path = run_file(self.path, run_id)
         if not path.exists():
             return None
+        known = self._found.runs.get(run_id) if self._found else None
+        if known is not None and not known.usable:
+            return None
         with native_errors():
-            return _native.read_trace(str(path))
+            return _native.read_trace(str(path), self._expected(run_id))
+
+    def _expected(self, run_id: str) -> tuple[int, str] | None:
+        if run_id in self._digests:
+            return self._digests[run_id]
+        return self._found.expected(run_id) if self._found else None
 
     def replan(self, plan: Sequence[Mapping[str, Any]]) -> None:
         """Note that the benchmark goes on, and with which plan; runs keep their ids.
 
-        Lets go of what a kill left half written.
+        Lets go of what a kill left half written, and moves run files aside that are not what was
+        written.
         """
-        for entry in self._manifest["plan"]:
-            atomic.temporary_name(self._file(entry["id"])).unlink(missing_ok=True)
-        self._manifest |= {
-            "status": "running",
-            "finished_utc": None,
-            "elapsed_s": None,
-            "resumed_utc": [*self._manifest["resumed_utc"], utc_now()],
-            "plan": [dict(entry) for entry in plan],
-        }
-        self._planned = {entry["id"]: entry for entry in self._manifest["plan"]}
-        manifest.write(self.path, self._manifest)
+        for entry in self._manifest.plan:
+            atomic.temporary_name(run_file(self.path, entry.id)).unlink(missing_ok=True)
+        found = self._found
+        for verdict in found.lost_runs if found else []:
+            _move_aside(self.path / verdict.file)
+        self._manifest = msgspec.structs.replace(
+            self._manifest,
+            format_version=manifest.FORMAT_VERSION,
+            folder_id=self._manifest.folder_id or secrets.token_hex(16),
+            status="running",
+            finished_utc=None,
+            elapsed_s=None,
+            resumed_utc=(*self._manifest.resumed_utc, utc_now()),
+            plan=tuple(msgspec.convert(dict(entry), PlanEntry) for entry in plan),
+        )
+        if found is not None and found.ledger is not None:
+            with _storing("ledger", self.path / ledger.FILE_NAME):
+                self._ledger = LedgerWriter.go_on(self.path, found.ledger, dangling=found.dangling)
+        elif self._ledger is None:
+            self._begin_ledger()
+        self._keep()
+
+    def _begin_ledger(self) -> None:
+        folder_id = self._manifest.folder_id
+        assert folder_id is not None, "a folder of this version has one"
+        with _storing("ledger", self.path / ledger.FILE_NAME):
+            self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(self._manifest.plan))
+
+    def _keep(self) -> None:
+        """Write the manifest; its digest is in the ledger before."""
+        with _storing("manifest", self.path / manifest.FILE_NAME):
+            assert self._ledger is not None, "a folder that is written has a ledger"
+            lines = self._ledger.lines
+            self._manifest = msgspec.structs.replace(self._manifest, ledger_lines=lines)
+            content = manifest.encode(self._manifest)
+            self._ledger.append(
+                ledger.Document(
+                    len(content), _native.digest(content), digest_of(self._manifest.plan)
+                )
+            )
+            try:
+                atomic.write_file(self.path / manifest.FILE_NAME, content)
+            except BaseException:
+                if (self.path / manifest.FILE_NAME).read_bytes() != content:
+                    self._ledger.take_back()
+                raise
 
     @property
-    def manifest(self) -> Mapping[str, Any]:
+    def manifest(self) -> Manifest:
         """What the manifest says now."""
         return self._manifest
-
-    def _file(self, run_id: str) -> Path:
-        return self.path / manifest.RUNS / f"{run_id}.parquet"
 
     def commit(
         self, run: Named, trace: _native.Trace, extra: Mapping[str, Any] | None = None
@@ -271,7 +329,7 @@ class ResultsWriter:
             nothing is left of it then.
         """
         entry = self._entry(run.id)
-        path = self._file(run.id)
+        path = run_file(self.path, run.id)
         if path.exists():
             raise ResultsError(
                 what="A run is committed once", where=str(path), got="the same run again"
@@ -281,13 +339,15 @@ class ResultsWriter:
             "format": "uflip-run",
             "format_version": manifest.FORMAT_VERSION,
             "uflip_version": _native.__version__,
-            **entry,
+            "folder_id": self._manifest.folder_id,
+            "device_kind": self._manifest.device["kind"],
+            **msgspec.to_builtins(entry),
             "finished_utc": utc_now(),
             "elapsed_ns": trace.elapsed_ns(),
             "counters": json.loads(counters) if counters is not None else None,
             **(extra or {}),
         }
-        _write_run(path, trace, json.dumps(metadata, allow_nan=False))
+        self._write_run(path, trace, entry, json.dumps(metadata, allow_nan=False))
         self._examiner.look(entry, trace)
         return path
 
@@ -307,24 +367,23 @@ class ResultsWriter:
             If the manifest cannot be written; the runs are readable all the same.
         """
         seen: list[StoredWarning] = [
-            *about_conditions(
-                self._manifest["device"], self._manifest["host"], self._manifest["state"]
-            ),
-            *about_interference(self._manifest["interference"]),
+            *about_conditions(self._manifest.device, self._manifest.host, self._manifest.state),
+            *about_interference(self._manifest.interference),
             *self._examiner.warnings(),
         ]
-        content = self._manifest | {
-            "status": status,
-            "finished_utc": utc_now(),
-            "elapsed_s": round(self._before_s + time.monotonic() - self._began, 3),
-            "warnings": [
-                *self._manifest["warnings"],
-                *(dict(warning) for warning in warnings),
-                *(warning.as_dict() for warning in seen),
-            ],
-        }
+        doubts = [dict(each) for each in warnings] + [each.as_dict() for each in seen]
         try:
-            manifest.write(self.path, content)
+            self._manifest = msgspec.structs.replace(
+                self._manifest,
+                status=msgspec.convert(status, manifest.Status),
+                finished_utc=utc_now(),
+                elapsed_s=round(self._before_s + time.monotonic() - self._began, 3),
+                warnings=(
+                    *self._manifest.warnings,
+                    *(msgspec.convert(each, manifest.Doubt) for each in doubts),
+                ),
+            )
+            self._keep()
         finally:
             self.close()
 
@@ -333,36 +392,73 @@ class ResultsWriter:
         lock.release(self._held)
         self._held = lock.NONE
 
-    def _entry(self, run_id: str) -> dict[str, Any]:
-        entry: dict[str, Any] | None = self._planned.get(run_id)
+    def _entry(self, run_id: str) -> PlanEntry:
+        entry = self._manifest.entry(run_id)
         if entry is None:
             raise ResultsError(
                 what="This run is not in the plan of these results",
                 where=str(self.path),
                 got=run_id,
-                allowed=f"one of the {len(self._planned)} planned runs",
+                allowed=f"one of the {len(self._manifest.plan)} planned runs",
             )
         return entry
 
+    def _write_run(
+        self, path: Path, trace: _native.Trace, entry: PlanEntry, metadata_json: str
+    ) -> None:
+        """Write, fsync (native), enter into the ledger, rename; on failure leave nothing."""
+        temporary, entered = atomic.temporary_name(path), False
+        assert self._ledger is not None, "a folder that is written has a ledger"
+        try:
+            with native_errors():
+                trace.write_parquet(str(temporary), metadata_json)
+            ((size, digest, problem),) = _native.digest_files([str(temporary)])
+            if problem:
+                raise OSError(0, problem)
+            self._ledger.append(ledger.Run(entry.id, size, digest, digest_of(entry)))
+            entered = True
+            self._digests[entry.id] = (size, digest)
+            atomic.publish(temporary, path)
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            if entered and not path.exists():
+                self._digests.pop(entry.id, None)
+                self._ledger.take_back()
+            if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
+                raise
+            if isinstance(error, UflipError) and error.kind == UflipError.kind:
+                raise  # the run makes no sense: that is no matter of the folder
+            raise _not_stored("run", path, error) from error
 
-def _write_run(path: Path, trace: _native.Trace, metadata_json: str) -> None:
-    """Write, fsync (native), rename, fsync the folder; on failure leave nothing."""
-    temporary = atomic.temporary_name(path)
+
+@contextlib.contextmanager
+def _storing(what: str, path: Path) -> Iterator[None]:
+    """Let what the system says while something is stored be one of our errors."""
     try:
-        with native_errors():
-            trace.write_parquet(str(temporary), metadata_json)
-        atomic.publish(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
-            raise
-        raise ResultsError(
-            what="The run could not be stored",
-            where=str(path),
-            got=error.got or error.what if isinstance(error, UflipError) else str(error.strerror),
-            allowed="a writable folder with free space",
-            action="free some space and run again with another --out; earlier runs are kept",
-        ) from error
+        yield
+    except OSError as error:
+        raise _not_stored(what, path, error) from error
+
+
+def _not_stored(what: str, path: Path, error: OSError | UflipError) -> ResultsError:
+    said = error.strerror or str(error) if isinstance(error, OSError) else error.got or error.what
+    return ResultsError(
+        what=f"The {what} could not be stored",
+        where=str(path),
+        got=said,
+        allowed="a writable folder with free space",
+        action="free some space and go on with `uflip run --resume`; finished runs are kept",
+    )
+
+
+def _move_aside(path: Path) -> None:
+    """Give a file that is not what was written a name of its own; nothing of it is lost."""
+    if not path.exists():
+        return
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
 
 
 def _make_folders(folder: Path) -> None:
@@ -382,6 +478,7 @@ def _make_folders(folder: Path) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
+    (folder / ledger.FILE_NAME).unlink(missing_ok=True)
     for path in (folder / manifest.RUNS, folder):
         try:
             path.rmdir()

@@ -1,0 +1,128 @@
+//! Digests of files and texts: what tells whether a stored run is the one that was measured.
+//!
+//! BLAKE3, written as 64 hexadecimal digits. It hashes at several GB/s on one core, so that whatever
+//! is read can be checked first.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use uflip_core::{Error, ErrorKind, Result};
+
+use crate::open;
+
+/// Bytes read at a time: large enough for the widest vectors, small enough for the cache.
+const PIECE: usize = 1 << 18;
+
+/// The length of a file and its digest.
+pub type Digest = (u64, String);
+
+/// The digest of some bytes.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// The length of a regular file [bytes] and its digest.
+///
+/// # Errors
+/// [`ErrorKind::Results`]: it is not there, is no regular file, or cannot be read.
+pub fn digest_file(path: &Path) -> Result<Digest> {
+    read(path).map_err(|message| {
+        Error::new(ErrorKind::Results, "The file cannot be read")
+            .at(path.display().to_string())
+            .got(message)
+            .action("restore it from a copy, or move it away")
+    })
+}
+
+fn read(path: &Path) -> std::result::Result<Digest, String> {
+    let (mut file, _) = open::regular(path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece).map_err(|error| error.to_string())? {
+            0 => return Ok((hasher.count(), hasher.finalize().to_hex().to_string())),
+            length => hasher.update(&piece[..length]),
+        };
+    }
+}
+
+/// [`digest_file`] of several files, on all processors.
+#[must_use]
+pub fn digest_files(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<Digest>> {
+    on_all_processors(paths, |path| digest_file(path.as_ref()))
+}
+
+/// What `work` makes of each of `items`, in their order.
+pub(crate) fn on_all_processors<I: Sync, O: Send>(
+    items: &[I],
+    work: impl Fn(&I) -> O + Sync,
+) -> Vec<O> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let share = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return done };
+            done.push((index, work(item)));
+        }
+    };
+    let mut all: Vec<(usize, O)> = std::thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..processors.min(items.len())).map(|_| scope.spawn(&share)).collect();
+        let mut all = share();
+        for other in others {
+            all.extend(other.join().expect("work does not panic"));
+        }
+        all
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, made)| made).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the test vectors of the BLAKE3 paper's authors: the empty input, and the bytes 0, 1, 2.
+    #[test]
+    fn digests_are_those_of_the_published_test_vectors() {
+        let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+        let three = "e1be4d7a8ab5560aa4199eea339849ba8e293d55ca0a81006726d184519e647f";
+        assert_eq!(digest(&[]), empty);
+        assert_eq!(digest(&[0, 1, 2]), three);
+    }
+
+    #[test]
+    fn a_file_has_the_digest_of_its_bytes_whatever_its_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE]
+            .into_iter()
+            .map(|length| {
+                let path = folder.path().join(length.to_string());
+                std::fs::write(&path, bytes(length)).unwrap();
+                path
+            })
+            .collect();
+        for (path, found) in paths.iter().zip(digest_files(&paths)) {
+            let content = std::fs::read(path).unwrap();
+            assert_eq!(found.unwrap(), (content.len() as u64, digest(&content)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = digest_file(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("a folder instead of a file"), "{error}");
+        let missing = folder.path().join("missing");
+        assert!(digest_file(&missing).unwrap_err().to_string().contains("missing"));
+        assert!(digest_file(Path::new("/dev/zero")).is_err());
+    }
+
+    fn bytes(length: usize) -> Vec<u8> {
+        (0..length).map(|index| (index * 31 % 251) as u8).collect()
+    }
+}

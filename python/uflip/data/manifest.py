@@ -1,0 +1,288 @@
+"""The manifest: everything about a benchmark but the response times, as versioned JSON.
+
+Version history
+---------------
+1   first version. `finished_utc` and `elapsed_s` are null until the end; `status` is "running"
+    while the benchmark runs, then complete, interrupted or failed.
+2   `state`: in which state the device was before the first run, with its `state_id` (null where it
+    is not known); `target_size_bytes`: the part of the device that was used; `repetitions`;
+    `method`, `phases`, `interference`: how lengths and pauses were found, null until they are;
+    `resumed_utc`: when it was gone on with; and with a planned run `repetition`,
+    `reset_before`.
+3   `folder_id`: which folder this is, and `ledger_lines`: how many lines its ledger had before this
+    manifest was written; see `uflip.data.ledger`.
+
+A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
+does not know would present wrong numbers as right ones.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from uflip.data.document import (
+    LARGEST,
+    Count,
+    FolderId,
+    Instant,
+    Name,
+    Positive,
+    Seconds,
+    Table,
+    Text,
+    check,
+    decode,
+    no_file_name,
+)
+from uflip.data.reading import Kind
+from uflip.errors import ResultsError
+
+FORMAT = "uflip-results"
+FORMAT_VERSION = 3
+STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be gone on with
+FILE_NAME = "manifest.json"
+RUNS = "runs"  # the folder of run files beside it
+Status = Literal["running", "complete", "interrupted", "failed"]
+
+KIND = Kind(
+    "manifest",
+    64 << 20,
+    "restore the file from a copy; the runs/*.parquet files can be analysed without it",
+)
+
+
+class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """A run that is planned; `id` is the name of its file."""
+
+    id: str
+    micro_benchmark: Name
+    pattern: Name
+    parameter: Text | None
+    value: int | float | Text | None
+    unit: Text | None
+    spec: Table
+    repetition: Positive = 1
+    reset_before: bool = False
+
+    def __post_init__(self) -> None:
+        if (problem := no_file_name(self.id)) is not None:
+            raise ValueError(f"a run id that is {problem}")
+        if isinstance(self.value, int) and abs(self.value) > LARGEST:
+            raise ValueError("a value beyond 64 bits")
+
+
+class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
+    """A stored warning."""
+
+    code: Name
+    message: Text
+    numbers: Table
+    advice: Text
+
+
+class Left(Struct, frozen=True, forbid_unknown_fields=True):
+    """A run that the device cannot make."""
+
+    micro_benchmark: Name
+    pattern: Name
+    parameter: Text | None
+    value: int | float | Text | None
+    reason: Text
+
+
+class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """In which state the device was before the first run."""
+
+    state: Name
+    state_id: Name | None
+    known_from: Name | None
+    request: Table | None
+    since_runs: Count | None = None
+    since_bytes_written: Count | None = None
+    record: Text | None = None
+
+
+UNKNOWN_STATE = DeviceState("unknown", None, None, None)
+
+
+class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `manifest.json` holds. `device`, `host` and the like are plain data."""
+
+    format: Literal["uflip-results"] = "uflip-results"
+    format_version: Annotated[int, Meta(ge=1, le=FORMAT_VERSION)] = FORMAT_VERSION
+    uflip_version: Name
+    folder_id: FolderId | None = None
+    ledger_lines: Count = 0
+    created_utc: Instant
+    finished_utc: Instant | None
+    resumed_utc: tuple[Instant, ...] = ()
+    status: Status
+    device: Table
+    host: Table
+    harness: Table
+    scale: Name
+    seed: Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+    pause_ns: Count
+    target_size_bytes: Positive | None = None
+    repetitions: Positive = 1
+    method: Name = "paper"
+    state: DeviceState = UNKNOWN_STATE
+    phases: Table | None = None
+    interference: Table | None = None
+    plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=100_000)]
+    skipped: tuple[Left, ...]
+    warnings: tuple[Doubt, ...]
+    elapsed_s: Seconds | None
+
+    def __post_init__(self) -> None:
+        ids = [entry.id for entry in self.plan]
+        if len(set(ids)) < len(ids):
+            raise ValueError("a plan with two runs of one id")
+
+    def entry(self, run_id: str) -> PlanEntry | None:
+        """Find a planned run by its id."""
+        return next((entry for entry in self.plan if entry.id == run_id), None)
+
+
+# What is read of the plain data, wherever it is read. Other keys are let be.
+
+
+class _Wear(Struct, frozen=True):
+    percentage_used: float | None = None
+    bytes_written: Count | None = None
+    endurance_bytes: float | None = None
+
+
+class _Geometry(Struct, frozen=True):
+    page_bytes: Positive | None = None
+
+
+class _Profile(Struct, frozen=True):
+    geometry: _Geometry | None = None
+
+
+class _Details(Struct, frozen=True):
+    profile: _Profile | None = None
+    wear: _Wear | None = None
+    allocated_bytes: Count | None = None
+
+
+class _Device(Struct, frozen=True):
+    url: Name
+    kind: Literal["sim", "file", "block", "null"]
+    capacity_bytes: Positive
+    sector_bytes: Positive | None = None
+    simulated: bool = False
+    model: Text | None = None
+    serial: Text | None = None
+    firmware: Text | None = None
+    io: Text | None = None
+    data: Text | None = None
+    clock: Text | None = None
+    details: _Details = _Details()
+
+
+class _Host(Struct, frozen=True):
+    load_average_1min: float | None = None
+    cpus: Count | None = None
+    cpus_usable: Count | None = None
+    memory_bytes: Count | None = None
+    command_line: tuple[Text, ...] = ()
+
+
+class _Harness(Struct, frozen=True):
+    null_ns_per_io: float | None = None
+    clock_ns: float | None = None
+    io_count: Count | None = None
+
+
+class _Phases(Struct, frozen=True):
+    patterns: dict[str, Table]
+    startup_ios: Count
+    period_ios: Count
+
+
+class _Window(Struct, frozen=True):
+    mean_ns: list[float]
+    max_ns: list[float]
+
+
+class _Windows(Struct, frozen=True):
+    ios: Positive
+    before: _Window
+    after: _Window
+    writes: _Window | None = None
+
+
+class _Interference(Struct, frozen=True):
+    reads_affected: Count
+    lingering_ns: Count
+    over: bool
+    slow_ns: float
+    pause_ns: Count
+    device_busy_ns: Count | None = None
+    gap_ns: int | None = None
+    windows: _Windows | None = None
+
+
+SHAPES: dict[str, Any] = {
+    "device": _Device,
+    "host": _Host,
+    "harness": _Harness,
+    "phases": _Phases | None,
+    "interference": _Interference | None,
+}
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Turn a manifest into the bytes of its file."""
+    content = msgspec.to_builtins(manifest)
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode()
+
+
+def parse(path: Path, content: bytes) -> Manifest:
+    """Turn the bytes of `manifest.json` into a manifest.
+
+    Raises
+    ------
+    ResultsError
+        If it is not JSON, not ours, of a newer version, or anything in it is not what it must be.
+    """
+    _check_format(path, content)
+    manifest = decode(path, KIND, content, Manifest)
+    for name, shape in SHAPES.items():
+        check(path, KIND, name, getattr(manifest, name), shape)
+    return manifest
+
+
+def plain(manifest: Manifest) -> Mapping[str, Any]:
+    """Return a manifest as plain data."""
+    content: Mapping[str, Any] = json.loads(msgspec.json.encode(manifest))
+    return content
+
+
+class _Format(Struct, frozen=True):
+    format: str | None = None
+    format_version: int | None = None
+    uflip_version: Text = "?"
+
+
+def _check_format(path: Path, content: bytes) -> None:
+    """Who wrote this, and can we know what it means? Asked before any other key is looked at."""
+    said = decode(path, KIND, content, _Format)
+    if said.format != FORMAT:
+        raise KIND.unreadable(path, f"format {said.format!r}, not {FORMAT!r}")
+    version = said.format_version
+    if version is not None and version > FORMAT_VERSION:
+        raise ResultsError(
+            what="These results are from a newer uflip",
+            where=str(path),
+            got=f"format_version {version}, written by uflip {said.uflip_version}",
+            allowed=f"format_version up to {FORMAT_VERSION}",
+            action="read them with that version of uflip or a later one",
+        )

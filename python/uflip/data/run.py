@@ -1,0 +1,68 @@
+"""What is stored with the numbers of a run, in the metadata of its Parquet file.
+
+Which run it is, and of which folder (`folder_id`), so that a file that was copied over another is
+found even where nothing else tells; what the device counted; when it finished; and how a run that
+finds its own length came to it.
+"""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from uflip.data.document import Count, Name, Positive, Table, Text, decode
+from uflip.data.reading import Kind
+
+KIND = Kind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
+
+
+class RunMetadata(Struct, frozen=True):
+    """Other keys are those of the plan, or were given with the run."""
+
+    id: Text | None = None
+    folder_id: Text | None = None
+    device_kind: Text | None = None
+    finished_utc: Text | None = None
+    elapsed_ns: Count | None = None
+    counters: dict[str, Count] | None = None
+    state_id: Text | None = None
+    pause_ns: Count | None = None
+
+
+class Series(Struct, frozen=True):
+    """What was known of one pattern when its run ended."""
+
+    half_width_ns: float | None
+    period_ios: Positive
+
+
+class Ended(Struct, frozen=True):
+    """How a run with a rule to stop came to its length."""
+
+    converged: bool
+    startup_ios: Count
+    series: tuple[Series, ...]
+    ended_by: Name | None = None
+    ios: Count | None = None
+    stop: Table | None = None
+
+
+def metadata_of(path: Path, text: str) -> RunMetadata:
+    """Read what a trace was stored with; nothing of one that was not stored.
+
+    Raises
+    ------
+    ResultsError
+        If it is not what uflip stores.
+    """
+    return decode(path, KIND, (text or "{}").encode(), RunMetadata)
+
+
+def ended_of(path: Path, text: str | None) -> Ended | None:
+    """Read how a run came to its length; None where that was given.
+
+    Raises
+    ------
+    ResultsError
+        If it is not what uflip stores.
+    """
+    return None if text is None else decode(path, KIND, text.encode(), Ended)

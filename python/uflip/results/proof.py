@@ -1,0 +1,392 @@
+"""What the files of a result folder are worth: proven, or not, and why.
+
+Every file is held against the folder's ledger before anything of it is used. A file that is not
+what was written costs what is in it and no more: a run file costs its run, the manifest the folder.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from uflip import _native
+from uflip.data import ledger, manifest
+from uflip.data.ledger import Ledger
+from uflip.data.manifest import Manifest
+from uflip.data.reading import Kind, read_document, read_if_there
+from uflip.errors import ResultsError, UflipError
+
+State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
+PROVEN: State = "proven"
+UNPROVEN: State = "unproven"
+STATES: dict[str, str] = {
+    "proven": "it is what was written: its digest is in the ledger",
+    "unproven": "it can be read and makes sense, but nothing says that it is what was written",
+    "damaged": "it is not what was written",
+    "foreign": "it is another run's, or another folder's",
+    "missing": "it was written, and is not there",
+}
+"""State of a file -> what that means."""
+SUFFIX = ".parquet"
+OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc`
+KIND = Kind("manifest", 64 << 20, "restore the file from a copy")
+# Manifest and ledger are two files: a reader beside a writer may see one older than the other.
+LOOKS = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a file is worth.
+
+    Attributes
+    ----------
+    file : str
+        Its name in the folder.
+    state : str
+        One of `STATES`.
+    bytes : int
+        Its length; 0 if it is not there.
+    reason : str
+        What is wrong, if something is.
+    costs : str
+        What is lost by it.
+    run : str or None
+        The run that is in it.
+    """
+
+    file: str
+    state: State
+    bytes: int = 0
+    reason: str = ""
+    costs: str = ""
+    run: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether what is in it may be shown."""
+        return self.state in (PROVEN, UNPROVEN)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class FolderProof:
+    """A folder with a verdict for each of its files.
+
+    Attributes
+    ----------
+    manifest : Manifest or None
+        None where it is not usable; `error` says why.
+    ledger : Ledger or None
+        None where there is none.
+    verdicts : list of Verdict
+        The manifest, the ledger, the runs in the order of the plan.
+    dangling : bool
+        Whether a kill came between the last line of the ledger and its file.
+    """
+
+    manifest: Manifest | None
+    error: UflipError | None
+    ledger: Ledger | None
+    verdicts: list[Verdict]
+    dangling: bool = False
+
+    @property
+    def runs(self) -> dict[str, Verdict]:
+        """The verdicts of runs."""
+        return {verdict.run: verdict for verdict in self.verdicts if verdict.run is not None}
+
+    @property
+    def lost(self) -> list[Verdict]:
+        """Files that are not what they should be."""
+        return [verdict for verdict in self.verdicts if not verdict.usable]
+
+    @property
+    def lost_runs(self) -> list[Verdict]:
+        """Those of runs."""
+        return [verdict for verdict in self.lost if verdict.run is not None]
+
+    def usable_manifest(self) -> Manifest:
+        """Return the manifest.
+
+        Raises
+        ------
+        ResultsError
+            If it is not what was written.
+        """
+        if self.manifest is None:
+            assert self.error is not None, "there is a reason"
+            raise self.error
+        return self.manifest
+
+    def expected(self, run: str) -> tuple[int, str] | None:
+        """Length and digest of the file of a run; None where the ledger has no line of it."""
+        line = self.ledger.runs.get(run) if self.ledger else None
+        return None if line is None else (line.bytes, line.digest)
+
+
+def run_file(folder: Path, run: str) -> Path:
+    """Return where the file of a run is."""
+    return folder / manifest.RUNS / f"{run}{SUFFIX}"
+
+
+def examine(folder: Path) -> FolderProof:
+    """Hold every file of a result folder of `uflip run` against its ledger.
+
+    Raises
+    ------
+    ResultsError
+        If it is no result folder, or of a newer version. Damage is no error here.
+    """
+    path = folder / manifest.FILE_NAME
+    for look in range(LOOKS):
+        content = _manifest_bytes(folder)
+        there = _names(folder / manifest.RUNS)
+        found = read_ledger(folder)
+        verdict = document_verdict(path, content, found, "the folder: its plan and device")
+        if verdict.usable or look == LOOKS - 1:
+            break
+    if verdict.state == "damaged" and found and _is_ahead(path, content, found):
+        reason = "the ledger ends before it: lines of the ledger are lost"
+        verdict = Verdict(path.name, UNPROVEN, len(content), reason)
+    verdicts = [verdict, *ledger_verdicts(found)]
+    if not verdict.usable:
+        error = manifest.KIND.unreadable(path, verdict.reason, "the bytes that were written")
+        runs = _of_the_ledger(folder, found, there)
+        return FolderProof(None, error, found, [*verdicts, *runs])
+    kept = manifest.parse(path, content)
+    plan = {entry.id: ledger.digest_of(entry) for entry in kept.plan}
+    runs = run_verdicts(folder, plan, there, found, kept.folder_id)
+    return FolderProof(kept, None, found, [*verdicts, *runs], _is_dangling(found, content, there))
+
+
+def verify(folder: Path) -> list[Verdict]:
+    """Say what each file of a result folder is worth, of `uflip run` or of `uflip oc`.
+
+    Raises
+    ------
+    ResultsError
+        If it is no result folder, or of a newer version. Damage is no error here.
+    """
+    if not (folder / OPEN_CHANNEL).exists():
+        return examine(folder).verdicts
+    return examine_open_channel(folder)
+
+
+def examine_open_channel(folder: Path) -> list[Verdict]:
+    """Hold every file of a result folder of `uflip oc` against its ledger.
+
+    Its jobs are not planned beforehand: what is in the ledger should be there, and what is there
+    should be in the ledger.
+
+    Raises
+    ------
+    ResultsError
+        If a file cannot be looked at, or the ledger is of a newer version.
+    """
+    path = folder / OPEN_CHANNEL
+    content = read_document(path, KIND)
+    there = _names(folder / manifest.RUNS)
+    found = read_ledger(folder)
+    verdicts = [document_verdict(path, content, found, "what was found"), *ledger_verdicts(found)]
+    lines = found.runs if found else {}
+    plan = {run: line.spec for run, line in lines.items()}
+    for run in sorted(set(there) - set(plan)):
+        reason = "the ledger has no line for it" if found else "there is no ledger"
+        verdicts.append(Verdict(_name(run), UNPROVEN, _size(folder, run), reason, run=run))
+    folder_id = found.folder_id if found else None
+    return verdicts + run_verdicts(folder, plan, there, found, folder_id)
+
+
+def read_ledger(folder: Path) -> Ledger | None:
+    """Read the ledger of a folder; None where there is none.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be read, or is of a newer version.
+    """
+    path = folder / ledger.FILE_NAME
+    content = read_if_there(path, ledger.KIND)
+    return None if content is None else ledger.parse(path, content)
+
+
+def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: str) -> Verdict:
+    """Hold the manifest of a folder against its ledger."""
+    if found is None:
+        reason = "there is no ledger: the folder is of an older version, or has lost it"
+        return Verdict(path.name, UNPROVEN, len(content), reason)
+    if _native.digest(content) in {each.digest for each in found.manifests}:
+        return Verdict(path.name, PROVEN, len(content))
+    if found.damaged or not found.manifests:
+        return Verdict(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")
+    reason = "its bytes have changed since it was written"
+    return Verdict(path.name, "damaged", len(content), reason, costs)
+
+
+def ledger_verdicts(found: Ledger | None) -> list[Verdict]:
+    """Say what the ledger itself is worth."""
+    if found is None:
+        return []
+    if found.torn and not found.damaged:
+        reason = "its last line is not whole: a kill, or lost bytes"
+        return [Verdict(ledger.FILE_NAME, UNPROVEN, found.end + found.torn, reason)]
+    if not found.damaged:
+        return [Verdict(ledger.FILE_NAME, PROVEN, found.end)]
+    lines = ", ".join(map(str, found.damaged[:5])) + (" …" if len(found.damaged) > 5 else "")
+    reason, costs = f"line {lines} is not what was written", "the proof of what it tells of"
+    return [Verdict(ledger.FILE_NAME, "damaged", found.end, reason, costs)]
+
+
+def run_verdicts(
+    folder: Path,
+    plan: Mapping[str, str],
+    there: Iterable[str],
+    found: Ledger | None,
+    folder_id: str | None,
+) -> list[Verdict]:
+    """Hold the run files of a folder against its ledger.
+
+    Parameters
+    ----------
+    folder : Path
+        The result folder.
+    plan : mapping
+        Run -> digest of what the plan says of it.
+    there : iterable of str
+        Runs that have a file.
+    found : Ledger or None
+        Read after `there`, so that every file that a writer has named has its line.
+    folder_id : str or None
+        Which folder this is.
+    """
+    lines = found.runs if found else {}
+    present = set(there)
+    of_plan = [run for run in plan if run in present]
+    listed = [run for run in of_plan if run in lines and lines[run].spec == plan[run]]
+    others = [run for run in of_plan if run in lines and lines[run].spec != plan[run]]
+    unlisted = [run for run in of_plan if run not in lines]
+    gone = set(plan) & set(lines) - present - {found.last_run if found else None}
+    verdicts = _by_digest(folder, listed, lines, folder_id)
+    verdicts |= _by_reading(folder, unlisted, folder_id)
+    reason = "it was measured for another plan"
+    verdicts |= {run: _lost(run, "foreign", _size(folder, run), reason) for run in others}
+    verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in gone}
+    return [verdicts[run] for run in plan if run in verdicts]
+
+
+def _by_digest(
+    folder: Path, runs: list[str], lines: Mapping[str, ledger.Run], folder_id: str | None
+) -> dict[str, Verdict]:
+    digests = _native.digest_files([str(run_file(folder, run)) for run in runs])
+    verdicts: dict[str, Verdict] = {}
+    for run, (size, digest, problem) in zip(runs, digests, strict=True):
+        if (size, digest) == (lines[run].bytes, lines[run].digest):
+            verdicts[run] = Verdict(_name(run), PROVEN, size, run=run)
+            continue
+        changed = "its bytes have changed since they were written"
+        if size != lines[run].bytes:
+            changed = f"{size} bytes, of which {lines[run].bytes} were written"
+        stranger = _stranger(folder, run, folder_id)
+        state: State = "foreign" if stranger else "damaged"
+        verdicts[run] = _lost(run, state, size, stranger or problem or changed)
+    return verdicts
+
+
+def _by_reading(folder: Path, runs: list[str], folder_id: str | None) -> dict[str, Verdict]:
+    problems = _native.check_traces([str(run_file(folder, run)) for run in runs])
+    verdicts: dict[str, Verdict] = {}
+    for run, problem in zip(runs, problems, strict=True):
+        size, stranger = _size(folder, run), _stranger(folder, run, folder_id)
+        if stranger or problem is not None:
+            state: State = "foreign" if stranger else "damaged"
+            verdicts[run] = _lost(run, state, size, stranger or problem or "")
+        else:
+            reason = "the ledger has no line for it" if folder_id else "there is no ledger"
+            verdicts[run] = Verdict(_name(run), UNPROVEN, size, reason, run=run)
+    return verdicts
+
+
+def _of_the_ledger(folder: Path, found: Ledger | None, there: Iterable[str]) -> list[Verdict]:
+    """Say what run files are worth where the plan is lost."""
+    lines = found.runs if found else {}
+    plan = {run: line.spec for run, line in lines.items()}
+    return run_verdicts(folder, plan, there, found, found.folder_id if found else None)
+
+
+class _Metadata(Struct):
+    id: str | None = None
+    folder_id: str | None = None
+
+
+def _stranger(folder: Path, run: str, folder_id: str | None) -> str:
+    """Say whose a file is, if it says itself that it is another's; else nothing."""
+    text = _native.read_metadata(str(run_file(folder, run)))
+    try:
+        said = msgspec.json.decode(text or "{}", type=_Metadata)
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+    if folder_id and said.folder_id and said.folder_id != folder_id:
+        return f"it is run {said.id} of another folder"
+    return f"it is run {said.id}" if said.id is not None and said.id != run else ""
+
+
+def _lost(run: str, state: State, size: int, reason: str) -> Verdict:
+    return Verdict(_name(run), state, size, reason, "this run", run)
+
+
+def _name(run: str) -> str:
+    return f"{manifest.RUNS}/{run}{SUFFIX}"
+
+
+def _size(folder: Path, run: str) -> int:
+    try:
+        return run_file(folder, run).stat().st_size
+    except OSError:
+        return 0
+
+
+def _names(folder: Path) -> list[str]:
+    """Runs that have something of their name."""
+    try:
+        return [
+            path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.suffix == SUFFIX
+        ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _is_ahead(path: Path, content: bytes, found: Ledger) -> bool:
+    """Whether the ledger ends before the line of a manifest."""
+    try:
+        return manifest.parse(path, content).ledger_lines >= found.lines
+    except UflipError:
+        return False
+
+
+def _is_dangling(found: Ledger | None, content: bytes, there: Iterable[str]) -> bool:
+    last = found.last if found else None
+    if isinstance(last, ledger.Document):
+        return last.digest != _native.digest(content)
+    return isinstance(last, ledger.Run) and last.run not in there
+
+
+def _manifest_bytes(folder: Path) -> bytes:
+    is_folder = folder.is_dir()
+    content = read_if_there(folder / manifest.FILE_NAME, manifest.KIND) if is_folder else None
+    if content is not None:
+        return content
+    raise ResultsError(
+        what="This folder holds no results" if is_folder else "There are no results here",
+        where=str(folder),
+        got=f"a folder without {manifest.FILE_NAME}"
+        if is_folder
+        else ("a file" if folder.exists() else "nothing of this name"),
+        allowed=f"a folder made by `uflip run`, with a {manifest.FILE_NAME} in it",
+        action="give the folder that was passed to `uflip run --out`",
+    )

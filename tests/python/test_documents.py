@@ -1,0 +1,248 @@
+"""Is a document right as a whole, or refused by name? And can no document do harm?
+
+Hostile documents are made from honest ones: a value somewhere is replaced by one that nobody
+expects, or bytes change. Whatever comes, it is read or it is an error of ours; nothing else.
+"""
+
+import copy
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.data import manifest, state_record
+from uflip.data.document import DEEPEST, deepest, no_file_name
+from uflip.errors import ResultsError, UflipError
+from uflip.report.text import render
+from uflip.results import Results, summary
+
+NASTY: list[Any] = [
+    None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",
+    "../../etc/passwd", "/dev/zero", "\u202e", "\x1b[2J", "=cmd|' /C calc'!A0", "<script>", [], {},
+    [[]], [None], {"": {}}, {"a": {"b": {"c": 1}}}, [1] * 1000, "9999-99-99T99:99:99Z", "nan",
+]  # fmt: skip
+# What JSON in Python writes for these no reader of ours takes.
+NOT_JSON = [b"NaN", b"Infinity", b"1e400", b"9" * 5000, b'"\\ud800"', b"\xff", b'"\xed\xa0\x80"']
+
+
+def places(document: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Find every path to a value of a document."""
+    found = [here] if here else []
+    if isinstance(document, dict | list):
+        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
+        for key in keys:
+            found += places(document[key], (*here, key))
+    return found
+
+
+def mutated(document: Any, rng: random.Random) -> bytes:
+    """Return a document with one or two values that were removed or replaced, as JSON."""
+    document = copy.deepcopy(document)
+    mark = "%%"
+    for _ in range(rng.choice([1, 1, 2])):
+        # Near the root as often as deep inside, where most values are.
+        depth = rng.randrange(1, 6)
+        near = [each for each in places(document) if len(each) <= depth]
+        if not near:
+            break
+        *path, last = rng.choice(near)
+        inside = document
+        for key in path:
+            inside = inside[key]
+        what = rng.randrange(10)
+        if what == 0:
+            del inside[last]
+        elif what == 1:
+            inside[last] = mark
+        elif what == 2 and isinstance(inside, dict):
+            inside["unheard of"] = inside.pop(last)
+        else:
+            inside[last] = copy.deepcopy(rng.choice(NASTY))
+    text = json.dumps(document).encode("utf-8", "surrogatepass")
+    return text.replace(f'"{mark}"'.encode(), rng.choice(NOT_JSON))
+
+
+def seeded() -> random.Random:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    return random.Random(seed)
+
+
+def outcome(work: Callable[[], object]) -> UflipError | None:
+    """Return the error of ours that work ends with, if it does; any other fails the test."""
+    found = None
+    try:
+        work()
+    except UflipError as error:
+        found = error
+    if found is not None:
+        assert all((found.what, found.where, found.got, found.action)), found
+        assert found.exit_code != 1, found
+    return found
+
+
+# Manifests
+
+
+@pytest.fixture(scope="module")
+def unproven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder without a ledger: nothing but its own sense protects a reader."""
+    path = tmp_path_factory.mktemp("unproven") / "r"
+    runs = [stored.baseline_run(1, "SR"), stored.mix_run(2, "SR", "RW", 3)]
+    stored.results(path, runs, status="interrupted")
+    (path / "ledger.jsonl").unlink()
+    return path
+
+
+def test_no_manifest_does_more_than_end_with_an_error(unproven: Path, tmp_path: Path) -> None:
+    shutil.copytree(unproven, tmp_path / "r")
+    path, rng = tmp_path / "r" / "manifest.json", seeded()
+    honest = json.loads(path.read_text())
+    refused = 0
+    for _ in range(400):
+        path.write_bytes(mutated(honest, rng))
+        error = outcome(lambda: render(summary(Results.load(tmp_path / "r")), full=True))
+        refused += error is not None
+    assert refused > 100, "most mutations are wrong"
+
+
+def test_no_golden_manifest_does_either(tmp_path: Path) -> None:
+    rng = seeded()
+    for version in (1, 2):
+        folder = tmp_path / str(version)
+        shutil.copytree(Path(__file__).parents[1] / "golden" / f"results-{version}", folder)
+        honest = json.loads((folder / "manifest.json").read_text())
+        for _ in range(100):
+            (folder / "manifest.json").write_bytes(mutated(honest, rng))
+            outcome(lambda folder=folder: render(summary(Results.load(folder)), full=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "not JSON"),
+        (b"[" * 100_000, f"more than {DEEPEST} levels"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, f"more than {DEEPEST} levels"),
+        (b'{"format": "uflip-results", "seed": ' + b"9" * 5000 + b"}", "out of range"),
+        (b'{"format": "\xff"}', "not JSON"),
+        (b'{"format": "\\ud800"}', "not JSON"),
+        (b'{"format": "uflip-results", "format_version": NaN}', "not JSON"),
+    ],
+)
+def test_what_is_no_honest_json_is_an_error(
+    unproven: Path, tmp_path: Path, text: bytes, said: str
+) -> None:
+    shutil.copytree(unproven, tmp_path / "r")
+    (tmp_path / "r" / "manifest.json").write_bytes(text)
+    with pytest.raises(ResultsError) as caught:
+        Results.load(tmp_path / "r")
+    assert said in caught.value.got
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("../manifest", "leads elsewhere"),
+        ("a/b", "leads elsewhere"),
+        (".hidden", "leads elsewhere"),
+        ("", "1 to 200 bytes"),
+        ("x" * 201, "1 to 200 bytes"),
+        ("é" * 101, "1 to 200 bytes"),
+        ("a\nb", "cannot be printed"),
+        ("a\x00b", "cannot be printed"),
+        ("a\u202eb", "cannot be printed"),
+    ],
+)
+def test_a_run_id_is_the_name_of_a_file(
+    unproven: Path, tmp_path: Path, name: str, problem: str
+) -> None:
+    assert problem in str(no_file_name(name))
+    shutil.copytree(unproven, tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    document = json.loads(path.read_text())
+    document["plan"][0]["id"] = name
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultsError) as caught:
+        Results.load(tmp_path / "r")
+    assert problem in caught.value.got
+    assert "plan" in caught.value.got
+
+
+def test_two_runs_of_one_id_are_no_plan(unproven: Path, tmp_path: Path) -> None:
+    shutil.copytree(unproven, tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    document = json.loads(path.read_text())
+    document["plan"].append(document["plan"][0])
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultsError) as caught:
+        Results.load(tmp_path / "r")
+    assert "two runs of one id" in caught.value.got
+
+
+def test_a_manifest_is_read_as_it_was_written(unproven: Path) -> None:
+    path = unproven / "manifest.json"
+    assert manifest.encode(manifest.parse(path, path.read_bytes())) == path.read_bytes()
+
+
+def test_levels_are_counted_outside_of_texts() -> None:
+    assert deepest(b"1") == 0
+    assert deepest(b'{"a": [1, {"b": []}], "c": {}}') == 4
+    assert deepest(b'{"a": "[[[[ \\" ]["}') == 1
+
+
+# The record of a device's state
+
+
+@pytest.fixture
+def scratch(make_file: Callable[..., Path]) -> Path:
+    return make_file(8 << 20)
+
+
+@pytest.fixture
+def record(scratch: Path) -> Path:
+    path = scratch.parent / "record.json"
+    arguments = ("prepare", f"file:{scratch}", "--state", "sequential", "--record", path, "--quiet")
+    assert uflip(*arguments, "--destroy", scratch).code == 0
+    return path
+
+
+def test_no_record_does_more_than_end_with_an_error(record: Path) -> None:
+    rng, honest = seeded(), json.loads(record.read_text())
+    refused = 0
+    for _ in range(1000):
+        record.write_bytes(mutated(honest, rng))
+        refused += outcome(lambda: state_record.read(record)) is not None
+    assert refused > 500
+
+
+def test_a_record_is_read_as_it_was_written(record: Path) -> None:
+    known = state_record.read(record)
+    assert known is not None
+    assert state_record.encode(known) == record.read_bytes()
+
+
+def test_resume_writes_no_file_that_only_the_results_name(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder from somebody else must not choose where this machine is written to."""
+    monkeypatch.chdir(scratch.parent)
+    arguments = ("run", f"file:{scratch}", "--destroy", scratch, "--only", "order")
+    shared = ("--scale", "quick", "--state", "sequential", "--max-time", "1ms", "--quiet")
+    assert uflip(*arguments, *shared, "--out", "r").code == 0
+    path = scratch.parent / "r" / "manifest.json"
+    document = json.loads(path.read_text())
+    document["state"]["record"] = str(scratch.parent / "chosen.json")
+    document["status"] = "interrupted"
+    path.write_text(json.dumps(document))
+    (scratch.parent / "r" / "ledger.jsonl").unlink()
+    said = uflip("run", "--resume", "r", "--destroy", scratch, "--quiet")
+    assert said.code == 2
+    assert "chosen.json" in said.err
+    assert "--record" in said.err
+    assert not (scratch.parent / "chosen.json").exists()

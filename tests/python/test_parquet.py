@@ -1,0 +1,223 @@
+"""Can a run file be anything but the trace that was written, or an error?
+
+Files are damaged at random, written by another program with numbers that cannot have been measured,
+and made of what is no file at all.
+"""
+
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import stored
+
+from uflip import _native
+from uflip.analysis.files import read_times
+from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.results import Results
+from uflip.results.columns import as_array
+from uflip.run import open_device
+
+DAMAGED = Path(__file__).parents[1] / "golden" / "damaged"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A run with a queue, on a device that tells what its time was spent on."""
+    run = stored.baseline_run(1, "RW", io_ignore=10, queue_depth=4)
+    stored.results(tmp_path / "r", [run])
+    (stored_run,) = Results.load(tmp_path / "r").runs
+    (tmp_path / "r" / "ledger.jsonl").unlink()
+    return stored_run.path
+
+
+def refused(path: Path) -> str:
+    """Return why a file is no trace; it must be an error of kind results."""
+    with pytest.raises(_native.NativeError) as caught:
+        _native.read_trace(str(path))
+    kind, what, where, got, _, action = caught.value.args
+    assert (kind, where) == ("results", str(path))
+    assert what
+    assert action
+    return str(got)
+
+
+@pytest.mark.parametrize("path", sorted(DAMAGED.glob("*.parquet")), ids=lambda path: path.name)
+def test_files_that_made_the_parser_panic_are_errors(path: Path) -> None:
+    assert refused(path)
+
+
+def test_damage_anywhere_is_an_error_or_a_trace_that_makes_sense(file: Path) -> None:
+    """Without a digest: then nothing but care protects the reader."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng, whole, read = random.Random(seed), file.read_bytes(), 0
+    for _ in range(3000):
+        content = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 1, 3, 30])):
+            # The footer is a small part of the file, and the most delicate one.
+            at = rng.randrange(len(content))
+            if rng.random() < 0.5:
+                at = len(content) - 1 - rng.randrange(min(3000, len(content)))
+            what = rng.randrange(4)
+            if what == 0:
+                content[at] ^= 1 << rng.randrange(8)
+            elif what == 1:
+                content[at] = rng.choice([0, 0x7F, 0x80, 0xFF])
+            elif what == 2:
+                del content[at : at + rng.randrange(1, 64)]
+            else:
+                content[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 16)))
+        file.write_bytes(content)
+        trace = trace_or_none(file)
+        if trace is None:
+            continue
+        read += 1
+        causes = sum(as_array(trace, name) for name in trace.causes)
+        assert (causes == as_array(trace, "response_time_ns")).all() or not trace.causes
+    print("read all the same", read)
+
+
+def trace_or_none(file: Path) -> _native.Trace | None:
+    """Read a trace; None where it is refused, as damaged."""
+    try:
+        with native_errors():
+            return _native.read_trace(str(file))
+    except ResultsError:
+        return None
+
+
+def rewritten(file: Path, **changes: Any) -> None:
+    """Write a run file anew with other numbers, by another program."""
+    table = pq.read_table(file)
+    for name, change in changes.items():
+        values = table[name].to_numpy().copy()
+        change(values)
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(name), pa.array(values))
+    pq.write_table(table, file, compression="none", use_dictionary=False)
+
+
+def test_another_program_can_write_a_run_file(file: Path) -> None:
+    before = _native.read_trace(str(file))
+    rewritten(file)
+    after = _native.read_trace(str(file))
+    for name in before.columns:
+        assert (as_array(before, name) == as_array(after, name)).all()
+
+
+def put(place: int, value: int) -> Any:
+    def change(values: np.ndarray) -> None:
+        values[place] = value
+
+    return change
+
+
+def both(values: np.ndarray) -> None:
+    values[50] += np.uint64(1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"response_time_ns": put(50, 2**64 - 1)}, "I/O 50: submitted at"),
+        ({"response_time_ns": put(50, 2**64 - 5)}, "I/O 50: submitted at"),
+        ({"response_time_ns": put(50, 2**63)}, "I/O 50: submitted at"),
+        ({"response_time_ns": both}, "I/O 50: took"),
+        ({"submit_ns": put(50, 1)}, "the one before at"),
+        ({"submit_ns": put(50, 2**63 - 1)}, "I/O 50: submitted at"),
+        ({"submit_ns": lambda values: values.fill(0)}, "queue depth 4"),
+        ({"transfer_ns": both}, "its causes sum to"),
+    ],
+)
+def test_what_cannot_have_been_measured_is_no_run(
+    file: Path, changes: dict[str, Any], said: str
+) -> None:
+    rewritten(file, **changes)
+    assert said in refused(file)
+    folder = file.parents[1]
+    results = Results.load(folder)
+    assert not results.runs
+    assert said in str([w["numbers"] for w in results.warnings if w["code"] == "damaged"])
+
+
+def test_a_real_device_takes_some_time(tmp_path: Path) -> None:
+    with open_device("null") as device:
+        trace = device.run(stored.baseline_run(1, "RR").spec)
+    for kind, allowed in (("null", True), ("file", False)):
+        path = tmp_path / f"{kind}.parquet"
+        trace.write_parquet(str(path), f'{{"device_kind": "{kind}"}}')
+        rewritten(path, response_time_ns=put(50, 0))
+        if allowed:
+            assert len(_native.read_trace(str(path))) == 100
+        else:
+            assert refused(path) == "I/O 50: took no time"
+
+
+def test_a_file_of_few_bytes_does_not_take_much_memory(file: Path, tmp_path: Path) -> None:
+    """Of columns that do not change, other encodings store a million rows in a few bytes."""
+    rows = 5_000_000
+    metadata = pq.read_schema(file).metadata
+    zeros = pa.array(np.zeros(rows, dtype=np.uint64))
+    table = pa.table({"submit_ns": zeros, "response_time_ns": zeros})
+    path = tmp_path / "few.parquet"
+    pq.write_table(table.replace_schema_metadata(metadata), path, compression="none")
+    assert path.stat().st_size < 100_000
+    assert "rows in" in refused(path)
+
+
+def test_a_file_that_is_longer_than_its_rows_is_refused_unread(file: Path) -> None:
+    """A hole of a terabyte takes no room on the disk, and would take all of the memory."""
+    whole = file.read_bytes()
+    with file.open("r+b") as holed:
+        holed.seek(1 << 40)
+        holed.write(whole)
+    assert "bytes for 100 rows" in refused(file)
+
+
+@pytest.mark.parametrize("made", ["pipe", "folder", "/dev/zero", "/dev/null", "empty", "nothing"])
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, made: str) -> None:
+    path = tmp_path / "run.parquet"
+    if made == "pipe":
+        os.mkfifo(path)
+    elif made == "folder":
+        path.mkdir()
+    elif made == "empty":
+        path.touch()
+    elif made != "nothing":
+        path = Path(made)
+    assert refused(path)
+    with pytest.raises(UflipError):
+        read_times(path)
+
+
+def test_nothing_that_makes_no_sense_is_stored(file: Path, tmp_path: Path) -> None:
+    """A trace from a file with times that a real device cannot have is not written for one."""
+    with open_device("null") as device:
+        trace = device.run(stored.baseline_run(1, "RR").spec)
+    null = tmp_path / "null.parquet"
+    trace.write_parquet(str(null), '{"device_kind": "null"}')
+    rewritten(null, response_time_ns=put(50, 0))
+    at_once = _native.read_trace(str(null))
+    with pytest.raises(_native.NativeError) as caught:
+        at_once.write_parquet(str(tmp_path / "file.parquet"), '{"device_kind": "file"}')
+    assert caught.value.args[0] == "internal"
+    assert "took no time" in caught.value.args[3]
+    assert not (tmp_path / "file.parquet").exists()
+
+
+def test_a_digest_comes_before_anything_else(file: Path, tmp_path: Path) -> None:
+    whole = file.read_bytes()
+    expected = (len(whole), _native.digest(whole))
+    assert len(_native.read_trace(str(file), expected)) == 100
+    shutil.copy(DAMAGED / "panic-1.parquet", file)
+    with pytest.raises(_native.NativeError, match="of which"):
+        _native.read_trace(str(file), expected)
+    file.write_bytes(whole[:-1] + b"2")
+    with pytest.raises(_native.NativeError, match="have changed"):
+        _native.read_trace(str(file), expected)
