@@ -17,6 +17,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -150,8 +151,16 @@ impl Opened {
                 .got(error.to_string())
                 .action("check its name; `uflip pattern DEVICE ... --save FILE` makes one")
         };
-        let file = File::open(path).map_err(|error| unreadable(&error))?;
-        let length = file.metadata().map_err(|error| unreadable(&error))?.len();
+        // A pipe or a terminal would let everybody wait.
+        let file = std::fs::metadata(path)
+            .and_then(|found| if found.is_file() { Ok(()) } else { Err(not_regular()) })
+            .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path))
+            .map_err(|error| unreadable(&error))?;
+        let found = file.metadata().map_err(|error| unreadable(&error))?;
+        if !found.is_file() {
+            return Err(unreadable(&not_regular()));
+        }
+        let length = found.len();
         let none = Part { bytes: 0, hash: 0 };
         let mut opened = Opened { path: path.to_owned(), file, header: none, state: none };
         let mut fixed = [0; FIXED_BYTES as usize];
@@ -188,6 +197,12 @@ impl Opened {
     }
 
     fn read(&mut self, at: u64, part: Part) -> Result<Vec<u8>> {
+        // A file with holes may claim any size.
+        let room = crate::huge::available_bytes().unwrap_or(u64::MAX);
+        if part.bytes > room {
+            let got = format!("{} bytes to be read, {room} bytes of memory", part.bytes);
+            return Err(self.damaged(&got));
+        }
         let mut bytes = crate::huge::reserved(part.bytes as usize);
         let sought = self.file.seek(SeekFrom::Start(at));
         let mut file = (&self.file).take(part.bytes);
@@ -216,6 +231,10 @@ impl Opened {
     fn state(&mut self) -> Result<Vec<u8>> {
         self.read(FIXED_BYTES + self.header.bytes, self.state)
     }
+}
+
+fn not_regular() -> std::io::Error {
+    std::io::Error::other("not a regular file")
 }
 
 fn exists(path: &Path) -> Error {

@@ -136,6 +136,7 @@ impl FlashSpec {
         }
         let repeat = at_least_one("repeat", self.repeat.unwrap_or(1))?;
         let sleep_ns = self.sleep.unwrap_or(0);
+        check_length(&threads, vector, repeat, sleep_ns)?;
         let mut job = FlashJob {
             canonical: serde_json::Value::Null,
             kind,
@@ -187,6 +188,12 @@ impl FlashSpec {
             };
         }
         let mix = self.mix.as_deref().unwrap_or("R");
+        if mix.len() > LETTERS_MAX {
+            return Err(Error::usage("The mix is too long")
+                .got(format!("{} letters", mix.len()))
+                .allowed(format!("at most {LETTERS_MAX}"))
+                .action("write the shortest sequence that repeats itself"));
+        }
         let ops = mix.chars().map(|letter| match letter {
             'W' => Some(FlashOp::Write),
             'R' => Some(FlashOp::Read),
@@ -225,6 +232,11 @@ impl FlashSpec {
     }
 }
 
+/// A mix is a pattern of a few letters; a thread has a copy of it.
+const LETTERS_MAX: usize = 1000;
+/// Far more than flash endures, and few enough to be multiplied.
+const COMMANDS_MAX: u64 = 1 << 40;
+
 /// First number and count of a range of `field`, checked against how many there are.
 fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<(u32, u32)> {
     let first = first.unwrap_or(0);
@@ -236,6 +248,25 @@ fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<
             .action("`uflip info DEVICE` shows the geometry"));
     }
     Ok((first as u32, count as u32))
+}
+
+/// Refuse a job whose commands and pauses cannot be counted.
+fn check_length(
+    threads: &[(Places, Vec<FlashOp>)],
+    vector: u32,
+    repeat: u64,
+    sleep_ns: u64,
+) -> Result<()> {
+    let once: u64 = threads.iter().map(|(places, _)| places.len() / u64::from(vector)).sum();
+    let commands = once.checked_mul(repeat).filter(|commands| *commands <= COMMANDS_MAX);
+    let slept = commands.and_then(|commands| commands.checked_mul(sleep_ns));
+    if slept.is_some_and(|slept| slept <= i64::MAX as u64) {
+        return Ok(());
+    }
+    Err(Error::usage("The job is longer than any device lives")
+        .got(format!("{once} commands, {repeat} times, {sleep_ns} ns between two"))
+        .allowed(format!("at most {COMMANDS_MAX} commands, and 292 years"))
+        .action("repeat it less often, or sleep less"))
 }
 
 fn at_least_one(key: &str, value: u64) -> Result<u64> {
