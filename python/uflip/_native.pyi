@@ -82,16 +82,30 @@ class Device:
         """Write the whole state to a new file, at once and synced. Simulated only."""
     @staticmethod
     def file(
-        path: str, *, writable: bool, buffered: bool, data: str, size_bytes: int | None
+        path: str,
+        *,
+        writable: bool,
+        buffered: bool,
+        data: str,
+        size_bytes: int | None,
+        destroy: str | None,
     ) -> Handle[Device]:
         """Open a regular file; with `size_bytes` create it or grow it (filled with data) first.
-        Cancelled or failed, the file is as it was."""
+        Cancelled or failed, the file is as it was. When writable, kind "refused" for one that is in
+        use, and for one that uflip did not make unless `destroy` is its path and what it holds."""
     @staticmethod
     def block(
-        path: str, *, writable: bool, buffered: bool, data: str, destroy: str | None
+        path: str,
+        *,
+        writable: bool,
+        buffered: bool,
+        data: str,
+        destroy: str | None,
+        brand: str | None,
     ) -> Device:
-        """Open a block device; when writable exclusively (O_EXCL), and only if `destroy` is its
-        MODEL:SERIAL:SIZE (as `inspect_block` gives it under "identity"), else kind "refused"."""
+        """Open a block device; when writable exclusively (O_EXCL), and only if nobody uses it and
+        `destroy` is its token (as `report_block` gives it), else kind "refused". `brand` is that of
+        data written before, where none is found."""
     @staticmethod
     def null(capacity_bytes: int) -> Device: ...
     def info_json(self) -> str: ...
@@ -125,7 +139,17 @@ def inspect_snapshot(path: str) -> str:
     """Info of the device in a snapshot (JSON), "snapshot" in its details; the state is not read."""
 
 def inspect_block(path: str) -> str:
-    """Info of a block device (JSON) from sysfs, without opening it; plus "identity"."""
+    """Info of a block device (JSON) from sysfs, and the brand of its data where it may be read."""
+
+def report_block(path: str) -> str:
+    """Who uses a block device ("in_use": text, "" for nobody), what it "holds" (names of libblkid),
+    and the "token" that `Device.block` wants (JSON)."""
+
+def check_block(path: str, destroy: str | None) -> None:
+    """Raise what `Device.block` would, opened for writing; opens nothing for writing."""
+
+def check_file(path: str, destroy: str | None) -> None:
+    """Raise what `Device.file` would, opened for writing; opens nothing for writing."""
 
 def wear(path: str) -> str:
     """What the device at `path`, or below a file or folder, says about its wear (JSON):

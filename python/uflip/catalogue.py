@@ -129,8 +129,8 @@ def known_devices() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Each with url, kind, description; block devices with model, serial, capacity_bytes and
-        identity (what --destroy must say) as well.
+        Each with url, kind, description; block devices with model, serial, capacity_bytes, in_use
+        (by what, "" if by nothing), holds and token (what --destroy must say) as well.
     """
     found: list[dict[str, Any]] = [
         {"url": f"sim:{name}", "kind": "sim", "description": _profile_title(name)}
@@ -140,6 +140,24 @@ def known_devices() -> list[dict[str, Any]]:
         {"url": "null", "kind": "null", "description": "does nothing: measures the harness"}
     )
     return found + [device for name in _block_names() if (device := _describe_block(name))]
+
+
+def report_block(path: str) -> dict[str, Any]:
+    """Say who uses a block device, what it holds, and what must be typed to have it overwritten.
+
+    Parameters
+    ----------
+    path : str
+        /dev/NAME.
+
+    Returns
+    -------
+    dict
+        in_use (by what, "" if by nothing), holds (list of names), token.
+    """
+    with native_errors():
+        found: dict[str, Any] = json.loads(_native.report_block(path))
+    return found
 
 
 def _profile_title(name: str) -> str:
@@ -163,12 +181,12 @@ def _describe_block(name: str) -> dict[str, Any] | None:
     path = "/dev/" + name.replace("!", "/")
     try:
         with native_errors():
-            info: DeviceInfo = json.loads(_native.inspect_block(path))
+            info: DeviceInfo = json.loads(_native.inspect_block(path)) | report_block(path)
     except DeviceError:
         return None  # the kernel knows it, but this system gives no way to open it
     if not info["capacity_bytes"]:
         return None
     rotating = info["details"].get("rotational") == "1"
-    kept = ("url", "kind", "model", "serial", "capacity_bytes", "identity")
+    kept = ("url", "kind", "model", "serial", "capacity_bytes", "in_use", "holds", "token")
     described = {key: info[key] for key in kept}
     return described | {"description": "rotating disk" if rotating else "solid-state or virtual"}

@@ -10,7 +10,6 @@ from uflip import _native
 from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors, unknown_name
-from uflip.file_guard import mark, may_be_overwritten
 from uflip.simulated import inspect_sim, open_sim, state_name
 from uflip.spec import Spec
 from uflip.units import parse_size
@@ -280,6 +279,7 @@ def open_device(
     data: str = "random",
     writable: bool = True,
     destroy: str | None = None,
+    brand: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Device:
     """Open a device for runs.
@@ -298,8 +298,11 @@ def open_device(
     writable : bool
         Open for writing as well.
     destroy : str, optional
-        For a block device that is to be written: MODEL:SERIAL:SIZE of exactly this device. For a
-        file that is there and was not made by uflip: its path once more.
+        For a block device that is to be written: its token, as `uflip devices` shows it. For a file
+        that is there and was not made by uflip: its path once more. Both with what they hold, as in
+        "+ext4".
+    brand : str, optional
+        For a block device: the brand that data on it had before, where none is found there.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
         writes in all, last response time [ns]).
@@ -313,8 +316,8 @@ def open_device(
     UsageError
         For an unknown device or profile, or options that do not fit the device.
     RefusedError
-        For writing to a block device without its exact guard string, or to a file that may hold
-        something (`uflip.file_guard`).
+        For writing to anything that is in use, to a block device without its exact token, or to a
+        file that uflip did not make.
     DeviceError
         If it cannot be opened, or a file not be brought to its size; it is then as it was.
     InterruptedRun
@@ -334,20 +337,25 @@ def open_device(
     if target.kind == "block":
         with native_errors():
             block = _native.Device.block(
-                target.name, writable=writable, buffered=buffered, data=data, destroy=destroy
+                target.name,
+                writable=writable,
+                buffered=buffered,
+                data=data,
+                destroy=destroy,
+                brand=brand,
             )
         return Device(block, url)
-    path = Path(target.name)
-    present = path.exists()
-    expendable = writable and (not present or may_be_overwritten(path, destroy))
+    present = Path(target.name).exists()
 
     def make() -> _native.Handle[_native.Device]:
-        handle = _native.Device.file(
-            target.name, writable=writable, buffered=buffered, data=data, size_bytes=size_bytes
+        return _native.Device.file(
+            target.name,
+            writable=writable,
+            buffered=buffered,
+            data=data,
+            size_bytes=size_bytes,
+            destroy=destroy,
         )
-        if expendable:
-            mark(path)  # first: a file that a kill leaves half made is still one of ours
-        return handle
 
     return Device(_file_of_its_size(make, url, on_progress, present=present), url)
 
@@ -505,7 +513,9 @@ def check_options(
             allowed="file:PATH, /dev/NAME",
             action="leave --buffered away: no page cache lies before this device",
         )
-    its_own = target.kind == "file" and destroy == target.name
+    # A file's own name, and behind it what it holds.
+    of_file = target.kind == "file" and (destroy or "").startswith(target.name)
+    its_own = of_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
     if destroy is not None and target.kind != "block" and not its_own:
         raise UsageError(
             "--destroy belongs to block devices, and to a file by its own name",

@@ -20,7 +20,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "proof": {"_native", "analysis"},
     "units": {"errors"},
     "data": {"_native", "errors", "units"},
-    "file_guard": {"errors"},
     "amplification": set(),
     "footprint": set(),
     "identity": set(),
@@ -34,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "device_cache": {"_native", "errors", "units"},
     "simulated": {"_native", "data", "device_cache", "device_url", "errors", "profiles", "waiting"},
     "run": {
-        "_native", "device_cache", "device_url", "errors", "file_guard", "simulated", "spec",
+        "_native", "device_cache", "device_url", "errors", "simulated", "spec",
         "units", "waiting",
     },
     "catalogue": {"_native", "device_url", "errors", "profiles", "run", "simulated", "units"},

@@ -92,8 +92,9 @@ fn open_cached(path: &Path) -> DirectDevice {
         buffered: true,
         data: Data::Random,
         size: Some(Bytes(FILE_BYTES)),
+        destroy: None,
     };
-    let opened = open_file(path.to_str().expect("a plain path"), options);
+    let opened = open_file(path.to_str().expect("a plain path"), options, &|| false);
     let (mut device, growth) = opened.expect("a new file");
     let writes = growth.expect("it is new").writes();
     enforce(&mut device, writes, &Control::new(1)).expect("room for it");

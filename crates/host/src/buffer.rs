@@ -4,10 +4,13 @@
 //! to data it cannot squeeze; so the content is a recorded parameter. `random` is incompressible,
 //! and successive writes begin at different places of a larger pool, so that no two neighbours are
 //! alike, without the cost of filling a buffer before every I/O (which moved a compressing target
-//! by a factor of two in fio).
+//! by a factor of two in fio). Every sector of it carries the [`Brand`] of the medium. What is read
+//! goes to a place of its own: it never becomes what is written.
 
 use uflip_core::random::{self, SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Error, Result};
+
+use crate::brand::Brand;
 
 const PAGE: usize = 4096;
 /// The pool is this much longer than the longest I/O: 256 different beginnings.
@@ -50,10 +53,11 @@ impl Data {
     }
 }
 
-/// Page-aligned memory, a write pool and a read buffer in one.
+/// Page-aligned memory: the write pool, and behind it the read buffer.
 pub(crate) struct Pool {
     memory: *mut u8,
     layout: std::alloc::Layout,
+    longest: usize,
     turn: usize,
 }
 
@@ -62,8 +66,9 @@ unsafe impl Send for Pool {}
 
 impl Pool {
     /// A pool for I/Os of up to `longest` bytes.
-    pub(crate) fn new(longest: usize, data: Data) -> Pool {
-        let length = longest.next_multiple_of(PAGE) + POOL_SLACK;
+    pub(crate) fn new(longest: usize, data: Data, brand: Brand) -> Pool {
+        let longest = longest.next_multiple_of(PAGE);
+        let length = longest + POOL_SLACK + longest;
         let layout = std::alloc::Layout::from_size_align(length, PAGE).expect("a sane length");
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -73,6 +78,7 @@ impl Pool {
         match data {
             Data::Random => {
                 random::fill(&mut Xoshiro256PlusPlus::seed_from_u64(CONTENT_SEED), bytes);
+                brand.stamp(bytes);
             }
             // Touched, so that no page fault falls into the first I/O.
             Data::Zeros => bytes.iter_mut().step_by(PAGE).for_each(|byte| {
@@ -80,27 +86,27 @@ impl Pool {
                 unsafe { std::ptr::write_volatile(byte, 0) };
             }),
         }
-        Pool { memory, layout, turn: 0 }
+        Pool { memory, layout, longest, turn: 0 }
     }
 
     /// How long an I/O may be.
     pub(crate) fn longest(&self) -> usize {
-        self.layout.size() - POOL_SLACK
+        self.longest
     }
 
     /// Where the next write's data begins.
     #[inline]
     pub(crate) fn next_data(&mut self) -> *const u8 {
         self.turn = (self.turn + PAGE) % POOL_SLACK;
-        // SAFETY: `turn` < POOL_SLACK, and the memory is POOL_SLACK longer than any I/O.
+        // SAFETY: `turn` < POOL_SLACK, and the write pool is POOL_SLACK longer than any I/O.
         unsafe { self.memory.add(self.turn) }
     }
 
-    /// Where a read goes: the beginning of the pool. What was read is never looked at, and reading
-    /// over the write data leaves it as incompressible as the device's own content.
+    /// Where a read goes. What was read is never looked at.
     #[inline]
     pub(crate) fn sink(&mut self) -> *mut u8 {
-        self.memory
+        // SAFETY: the read buffer of `longest` bytes begins behind the write pool.
+        unsafe { self.memory.add(self.longest + POOL_SLACK) }
     }
 }
 

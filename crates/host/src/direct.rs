@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
 use uflip_core::{
     Completion, Counters, Device, DeviceInfo, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN,
@@ -11,6 +12,7 @@ use uflip_core::{
 
 use crate::buffer::{Data, Pool};
 use crate::clock;
+use crate::guard::mark::Kept;
 
 /// What a pool holds before the first longer I/O asks for more.
 const POOL_BYTES: usize = 1 << 20;
@@ -20,15 +22,22 @@ pub struct DirectDevice {
     info: DeviceInfo,
     file: File,
     data: Data,
+    /// Whose data these are; the last handle leaves the file marked as ours.
+    kept: Arc<Kept>,
     pool: Pool,
     tickets: u64,
     outstanding: Option<Completion<()>>,
 }
 
 impl DirectDevice {
-    pub(crate) fn new(info: DeviceInfo, file: File, data: Data) -> DirectDevice {
-        let pool = Pool::new(POOL_BYTES, data);
-        DirectDevice { info, file, data, pool, tickets: 0, outstanding: None }
+    pub(crate) fn new(info: DeviceInfo, file: File, data: Data, kept: Arc<Kept>) -> DirectDevice {
+        let pool = Pool::new(POOL_BYTES, data, kept.brand());
+        DirectDevice { info, file, data, kept, pool, tickets: 0, outstanding: None }
+    }
+
+    /// A run is over: take note that what is there now is ours.
+    pub fn rest(&self) {
+        self.kept.renew();
     }
 
     /// Take note of how much of a file is there: what is not allocated is a hole, and reads of it
@@ -86,7 +95,7 @@ impl Device for DirectDevice {
         assert!(self.outstanding.is_none(), "a direct device is synchronous");
         let size = request.size.0 as usize;
         if size > self.pool.longest() {
-            self.pool = Pool::new(size, self.data);
+            self.pool = Pool::new(size, self.data, self.kept.brand());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
         let (submitted, moved, completed);
@@ -135,7 +144,7 @@ impl Device for DirectDevice {
             let file = self.file.try_clone().map_err(|error| {
                 Error::os("A further handle cannot be made", &self.info.url, &error)
             })?;
-            Ok(DirectDevice::new(self.info.clone(), file, self.data))
+            Ok(DirectDevice::new(self.info.clone(), file, self.data, Arc::clone(&self.kept)))
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

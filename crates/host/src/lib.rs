@@ -2,22 +2,29 @@
 //! device that measures the harness itself.
 //!
 //! Nothing here writes to anything that was not opened as writable, creates a file that no size was
-//! given for, or opens a path under `/dev` as a file.
+//! given for, or opens a path under `/dev` as a file. What may be written to is decided in one place,
+//! [`guard`].
 
 mod block;
+mod brand;
 mod buffer;
 mod clock;
 mod direct;
 mod file;
 mod growth;
+mod guard;
 mod null;
 mod wear;
 
-pub use block::{block_identity, inspect_block, open_block};
+pub use block::{BlockOptions, check_block, inspect_block, open_block, report_block};
+pub use brand::Brand;
 pub use buffer::Data;
 pub use clock::{clock_cost_ns, now};
 pub use direct::DirectDevice;
-pub use file::{FileOptions, inspect_file, open_file};
+pub use file::{FileOptions, check_file, inspect_file, open_file};
 pub use growth::Growth;
+pub use guard::Roots;
+pub use guard::admit::{BlockReport, told};
+pub use guard::signature::Signature;
 pub use null::NullDevice;
 pub use wear::{Wear, wear_of};

@@ -82,6 +82,13 @@ impl AnyDevice {
         }
     }
 
+    /// Take note that a run is over, whatever it left behind.
+    pub(crate) fn rest(&mut self) {
+        if let AnyDevice::Direct(device) = self {
+            device.rest();
+        }
+    }
+
     /// Make the `writes` that enforce a state: a simulated device in its untimed gear, in which it
     /// is brought into the state of its profile as well; any other one after another.
     pub(crate) fn enforce(

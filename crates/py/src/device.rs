@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Nanos, Result};
 use uflip_engine::{PatternSpec, Resolved, StateSpec};
-use uflip_host::{Data, FileOptions, NullDevice};
+use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
@@ -59,6 +59,27 @@ fn opened(py: Python<'_>, open: impl FnOnce() -> Result<AnyDevice> + Send) -> Py
     py.detach(open).map(Device::new).map_err(|error| raise(&error))
 }
 
+/// Do something that looks now and then whether it is to stop, as it is after Ctrl-C.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send,
+) -> PyResult<T> {
+    let caught = Mutex::new(None);
+    let stop = || {
+        let signal = Python::attach(|py| py.check_signals().err());
+        let stop = signal.is_some();
+        if stop {
+            *caught.lock().expect("no panic while held") = signal;
+        }
+        stop
+    };
+    let done = py.detach(|| work(&stop));
+    match caught.into_inner().expect("no panic while held") {
+        Some(signal) => Err(signal),
+        None => done.map_err(|error| raise(&error)),
+    }
+}
+
 #[pymethods]
 impl Device {
     #[staticmethod]
@@ -85,7 +106,7 @@ impl Device {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, writable, buffered, data, size_bytes))]
+    #[pyo3(signature = (path, *, writable, buffered, data, size_bytes, destroy))]
     fn file(
         py: Python<'_>,
         path: &str,
@@ -93,17 +114,19 @@ impl Device {
         buffered: bool,
         data: &str,
         size_bytes: Option<u64>,
+        destroy: Option<&str>,
     ) -> PyResult<Handle> {
-        let opened = py.detach(|| {
+        let opened = interruptible(py, |stop| {
             let data = Data::by_name(data)?;
             let size = size_bytes.map(Bytes);
-            uflip_host::open_file(path, FileOptions { writable, buffered, data, size })
+            let options = FileOptions { writable, buffered, data, size, destroy };
+            uflip_host::open_file(path, options, stop)
         });
-        opened.map(work::grow).map_err(|error| raise(&error))
+        opened.map(work::grow)
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, writable, buffered, data, destroy))]
+    #[pyo3(signature = (path, *, writable, buffered, data, destroy, brand))]
     fn block(
         py: Python<'_>,
         path: &str,
@@ -111,10 +134,13 @@ impl Device {
         buffered: bool,
         data: &str,
         destroy: Option<&str>,
+        brand: Option<&str>,
     ) -> PyResult<Device> {
         opened(py, || {
             let data = Data::by_name(data)?;
-            uflip_host::open_block(path, writable, buffered, data, destroy).map(AnyDevice::Direct)
+            let brand = brand.and_then(Brand::parse);
+            let options = BlockOptions { writable, buffered, data, destroy, brand };
+            uflip_host::open_block(path, options).map(AnyDevice::Direct)
         })
     }
 
@@ -226,11 +252,31 @@ pub fn inspect_snapshot(path: &str) -> PyResult<String> {
 }
 
 #[pyfunction]
-pub fn inspect_block(path: &str) -> PyResult<String> {
-    let info = uflip_host::inspect_block(path).map_err(|error| raise(&error))?;
-    let mut value = serde_json::to_value(&info).expect("plain data");
-    value["identity"] = uflip_host::block_identity(&info).into();
-    Ok(value.to_string())
+pub fn inspect_block(py: Python<'_>, path: &str) -> PyResult<String> {
+    let info = py.detach(|| uflip_host::inspect_block(path)).map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&info).expect("plain data"))
+}
+
+#[pyfunction]
+pub fn check_block(py: Python<'_>, path: &str, destroy: Option<&str>) -> PyResult<()> {
+    py.detach(|| uflip_host::check_block(path, destroy)).map_err(|error| raise(&error))
+}
+
+#[pyfunction]
+pub fn check_file(py: Python<'_>, path: &str, destroy: Option<&str>) -> PyResult<()> {
+    interruptible(py, |stop| uflip_host::check_file(path, destroy, stop))
+}
+
+#[pyfunction]
+pub fn report_block(py: Python<'_>, path: &str) -> PyResult<String> {
+    let report = py.detach(|| uflip_host::report_block(path)).map_err(|error| raise(&error))?;
+    let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
+    Ok(serde_json::json!({
+        "in_use": uflip_host::told(&report.uses),
+        "holds": holds,
+        "token": report.token,
+    })
+    .to_string())
 }
 
 #[pyfunction]

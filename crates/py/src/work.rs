@@ -21,7 +21,9 @@ pub(crate) fn run(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle {
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         let before = device.counters();
-        let trace = device.run(pattern, control)?;
+        let trace = device.run(pattern, control);
+        device.rest();
+        let trace = trace?;
         let after = device.counters();
         let counters = before.zip(after).map(|(before, after)| after.since(&before));
         Ok((trace, counters))
@@ -37,7 +39,9 @@ pub(crate) fn run_series(device: AnyDevice, slot: Slot, patterns: Vec<Resolved>)
     let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
     let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
-        device.run_series(patterns, control)
+        let parts = device.run_series(patterns, control);
+        device.rest();
+        parts
     };
     Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
         let traces = parts.into_iter().map(|Part { trace, began, counters }| {
@@ -73,7 +77,11 @@ pub(crate) fn apply(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle 
 pub(crate) fn enforce(device: AnyDevice, slot: Slot, state: ResolvedState, skip: u64) -> Handle {
     let total = state.totals().total_ios.saturating_sub(skip);
     let writes = state.writes().skip(usize::try_from(skip).unwrap_or(usize::MAX));
-    let work = move |device: &mut AnyDevice, control: &Control| device.enforce(writes, control);
+    let work = move |device: &mut AnyDevice, control: &Control| {
+        let enforced = device.enforce(writes, control);
+        device.rest();
+        enforced
+    };
     Job::start(device, slot, Control::new(1), total, work).handle(|py, ()| Ok(py.None()))
 }
 

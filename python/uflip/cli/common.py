@@ -167,9 +167,9 @@ open_options = together(
         ),
         click.option(
             "--destroy",
-            metavar="MODEL:SERIAL:SIZE|PATH",
-            help="Lose everything on exactly this block device, or in this file that uflip did not "
-            "make.",
+            metavar="TOKEN|PATH",
+            help="Lose everything on exactly this block device (see `uflip devices`), or in this "
+            "file that uflip did not make; with what it holds, as in +ext4.",
         ),
         no_cache_option,
     ]

@@ -1,5 +1,7 @@
 """`uflip devices`: what can be measured on this machine."""
 
+from typing import Any
+
 import click
 
 from uflip.catalogue import known_devices
@@ -26,8 +28,17 @@ def command(as_json: bool) -> None:
             device["url"],
             format_size(device["capacity_bytes"]) if "capacity_bytes" in device else "",
             device["description"],
-            f"--destroy '{device['identity']}'" if "identity" in device else "",
+            _how_to_lose_it(device),
         )
         for device in devices
     ]
     echo_table(("device", "size", "what it is", "to lose everything on it"), rows, left=4)
+
+
+def _how_to_lose_it(device: dict[str, Any]) -> str:
+    """Say what must be typed, or why nothing that is typed will do."""
+    if "token" not in device:
+        return ""
+    if device["in_use"]:
+        return f"in use: {device['in_use']}"
+    return f"--destroy '{device['token']}'"

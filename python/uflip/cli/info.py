@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from uflip.catalogue import inspect_device
+from uflip.catalogue import inspect_device, report_block
 from uflip.cli.common import (
     buffered_option,
     device_argument,
@@ -38,6 +38,10 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         return
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
     real = info["kind"] in ("file", "block")
+    if info["kind"] == "block":
+        report = report_block(parse_url(device).name)
+        # What cannot be overwritten now needs no token that could be pasted.
+        info |= report if not report["in_use"] else {"in_use": report["in_use"]}
     if as_json:
         echo_json(info | ({"wear": wear_of(info).as_dict()} if real else {}))
         return

@@ -1,12 +1,12 @@
 """What the verbs that write share: refusing early, and opening with what that takes shown."""
 
-from pathlib import Path
 from typing import Any
 
+from uflip import _native
 from uflip.cli.progress import file_display
 from uflip.cli.terminal import echo
 from uflip.device_url import parse_url
-from uflip.file_guard import may_be_overwritten
+from uflip.errors import native_errors
 from uflip.run import Device, DeviceInfo, check_options, open_device
 from uflip.units import format_size
 
@@ -19,12 +19,15 @@ def check_before_all(
     Raises
     ------
     UflipError
-        As `open_device`, for options that do not fit the device and files that hold something.
+        As `open_device`, for options that do not fit the device, and targets that must not be lost.
     """
     target = parse_url(url)
     check_options(target, size, data, destroy, buffered=buffered)
-    if target.kind == "file":
-        may_be_overwritten(Path(target.name), destroy)
+    with native_errors():
+        if target.kind == "file":
+            _native.check_file(target.name, destroy)
+        elif target.kind == "block":
+            _native.check_block(target.name, destroy)
 
 
 def open_shown(url: str, info: DeviceInfo, *, quiet: bool, **options: Any) -> Device:

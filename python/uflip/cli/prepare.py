@@ -30,7 +30,7 @@ from uflip.run import DeviceInfo, check_options
 EPILOG = """\b
 Examples:
   uflip prepare file:scratch.bin --size 1GiB
-  uflip prepare /dev/nvme1n1 --destroy "MODEL:SERIAL:SIZE" --dry-run
+  uflip prepare /dev/nvme1n1 --destroy "TOKEN" --dry-run
   uflip prepare file:scratch.bin --state sequential --target-size 256MiB
 
 \b

@@ -1,7 +1,9 @@
 """`uflip run --resume FOLDER`: what was cut short goes on, on the same device."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -10,9 +12,9 @@ from uflip._native import Trace
 from uflip.catalogue import inspect_device
 from uflip.cli.state import bring_into_state
 from uflip.data.manifest import Manifest
-from uflip.errors import DeviceError, ResultsError, UsageError
+from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
-from uflip.identity import identity
+from uflip.identity import identity, medium, other_medium
 from uflip.methodology import Found, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
 from uflip.results import Results, ResultsWriter
@@ -86,7 +88,7 @@ def go_on(
     return Resumed(device, plan, writer, history, found, Replay(folder) if simulated else None)
 
 
-def _outlives(info: DeviceInfo) -> bool:
+def _outlives(info: Mapping[str, Any]) -> bool:
     """Whether a device is still there after the process that measured it."""
     return info["kind"] in ("file", "block")
 
@@ -115,8 +117,26 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
             allowed=f"{key} {there.get(key, 'none')}",
             action="connect the same device again, or start another benchmark with a new --out",
         )
+    _check_medium(was, now)
     data = was["data"] if _outlives(was) else "random"
-    return open_device(was["url"], size=size, buffered=buffered, data=data, destroy=destroy)
+    brand = was["details"].get("brand") if was["kind"] == "block" else None
+    device = open_device(
+        was["url"], size=size, buffered=buffered, data=data, destroy=destroy, brand=brand
+    )
+    _check_medium(was, device.info)
+    return device
+
+
+def _check_medium(was: Mapping[str, Any], now: DeviceInfo) -> None:
+    """Refuse another medium behind the same name."""
+    if _outlives(was) and (other := other_medium(medium(was), now)):
+        raise RefusedError(
+            "This is not the medium that was measured",
+            where=was["url"],
+            got=other[0],
+            allowed=other[1],
+            action="connect the same medium again, or start another benchmark with a new --out",
+        )
 
 
 def _plan_of(kept: Manifest, info: DeviceInfo) -> Plan:

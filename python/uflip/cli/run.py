@@ -43,7 +43,7 @@ Examples:
   uflip run file:scratch.bin --size 1GiB --out results/disk --scale quick
   uflip run file:scratch.bin --only granularity,order
   uflip run --resume results/disk
-  uflip run /dev/nvme1n1 --destroy "MODEL:SERIAL:SIZE"      (see `uflip devices`)
+  uflip run /dev/nvme1n1 --destroy "TOKEN"      (see `uflip devices`)
 
 \b
 Ctrl-C ends the run at hand; all runs finished before are kept, and --resume makes the others.

@@ -2,6 +2,11 @@
 
 What a pattern in `spec` may say, and what a `state`, is for the native part to check, against the
 device; here it is a table. Names become names of files and parts of ids, so they are plain words.
+
+Version history
+---------------
+1   first version.
+2   `device` also says which medium it is for, where that is known: `brand`.
 """
 
 from typing import Annotated, Literal
@@ -13,7 +18,7 @@ from uflip.data.reading import Kind
 from uflip.errors import UsageError
 
 FORMAT = "uflip-plan"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 KIND = Kind(
     "plan",

@@ -7,6 +7,7 @@ write by somebody else is noticed. What keeps it and when it is believed stands 
 Version history
 ---------------
 1   first version.
+2   `device` also says which medium it was: `brand`, `diskseq`, `boot_id`, each where it is known.
 """
 
 import json
@@ -19,7 +20,7 @@ from msgspec import Struct
 from uflip.data.document import Count, Instant, Name, Table, Text, decode
 from uflip.data.reading import Kind, read_if_there
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 KIND = Kind(
     "record of the device's state",
     1 << 20,
@@ -57,7 +58,7 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     format: Literal["uflip-state"] = "uflip-state"
-    format_version: Literal[1] = 1
+    format_version: Literal[1, 2] = 2
     uflip_version: Name
     updated_utc: Instant
     device: Table
@@ -99,9 +100,9 @@ def read(path: Path) -> State | None:
     if content is None:
         return None
     said = decode(path, KIND, content, _Format)
-    allowed = f"a file that `uflip prepare` wrote, format_version {FORMAT_VERSION}"
+    allowed = f"a file that `uflip prepare` wrote, format_version up to {FORMAT_VERSION}"
     if said.format != "uflip-state":
         raise KIND.unreadable(path, "a file of another kind", allowed)
-    if said.format_version != FORMAT_VERSION:
+    if not 1 <= said.format_version <= FORMAT_VERSION:
         raise KIND.unreadable(path, f"format_version {said.format_version}", allowed)
     return decode(path, KIND, content, State)

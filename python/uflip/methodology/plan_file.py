@@ -14,10 +14,10 @@ import msgspec
 
 from uflip.data.plan import FORMAT, FORMAT_VERSION, KIND, PlanFile, RunEntry
 from uflip.data.toml_text import read_toml
-from uflip.errors import UflipError, UsageError, unknown_name
+from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import SCALES, Info, PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially
-from uflip.identity import model_identity
+from uflip.identity import model_identity, other_medium
 from uflip.methodology.lengths import METHODS
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
@@ -56,7 +56,11 @@ def write_plan(plan: Plan) -> str:
         "pause_ns": plan.pause_ns,
         "target_size_bytes": plan.target_size,
     }
-    parts = [PREAMBLE + _lines(head), "[device]\n" + _lines(model_identity(plan.device))]
+    device = model_identity(plan.device)
+    details = plan.device["details"]
+    if "brand" in details and not details.get("brand_is_new"):
+        device["brand"] = details["brand"]
+    parts = [PREAMBLE + _lines(head), "[device]\n" + _lines(device)]
     if plan.state is not None:
         parts.append("[state]\n" + _lines(plan.state.request))
     for run in plan.runs:
@@ -91,11 +95,11 @@ def read_plan(path: Path, info: Info) -> Plan:
     """
     content = read_toml(path, KIND)
     head = _shaped(content, PlanFile, str(path))
-    if head.format != FORMAT or head.format_version != FORMAT_VERSION:
+    if head.format != FORMAT or not 1 <= head.format_version <= FORMAT_VERSION:
         raise _wrong(
             str(path),
             f"format {_shortened(head.format)!r}, version {head.format_version}",
-            f"{FORMAT!r}, version {FORMAT_VERSION}",
+            f"{FORMAT!r}, version 1 to {FORMAT_VERSION}",
         )
     _check_names(head, path)
     _check_device(head.device, info, path)
@@ -148,7 +152,8 @@ def _shortened(text: str) -> str:
 
 def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
     here = model_identity(info)
-    for key in {**here, **device}:
+    known = {key: value for key, value in device.items() if key != "brand"}
+    for key in {**here, **known}:
         if device.get(key) != here.get(key):
             raise UsageError(
                 "This plan is for another device",
@@ -157,6 +162,22 @@ def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
                 allowed=f"{key} {here.get(key, 'none')}, as {info['url']} has",
                 action="make a plan for this device with `uflip plan`",
             )
+    _check_medium(device, info, path)
+
+
+def _check_medium(device: Mapping[str, Any], info: Info, path: Path) -> None:
+    """The data that uflip left on the medium, if there were any, must be there still."""
+    nothing = "brand" not in info["details"] or info["details"].get("brand_is_new")
+    if "brand" not in device or (info["kind"] == "file" and nothing):
+        return  # a file may be made anew for a plan
+    if other := other_medium({"brand": device["brand"]}, info):
+        raise RefusedError(
+            "This plan is for another medium",
+            where=f"{path}, [device]",
+            got=f"{other[0]} on {info['url']}",
+            allowed=other[1],
+            action="connect that medium again, or make a plan for this one with `uflip plan`",
+        )
 
 
 def _check_names(head: PlanFile, path: Path) -> None:

@@ -2,7 +2,8 @@
 
 What it says stands in `uflip.data.state_record`. It is believed only while nobody else has written
 to the device, as far as that can be known: a file tells when it was last written, a block device
-how many sectors were since the machine was started.
+how many sectors were since the machine was started. And only while the medium is the same: the
+brand of the data on it, and the number that the kernel gave it, say so.
 """
 
 import re
@@ -17,7 +18,7 @@ from uflip import _native
 from uflip.data import state_record
 from uflip.data.state_record import State, Written
 from uflip.errors import ResultsError
-from uflip.identity import identity
+from uflip.identity import MEDIUM, identity, medium, other_medium
 from uflip.results import atomic
 
 FOLDER = Path("results") / "states"
@@ -41,7 +42,7 @@ class StateRecord:
             State(
                 uflip_version=_native.__version__,
                 updated_utc=_now(),
-                device=identity(self._info),
+                device=identity(self._info) | medium(self._info),
                 request=dict(request),
                 total_ios=total_ios,
             )
@@ -126,7 +127,9 @@ def open_record(path: Path, info: Mapping[str, Any], *, ours_is_last: bool = Fal
     if state is None:
         return StateRecord(path, info, None)
     undisturbed = ours_is_last or _undisturbed(state.written, last_write(info))
-    trusted = state.device == identity(info) and undisturbed
+    known = {name: value for name, value in state.device.items() if name not in MEDIUM}
+    same = known == identity(info) and other_medium(state.device, info) is None
+    trusted = same and undisturbed
     return StateRecord(path, info, state if trusted else None)
 
 

@@ -1,0 +1,121 @@
+//! What is below a loop device: a file, or another block device.
+//!
+//! sysfs tells a path, which says where the file was when it was attached, from the root of whoever
+//! did that; the device itself tells the inode, which cannot lie. Both are asked, and either counts.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+
+use super::attribute;
+use super::machine::{Machine, Number, Place};
+
+const LOOP_GET_STATUS64: u32 = 0x4C05;
+
+/// What a loop device shows, and of what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Backing {
+    /// As sysfs tells it.
+    pub(crate) path: String,
+    /// What that leads to now, and what the device says it is; one of them where they are the same.
+    pub(crate) places: Vec<Place>,
+    /// The first byte that is shown, and the first behind the last one; `u64::MAX`: up to the end.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Backing {
+    /// Whether two loop devices show a byte in common.
+    pub(crate) fn overlaps(&self, other: &Backing) -> bool {
+        let shared = self.places.iter().any(|place| other.places.contains(place));
+        shared && self.from < other.to && other.from < self.to
+    }
+}
+
+/// `struct loop_info64` of `linux/loop.h`, as far as it is read here.
+#[repr(C)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    real_device: u64,
+    offset: u64,
+    size_limit: u64,
+    rest: [u8; 192],
+}
+
+const _: () = assert!(size_of::<LoopInfo>() == 232, "as the kernel copies it");
+
+/// What is below the loop device of a number; `None` for any other device, and for a loop device with
+/// nothing below.
+pub(crate) fn backing(machine: &Machine, number: Number) -> Option<Backing> {
+    let node = &machine.nodes[&number];
+    let folder = node.folder.join("loop");
+    if !folder.is_dir() {
+        return None;
+    }
+    let path = attribute(&folder.join("backing_file"));
+    let from = attribute(&folder.join("offset")).parse().unwrap_or(0);
+    let limit = attribute(&folder.join("sizelimit")).parse().unwrap_or(0);
+    let mut places: Vec<Place> = machine.place(&path).into_iter().collect();
+    places.extend(ask(machine, &node.name, number).filter(|place| !places.contains(place)));
+    let to = if limit == 0 { u64::MAX } else { from + limit };
+    Some(Backing { path, places, from, to })
+}
+
+/// What the device itself says; `None` without the permission to open it.
+fn ask(machine: &Machine, name: &str, number: Number) -> Option<Place> {
+    let path = machine.roots.dev.join(name);
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.file_type().is_block_device() || Number::of(metadata.rdev()) != number {
+        return None;
+    }
+    // SAFETY: plain data, for which all zeros is a valid value.
+    let mut info: LoopInfo = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a structure of the size that the kernel copies.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
+    if status != 0 {
+        return None;
+    }
+    // The kernel gives the device below in `real_device` if that is one, else that of the file system.
+    let real = decoded(info.real_device);
+    if info.real_device != info.device && machine.nodes.contains_key(&real) {
+        return Some(Place::Block(real));
+    }
+    let Number { major, minor } = decoded(info.device);
+    Some(Place::File(libc::makedev(major, minor), info.inode))
+}
+
+/// Take a number apart as `huge_encode_dev` of the kernel put it together.
+fn decoded(device: u64) -> Number {
+    Number {
+        major: (device >> 8 & 0xfff) as u32,
+        minor: (device & 0xff | device >> 12 & 0xfff00) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_apart_as_the_kernel_puts_them_together() {
+        for (major, minor) in [(7u64, 0u64), (254, 0), (8, 17), (259, 300), (4095, 0xf_ffff)] {
+            let encoded = minor & 0xff | major << 8 | (minor & !0xff) << 12;
+            let expected = Number { major: major as u32, minor: minor as u32 };
+            assert_eq!(decoded(encoded), expected);
+        }
+    }
+
+    #[test]
+    fn two_loops_over_different_parts_of_one_file_do_not_meet() {
+        let over =
+            |from, to| Backing { path: "f".into(), places: vec![Place::File(1, 2)], from, to };
+        assert!(over(0, u64::MAX).overlaps(&over(512, 1024)));
+        assert!(!over(0, 512).overlaps(&over(512, 1024)));
+        assert!(
+            !over(0, 512).overlaps(&Backing { places: vec![Place::File(1, 3)], ..over(0, 512) })
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! The mark of a file that may be overwritten: an extended attribute that is bound to what is in it.
+//!
+//! It says which file (inode, generation, time of birth), how long it is, when it was last written,
+//! and the [`Brand`] of the data. So a copy of the file, other content in it, a file system made or
+//! mounted in it, a growth by somebody else: each voids it, and the file is asked for again. uflip
+//! renews it after every run and when it closes the file. While the file is open the mark says so:
+//! if uflip was killed, what changed since may be its own doing, and the file is still expendable if
+//! every sector of it is zero or carries the brand.
+//!
+//! Version history
+//! ---------------
+//! 1   the word `expendable`. It outlived the content, so it is no mark any more.
+//! 2   `2 brand=… size=… modified=… inode=… born=… generation=… open=…`, times in ns.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::brand::Brand;
+
+const NAME: &std::ffi::CStr = c"user.uflip";
+const VERSION: &str = "2";
+/// Longer than any mark.
+const LONGEST: usize = 1024;
+/// `_IOR('v', 1, long)`: the number that tells two files of one inode number apart.
+const FS_IOC_GETVERSION: u32 = 0x8008_7601;
+/// The kernel's clock for files ticks every few milliseconds.
+const TICK: Duration = Duration::from_millis(1);
+const TICKS: u32 = 50;
+
+/// What a mark says about a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// It has none.
+    Unmarked,
+    /// It is ours, and holds what we left in it.
+    Expendable(Brand),
+    /// It was ours; why it is not any more.
+    Void(&'static str),
+}
+
+/// When a file was last written, and how long it was: looked through once, it need not be again.
+pub(crate) type Seen = (u64, i64, i64);
+
+/// See [`Seen`].
+pub(crate) fn seen(metadata: &Metadata) -> Seen {
+    (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+/// What `file` is to us. `stop` says whether looking through all of it is to be given up; it is not
+/// looked through again if it is as it was when it was `known` to be ours.
+pub(crate) fn standing(file: &File, known: Option<Seen>, stop: &dyn Fn() -> bool) -> Standing {
+    let Some(text) = read(file) else { return Standing::Unmarked };
+    let Some((version, said)) = parse(&text) else {
+        return Standing::Void("its mark cannot be read");
+    };
+    let (VERSION, Ok(metadata)) = (version, file.metadata()) else {
+        return Standing::Void("its mark is of another version of uflip");
+    };
+    let Some(brand) = said.get("brand").and_then(|text| Brand::parse(text)) else {
+        return Standing::Void("its mark cannot be read");
+    };
+    let now = facts(file, &metadata, brand);
+    let differ = |key: &str| said.get(key).copied() != now.get(key).map(String::as_str);
+    if ["inode", "born", "generation"].into_iter().any(differ) {
+        return Standing::Void("it is a copy of a file that uflip made");
+    }
+    if (!differ("size") && !differ("modified")) || known == Some(seen(&metadata)) {
+        return Standing::Expendable(brand);
+    }
+    if said.get("open") != Some(&"1") {
+        return Standing::Void("it was changed since uflip closed it");
+    }
+    match brand.is_all_of(file, stop) {
+        Some(true) => Standing::Expendable(brand),
+        Some(false) => Standing::Void("it holds data that uflip did not write"),
+        None => Standing::Void("it was not looked through to its end"),
+    }
+}
+
+/// The brand that the mark of `file` names, whatever else has changed.
+pub(crate) fn brand(file: &File) -> Option<Brand> {
+    let text = read(file)?;
+    let (_, said) = parse(&text)?;
+    Brand::parse(said.get("brand")?)
+}
+
+/// A file of ours while it is open: its mark is kept true, and left behind at the end.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    brand: Brand,
+    marked: Option<File>,
+    given_back: AtomicBool,
+}
+
+impl Kept {
+    /// Something that has no mark: a device, or what is only read.
+    pub(crate) fn unmarked(brand: Brand) -> Kept {
+        Kept { brand, marked: None, given_back: AtomicBool::new(true) }
+    }
+
+    /// Mark `file` as ours and open.
+    pub(crate) fn mark(file: &File, brand: Brand) -> Kept {
+        let marked = file.try_clone().ok();
+        let kept = Kept { brand, marked, given_back: AtomicBool::new(false) };
+        kept.renew();
+        kept
+    }
+
+    pub(crate) fn brand(&self) -> Brand {
+        self.brand
+    }
+
+    /// Make the mark say what is there now: a run is over.
+    pub(crate) fn renew(&self) {
+        self.write(true);
+    }
+
+    /// The file is as it was before we opened it, and was not ours: it gets no mark.
+    pub(crate) fn give_back(&self) {
+        self.given_back.store(true, Ordering::Relaxed);
+        if let Some(file) = &self.marked {
+            // SAFETY: an open descriptor and a text that ends in a zero.
+            unsafe { libc::fremovexattr(file.as_raw_fd(), NAME.as_ptr()) };
+        }
+    }
+
+    /// Where marks cannot be kept, the file will be asked for again.
+    fn write(&self, open: bool) {
+        let Some(file) = &self.marked else { return };
+        let Ok(metadata) = file.metadata() else { return };
+        let mut text = VERSION.to_owned();
+        for (key, value) in facts(file, &metadata, self.brand) {
+            text += &format!(" {key}={value}");
+        }
+        text += if open { " open=1" } else { " open=0" };
+        // SAFETY: an open descriptor, a text that ends in a zero, and as many bytes as are said.
+        unsafe {
+            let (value, size) = (text.as_ptr().cast(), text.len());
+            libc::fsetxattr(file.as_raw_fd(), NAME.as_ptr(), value, size, 0);
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.given_back.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(file) = &self.marked {
+            wait_for_the_next_tick(file);
+        }
+        self.write(false);
+    }
+}
+
+/// Wait until a further write would have a later time than the last one of ours.
+fn wait_for_the_next_tick(file: &File) {
+    for _ in 0..TICKS {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a valid timespec to write to; the clock exists on every Linux.
+        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut time) };
+        let now = (time.tv_sec, time.tv_nsec);
+        match file.metadata() {
+            Ok(metadata) if (metadata.mtime(), metadata.mtime_nsec()) >= now => {
+                std::thread::sleep(TICK);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// What a mark is bound to.
+fn facts(file: &File, metadata: &Metadata, brand: Brand) -> BTreeMap<&'static str, String> {
+    let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let mut generation: libc::c_long = 0;
+    // SAFETY: an open descriptor and a place for the number.
+    let told =
+        unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION as _, &raw mut generation) };
+    let modified = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+    let unknown = || "-".to_owned();
+    BTreeMap::from([
+        ("brand", brand.text()),
+        ("size", metadata.len().to_string()),
+        ("modified", modified.to_string()),
+        ("inode", metadata.ino().to_string()),
+        ("born", born.map_or_else(unknown, |born| born.as_nanos().to_string())),
+        ("generation", if told == 0 { (generation as u32).to_string() } else { unknown() }),
+    ])
+}
+
+fn read(file: &File) -> Option<String> {
+    let mut text = vec![0u8; LONGEST];
+    // SAFETY: an open descriptor, a text that ends in a zero, and a buffer of the size that is said.
+    let length = unsafe {
+        libc::fgetxattr(file.as_raw_fd(), NAME.as_ptr(), text.as_mut_ptr().cast(), text.len())
+    };
+    text.truncate(usize::try_from(length).ok()?);
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn parse(text: &str) -> Option<(&str, BTreeMap<&str, &str>)> {
+    let mut words = text.split(' ');
+    let version = words.next()?;
+    Some((version, words.filter_map(|word| word.split_once('=')).collect()))
+}

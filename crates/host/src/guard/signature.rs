@@ -1,0 +1,143 @@
+//! What a medium holds: file systems, volumes, partition tables, by libblkid.
+//!
+//! The library is loaded when it is needed, so that no header of it is needed to build uflip and
+//! none of it to measure a simulated device. Without it nothing is known, which is not the same as
+//! nothing being there: `unprobed` then stands where a signature would.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use libloading::{Library, Symbol};
+
+const LIBRARY: &str = "libblkid.so.1";
+/// `BLKID_SUBLKS_LABEL | UUID | TYPE | USAGE | BADCSUM`: also what is damaged is something.
+const SUPERBLOCKS: c_int = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 10;
+/// More names than any medium has; a library that never ends does not keep us.
+const MOST: usize = 64;
+/// Where nobody could look.
+pub(crate) const UNPROBED: &str = "unprobed";
+/// The partition table that a GPT disk pretends to have.
+const PRETENDED: &str = "PMBR";
+
+/// One thing that a medium holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// As libblkid calls it (`ext4`, `crypto_LUKS`, `gpt`); [`UNPROBED`] where nobody could look.
+    pub name: String,
+    /// Its label, or its identifier where it has none; may be empty.
+    pub label: String,
+}
+
+impl Signature {
+    fn unprobed(why: String) -> Vec<Signature> {
+        vec![Signature { name: UNPROBED.into(), label: why }]
+    }
+}
+
+/// Everything that is known to be on `medium`, which must not be open for direct I/O.
+pub(crate) fn probe(medium: &File) -> Vec<Signature> {
+    probe_by(LIBRARY, medium)
+}
+
+fn probe_by(library: &str, medium: &File) -> Vec<Signature> {
+    // SAFETY: libblkid has no initialisers that do anything.
+    let loaded = match unsafe { Library::new(library) } {
+        Ok(loaded) => loaded,
+        Err(error) => return Signature::unprobed(format!("{library} is missing: {error}")),
+    };
+    // SAFETY: the types are those of libblkid/blkid.h, stable since version 2.17 of util-linux.
+    let found = unsafe { look(&loaded, medium) };
+    found.unwrap_or_else(|error| Signature::unprobed(error.to_string()))
+}
+
+type Probe = *mut c_void;
+type Freer<'a> = Symbol<'a, unsafe extern "C" fn(Probe)>;
+
+/// Frees a probe at the end.
+struct Held<'a>(Probe, Freer<'a>);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by blkid_new_probe, and not freed yet.
+        unsafe { (self.1)(self.0) };
+    }
+}
+
+/// # Safety
+/// `library` must be libblkid.
+unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, libloading::Error> {
+    // SAFETY: names and types as blkid.h declares them; the probe outlives its uses.
+    unsafe {
+        let new: Symbol<unsafe extern "C" fn() -> Probe> = library.get(b"blkid_new_probe")?;
+        let free: Freer = library.get(b"blkid_free_probe")?;
+        let set_device: Symbol<unsafe extern "C" fn(Probe, c_int, i64, i64) -> c_int> =
+            library.get(b"blkid_probe_set_device")?;
+        let set = |name: &[u8], value: c_int, probe: Probe| -> Result<(), libloading::Error> {
+            let set: Symbol<unsafe extern "C" fn(Probe, c_int) -> c_int> = library.get(name)?;
+            set(probe, value);
+            Ok(())
+        };
+        let next: Symbol<unsafe extern "C" fn(Probe) -> c_int> = library.get(b"blkid_do_probe")?;
+        let probe = Held(new(), free);
+        if probe.0.is_null() || set_device(probe.0, medium.as_raw_fd(), 0, 0) != 0 {
+            return Ok(Signature::unprobed("it could not be read".into()));
+        }
+        set(b"blkid_probe_enable_superblocks", 1, probe.0)?;
+        set(b"blkid_probe_set_superblocks_flags", SUPERBLOCKS, probe.0)?;
+        set(b"blkid_probe_enable_partitions", 1, probe.0)?;
+        let mut found: Vec<Signature> = vec![];
+        // 0: something more was found; 1: nothing more; negative: the medium could not be read.
+        let mut told = 0;
+        while told == 0 && found.len() < MOST {
+            told = next(probe.0);
+            if told != 0 {
+                break;
+            }
+            let name = value(library, probe.0, c"TYPE")?;
+            let name = if name.is_empty() { value(library, probe.0, c"PTTYPE")? } else { name };
+            let label = value(library, probe.0, c"LABEL")?;
+            let label = if label.is_empty() { value(library, probe.0, c"UUID")? } else { label };
+            let new = !found.iter().any(|known| known.name == name);
+            if new && !name.is_empty() && name != PRETENDED {
+                found.push(Signature { name, label });
+            }
+        }
+        if told < 0 {
+            found.extend(Signature::unprobed("it could not be read".into()));
+        }
+        Ok(found)
+    }
+}
+
+/// # Safety
+/// `library` must be libblkid and `probe` one of its probes.
+unsafe fn value(library: &Library, probe: Probe, name: &CStr) -> Result<String, libloading::Error> {
+    // SAFETY: the type is that of blkid.h; the data belong to the probe and are copied at once.
+    unsafe {
+        type Lookup =
+            unsafe extern "C" fn(Probe, *const c_char, *mut *const c_char, *mut usize) -> c_int;
+        let lookup: Symbol<Lookup> = library.get(b"blkid_probe_lookup_value")?;
+        let mut data: *const c_char = std::ptr::null();
+        if lookup(probe, name.as_ptr(), &raw mut data, std::ptr::null_mut()) != 0 || data.is_null()
+        {
+            return Ok(String::new());
+        }
+        Ok(CString::from(CStr::from_ptr(data)).to_string_lossy().into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_library_nothing_is_claimed() {
+        let medium = tempfile::tempfile().expect("a file");
+        medium.set_len(1 << 20).expect("room");
+        let found = probe_by("libno-such-library.so.9", &medium);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].name, UNPROBED);
+        assert!(found[0].label.contains("libno-such-library"), "{found:?}");
+    }
+}

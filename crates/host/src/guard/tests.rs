@@ -1,0 +1,303 @@
+//! Machines that this one is not: what sysfs and proc say on them, as text (`machines/*.txt`), written out
+//! into a folder that takes the place of `/`.
+//!
+//! In the text a line without indent is a folder (what has a `dev` is a block device, and gets its link
+//! in `sys/dev/block`) or, with ` -> `, a link; below it `name value` is an attribute, `name/` a folder,
+//! and lines with a bar are the content of the file that stands above them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::admit::{BlockReport, report};
+use super::machine::{Machine, Number};
+use super::signature::UNPROBED;
+use super::{Roots, attribute};
+
+const MACHINES: &[(&str, &str)] = &[
+    ("raid", include_str!("machines/raid.txt")),
+    ("lvm", include_str!("machines/lvm.txt")),
+    ("crypt", include_str!("machines/crypt.txt")),
+    ("multipath", include_str!("machines/multipath.txt")),
+    ("btrfs", include_str!("machines/btrfs.txt")),
+    ("nvme", include_str!("machines/nvme.txt")),
+    ("usb", include_str!("machines/usb.txt")),
+    ("zfs", include_str!("machines/zfs.txt")),
+    ("layers", include_str!("machines/layers.txt")),
+];
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    fs::write(path, text).expect("written");
+}
+
+fn build(text: &str) -> (TempDir, Machine) {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut at = root.path().to_path_buf();
+    let mut content = String::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(bar) = line.trim_start().strip_prefix('|') {
+            content += bar.strip_prefix(' ').unwrap_or(bar);
+            content += "\n";
+            write(&at, &content);
+            continue;
+        }
+        content.clear();
+        if let Some((link, target)) = line.split_once(" -> ") {
+            let link = root.path().join(link);
+            fs::create_dir_all(link.parent().expect("a folder")).expect("made");
+            symlink(target, link).expect("linked");
+        } else if let Some(attribute) = line.strip_prefix("  ") {
+            match attribute.split_once(' ') {
+                Some((name, value)) => write(&at.join(name), &format!("{value}\n")),
+                None => fs::create_dir_all(at.join(attribute)).expect("made"),
+            }
+        } else {
+            at = root.path().join(line);
+            if line.ends_with('/') {
+                fs::create_dir_all(&at).expect("made");
+            }
+        }
+    }
+    let roots = Roots {
+        sys: root.path().join("sys"),
+        proc: root.path().join("proc"),
+        dev: root.path().join("dev"),
+    };
+    link_devices(&roots.sys.join("devices"), &roots.sys.join("dev/block"));
+    let machine = Machine::look(&roots);
+    (root, machine)
+}
+
+/// As the kernel does: a link by its number for every block device.
+fn link_devices(folder: &Path, links: &Path) {
+    fs::create_dir_all(links).expect("made");
+    for entry in fs::read_dir(folder).expect("a folder").flatten().filter(|e| e.path().is_dir()) {
+        if let Some(number) = Number::parse(&attribute(&entry.path().join("dev"))) {
+            let link = links.join(format!("{}:{}", number.major, number.minor));
+            symlink(entry.path(), link).expect("linked");
+        }
+        link_devices(&entry.path(), links);
+    }
+}
+
+/// What is told of each device of a machine, by its name.
+fn reports(name: &str) -> BTreeMap<String, BlockReport> {
+    let (_, text) = MACHINES.iter().find(|(known, _)| *known == name).expect("a known machine");
+    let (_root, machine) = build(text);
+    let numbers = machine.nodes.values().map(|node| (node.name.clone(), node.number));
+    numbers.map(|(name, number)| (name, report(&machine, number, None))).collect()
+}
+
+/// Compare who uses each device; one that is not listed is used by nobody.
+fn expect_uses(machine: &str, expected: &[(&str, &[&str])]) {
+    let found = reports(machine);
+    for (name, report) in &found {
+        let expected = expected.iter().find(|(known, _)| known == name);
+        let expected: Vec<&str> = expected.map_or_else(Vec::new, |(_, uses)| uses.to_vec());
+        assert_eq!(report.uses, expected, "{name} of {machine}");
+    }
+    for (name, _) in expected {
+        assert!(found.contains_key(*name), "{name} of {machine} is read");
+    }
+}
+
+#[test]
+fn members_of_arrays_are_in_use_and_so_are_their_disks() {
+    let root = "held by md0, which is mounted on /";
+    expect_uses(
+        "raid",
+        &[
+            (
+                "sda",
+                &[
+                    "its partition sda1 is mounted on /boot/efi",
+                    "its partition sda2 is held by md0, which is mounted on /",
+                ],
+            ),
+            ("sda1", &["mounted on /boot/efi"]),
+            ("sda2", &[root]),
+            ("sdb", &["its partition sdb2 is held by md0, which is mounted on /"]),
+            ("sdb2", &[root]),
+            ("sdc", &["a member of the array md127"]),
+            ("md0", &["mounted on /"]),
+        ],
+    );
+}
+
+#[test]
+fn a_volume_that_nobody_uses_is_free_beside_those_that_are_used() {
+    let (root, swap) = (
+        "held by dm-0 (vg0-root), which is mounted on /",
+        "held by dm-1 (vg0-swap_1), which is swapped to",
+    );
+    let scratch = "held by dm-2 (vg0-scratch)";
+    let of_disk = |use_: &str| format!("its partition nvme0n1p3 is {use_}");
+    expect_uses(
+        "lvm",
+        &[
+            (
+                "nvme0n1",
+                &[
+                    "its partition nvme0n1p1 is mounted on /boot/efi",
+                    &of_disk(root),
+                    &of_disk(swap),
+                    &of_disk(scratch),
+                ],
+            ),
+            ("nvme0n1p1", &["mounted on /boot/efi"]),
+            ("nvme0n1p3", &[root, swap, scratch]),
+            ("dm-0", &["mounted on /"]),
+            ("dm-1", &["swapped to"]),
+        ],
+    );
+}
+
+#[test]
+fn a_use_is_seen_through_any_number_of_layers() {
+    let home =
+        "held by dm-0 (luks-5a1d), which is held by dm-1 (vg-home), which is mounted on /home";
+    expect_uses(
+        "crypt",
+        &[
+            ("sda", &[&format!("its partition sda1 is {home}")]),
+            ("sda1", &[home]),
+            ("dm-0", &["held by dm-1 (vg-home), which is mounted on /home"]),
+            ("dm-1", &["mounted on /home"]),
+        ],
+    );
+}
+
+#[test]
+fn every_path_to_a_mounted_disk_is_in_use() {
+    let data = "held by dm-0 (mpatha), which is held by dm-1 (mpatha1), which is mounted on /data";
+    expect_uses(
+        "multipath",
+        &[
+            ("sda", &[data]),
+            ("sdb", &[data]),
+            ("sdc", &["held by dm-2 (mpathb)"]),
+            ("sdd", &["held by dm-2 (mpathb)"]),
+            ("dm-0", &["held by dm-1 (mpatha1), which is mounted on /data"]),
+            ("dm-1", &["mounted on /data"]),
+        ],
+    );
+}
+
+#[test]
+fn every_device_of_a_btrfs_is_in_use_whatever_it_is_mounted_by() {
+    let member = "a device of the mounted btrfs 0c9ab35c-7a0f-4b7a-9d2e-5f1f6a1f0001";
+    expect_uses("btrfs", &[("sda", &["mounted on /data"]), ("sdb", &[member])]);
+}
+
+#[test]
+fn swap_journals_loops_and_other_namespaces_count() {
+    expect_uses(
+        "layers",
+        &[
+            ("zram0", &["swapped to"]),
+            ("loop0", &["the backing device of loop1, which is mounted on /mnt/inner"]),
+            ("loop1", &["mounted on /mnt/inner"]),
+            ("sda", &["mounted on /pool"]),
+            ("sdb", &["mounted on /pool"]),
+            (
+                "sdc",
+                &[
+                    "its partition sdc1 is mounted on /journalled",
+                    "its partition sdc2 is mounted on /inside (as process 4711 sees it)",
+                ],
+            ),
+            ("sdc1", &["mounted on /journalled"]),
+            ("sdc2", &["mounted on /inside (as process 4711 sees it)"]),
+            ("cciss!c0d0", &["its partition cciss/c0d0p1 is swapped to"]),
+            ("cciss!c0d0p1", &["swapped to"]),
+            ("sde", &["mounted on /whole"]),
+            ("sde1", &["its disk sde is mounted on /whole"]),
+        ],
+    );
+}
+
+#[test]
+fn no_two_devices_of_a_machine_share_a_token() {
+    for (machine, _) in MACHINES {
+        let mut owners: BTreeMap<String, String> = BTreeMap::new();
+        for (name, report) in reports(machine) {
+            assert!(report.token.ends_with("+unprobed"), "{}", report.token);
+            let typeable = |c: char| c.is_ascii_graphic() && !"'\"\\$`!*?()[]{}<>|&;".contains(c);
+            assert!(report.token.chars().all(typeable), "{}", report.token);
+            let other = owners.insert(report.token.clone(), name.clone());
+            assert_eq!(other, None, "{} of {machine} as well as {name}", report.token);
+        }
+    }
+}
+
+#[test]
+fn a_token_names_what_people_can_compare_with_the_label() {
+    let token = |machine: &str, name: &str| {
+        let token = reports(machine)[name].token.clone();
+        token.strip_suffix("+unprobed").expect("nobody could look").to_owned()
+    };
+    let evo = "Samsung_SSD_970_EVO_Plus_1TB:S4EWNX0M123456A";
+    assert_eq!(token("lvm", "nvme0n1"), format!("{evo}:1024209543168"));
+    assert_eq!(token("lvm", "nvme0n1p2"), format!("{evo}:p2@537919488:1073741824"));
+    assert_eq!(token("lvm", "dm-2"), "vg0-scratch:LVM-f3TQm0aBcDeF3:107374182400");
+    // One serial number, two namespaces: what tells them apart stands for it.
+    let second = "SAMSUNG_MZVLB512HAJQ:eui.36344630528029080025384500000002:512110190592";
+    assert_eq!(token("nvme", "nvme0n2"), second);
+    assert_eq!(token("usb", "sde"), "Cruzer_Blade:4C530001230412104052:31037849600");
+    assert_eq!(token("usb", "sda"), "Flash_Disk:@usb-1-1.1:1.0-0:0:0#21:8053063680");
+    assert_eq!(token("usb", "sdb"), "Flash_Disk:@usb-1-1.2:1.0-0:0:0#22:8053063680");
+    let cheap = "USB_DISK_2.0:0123456789ABCDEF@usb-1-3:1.0-0:0:0#23:15518924800";
+    assert_eq!(token("usb", "sdc"), cheap);
+    assert_eq!(token("usb", "sdg"), "Card_Reader:@usb-1-6:1.0-0:0:1#27:7948206080");
+}
+
+/// As a stick is pulled and another one of its kind put into the same port: the kernel's number for the
+/// disk is another one, and so is the token.
+#[test]
+fn another_medium_in_the_same_place_has_another_token() {
+    let (_, text) = MACHINES.iter().find(|(name, _)| *name == "usb").expect("sticks");
+    let token = |text: &str| {
+        let (_root, machine) = build(text);
+        report(&machine, Number { major: 8, minor: 0 }, None).token
+    };
+    assert_ne!(token(text), token(&text.replace("diskseq 21", "diskseq 28")));
+}
+
+/// The first label of a ZFS member: the name of the pool in the list at 16 KiB, and uberblocks.
+fn zfs_member(pool: &str) -> fs::File {
+    use std::os::unix::fs::FileExt;
+    let medium = tempfile::tempfile().expect("a file");
+    medium.set_len(64 << 20).expect("room");
+    let mut list = vec![1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    // Size of the pair, nothing, and length and text of its name; then type, count, length and text.
+    let pair = [28 + pool.len() as u32, 0, 4];
+    list.extend(pair.iter().flat_map(|word| word.to_be_bytes()));
+    list.extend(b"name");
+    list.extend([9, 1, pool.len() as u32].iter().flat_map(|word: &u32| word.to_be_bytes()));
+    list.extend(pool.as_bytes());
+    medium.write_all_at(&list, 16384).expect("room");
+    let uberblock = [0x00BA_B10C_u64, 5000, 1].map(u64::to_le_bytes).concat();
+    for number in 0..16 {
+        medium.write_all_at(&uberblock, 131_072 + 1024 * number).expect("room");
+    }
+    medium
+}
+
+#[test]
+fn a_disk_of_an_imported_pool_is_in_use_and_one_of_an_exported_pool_is_not() {
+    let (_, text) = MACHINES.iter().find(|(name, _)| *name == "zfs").expect("a pool");
+    let (_root, machine) = build(text);
+    let of = |pool| report(&machine, Number { major: 8, minor: 0 }, Some(&zfs_member(pool)));
+    if of("tank").signatures.iter().any(|found| found.name == UNPROBED) {
+        eprintln!("skipped: libblkid is not there");
+        return;
+    }
+    assert_eq!(of("tank").uses, ["a device of the imported ZFS pool tank"]);
+    let exported = of("pond");
+    assert_eq!(exported.uses, Vec::<String>::new());
+    assert!(exported.token.ends_with("+zfs_member"), "{}", exported.token);
+}

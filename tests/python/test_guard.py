@@ -1,0 +1,475 @@
+"""Is nothing overwritten that nobody gave up, whatever leads there, and all that somebody did?"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import signatures
+from command_line import PACKAGE_ROOT, start, uflip
+
+from uflip.catalogue import inspect_device, known_devices, report_block
+from uflip.errors import EXIT_CODES, DeviceError, RefusedError, UflipError
+from uflip.identity import other_medium
+from uflip.run import Device, open_device
+from uflip.spec import baseline
+
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+MIB = 1 << 20
+HERE = Path(__file__).parent
+# The targets and attempts that the matrix must reach, so that it cannot become empty unseen.
+TARGETS, ATTEMPTS = 80, 700
+RACES = 3000
+
+
+def needs_marks(path: Path) -> None:
+    if "user.uflip" not in os.listxattr(path):
+        pytest.skip("no extended attributes in the folder for temporary files")
+
+
+def write_a_little(url: str, **options: Any) -> None:
+    with open_device(url, **options) as device:
+        device.run(baseline("RW", io_count=5, target_size="1MiB"))
+
+
+@pytest.fixture
+def scratch(make_file: Callable[..., Path]) -> Path:
+    path = make_file(MIB)
+    needs_marks(path)
+    return path
+
+
+@pytest.fixture
+def loop(here: Path) -> Iterator[Callable[..., str]]:
+    """Attaches files to loop devices, and detaches them at the end."""
+    if os.geteuid() != 0 or not shutil.which("losetup") or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root, losetup and /dev/loop-control")
+    attached: list[str] = []
+
+    def attach(path: Path, *options: str) -> str:
+        command = ["losetup", "-f", "--show", *options, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no loop device: {done.stderr.strip()}")
+        attached.append(done.stdout.strip())
+        return attached[-1]
+
+    yield attach
+    for device in attached:
+        subprocess.run(["losetup", "-d", device], capture_output=True, check=False)
+
+
+# Everything at once
+
+
+def test_nothing_that_must_not_be_written_is_written_by_any_way_to_write(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("the matrix needs root and loop devices")
+    for program in ("unshare", "losetup", "mkfs.ext2", "addpart", "swapon", "flock"):
+        if shutil.which(program) is None:
+            pytest.skip(f"the matrix needs {program}")
+    if subprocess.run(["unshare", "-m", "-u", "true"], check=False).returncode:
+        pytest.skip("no mount namespace can be made here")
+    # From the folder of the tests, where the helpers are; what it makes is in a folder of its own.
+    environment = os.environ | {"PYTHONPATH": f"{PACKAGE_ROOT}:{HERE}"}
+    command = ["unshare", "-m", "-u", sys.executable, str(HERE / "guard_matrix.py"), str(here)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    with capsys.disabled():
+        refusals = found["refusal_ms"]
+        print(
+            f"\nguard: {found['attempts']} attempts on {found['targets']} targets "
+            f"({found['kinds']}), {found['resumed']} resumes; "
+            f"{len(found['changed'])} changed; refusals in Python "
+            f"{refusals['median']:.1f} ms, at worst {refusals['worst']:.1f} ms"
+        )
+    assert found["changed"] == []
+    assert found["wrong"] == []
+    assert found["targets"] >= TARGETS
+    assert found["attempts"] >= ATTEMPTS
+    assert len(found["written"]) >= 9
+
+
+# What a medium holds
+
+
+@pytest.mark.parametrize("kind", signatures.KINDS)
+def test_what_a_file_holds_is_told_and_must_be_typed(here: Path, kind: str) -> None:
+    image = here / "image"
+    signatures.write(image, kind)
+    before = image.read_bytes()
+    with pytest.raises(RefusedError) as caught:
+        open_device(f"file:{image}", destroy=str(image), buffered=True)
+    assert f"+{kind}" in caught.value.allowed
+    assert kind in caught.value.got
+    assert image.read_bytes() == before
+    typed = caught.value.allowed.removeprefix("--destroy ")
+    write_a_little(f"file:{image}", destroy=typed, buffered=True)
+    assert image.read_bytes() != before
+
+
+# The mark
+
+
+def test_other_content_voids_the_mark(scratch: Path) -> None:
+    precious = scratch.with_name("precious")
+    precious.write_bytes(b"precious" * (MIB // 8))
+    shutil.copyfile(precious, scratch)
+    done = uflip("pattern", f"file:{scratch}", "--pattern", "RW", "--io-count", "20")
+    assert done.code == EXIT_CODES["refused"][0]
+    assert "changed since uflip closed it" in done.err
+    assert scratch.read_bytes() == precious.read_bytes()
+
+
+def test_a_copy_with_all_attributes_is_no_file_of_ours(scratch: Path) -> None:
+    copy = scratch.with_name("copy")
+    subprocess.run(["cp", "-a", scratch, copy], check=True)
+    assert os.getxattr(copy, "user.uflip") == os.getxattr(scratch, "user.uflip")
+    with pytest.raises(RefusedError) as caught:
+        open_device(f"file:{copy}")
+    assert "a copy" in caught.value.got
+    write_a_little(f"file:{scratch}")
+
+
+def test_the_mark_moves_with_the_file_and_outlives_runs(scratch: Path) -> None:
+    moved = scratch.rename(scratch.with_name("moved"))
+    for _ in range(3):
+        write_a_little(f"file:{moved}")
+
+
+def test_a_file_that_was_only_read_stays_ours(scratch: Path) -> None:
+    with open_device(f"file:{scratch}", writable=False) as device:
+        device.run(baseline("RR", io_count=5))
+    write_a_little(f"file:{scratch}")
+
+
+def test_the_mark_of_the_first_version_is_none(here: Path) -> None:
+    path = here / "old"
+    path.write_bytes(bytes(MIB))
+    try:
+        os.setxattr(path, "user.uflip", b"expendable")
+    except OSError:
+        pytest.skip("no extended attributes in the folder for temporary files")
+    with pytest.raises(RefusedError, match="not made by uflip"):
+        open_device(f"file:{path}", buffered=True)
+
+
+def test_an_empty_file_of_somebody_is_asked_for(here: Path) -> None:
+    path = here / "empty"
+    path.touch()
+    for verb in (("run", "--out", "out"), ("prepare",), ("pattern", "--pattern", "RW")):
+        done = uflip(verb[0], "file:empty", "--size", "1MiB", *verb[1:])
+        assert done.code == EXIT_CODES["refused"][0], done.err
+        assert "--destroy empty" in done.err
+        assert path.stat().st_size == 0
+
+
+def killed_in_a_run(path: Path) -> None:
+    """Let uflip be killed while it writes to a file."""
+    process = start(
+        "pattern", f"file:{path}", "--pattern", "RW", "--io-count", "100000000", "--quiet"
+    )
+    before = path.stat().st_mtime_ns
+    for _ in range(12000):
+        if path.stat().st_mtime_ns != before or process.poll() is not None:
+            break
+        time.sleep(0.005)
+    time.sleep(0.05)
+    process.kill()
+    process.communicate(timeout=30)
+    assert b"open=1" in os.getxattr(path, "user.uflip")
+
+
+def test_a_kill_leaves_a_file_of_ours_if_nobody_else_wrote(scratch: Path) -> None:
+    killed_in_a_run(scratch)
+    write_a_little(f"file:{scratch}")
+
+
+def test_a_kill_leaves_no_licence_for_what_came_after(scratch: Path) -> None:
+    killed_in_a_run(scratch)
+    with scratch.open("r+b") as file:
+        file.seek(MIB // 2 + 100)
+        file.write(b"a diary")
+    content = scratch.read_bytes()
+    with pytest.raises(RefusedError) as caught:
+        open_device(f"file:{scratch}")
+    assert "data that uflip did not write" in caught.value.got
+    assert scratch.read_bytes() == content
+
+
+# The name and what is behind it
+
+
+def test_a_link_that_is_retargeted_while_it_is_opened_leads_to_no_other_file(here: Path) -> None:
+    """Whatever is opened is what was checked: the precious file is never written, nor marked."""
+    expendable, precious, link = here / "ours", here / "precious", here / "link"
+    with open_device(f"file:{expendable}", size="64KiB", buffered=True):
+        pass
+    needs_marks(expendable)
+    precious.write_bytes(b"precious" * 8192)
+    link.symlink_to(expendable)
+    over = threading.Event()
+
+    def retarget() -> None:
+        turn = 0
+        while not over.is_set():
+            turn += 1
+            new = here / "new"
+            new.symlink_to(precious if turn % 2 else expendable)
+            new.rename(link)
+
+    thread = threading.Thread(target=retarget)
+    thread.start()
+    written = refused = 0
+    kinds = set()
+    try:
+        for _ in range(RACES):
+            try:
+                with open_device(f"file:{link}", buffered=True) as device:
+                    device.run(baseline("RW", io_count=1, io_size=512, target_size="64KiB"))
+                written += 1
+            except UflipError as error:
+                kinds.add(error.kind)
+                refused += 1
+    finally:
+        over.set()
+        thread.join()
+    assert precious.read_bytes() == b"precious" * 8192
+    assert os.listxattr(precious) == []
+    assert kinds <= {"refused", "device"}
+    assert written > 0
+    assert refused > 0, "the race took place"
+
+
+def test_a_file_that_took_the_name_survives_ctrl_c(here: Path) -> None:
+    path, precious = here / "large.bin", here / "precious"
+    precious.write_text("precious")
+    process = start("pattern", "file:large.bin", "--size", "8GiB", "--pattern", "RW")
+    for _ in range(6000):
+        if (path.exists() and path.stat().st_size > 4 * MIB) or process.poll() is not None:
+            break
+        time.sleep(0.005)
+    if process.poll() is None:
+        precious.rename(path)
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    if "O_DIRECT" in err:
+        pytest.skip("no direct I/O in the folder for temporary files")
+    assert process.returncode == 130, err
+    assert path.read_text() == "precious"
+    assert [entry.name for entry in here.iterdir()] == ["large.bin"]
+
+
+@pytest.mark.parametrize("path", ["/proc/sys/kernel/domainname", "/sys/kernel/mm/lru_gen/enabled"])
+def test_what_the_kernel_shows_as_files_is_none(path: str) -> None:
+    if not Path(path).exists():
+        pytest.skip(f"{path} is not there")
+    before = Path(path).read_bytes()
+    options = ("--size", "512", "--buffered", "--io-size", "512", "--io-count", "1")
+    done = uflip("pattern", f"file:{path}", "--pattern", "SW", *options)
+    assert done.code == EXIT_CODES["refused"][0], done.err
+    assert "keeps no files" in done.err
+    assert Path(path).read_bytes() == before
+
+
+def test_the_running_program_is_not_overwritten_whatever_is_typed() -> None:
+    import uflip._native as native
+
+    path = native.__file__
+    assert path is not None
+    with pytest.raises(RefusedError) as caught:
+        open_device(f"file:{path}", destroy=path)
+    assert "this running program" in caught.value.got
+
+
+# Two at once
+
+
+def test_two_users_of_one_file_exclude_each_other(scratch: Path) -> None:
+    url = f"file:{scratch}"
+    with open_device(url) as device:
+        for writable in (True, False):
+            with pytest.raises(RefusedError) as caught:
+                open_device(url, writable=writable)
+            assert str(os.getpid()) in caught.value.got
+        device.run(baseline("RW", io_count=5))
+    with (
+        open_device(url, writable=False),
+        open_device(url, writable=False),
+        pytest.raises(RefusedError, match="in use"),
+    ):
+        open_device(url)
+    write_a_little(url)
+
+
+def test_the_other_process_is_named(scratch: Path) -> None:
+    command = ["flock", str(scratch), "sh", "-c", "echo ready; exec sleep 60"]
+    if shutil.which("flock") is None:
+        pytest.skip("needs flock")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        done = uflip("prepare", f"file:{scratch}")
+        os.killpg(holder.pid, signal.SIGKILL)  # it, and what it started
+    assert done.code == EXIT_CODES["refused"][0]
+    assert "process" in done.err
+
+
+# Block devices
+
+
+def token(device: str) -> str:
+    return str(report_block(device)["token"])
+
+
+def test_a_device_in_use_is_listed_with_its_use_and_without_a_token(loop: Any, here: Path) -> None:
+    used = [device for device in known_devices() if device.get("in_use")]
+    path = here / "lower"
+    path.write_bytes(bytes(4 * MIB))
+    lower = loop(path)
+    upper = loop(Path(lower))
+    done = uflip("devices")
+    line = next(line for line in done.out.splitlines() if f"{lower} " in line)
+    assert f"in use: the backing device of {Path(upper).name}" in line
+    assert "--destroy" not in line
+    told = uflip("info", lower).out
+    assert "in_use" in told
+    assert "token" not in told
+    for device in used:
+        with pytest.raises(RefusedError) as caught:
+            open_device(device["url"], destroy=device["token"])
+        assert caught.value.got.startswith(device["in_use"][:40])
+
+
+def test_two_partitions_and_two_equal_media_have_tokens_of_their_own(loop: Any, here: Path) -> None:
+    tokens = []
+    for name in ("one", "two"):
+        path = here / name
+        path.write_bytes(bytes(8 * MIB))
+        device = loop(path)
+        tokens.append(token(device))
+        if shutil.which("addpart") is None:
+            continue
+        for number, begin in ((1, 2048), (2, 8192)):
+            command = ["addpart", device, str(number), str(begin), "4096"]
+            subprocess.run(command, check=True)
+            tokens.append(token(f"{device}p{number}"))
+    assert len(set(tokens)) == len(tokens) >= 2, tokens
+    for name in tokens:
+        assert f":{8 * MIB}" in name or f":{2 * MIB}" in name
+
+
+def test_a_read_only_device_is_refused_when_it_is_opened(loop: Any, here: Path) -> None:
+    path = here / "medium"
+    path.write_bytes(bytes(4 * MIB))
+    device = loop(path, "-r")
+    with pytest.raises(DeviceError, match="read-only"):
+        open_device(device, destroy=token(device))
+    done = uflip("prepare", device, "--destroy", token(device))
+    assert done.code == EXIT_CODES["device"][0]
+    assert "read-only" in done.err
+    with open_device(device, writable=False) as opened:
+        opened.run(baseline("RR", io_count=5, target_size="1MiB"))
+
+
+def test_a_device_is_written_by_its_token_and_carries_a_brand_then(loop: Any, here: Path) -> None:
+    path = here / "medium"
+    path.write_bytes(bytes(4 * MIB))
+    device = loop(path)
+    assert "brand" not in inspect_device(device)["details"]
+    with open_device(device, destroy=token(device)) as opened:
+        brand = opened.info["details"]["brand"]
+        assert opened.info["details"]["brand_is_new"]
+        opened.run(baseline("SW", io_count=128))
+    assert inspect_device(device)["details"]["brand"] == brand
+    with open_device(device, destroy=token(device)) as opened:
+        assert opened.info["details"]["brand"] == brand
+        assert "brand_is_new" not in opened.info["details"]
+
+
+def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> None:
+    media = [here / "one", here / "two"]
+    for medium in media:
+        medium.write_bytes(bytes(4 * MIB))
+    device = loop(media[0])
+    prepare = ("prepare", device, "--state", "sequential", "--record", "record.json", "--destroy")
+    assert uflip(*prepare, token(device)).code == 0
+    again = uflip(*prepare, token(device))
+    assert "is in this state already" in again.out
+    subprocess.run(["losetup", "-d", device], check=True)
+    for _ in range(200):
+        if not Path(f"/sys/block/{Path(device).name}/loop").exists():
+            break
+        time.sleep(0.02)
+    subprocess.run(["losetup", device, str(media[1])], check=True)
+    other = uflip(*prepare, token(device))
+    assert other.code == 0, other.err
+    assert "is in this state already" not in other.out
+    assert media[1].read_bytes() != bytes(4 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "same"),
+    [
+        ({}, {}, True),
+        ({"brand": "a"}, {"brand": "a"}, True),
+        ({"brand": "a"}, {"brand": "b"}, False),
+        ({"brand": "a"}, {}, False),
+        ({"brand": "a"}, {"brand": "b", "brand_is_new": True}, False),
+        ({"brand": "a", "boot_id": "x", "diskseq": "1"}, {"boot_id": "x", "diskseq": "1"}, True),
+        ({"brand": "a", "boot_id": "x", "diskseq": "1"}, {"boot_id": "x", "diskseq": "2"}, False),
+        ({"boot_id": "x", "diskseq": "1"}, {"boot_id": "x", "diskseq": "2"}, False),
+        ({"boot_id": "x", "diskseq": "1"}, {"boot_id": "y", "diskseq": "2"}, True),
+        (
+            {"brand": "a", "boot_id": "x", "diskseq": "1"},
+            {"brand": "a", "boot_id": "x", "diskseq": "2"},
+            True,
+        ),
+    ],
+)
+def test_a_medium_is_known_by_its_brand_or_by_the_number_the_kernel_gave_it(
+    was: dict[str, Any], now: dict[str, Any], same: bool
+) -> None:
+    assert (other_medium(was, {"details": now}) is None) is same
+
+
+def test_what_was_read_is_never_what_is_written(make_file: Callable[..., Path]) -> None:
+    """Zeros stay zeros, and branded data branded, after any number of reads."""
+    path = make_file(4 * MIB)
+    url = f"file:{path}"
+
+    def mixed(device: Device) -> None:
+        device.run(baseline("RR", io_count=50))
+        device.run(baseline("SW", io_count=128))
+
+    with open_device(url, data="zeros") as device:
+        mixed(device)
+    assert path.read_bytes() == bytes(4 * MIB)
+    with open_device(url) as device:
+        mixed(device)
+        brand = int(device.info["details"]["brand"], 16)
+    sectors = np.fromfile(path, dtype="<u8").reshape(-1, 64)
+    digest = np.zeros(len(sectors), dtype=np.uint64)
+    for word in range(1, 64):
+        digest = mixed_up(digest ^ sectors[:, word])
+    assert set(sectors[:, 0] ^ digest) == {brand}
+
+
+def mixed_up(words: Words) -> Words:
+    """The finaliser of SplitMix64 (Steele, Lea & Flood 2014), which the brand is combined with."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
