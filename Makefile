@@ -49,7 +49,7 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
-	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py
+	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py
 
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench

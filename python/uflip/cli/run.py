@@ -27,6 +27,7 @@ from uflip.methodology import (
     History,
     Plan,
     Wear,
+    check_worth_running,
     describe_wear,
     estimate,
     execute,
@@ -124,7 +125,9 @@ def command(
     out = Path("results") / _folder_name(device) if out is None else out
     _check_out(out)
     info = inspect_device(device, size=size, buffered=buffered)
-    estimate(request.plan(info))
+    planned = request.plan(info)
+    check_worth_running(planned)
+    estimate(planned)
     # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
     with ends.shielded(), open_shown(device, info, quiet=quiet, **how) as opened:
         plan = request.plan(opened.info)

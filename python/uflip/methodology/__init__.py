@@ -33,7 +33,7 @@ from uflip.methodology.found import Found
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
 from uflip.methodology.lengths import METHODS
-from uflip.methodology.limits import within
+from uflip.methodology.limits import check_worth_running, within
 from uflip.methodology.plan import Choices, Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.resume import what_is_left
@@ -67,6 +67,7 @@ __all__ = [
     "RunStarted",
     "TimeLeft",
     "Wear",
+    "check_worth_running",
     "default_state",
     "describe_used",
     "describe_wear",

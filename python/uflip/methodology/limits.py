@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology.estimate import estimate
 from uflip.methodology.plan import Plan
@@ -55,3 +56,34 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
         reset_due = reset_due and not resets
         written, time_ns = more_bytes, more_time_ns
     return replace(plan, runs=tuple(kept), skipped=tuple(skipped))
+
+
+# A day: a longer pause is a slip of the pen.
+LONGEST_PAUSE_NS = 86_400 * 10**9
+
+
+def check_worth_running(plan: Plan) -> None:
+    """Refuse a plan that would end at once, or never.
+
+    Raises
+    ------
+    UsageError
+        If no run is left of it, or it pauses for longer than a day before each.
+    """
+    if not plan.runs:
+        reasons = sorted({skip.reason for skip in plan.skipped})
+        raise UsageError(
+            "No run is left of the plan",
+            where=str(plan.device["url"]),
+            got=f"{len(plan.skipped)} runs skipped: {'; '.join(reasons)}",
+            allowed="a plan of one run or more",
+            action="raise --max-time or --max-bytes-written, or choose others with --only",
+        )
+    if plan.pause_ns > LONGEST_PAUSE_NS:
+        raise UsageError(
+            "The pause between runs is too long",
+            where="--pause",
+            got=format_duration_ns(plan.pause_ns),
+            allowed=f"up to {format_duration_ns(LONGEST_PAUSE_NS)}",
+            action="give a shorter --pause",
+        )

@@ -5,6 +5,7 @@ full disk the final name holds what it held before, or all of the new content.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -44,5 +45,6 @@ def write_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         publish(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what cannot be written can often not be removed either
+            temporary.unlink(missing_ok=True)
         raise

@@ -40,6 +40,10 @@ class LedgerWriter:
         atomic.fsync_directory(folder)
         return writer
 
+    def moved_to(self, folder: Path) -> None:
+        """Take note that the folder has another name now."""
+        self._path = folder / FILE_NAME
+
     @classmethod
     def go_on(cls, folder: Path, known: ledger.Ledger, *, dangling: bool) -> "LedgerWriter":
         """Take up the ledger of a folder; what a kill left of a line is cut off.

@@ -27,6 +27,7 @@ from uflip.data.manifest import Manifest, PlanEntry
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock, outputs
 from uflip.results.ledger import LedgerWriter
+from uflip.results.place import check_still_there, made_beside
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.warnings import (
     Examiner,
@@ -81,6 +82,7 @@ class ResultsWriter:
         self._manifest = content
         self._held = held
         self._ledger = written
+        self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._began = time.monotonic()
         self._before_s = 0.0
         self._found: FolderProof | None = None
@@ -161,17 +163,25 @@ class ResultsWriter:
             Manifest,
         )
         refuse_existing(folder)
-        _make_folders(folder)
-        held = lock.acquire(folder)
-        writer = cls(folder, content, held, None)
+        held = lock.NONE
         try:
-            writer._begin_ledger()
-            writer._keep()
+            with made_beside(folder) as hidden:
+                (hidden / manifest.RUNS).mkdir()
+                held = lock.acquire(hidden)
+                writer = cls(hidden, content, held, None)
+                writer._begin_ledger()
+                writer._keep()
         except BaseException:
             lock.release(held)
-            _remove_empty(folder)
             raise
+        writer._is_now_at(folder)
         return writer
+
+    def _is_now_at(self, folder: Path) -> None:
+        """Take note that the folder got its name."""
+        self.path = folder
+        if self._ledger is not None:
+            self._ledger.moved_to(folder)
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> "ResultsWriter":
@@ -251,8 +261,10 @@ class ResultsWriter:
         Lets go of what a kill left half written, and moves run files aside that are not what was
         written.
         """
+        check_still_there(self.path, self._place)
         for entry in self._manifest.plan:
-            atomic.temporary_name(run_file(self.path, entry.id)).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                atomic.temporary_name(run_file(self.path, entry.id)).unlink(missing_ok=True)
         found = self._found
         for verdict in found.lost_runs if found else []:
             _move_aside(self.path / verdict.file)
@@ -281,6 +293,7 @@ class ResultsWriter:
 
     def _keep(self) -> None:
         """Write the manifest; its digest is in the ledger before."""
+        check_still_there(self.path, self._place)
         with _storing("manifest", self.path / manifest.FILE_NAME):
             assert self._ledger is not None, "a folder that is written has a ledger"
             lines = self._ledger.lines
@@ -330,6 +343,7 @@ class ResultsWriter:
         """
         entry = self._entry(run.id)
         path = run_file(self.path, run.id)
+        check_still_there(self.path, self._place)
         if path.exists():
             raise ResultsError(
                 what="A run is committed once", where=str(path), got="the same run again"
@@ -391,6 +405,8 @@ class ResultsWriter:
         """Let go of the folder; without `finish` its benchmark counts as interrupted."""
         lock.release(self._held)
         self._held = lock.NONE
+        lock.release(self._place)
+        self._place = lock.NONE
 
     def _entry(self, run_id: str) -> PlanEntry:
         entry = self._manifest.entry(run_id)
@@ -420,7 +436,8 @@ class ResultsWriter:
             self._digests[entry.id] = (size, digest)
             atomic.publish(temporary, path)
         except BaseException as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what cannot be written can often not be removed
+                temporary.unlink(missing_ok=True)
             if entered and not path.exists():
                 self._digests.pop(entry.id, None)
                 self._ledger.take_back()
@@ -459,28 +476,3 @@ def _move_aside(path: Path) -> None:
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
     path.rename(aside)
-
-
-def _make_folders(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True)
-        (folder / manifest.RUNS).mkdir()
-        atomic.fsync_directory(folder)
-        atomic.fsync_directory(folder.parent)
-    except OSError as error:
-        raise ResultsError(
-            what="The result folder could not be made",
-            where=str(folder),
-            got=error.strerror or str(error),
-            allowed="a name that is not taken, in a folder that can be written",
-            action="choose another --out",
-        ) from error
-
-
-def _remove_empty(folder: Path) -> None:
-    (folder / ledger.FILE_NAME).unlink(missing_ok=True)
-    for path in (folder / manifest.RUNS, folder):
-        try:
-            path.rmdir()
-        except OSError:  # not ours to insist: the error that brought us here is the one to show
-            return

@@ -1,0 +1,110 @@
+"""Where a result folder is made, and whether it is still there.
+
+A folder appears whole: it is made beside its place under a hidden name, filled with all that makes
+it results (a manifest, a place for runs), synced, and renamed. Whatever ends that, its own name is
+free as before, or has a folder that can be resumed. What a kill leaves of a hidden one is taken
+away by the next benchmark with this name.
+
+A folder that is moved away while a benchmark fills it, or that another one has replaced, must not
+be filled half here and half there: so each commit first compares the name with the descriptor.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from uflip.errors import ResultsError
+from uflip.results import atomic
+
+BEING_MADE = ".being-made"
+
+
+@contextmanager
+def made_beside(folder: Path) -> Iterator[Path]:
+    """Give a new folder to be filled, which gets its name `folder` when the block is left well.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be made, or its name was taken meanwhile.
+    """
+    hidden = folder.with_name(f".{folder.name[-200:]}-{os.getpid()}{BEING_MADE}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(folder)
+        hidden.mkdir()
+    except OSError as error:
+        raise _not_made(folder, error) from error
+    try:
+        yield hidden
+        atomic.fsync_directory(hidden)
+        if folder.is_symlink() or folder.exists():
+            raise FileExistsError(None, "something took its name meanwhile")
+        hidden.rename(folder)
+        atomic.fsync_directory(folder.parent)
+    except BaseException as error:
+        shutil.rmtree(hidden, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise _not_made(folder, error) from error
+        raise
+
+
+def _clear_abandoned(folder: Path) -> None:
+    """Take away what killed processes left of this folder: theirs are locked while they live."""
+    for hidden in folder.parent.glob(f".{_literal(folder.name[-200:])}-*{BEING_MADE}"):
+        with suppress(OSError):
+            descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not Path(f"/proc/{_maker(hidden)}").exists():
+                    shutil.rmtree(hidden, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _maker(hidden: Path) -> str:
+    """Return the number of the process that made a hidden folder."""
+    return hidden.name.removesuffix(BEING_MADE).rpartition("-")[2]
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def check_still_there(folder: Path, descriptor: int) -> None:
+    """Refuse to go on where the name of a folder leads somewhere else than its descriptor.
+
+    Raises
+    ------
+    ResultsError
+        If it was moved, deleted, or replaced.
+    """
+    ours = os.fstat(descriptor)
+    try:
+        named = folder.stat()
+    except OSError as error:
+        named, got = None, error.strerror or str(error)
+    else:
+        got = "another folder of its name"
+    if named is None or not os.path.samestat(ours, named):
+        raise ResultsError(
+            "The result folder is not where it was",
+            where=str(folder),
+            got=got,
+            allowed="the folder that this benchmark began",
+            action="put it back and go on with `uflip run --resume`; finished runs are in it, "
+            "wherever it is now",
+        )
+
+
+def _not_made(folder: Path, error: OSError) -> ResultsError:
+    return ResultsError(
+        what="The result folder could not be made",
+        where=str(folder),
+        got=error.strerror or str(error),
+        allowed="a name that is not taken, in a folder that can be written",
+        action="choose another --out",
+    )

@@ -1,0 +1,92 @@
+"""Runs a command in which one system call fails, or never ends: see `tests/native/faults.c`."""
+
+import errno
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command_line import PACKAGE_ROOT
+
+SOURCE = Path(__file__).resolve().parents[1] / "native" / "faults.c"
+
+# What can go wrong with a call, by its name; everything may meet EIO.
+ERRORS = {
+    "open": ("EIO", "EROFS", "EMFILE", "ENOMEM", "EINTR", "ENOSPC"),
+    "mkdir": ("EIO", "ENOSPC", "EROFS"),
+    "write": ("EIO", "ENOSPC", "EROFS", "EINTR"),
+    "pwrite": ("EIO", "ENOSPC", "EROFS"),
+    "rename": ("EIO", "ENOSPC", "EROFS"),
+    "unlink": ("EIO", "EROFS"),
+    "flock": ("EIO", "ENOMEM", "EINTR"),
+    "fsync": ("EIO", "ENOSPC"),
+}
+OTHERS = ("EIO", "ENOMEM")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A system call of a command: its number among those that count, its name and its path."""
+
+    number: int
+    name: str
+    path: str
+
+    def errors(self) -> tuple[str, ...]:
+        """What it may fail with."""
+        return next((found for key, found in ERRORS.items() if self.name.startswith(key)), OTHERS)
+
+
+@dataclass(frozen=True)
+class Injector:
+    """The library that injects, and which paths count."""
+
+    library: Path
+    paths: tuple[str, ...]
+
+    def environment(self, **settings: object) -> dict[str, str]:
+        """Return the environment of a command under injection."""
+        return os.environ | {
+            "PYTHONPATH": str(PACKAGE_ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LD_PRELOAD": str(self.library),
+            "FAULT_PATHS": ":".join(self.paths),
+            **{f"FAULT_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+
+    def run(self, *arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
+        """Run a command; `at`, `errno`, `from`, `hang` say what happens to it."""
+        return subprocess.run(
+            [sys.executable, "-m", "uflip", *map(str, arguments)],
+            env=self.environment(**settings),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def calls(self, *arguments: object, log: Path) -> list[Call]:
+        """Run a command in which nothing fails, and list its calls."""
+        log.unlink(missing_ok=True)
+        done = self.run(*arguments, log=log)
+        assert done.returncode == 0, done.stderr
+        lines = (line.split(" ", 2) for line in log.read_text().splitlines())
+        return [Call(int(number), name, path) for number, name, path in lines]
+
+
+def build(folder: Path, *paths: str) -> Injector:
+    """Compile the library; a test is skipped where there is no compiler."""
+    library = folder / "faults.so"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl", "-lpthread"]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no C compiler")
+    return Injector(library, paths)
+
+
+def number_of(name: str) -> int:
+    """Return the number of an error by its name."""
+    return int(getattr(errno, name))

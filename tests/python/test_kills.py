@@ -1,0 +1,75 @@
+"""Kill -9 at any moment, and again while it goes on: is anything lost that was acknowledged?
+
+A run is acknowledged when its file has its name. Moments are drawn from a seed that a failure
+prints (`UFLIP_SEED`); `UFLIP_SOAK=1` makes a thousand of them.
+"""
+
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from command_line import start, uflip
+
+from uflip.results import Results
+
+SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
+POINTS = int(os.environ.get("UFLIP_KILLS") or (500 if os.environ.get("UFLIP_SOAK") else 5))
+OUT = Path("kept-here")
+PLANS = {
+    "simulated": ("sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order"),
+    "file": ("file:scratch-target.bin", "--size", "4MiB", "--buffered", "--scale", "quick",
+             "--only", "mix", "--io-size", "4k", "--pause", "1ms", "--record", "record.json"),
+}  # fmt: skip
+
+
+def finished() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((OUT / "runs").glob("0*.parquet"))}
+
+
+def killed_somewhere(random_: random.Random, *arguments: object) -> int:
+    """Start a command and kill it; returns how it ended."""
+    process = start(*arguments)
+    wait_s = random_.choice((0.3, 1.0, 2.0)) * random_.random()
+    deadline = time.monotonic() + wait_s
+    if random_.random() < 0.5:  # at a moment of the folder's own: when the next file appears
+        seen = len(list(OUT.rglob("*")))
+        while len(list(OUT.rglob("*"))) == seen and time.monotonic() < deadline + 2:
+            time.sleep(0.001)
+    else:
+        time.sleep(wait_s)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_nothing_acknowledged_is_lost_by_kills(here: Path, plan: str) -> None:
+    random_ = random.Random(f"{SEED} {plan}")
+    for point in range(POINTS):
+        said = f"UFLIP_SEED={SEED} {plan} point {point}"
+        shutil.rmtree(OUT, ignore_errors=True)
+        Path("scratch-target.bin").unlink(missing_ok=True)
+        Path("record.json").unlink(missing_ok=True)
+        begin = ("run", *PLANS[plan], "--out", OUT, "-q")
+        there: dict[str, bytes] = {}
+        for _ in range(1 + random_.randrange(3)):
+            again = ("run", "--resume", OUT, "-q") if OUT.exists() else begin
+            killed_somewhere(random_, *again)
+            now = finished()
+            assert {name: now.get(name) for name in there} == there, said
+            there = now
+            if OUT.exists() and Results.load(OUT).status == "complete":
+                break
+        if OUT.exists() and Results.load(OUT).status == "complete":
+            continue
+        again = ("run", "--resume", OUT, "-q") if OUT.exists() else begin
+        done = uflip(*again)
+        assert done.code == 0, f"{said}\n{done.err}"
+        results = Results.load(OUT)
+        assert (results.status, results.missing) == ("complete", []), said
+        now = finished()
+        assert {name: now.get(name) for name in there} == there, said
