@@ -252,6 +252,7 @@ impl PatternSpec {
     pub fn parse(json: &str) -> Result<PatternSpec> {
         let invalid = || {
             Error::usage("The pattern specification is not valid")
+                .at("pattern specification")
                 .action("see `uflip pattern --help` for the parameters of each pattern")
         };
         let value: serde_json::Value = serde_json::from_str(json)
@@ -260,7 +261,7 @@ impl PatternSpec {
         match value.get("kind").and_then(serde_json::Value::as_str) {
             None => Err(invalid().got("no key 'kind'").allowed(known.join(", "))),
             Some(kind) if !known.contains(&kind) => {
-                Err(Error::unknown("kind of pattern", kind, &known))
+                Err(Error::unknown("kind of pattern", kind, &known).at("kind"))
             }
             Some(_) => {
                 serde_json::from_value(value).map_err(|error| invalid().misread(&error.to_string()))

@@ -65,6 +65,7 @@ impl StateSpec {
     pub fn parse(json: &str) -> Result<StateSpec> {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The state that is asked for is not valid")
+                .at("state")
                 .misread(&error.to_string())
                 .action("see `uflip prepare --help`")
         })
@@ -88,6 +89,7 @@ impl StateSpec {
         ] {
             if !value.is_multiple_of(sector) || (value == 0 && name != "target_offset") {
                 return Err(Error::usage(format!("'{name}' is not a whole number of sectors"))
+                    .at(name)
                     .got(value.to_string())
                     .allowed(format!("multiples of {sector} bytes"))
                     .action(format!("change '{name}'")));

@@ -64,6 +64,7 @@ impl Options {
         for (name, value, from, to) in ranges {
             if !(from..=to).contains(&value) {
                 return Err(Error::usage(format!("'{name}' is out of range"))
+                    .at(name)
                     .got(value.to_string())
                     .allowed(format!("{from} to {to}"))
                     .action(format!("change '{name}'")));

@@ -80,6 +80,7 @@ impl FlashSpec {
     pub fn parse(json: &str) -> Result<FlashSpec> {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The job is not valid")
+                .at("job")
                 .misread(&error.to_string())
                 .action("see `uflip oc pattern --help` for the parameters of a job")
         })
@@ -119,6 +120,7 @@ impl FlashSpec {
         };
         if kind == JobKind::Wear && (whole.units.len() > 1 || whole.blocks > 1) {
             return Err(Error::usage("A wear job sacrifices one block")
+                .at("channels, luns, blocks")
                 .got(format!("{} blocks", whole.units.len() as u64 * u64::from(whole.blocks)))
                 .allowed("channels = 1, luns = 1, blocks = 1")
                 .action("name one block; run the job again for another"));
@@ -130,6 +132,7 @@ impl FlashSpec {
             threads.iter().find(|(p, _)| !p.len().is_multiple_of(vector.into()))
         {
             return Err(Error::usage("The vector does not divide the pages of a thread")
+                .at("vector")
                 .got(format!("{} pages in vectors of {vector}", places.len()))
                 .allowed("a divisor of the number of pages")
                 .action("change the vector, or the pages, blocks or LUNs to cover"));
@@ -174,7 +177,7 @@ impl FlashSpec {
     fn iteration(&self) -> Result<&'static str> {
         let got = self.iteration.as_deref().unwrap_or("sequential");
         let known = ITERATIONS.into_iter().find(|known| *known == got);
-        known.ok_or_else(|| Error::unknown("iteration", got, &ITERATIONS))
+        known.ok_or_else(|| Error::unknown("iteration", got, &ITERATIONS).at("iteration"))
     }
 
     fn mix(&self, kind: JobKind) -> Result<Vec<FlashOp>> {
@@ -183,6 +186,7 @@ impl FlashSpec {
                 None => Ok(vec![FlashOp::Write, FlashOp::Read]),
                 Some(mix) if mix == "WR" => Ok(vec![FlashOp::Write, FlashOp::Read]),
                 Some(mix) => Err(Error::usage("A wear job has no mix")
+                    .at("mix")
                     .got(format!("'{mix}'"))
                     .action("leave it out: a cycle erases, writes all pages, reads all pages")),
             };
@@ -202,12 +206,14 @@ impl FlashSpec {
         match ops.collect::<Option<Vec<_>>>() {
             Some(ops) if ops.contains(&FlashOp::Write) && ops[0] == FlashOp::Read => {
                 Err(Error::usage("The mix begins with a read of what is not written yet")
+                    .at("mix")
                     .got(format!("'{mix}'"))
                     .allowed("reads alone, or a W first")
                     .action("begin with W: the reads of a mix follow its writes"))
             }
             Some(ops) if !ops.is_empty() && ops.len() <= 1000 => Ok(ops),
             _ => Err(Error::usage("The mix is not a sequence of reads and writes")
+                .at("mix")
                 .got(format!("'{mix}'"))
                 .allowed("letters W and R, like WWWR")
                 .action("write one letter an I/O; the sequence is repeated")),
@@ -221,6 +227,7 @@ impl FlashSpec {
         if vector == 0 || vector > u64::from(most) {
             let each = geometry.write_sectors();
             return Err(Error::usage("A command cannot take so many pages")
+                .at("vector")
                 .got(format!("vector {vector}: {} addresses", vector.saturating_mul(each.into())))
                 .allowed(format!(
                     "1 to {most} pages of {each} addresses, at most {} addresses",
@@ -243,6 +250,7 @@ fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<
     let end = first.checked_add(count);
     if count == 0 || end.is_none_or(|end| end > u64::from(there_are)) {
         return Err(Error::usage(format!("The {field}s of the job leave the device"))
+            .at(format!("first_{field}, {field}s"))
             .got(format!("{count} from {field} {first} on"))
             .allowed(format!("{field}s 0 to {}", there_are - 1))
             .action("`uflip info DEVICE` shows the geometry"));
@@ -273,7 +281,11 @@ fn at_least_one(key: &str, value: u64) -> Result<u64> {
     if value > 0 {
         return Ok(value);
     }
-    Err(Error::usage(format!("'{key}' of a job is out of range")).got("0").allowed("1 or more"))
+    Err(Error::usage(format!("'{key}' of a job is out of range"))
+        .at(key)
+        .got("0")
+        .allowed("1 or more")
+        .action(format!("change '{key}'")))
 }
 
 /// What each of `count` threads goes over: units of its own where there are enough, and otherwise
@@ -289,6 +301,7 @@ fn split(
     let even = count.is_multiple_of(units) || units.is_multiple_of(count.max(1));
     if count == 0 || !even || !blocks.is_multiple_of(shared) {
         return Err(Error::usage("The pages of the job cannot be split evenly among its threads")
+            .at("threads")
             .got(format!("{count} threads over {units} LUNs of {blocks} blocks"))
             .allowed(
                 "a divisor of the number of LUNs, or a multiple that deals out the blocks of each",

@@ -70,6 +70,7 @@ fn resolve_part(
         PatternSpec::Mix(mix) => &mut mix.stop,
         PatternSpec::Parallel(_) => {
             return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
+                .at("patterns")
                 .action("list all patterns in one"));
         }
     };

@@ -177,9 +177,13 @@ fn order_of(spec: &MixSpec) -> Result<Order> {
         (None, Some(other)) => Err(out_of_range("first_percent", other, "1 to 99")),
         (given, _) => {
             let got = if given.is_some() { "both" } else { "neither" };
-            Err(Error::usage("A mix needs a ratio or a share of its first pattern").got(got).allowed(
-                "ratio: n of the first, then 1 of the second; or first_percent: drawn at random",
-            ))
+            Err(Error::usage("A mix needs a ratio or a share of its first pattern")
+                .at("ratio, first_percent")
+                .got(got)
+                .allowed(
+                    "ratio: n of the first, then 1 of the second; or first_percent: drawn at random",
+                )
+                .action("give one of the two"))
         }
     }
 }
@@ -219,7 +223,11 @@ fn resolve_one(
         return Err(Error::usage("The target space is too small for one I/O")
             .at(format!("parallel_degree {degree}, partitions {parts}, io_shift {io_shift}"))
             .got(format!("target_size {target_size}"))
-            .allowed(format!("at least {}", (io_size * parts + io_shift) * degree))
+            .allowed(format!(
+                "at least {}",
+                (u128::from(io_size) * u128::from(parts) + u128::from(io_shift))
+                    * u128::from(degree)
+            ))
             .action("enlarge target_size, or reduce io_size, io_shift or the number of parts"));
     }
     let basic = Basic {
@@ -373,6 +381,7 @@ fn whole_sectors(name: &str, value: u64, space: Space, minimum: u64) -> Result<u
 
 pub(super) fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
     Error::usage(format!("Parameter '{name}' is out of range"))
+        .at(name)
         .got(got.to_string())
         .allowed(allowed)
         .action(format!("change '{name}'"))
@@ -380,6 +389,7 @@ pub(super) fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
 
 fn foreign(name: &str, owner: &str) -> Error {
     Error::usage(format!("Parameter '{name}' has no meaning in this pattern"))
+        .at(name)
         .allowed(format!("'{name}' belongs to {owner}"))
         .action(format!("leave '{name}' out, or choose {owner}"))
 }
@@ -396,7 +406,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
                 Mode::Write => totals.bytes_written = totals.bytes_written.saturating_add(bytes),
             }
             let pauses = basic.burst.map_or(0, |burst| ios.saturating_sub(1) / burst);
-            pause_ns += pauses.saturating_mul(basic.pause.0);
+            pause_ns = pauses.saturating_mul(basic.pause.0).saturating_add(pause_ns);
         }
         totals.pause_ns = totals.pause_ns.max(pause_ns);
     }

@@ -83,7 +83,7 @@ impl Stop {
         if let (Some(budget), true) = (self.max_bytes_written, bytes > 0) {
             let most = budget / bytes;
             if most < FEWEST_IOS as u64 {
-                let allowed = format!("{} or more", bytes * FEWEST_IOS as u64);
+                let allowed = format!("{} or more", bytes.saturating_mul(FEWEST_IOS as u64));
                 return Err(out_of_range("stop.max_bytes_written", budget, &allowed));
             }
             if most < self.max_ios {
