@@ -43,13 +43,16 @@ test-python: .venv/dev.stamp
 	$(BIN)/python -m pytest -q
 
 SOAK_CASES ?= 20000
+SOAK_SECONDS ?= 3600
 
-soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices for an hour; a failure prints the seed
+soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices for an hour, mutated files and command lines for an hour; a failure prints the seed
 	PROPTEST_CASES=$(SOAK_CASES) cargo test --release --locked -q -p uflip-sim --lib
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py
+	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_hostile.py tests/python/test_mutations.py
+	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)
 
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench

@@ -1,0 +1,256 @@
+"""Runs commands, each in a process of its own, made by fork from an interpreter that is warm.
+
+A hostile input may crash, hang or take all memory, so a case must not share a process with the next
+one; and an interpreter that imports everything anew takes most of a second, where a fork takes some
+milliseconds. So a server imports every verb once and forks for each case. It is a program of its
+own, not a thread of the tests: what forks must have no threads.
+
+    tests ──{"argv", "cwd", "env", "stdin"}──▶ server ──fork──▶ uflip.cli.main.main(argv)
+          ◀──{"code", "signal", "err", ...}──        ◀──wait4──
+
+A case may take `CPU_S` seconds of processor time, `MEMORY_BYTES`, and files of `FILE_BYTES`. One
+that has not computed for `IDLE_S` waits for what never comes. Neither depends on what else the
+machine has to do.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+CPU_S = 10
+IDLE_S = 10
+WALL_S = 120  # for all processes of a case, which have a processor time of their own each
+MEMORY_BYTES = 1 << 30
+FILE_BYTES = 256 << 20
+SHOWN_BYTES = 1 << 20  # of what a case prints; whoever prints more is not read to the end
+PYTHON = Path(__file__).resolve().parents[2] / "python"
+# One thread and one arena each: address space that nothing uses is not what is limited here.
+LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "NO_COLOR": "1"}
+WARM = (
+    "encodings.idna",
+    "encodings.unicode_escape",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "numpy.lib._npyio_impl",
+    "pyarrow.parquet",
+    "rich.console",
+    "rich.progress",
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a case ended.
+
+    `code` is None where a signal ended it; `memory_bytes` is the most that it had in memory.
+    """
+
+    code: int | None
+    signal: int | None
+    out: str
+    err: str
+    cpu_s: float
+    wall_s: float
+    memory_bytes: int
+    hung: bool
+
+
+class Server:
+    """A warm interpreter that runs one command after another, each in a fork of itself."""
+
+    def __init__(self, idle_s: float = IDLE_S) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, str(idle_s)],
+            env=os.environ | LEAN | {"PYTHONPATH": str(PYTHON)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._process.communicate()
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+        stdin: Path | None = None,
+        patience_s: float | None = None,
+    ) -> Ended:
+        """Run one command in the folder `cwd`, its standard input closed or a file.
+
+        After `patience_s` of processor time it gets one SIGINT: what is long by right ends in
+        order.
+        """
+        asked = {
+            "argv": list(arguments),
+            "cwd": str(cwd),
+            "env": dict(environment or {}),
+            "stdin": None if stdin is None else str(stdin),
+            "patience_s": patience_s,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, f"the server ended at {arguments}"
+        return Ended(**json.loads(answer))
+
+
+def _serve(idle_s: float) -> None:
+    """Answer requests until there are no more."""
+    from uflip.cli.main import VERBS
+
+    for module in (*WARM, *(f"uflip.cli.{verb}" for verb in VERBS)):
+        importlib.import_module(module)
+    for line in sys.stdin:
+        answer = _run(json.loads(line), idle_s)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _run(asked: dict[str, Any], idle_s: float) -> dict[str, Any]:
+    out, err = os.memfd_create("out"), os.memfd_create("err")
+    begun = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        _be_the_case(asked, out, err)
+    hung = not _ends(pid, idle_s, asked["patience_s"])
+    if hung:
+        os.kill(pid, signal.SIGKILL)
+    _, status, used = os.wait4(pid, 0)
+    wall_s = time.monotonic() - begun
+    _end_group(pid)
+    return {
+        "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+        "out": _shown(out),
+        "err": _shown(err),
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "wall_s": wall_s,
+        "memory_bytes": used.ru_maxrss * 1024,
+        "hung": hung,
+    }
+
+
+def _ends(pid: int, idle_s: float, patience_s: float | None) -> bool:
+    """Wait for a case; False once it has not computed for so long, or takes for ever."""
+    begun = busy = time.monotonic()
+    used = 0
+    patience = float("inf") if patience_s is None else patience_s * os.sysconf("SC_CLK_TCK")
+    handle = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        while not poll.poll(250):
+            now = time.monotonic()
+            if _ticks(pid) > used:
+                used, busy = _ticks(pid), now
+            if used > patience:
+                os.kill(pid, signal.SIGINT)
+                patience = float("inf")
+            if now - busy > idle_s or now - begun > WALL_S:
+                return False
+        return True
+    finally:
+        os.close(handle)
+
+
+def _ticks(leader: int) -> int:
+    """Processor time of a case, the processes that it has started included [ticks]."""
+    found = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # After the name, which may hold anything: state, parent, group, ..., utime, stime.
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(fields[2]) == leader:
+            found += int(fields[11]) + int(fields[12])
+    return found
+
+
+def _end_group(leader: int) -> None:
+    """End what a case has left behind, workers above all."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _shown(memory: int) -> str:
+    text = os.pread(memory, SHOWN_BYTES, 0).decode(errors="backslashreplace")
+    os.close(memory)
+    return text
+
+
+def _be_the_case(asked: dict[str, Any], out: int, err: int) -> NoReturn:
+    """Become the command; never come back."""
+    code = 1
+    try:
+        _take_place(asked, out, err)
+        from uflip.cli.main import main
+
+        main(asked["argv"])
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # what leaves `main` is a traceback, as the interpreter would print it
+        traceback.print_exc()
+    finally:
+        # Not sys.exit: the server's own clean-up is not for its children to do.
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+
+def _take_place(asked: dict[str, Any], out: int, err: int) -> None:
+    os.setsid()
+    os.chdir(asked["cwd"])
+    if asked["stdin"] is None:
+        os.close(0)
+        sys.stdin = None  # type: ignore[assignment]
+    else:
+        os.dup2(os.open(asked["stdin"], os.O_RDONLY), 0)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    for number, memory in ((1, out), (2, err)):
+        os.dup2(memory, number)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    os.environ.update(asked["env"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for limit, value in (
+        (resource.RLIMIT_AS, MEMORY_BYTES + _address_space()),
+        (resource.RLIMIT_DATA, MEMORY_BYTES),
+        (resource.RLIMIT_CPU, CPU_S),
+        (resource.RLIMIT_FSIZE, FILE_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(limit, (value, value))
+
+
+def _address_space() -> int:
+    """What the libraries take before a case has begun [bytes]."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    _serve(float(sys.argv[1]))

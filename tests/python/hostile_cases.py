@@ -1,0 +1,391 @@
+"""Hostile inputs: what the tables in tests/hostile say, and what must hold of every case.
+
+`tests/hostile/README.md` describes the tables. A case is one command in an empty folder of its own,
+which holds copies of the files that it names and some places that nobody expects (`_make_places`).
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from forked import CPU_S, MEMORY_BYTES, Ended, Server
+
+from uflip.errors import EXIT_CODES
+
+HOSTILE = Path(__file__).resolve().parents[1] / "hostile"
+TINY = HOSTILE / "files" / "profiles" / "tiny.toml"
+WORDS = ("accepted", "refused", "either")
+PRECIOUS = "Chapter one. Nobody has a copy of this.\n"
+# Codes that an error may end with: not the one for mistakes of ours.
+ERRORS = {code for kind, (code, _) in EXIT_CODES.items() if kind not in ("ok", "internal")}
+PARTS = {"what", "where", "do"}
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Changes of the document at `path`, as lines of a table have them."""
+
+    path: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, what it is expected to do, and the change of a document that it reads."""
+
+    place: str
+    """Where it stands: FILE:LINE."""
+    expected: str
+    command: str
+    edit: Edit | None = None
+
+    def __str__(self) -> str:
+        edit = f"   with {self.edit.path}: {'; '.join(self.edit.lines)}" if self.edit else ""
+        return f"{self.place}  uflip {self.command}{edit}"
+
+
+# Reading the tables
+
+
+def command_cases() -> list[Case]:
+    """All command lines in tests/hostile/commands."""
+    found = []
+    for path in sorted((HOSTILE / "commands").glob("*.txt")):
+        for number, line in _lines(path):
+            expected, _, command = line.partition(" ")
+            assert expected in WORDS, f"{path.name}:{number}: begins with one of {WORDS}"
+            found.append(Case(f"{path.name}:{number}", expected, command.strip()))
+    return found
+
+
+def documents() -> list[tuple[str, list[str]]]:
+    """All documents in tests/hostile/edits, each with the commands that read it."""
+    found: list[tuple[str, list[str]]] = []
+    for path in sorted((HOSTILE / "edits").glob("*.txt")):
+        for _, line in _lines(path):
+            word, _, rest = line.partition(" ")
+            if word == "document":
+                found.append((rest.strip(), []))
+            elif word == "try":
+                found[-1][1].append(rest.strip())
+    return found
+
+
+def edit_cases(*, whole: bool = False) -> list[Case]:
+    """Edits in tests/hostile/edits, each with one of the commands that read the document.
+
+    The commands take turns, and of three edits one is taken; with `whole` all edits with all
+    commands.
+    """
+    found = []
+    for path in sorted((HOSTILE / "edits").glob("*.txt")):
+        document, commands, turn = "", [], 0
+        for number, line in _lines(path):
+            word, _, rest = line.partition(" ")
+            if word == "document":
+                document, commands, turn = rest.strip(), [], 0
+            elif word == "try":
+                commands.append(rest.strip())
+            else:
+                edit = Edit(document, (line,))
+                chosen = commands if whole else [commands[turn // 3 % len(commands)]]
+                if whole or turn % 3 == 0:
+                    found += [
+                        Case(f"{path.name}:{number}", "either", each, edit) for each in chosen
+                    ]
+                turn += 1
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line
+
+
+# Text that is too long to be written down: {digits 5000}, {deep 9000}, ...
+
+_MACRO = re.compile(r"\{(\w+) (\w+)\}")
+_MACROS = {
+    "digits": lambda n: "9" * int(n),
+    "text": lambda n: "a" * int(n),
+    "deep": lambda n: "[" * int(n) + "]" * int(n),
+    "open": lambda n: "[" * int(n),
+    "tables": lambda n: '{"a":' * int(n) + "1" + "}" * int(n),
+    "dotted": lambda n: ".".join("a" for _ in range(int(n))),
+    "dots": lambda n: "../" * int(n),
+    "items": lambda n: "[" + ",".join("0" for _ in range(int(n))) + "]",
+    "keys": lambda n: "{" + ",".join(f'"k{key}":0' for key in range(int(n))) + "}",
+    "lines": lambda n: "\n" * int(n),
+    "char": lambda code: chr(int(code, 16)),
+    "byte": lambda code: os.fsdecode(bytes.fromhex(code)),
+}
+
+
+def expand(text: str) -> str:
+    """Write out what braces stand for."""
+    return _MACRO.sub(lambda match: _MACROS[match[1]](match[2]), text)
+
+
+# Valid documents, made by the commands themselves
+
+DOCUMENTS = (
+    "plan sim:tiny.toml --only order --scale quick --out whole.toml",
+    "run sim:tiny.toml --plan plan.toml --out r -q",
+    "pattern sim:tiny.toml --pattern RW --io-count 10 --save device.snapshot",
+    "pattern null --pattern SR --io-count 60 --trace trace.csv",
+    "pattern sim:tiny.toml --pattern RW --io-count 60 --trace trace.parquet",
+    "prepare file:target --size 1MiB --buffered --record record.json -q",
+)
+
+
+def make_documents(folder: Path, server: Server) -> None:
+    """Make one of each kind of document that uflip reads."""
+    shutil.copy(TINY, folder)
+    for command in DOCUMENTS:
+        ended = server.run(shlex.split(command), folder, {"UFLIP_CACHE_DIR": str(folder / "cache")})
+        assert ended.code == 0, f"uflip {command}: {ended.err}"
+        if "whole.toml" in command:
+            _shorten(folder / "whole.toml", folder / "plan.toml")
+    spec = {"kind": "basic", "mode": "write", "location": "random", "io_count": 10}
+    (folder / "spec.json").write_text(json.dumps(spec))
+
+
+def _shorten(plan: Path, to: Path) -> None:
+    """Keep the first two runs of a plan: fewer runs read as fast as they fail."""
+    head, *runs = plan.read_text().split("[[runs]]")
+    to.write_text("[[runs]]".join([head, *runs[:2]]))
+
+
+# The folder of a case
+
+
+class Bench:
+    """Where cases are tried: valid documents, one server, and a folder anew for every case."""
+
+    def __init__(self, folder: Path, server: Server, made: Path) -> None:
+        self.folder = folder
+        self.server = server
+        self.made = made
+        self.last: Ended | None = None
+
+    def run(self, case: Case, patience_s: float | None = None) -> list[str]:
+        """Try a case; returns what is wrong with how it ended."""
+        cwd = self.folder / "case"
+        shutil.rmtree(cwd, ignore_errors=True)
+        cwd.mkdir(parents=True)
+        _make_places(cwd)
+        arguments, environment, stdin = self._lay_out(case, cwd)
+        self.last = ended = self.server.run(arguments, cwd, environment, stdin, patience_s)
+        found = problems(ended, case.expected, as_json="--json" in arguments)
+        allowed = {"--force", "--destroy"} & set(arguments)
+        if not allowed and (cwd / "text").read_bytes() != PRECIOUS.encode():
+            found.append("it changed a file of the user's")
+        return found
+
+    def _lay_out(self, case: Case, cwd: Path) -> tuple[list[str], dict[str, str], Path | None]:
+        """Make the files of a case; returns its arguments, environment and standard input."""
+        words = shlex.split(case.command)
+        environment = {"UFLIP_CACHE_DIR": str(self.folder / "cache")}
+        while words and (setting := re.fullmatch(r"([A-Z_]+)=(.*)", words[0], re.DOTALL)):
+            environment[setting[1]] = expand(setting[2])
+            words.pop(0)
+        stdin = None
+        if "<" in words:
+            at = words.index("<")
+            stdin = cwd / self._named(words[at + 1], cwd)
+            del words[at : at + 2]
+        arguments = [expand(self._named(word, cwd)) for word in words]
+        if case.edit:
+            inside = case.edit.path.removeprefix("made/")
+            top = inside.split("/")[0]
+            self._copied(case.edit.path.removesuffix(inside) + top, cwd)
+            for line in case.edit.lines:
+                change(cwd, cwd / inside, line)
+        return arguments, environment, stdin
+
+    def _named(self, word: str, cwd: Path) -> str:
+        """Copy what a word names with @, and name the copy."""
+        return re.sub(r"@([\w./+-]+)", lambda match: self._copied(match[1], cwd), word)
+
+    def _copied(self, name: str, cwd: Path) -> str:
+        """Copy a file or folder of tests/hostile/files, or a document made beforehand."""
+        kind, _, rest = name.partition("/")
+        there = self.made / rest if kind == "made" else HOSTILE / "files" / name
+        here = cwd / there.name
+        if there.is_dir():
+            shutil.copytree(there, here, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(there, here)
+        return here.name
+
+
+def _make_places(cwd: Path) -> None:
+    """Make what nobody expects a document to be, and a file that nobody may touch."""
+    (cwd / "text").write_text(PRECIOUS)
+    shutil.copy(TINY, cwd)
+    (cwd / "empty").touch()
+    (cwd / "folder").mkdir()
+    os.mkfifo(cwd / "fifo")
+    for name, target in (
+        ("zero", "/dev/zero"),
+        ("full", "/dev/full"),
+        ("loop", "loop"),
+        ("dangling", "missing"),
+    ):
+        (cwd / name).symlink_to(target)
+
+
+# Changing documents
+
+
+def change(cwd: Path, path: Path, line: str) -> None:
+    """Change a document as a line of a table says."""
+    word, _, rest = line.partition(" ")
+    if word.startswith("/"):
+        _set(path, word, expand(rest.strip().removeprefix("=").strip()))
+    elif word == "delete":
+        _set(path, rest.strip(), None)
+    elif word == "become":
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        path.symlink_to(cwd / rest.strip())
+    else:
+        _CHANGES[word](path, rest.strip())
+
+
+def _flip(path: Path, rest: str) -> None:
+    """Flip a bit; places count in millionths of the file, so that they fit any length."""
+    at, bit = (int(part) for part in rest.split())
+    content = bytearray(path.read_bytes())
+    content[at * (len(content) - 1) // 1_000_000] ^= 1 << bit
+    path.write_bytes(content)
+
+
+def _zero(path: Path, rest: str) -> None:
+    at, length = (int(part) for part in rest.split())
+    content = bytearray(path.read_bytes())
+    begin = at * len(content) // 1_000_000
+    content[begin : begin + length] = bytes(length)
+    path.write_bytes(content)
+
+
+def _cut(path: Path, rest: str) -> None:
+    """Keep so many millionths of the file."""
+    content = path.read_bytes()
+    path.write_bytes(content[: int(rest) * len(content) // 1_000_000])
+
+
+def _copy(path: Path, rest: str) -> None:
+    """Write a part of the file once more, somewhere else in it."""
+    at, length, to = (int(part) for part in rest.split())
+    content = bytearray(path.read_bytes())
+    begin, place = (where * len(content) // 1_000_000 for where in (at, to))
+    content[place:place] = content[begin : begin + length]
+    path.write_bytes(content)
+
+
+def _replace(path: Path, rest: str) -> None:
+    old, new = (expand(part) for part in rest.split(" -> "))
+    content = path.read_text(encoding="utf-8")
+    assert old in content, f"{path.name} holds no {old!r}"
+    path.write_bytes(os.fsencode(content.replace(old, new, 1)))
+
+
+_CHANGES = {
+    "whole": lambda path, rest: path.write_bytes(os.fsencode(expand(rest))),
+    "append": lambda path, rest: path.write_bytes(path.read_bytes() + os.fsencode(expand(rest))),
+    "file": lambda path, rest: shutil.copyfile(HOSTILE / "files" / rest, path),
+    "flip": _flip,
+    "zero": _zero,
+    "cut": _cut,
+    "copy": _copy,
+    "replace": _replace,
+}
+
+
+@cache
+def _parsed(path: Path, _stamp: int) -> str:
+    text = path.read_text(encoding="utf-8")
+    return json.dumps(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
+
+
+def _set(path: Path, pointer: str, raw: str | None) -> None:
+    """Set, add or delete one value; it is written as it stands, valid or not."""
+    content = json.loads(_parsed(path, path.stat().st_mtime_ns))
+    *way, last = pointer.strip("/").split("/")
+    place: Any = content
+    for step in way:
+        place = place[int(step) if isinstance(place, list) else step]
+    key = int(last) if isinstance(place, list) else last
+    if raw is None:
+        del place[key]
+    elif isinstance(place, list) and key == len(place):
+        place.append(_MARK)
+    else:
+        place[key] = _MARK
+    text = _toml(content) if path.suffix == ".toml" else json.dumps(content)
+    path.write_bytes(os.fsencode(text.replace(json.dumps(_MARK), raw or "")))
+
+
+_MARK = "what stands here is replaced"
+
+
+def _toml(value: Any, *, top: bool = True) -> str:
+    if isinstance(value, Mapping):
+        pairs = [f"{json.dumps(key)} = {_toml(each, top=False)}" for key, each in value.items()]
+        return "\n".join(pairs) + "\n" if top else "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each, top=False) for each in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# What must hold
+
+
+def problems(ended: Ended, expected: str = "either", *, as_json: bool = False) -> list[str]:
+    """What is wrong with how a command ended; nothing where it ended as it must."""
+    if ended.hung:
+        return ["it did not end"]
+    found = []
+    if ended.signal is not None:
+        found.append(f"it was ended by {signal.Signals(ended.signal).name}")
+    elif ended.code not in ERRORS | {0}:
+        found.append(f"exit code {ended.code}")
+    elif (expected == "accepted" and ended.code) or (expected == "refused" and not ended.code):
+        found.append(f"exit code {ended.code}, but it should be {expected}")
+    found += [f"{sign!r} on stderr" for sign in ("Traceback", "panicked at") if sign in ended.err]
+    if ended.cpu_s > CPU_S:
+        found.append(f"{ended.cpu_s:.1f} s of processor time")
+    if ended.memory_bytes > MEMORY_BYTES:
+        found.append(f"{ended.memory_bytes >> 20} MiB of memory")
+    if odd := CONTROL.search(ended.out + ended.err):
+        found.append(f"U+{ord(odd[0]):04X} on the terminal")
+    if ended.code and not found:
+        found += _bad_message(ended, as_json=as_json)
+    return found
+
+
+def _bad_message(ended: Ended, *, as_json: bool) -> list[str]:
+    """What is missing from the message of an error."""
+    if as_json:
+        try:
+            parts = json.loads(ended.out)["error"]
+        except (ValueError, KeyError, TypeError):
+            return [f"no JSON of an error, but {ended.out[:80]!r}"]
+        given = {name for name, text in parts.items() if text}
+        given |= {"do"} if parts.get("action") else set()
+    else:
+        head = re.search("^error: .", ended.err, re.MULTILINE)
+        labels = re.findall(r"^  (where|got|allowed|do) +\S", ended.err, re.MULTILINE)
+        given = {*labels, *(["what"] if head else [])}
+    return [f"an error without {part!r}" for part in sorted(PARTS - given)]
