@@ -76,9 +76,9 @@ class Device:
     @staticmethod
     def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Handle[Device]: ...
     @staticmethod
-    def restore(path: str) -> Device:
+    def restore(path: str) -> Handle[Device]:
         """The simulated device that `save` wrote; kind "results" for anything else."""
-    def save(self, path: str) -> None:
+    def save(self, path: str) -> Handle[None]:
         """Write the whole state to a new file, at once and synced. Simulated only."""
     @staticmethod
     def file(
@@ -112,7 +112,7 @@ class Device:
     def counters_json(self) -> str | None: ...
     def idle(self, pause_ns: int) -> Handle[None]:
         """Let the device idle: sleep on a real device, let virtual time pass on a simulated one."""
-    def clone(self) -> Device:
+    def clone(self) -> Handle[Device]:
         """A simulated device of its own in the same state; kind "usage" for any other."""
     def apply(self, spec_json: str) -> Handle[str]:
         """Do what a pattern asks for in the untimed gear: no time passes, no trace; processes of
@@ -211,12 +211,12 @@ class FlashDevice:
     """An open-channel device that jobs can be started on, one at a time."""
 
     @staticmethod
-    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> FlashDevice:
+    def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Handle[FlashDevice]:
         """Make a simulated device; overrides are {key: value}."""
     def info_json(self) -> str:
         """As `Device.info_json`; details hold interface and geometry."""
     def counters_json(self) -> str: ...
-    def clone(self) -> FlashDevice:
+    def clone(self) -> Handle[FlashDevice]:
         """A device of its own in the same state."""
     def resolve(self, job_json: str) -> str:
         """A job, complete, with its totals."""

@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native
-from uflip.errors import UflipError, native_errors
+from uflip.errors import UflipError
 from uflip.units import parse_size
+from uflip.waiting import COMPUTING_PATIENCE_S, finished
 
 FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
 DEFAULT_SIZE = "4GiB"
@@ -174,8 +175,9 @@ def _is_ours(path: Path, mode: int) -> bool:
 
 def _take(path: Path) -> _native.Device | None:
     try:
-        with native_errors():
-            device = _native.Device.restore(str(path))
+        device = finished(
+            lambda: _native.Device.restore(str(path)), patience_s=COMPUTING_PATIENCE_S
+        )
     except UflipError:
         # Not there yet, or nothing to rely on: in both cases it is made anew.
         with suppress(OSError):
@@ -191,8 +193,7 @@ def _keep(device: _native.Device, path: Path, limit: int) -> None:
     # there all the same, only the next one must be made again.
     with suppress(OSError, UflipError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with native_errors():
-            device.save(str(path))
+        finished(lambda: device.save(str(path)), patience_s=COMPUTING_PATIENCE_S)
     _remove_abandoned(ABANDONED_S)
     kept = entries()
     too_much = sum(entry.size_bytes for entry in kept) - limit

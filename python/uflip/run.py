@@ -13,7 +13,7 @@ from uflip.errors import InterruptedRun, UsageError, native_errors, unknown_name
 from uflip.simulated import inspect_sim, open_sim, state_name
 from uflip.spec import Spec
 from uflip.units import parse_size
-from uflip.waiting import OnProgress, finished
+from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 
 T = TypeVar("T")
 
@@ -201,8 +201,7 @@ class Device:
             If it cannot be written.
         """
         check_snapshot_name(path)
-        with native_errors():
-            self._opened().save(str(path))
+        finished(lambda: self._opened().save(str(path)), patience_s=COMPUTING_PATIENCE_S)
 
     def clone(self) -> "Device":
         """Return a simulated device of its own in the same state.
@@ -212,8 +211,8 @@ class Device:
         UsageError
             If the device is not simulated.
         """
-        with native_errors():
-            copy = Device(self._opened().clone(), self.url)
+        native = finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
+        copy = Device(native, self.url)
         copy.info, copy._state_name = self.info, self._state_name
         return copy
 

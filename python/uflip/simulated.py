@@ -21,9 +21,9 @@ def open_sim(target: DeviceUrl) -> _native.Device:
     if target.name.endswith(SNAPSHOT):
         _refuse_overrides(target)
         read_start(Path(target.name), SNAPSHOT_FILE, 1)
-        read_start(Path(target.name), SNAPSHOT_FILE, 1)
-        with native_errors():
-            return _native.Device.restore(target.name)
+        return finished(
+            lambda: _native.Device.restore(target.name), patience_s=COMPUTING_PATIENCE_S
+        )
 
     def make() -> _native.Device:
         return finished(lambda: _native.Device.sim(*profile), patience_s=COMPUTING_PATIENCE_S)
@@ -49,8 +49,8 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
     UsageError
         If the profile describes a block device, or is not valid.
     """
-    with native_errors():
-        return _native.FlashDevice.sim(*_profile_of(target))
+    profile = _profile_of(target)
+    return finished(lambda: _native.FlashDevice.sim(*profile), patience_s=COMPUTING_PATIENCE_S)
 
 
 def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> dict[str, Any]:

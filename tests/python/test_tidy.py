@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "parallel": {"ends"},
     "ends": set(),
     "waiting": {"_native", "ends", "errors"},
-    "device_cache": {"_native", "errors", "units"},
+    "device_cache": {"_native", "errors", "units", "waiting"},
     "simulated": {"_native", "data", "device_cache", "device_url", "errors", "profiles", "waiting"},
     "run": {
         "_native", "device_cache", "device_url", "errors", "simulated", "spec",
@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reproduce": {
         "_native", "device_url", "errors", "experiment", "methodology", "models", "oc", "parallel",
         "profiles", "report", "results", "run", "simulated", "spec", "stats", "units",
+        "waiting",
     },
     "sweep": {
         "amplification", "catalogue", "device_url", "errors", "parallel", "run", "spec", "stats",

@@ -43,18 +43,18 @@ pub struct Bytes(pub u64);
 pub struct Nanos(pub u64);
 
 macro_rules! arithmetic {
-    ($unit:ident) => {
+    ($unit:ident, $add:ident) => {
         impl Add for $unit {
             type Output = $unit;
             #[inline]
             fn add(self, other: $unit) -> $unit {
-                $unit(self.0 + other.0)
+                $unit(self.0.$add(other.0))
             }
         }
         impl AddAssign for $unit {
             #[inline]
             fn add_assign(&mut self, other: $unit) {
-                self.0 += other.0;
+                *self = *self + other;
             }
         }
         impl Sub for $unit {
@@ -66,8 +66,9 @@ macro_rules! arithmetic {
         }
     };
 }
-arithmetic!(Bytes);
-arithmetic!(Nanos);
+arithmetic!(Bytes, add);
+// A clock does not go back: what lies behind its last instant is its last instant.
+arithmetic!(Nanos, saturating_add);
 
 impl Nanos {
     /// `self − other`, or zero where `other` is the later one.

@@ -214,8 +214,23 @@ impl<P: Requests, T> Submitter<P, T> {
     }
 }
 
-/// Run all `submitters` against `device` until each has issued all of its I/Os.
+/// Run all `submitters` against `device` until each has issued all of its I/Os, or something fails. Nothing
+/// is under way afterwards.
 pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+    device: &mut D,
+    submitters: &mut [Submitter<P, T>],
+    start: Nanos,
+    control: &Control,
+) -> Result<()> {
+    drive_to_end(device, submitters, start, control).inspect_err(|_| {
+        // What is still under way is nobody's: whoever comes next must not find it.
+        while device.next_completion(Nanos(u64::MAX)).is_some() {
+            let _ = device.complete();
+        }
+    })
+}
+
+fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     device: &mut D,
     submitters: &mut [Submitter<P, T>],
     start: Nanos,

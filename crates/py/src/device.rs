@@ -1,7 +1,7 @@
 //! Devices as Python sees them, and what can be asked without one.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -12,46 +12,40 @@ use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
 use crate::any_device::AnyDevice;
 use crate::error::raise;
 use crate::job::Handle;
+use crate::slot::Slot;
 use crate::work;
 
-/// The device, or nothing while a run has it.
-pub(crate) type Slot = Arc<Mutex<Option<AnyDevice>>>;
+/// Any device, or what became of it.
+pub(crate) type AnySlot = Slot<AnyDevice>;
 
 /// A device that runs can be started on, one at a time.
 #[pyclass(frozen)]
 pub struct Device {
-    slot: Slot,
+    slot: AnySlot,
     info: DeviceInfo,
 }
 
 impl Device {
     pub(crate) fn new(mut device: AnyDevice) -> Device {
         let info = device.info();
-        Device { slot: Arc::new(Mutex::new(Some(device))), info }
-    }
-
-    /// Use the device here and now.
-    fn with<T>(&self, use_it: impl FnOnce(&mut AnyDevice) -> T) -> Result<T> {
-        let mut slot = self.slot.lock().expect("no panic while held");
-        slot.as_mut().map(use_it).ok_or_else(|| self.busy())
+        Device { slot: Slot::new(device, &info.url), info }
     }
 
     /// The device itself, for work on a thread of its own.
     fn taken(&self) -> PyResult<AnyDevice> {
-        let device = self.slot.lock().expect("no panic while held").take();
-        device.ok_or_else(|| raise(&self.busy()))
+        self.slot.take().map_err(|error| raise(&error))
+    }
+
+    /// The same of a simulated device, which is to be `verb`.
+    fn taken_if_simulated(&self, verb: &str) -> PyResult<AnyDevice> {
+        let simulated = self.slot.with(|device| device.simulated(verb).map(|_| ()));
+        simulated.and_then(|()| self.slot.take()).map_err(|error| raise(&error))
     }
 
     /// The pattern that `spec_json` asks of this device.
     fn resolved(&self, spec_json: &str) -> Result<Resolved> {
         let spec = PatternSpec::parse(spec_json)?;
         spec.resolve(self.info.capacity_bytes, self.info.sector_bytes)
-    }
-
-    fn busy(&self) -> Error {
-        Error::usage("The device is busy with another run")
-            .at(&self.info.url)
-            .action("wait for the run to end, or open the device a second time")
     }
 }
 
@@ -86,23 +80,23 @@ impl Device {
     fn sim(name: String, profile_toml: &str, source: &str, overrides: &str) -> PyResult<Handle> {
         let profile = uflip_sim::Profile::parse(profile_toml, source, overrides);
         let profile = profile.map_err(|error| raise(&error))?;
-        Ok(work::make(move |_| {
-            let device = uflip_sim::SimDevice::new(&name, profile)?;
+        Ok(work::make(move |control| {
+            let is_stopped = || control.is_cancelled();
+            let device = uflip_sim::SimDevice::make(&name, profile, is_stopped)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         }))
     }
 
     #[staticmethod]
-    fn restore(py: Python<'_>, path: &str) -> PyResult<Device> {
-        opened(py, || {
-            let device = uflip_sim::SimDevice::restore(Path::new(path))?;
+    fn restore(path: PathBuf) -> Handle {
+        work::make(move |_| {
+            let device = uflip_sim::SimDevice::restore(&path)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         })
     }
 
-    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        let save = |device: &mut AnyDevice| device.simulated("saved")?.save(Path::new(path));
-        py.detach(|| self.with(save)).and_then(|saved| saved).map_err(|error| raise(&error))
+    fn save(&self, path: PathBuf) -> PyResult<Handle> {
+        Ok(work::save(self.taken_if_simulated("saved")?, self.slot.clone(), path))
     }
 
     #[staticmethod]
@@ -154,28 +148,24 @@ impl Device {
     }
 
     fn counters_json(&self) -> PyResult<Option<String>> {
-        let counters = self.with(AnyDevice::counters).map_err(|error| raise(&error))?;
+        let counters = self.slot.with(|device| Ok(device.counters()));
+        let counters = counters.map_err(|error| raise(&error))?;
         Ok(counters.map(|counters| serde_json::to_string(&counters).expect("plain numbers")))
     }
 
     fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
-        Ok(work::idle(self.taken()?, Arc::clone(&self.slot), Nanos(pause_ns)))
+        Ok(work::idle(self.taken()?, self.slot.clone(), Nanos(pause_ns)))
     }
 
     /// A simulated device of its own in the same state.
-    fn clone(&self, py: Python<'_>) -> PyResult<Device> {
-        py.detach(|| self.with(|device| device.simulated("cloned").map(|sim| sim.clone())))
-            .and_then(|cloned| cloned)
-            .map(|sim| Device::new(AnyDevice::Sim(Box::new(sim))))
-            .map_err(|error| raise(&error))
+    fn clone(&self) -> PyResult<Handle> {
+        Ok(work::copy(self.taken_if_simulated("cloned")?, self.slot.clone()))
     }
 
     fn apply(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        self.with(|device| device.simulated("driven in the untimed gear").map(|_| ()))
-            .and_then(|simulated| simulated)
-            .map_err(|error| raise(&error))?;
-        Ok(work::apply(self.taken()?, Arc::clone(&self.slot), pattern))
+        let device = self.taken_if_simulated("driven in the untimed gear")?;
+        Ok(work::apply(device, self.slot.clone(), pattern))
     }
 
     fn trim(&self, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
@@ -188,14 +178,14 @@ impl Device {
             return Err(raise(&error));
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-        self.with(|device| device.simulated("trimmed").map(|sim| sim.trim(offset, size)))
-            .and_then(|trimmed| trimmed)
+        self.slot
+            .with(|device| device.simulated("trimmed").map(|sim| sim.trim(offset, size)))
             .map_err(|error| raise(&error))
     }
 
     fn start(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        Ok(work::run(self.taken()?, Arc::clone(&self.slot), pattern))
+        Ok(work::run(self.taken()?, self.slot.clone(), pattern))
     }
 
     /// Run several patterns without a rest between them.
@@ -203,14 +193,14 @@ impl Device {
         let patterns =
             specs_json.iter().map(|spec| self.resolved(spec)).collect::<Result<Vec<_>>>();
         let patterns = patterns.map_err(|error| raise(&error))?;
-        Ok(work::run_series(self.taken()?, Arc::clone(&self.slot), patterns))
+        Ok(work::run_series(self.taken()?, self.slot.clone(), patterns))
     }
 
     fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
         let state = StateSpec::parse(state_json)
             .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
             .map_err(|error| raise(&error))?;
-        Ok(work::enforce(self.taken()?, Arc::clone(&self.slot), state, skip_ios))
+        Ok(work::enforce(self.taken()?, self.slot.clone(), state, skip_ios))
     }
 }
 

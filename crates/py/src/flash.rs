@@ -1,7 +1,6 @@
 //! Open-channel devices as Python sees them: jobs go down, columns come up.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
@@ -13,11 +12,12 @@ use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
 use crate::column::Column;
 use crate::error::raise;
 use crate::job::{Handle, Job};
+use crate::slot::Slot;
 
 /// An open-channel device that jobs can be started on, one at a time.
 #[pyclass(frozen)]
 pub struct FlashDevice {
-    slot: Arc<Mutex<Option<OpenChannelDevice>>>,
+    slot: Slot<OpenChannelDevice>,
     info: uflip_core::DeviceInfo,
     geometry: uflip_core::FlashGeometry,
 }
@@ -25,19 +25,11 @@ pub struct FlashDevice {
 impl FlashDevice {
     fn new(device: OpenChannelDevice) -> FlashDevice {
         let (info, geometry) = (device.info().clone(), *device.geometry());
-        FlashDevice { slot: Arc::new(Mutex::new(Some(device))), info, geometry }
+        FlashDevice { slot: Slot::new(device, &info.url), info, geometry }
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut OpenChannelDevice) -> Result<T>) -> PyResult<T> {
-        let mut slot = self.slot.lock().expect("no panic while held");
-        let device = slot.as_mut().ok_or_else(|| self.busy());
-        device.and_then(use_it).map_err(|error| raise(&error))
-    }
-
-    fn busy(&self) -> Error {
-        Error::usage("The device is busy with another job")
-            .at(&self.info.url)
-            .action("wait for the job to end, or open the device a second time")
+        self.slot.with(use_it).map_err(|error| raise(&error))
     }
 
     fn job(&self, job_json: &str) -> PyResult<FlashJob> {
@@ -72,11 +64,12 @@ fn ppa(device: &OpenChannelDevice, address: Address) -> Result<Ppa> {
 #[pymethods]
 impl FlashDevice {
     #[staticmethod]
-    fn sim(name: &str, profile_toml: &str, source: &str, overrides_json: &str) -> PyResult<Self> {
-        OpenChannelProfile::parse(profile_toml, source, overrides_json)
-            .and_then(|profile| OpenChannelDevice::new(name, &profile))
-            .map(FlashDevice::new)
-            .map_err(|error| raise(&error))
+    fn sim(name: String, profile_toml: &str, source: &str, overrides: &str) -> PyResult<Handle> {
+        let profile = OpenChannelProfile::parse(profile_toml, source, overrides);
+        let profile = profile.map_err(|error| raise(&error))?;
+        let made = move |_: &Control| OpenChannelDevice::new(&name, &profile);
+        let job = Job::make(Control::new(1), 1, made);
+        Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
     }
 
     fn info_json(&self) -> String {
@@ -88,8 +81,11 @@ impl FlashDevice {
         Ok(serde_json::to_string(&counters).expect("plain numbers"))
     }
 
-    fn clone(&self) -> PyResult<Self> {
-        self.with(|device| Ok(device.clone())).map(FlashDevice::new)
+    fn clone(&self) -> PyResult<Handle> {
+        let copied = |device: &mut OpenChannelDevice, _: &Control| Ok(device.clone());
+        let device = self.slot.take().map_err(|error| raise(&error))?;
+        let job = Job::start(device, self.slot.clone(), Control::new(1), 1, copied);
+        Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
     }
 
     fn resolve(&self, job_json: &str) -> PyResult<String> {
@@ -130,8 +126,7 @@ impl FlashDevice {
     /// Start a job; with `prepare`, blocks are erased, and what is only read is written, before.
     fn start(&self, job_json: &str, prepare: bool) -> PyResult<Handle> {
         let job = self.job(job_json)?;
-        let device = self.slot.lock().expect("no panic while held").take();
-        let device = device.ok_or_else(|| raise(&self.busy()))?;
+        let device = self.slot.take().map_err(|error| raise(&error))?;
         let control = Control::new(job.threads() as usize);
         let total = job.totals().total_ios;
         let work = move |device: &mut OpenChannelDevice, control: &Control| {
@@ -140,7 +135,7 @@ impl FlashDevice {
             }
             run_flash(device, job, control)
         };
-        let job = Job::start(device, Arc::clone(&self.slot), control, total, work);
+        let job = Job::start(device, self.slot.clone(), control, total, work);
         Ok(job.handle(|py, outcome| FlashTrace { outcome }.into_py_any(py)))
     }
 }

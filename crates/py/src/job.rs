@@ -13,6 +13,7 @@ use uflip_core::{Error, ErrorKind, Result};
 use uflip_engine::Control;
 
 use crate::error::raise;
+use crate::slot::Slot;
 
 struct Shared<T> {
     control: Control,
@@ -97,17 +98,24 @@ impl<T: Send + 'static> Job<T> {
     /// Do `work`, of `total` I/Os, on `device` and put the device back into `slot` when it is over.
     pub(crate) fn start<D: Send + 'static>(
         mut device: D,
-        slot: Arc<Mutex<Option<D>>>,
+        slot: Slot<D>,
         control: Control,
         total: u64,
         work: impl FnOnce(&mut D, &Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
-        // Where the work panics the device is dropped with it: a rule of the device model is broken,
-        // and it is in no state to go on with.
         Job::make(control, total, move |control| {
-            let outcome = work(&mut device, control);
-            *slot.lock().expect("no panic while held") = Some(device);
-            outcome
+            match catch_unwind(AssertUnwindSafe(|| work(&mut device, control))) {
+                Ok(outcome) => {
+                    slot.put_back(device);
+                    outcome
+                }
+                // A broken rule of the device model: the device is in no state to go on with.
+                Err(panic) => {
+                    let error = broken(&panic);
+                    slot.spend(error.clone());
+                    Err(error)
+                }
+            }
         })
     }
 
@@ -179,7 +187,8 @@ impl<T: Send + 'static> Job<T> {
     }
 }
 
-fn broken(panic: &Box<dyn std::any::Any + Send>) -> Error {
+/// What is said of work that panicked.
+pub(crate) fn broken(panic: &Box<dyn std::any::Any + Send>) -> Error {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
     Error::new(ErrorKind::Internal, "The run broke a rule inside uflip")

@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod flash;
 mod job;
+mod slot;
 mod trace;
 mod work;
 

@@ -2,21 +2,21 @@
 //! enforced or a rest, which end in nothing, writes out of time, which end in what was counted. Or to
 //! come about: a file that grows, a simulated device that is made; these end in the device.
 
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt as _;
-use uflip_core::{Error, Nanos, Result};
+use uflip_core::{Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, ResolvedState};
 use uflip_host::{DirectDevice, Growth};
 
 use crate::any_device::AnyDevice;
-use crate::device::{Device, Slot};
-use crate::error::raise;
+use crate::device::{AnySlot, Device};
 use crate::job::{Handle, Job};
 use crate::trace::Trace;
 
 /// Run `pattern` on `device` and put the device back into `slot` when it is over.
-pub(crate) fn run(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle {
+pub(crate) fn run(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let control = Control::new(pattern.streams.len());
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
@@ -35,7 +35,7 @@ pub(crate) fn run(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle {
 
 /// Run `patterns` on `device` without a rest between them; as [`run`]. For each there is when it began,
 /// since the first one did [ns], and its trace.
-pub(crate) fn run_series(device: AnyDevice, slot: Slot, patterns: Vec<Resolved>) -> Handle {
+pub(crate) fn run_series(device: AnyDevice, slot: AnySlot, patterns: Vec<Resolved>) -> Handle {
     let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
     let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
@@ -57,14 +57,32 @@ pub(crate) fn make(made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'st
     job.handle(|py, device| Device::new(device).into_py_any(py))
 }
 
+/// Copy a simulated device; as [`run`].
+pub(crate) fn copy(device: AnyDevice, slot: AnySlot) -> Handle {
+    let work = |device: &mut AnyDevice, _: &Control| {
+        device.simulated("cloned").map(|sim| AnyDevice::Sim(Box::new(sim.clone())))
+    };
+    let job = Job::start(device, slot, Control::new(1), 1, work);
+    job.handle(|py, device| Device::new(device).into_py_any(py))
+}
+
+/// Write a simulated device to the new file `path`; as [`run`].
+pub(crate) fn save(device: AnyDevice, slot: AnySlot, path: PathBuf) -> Handle {
+    let work = move |device: &mut AnyDevice, control: &Control| {
+        device.simulated("saved")?.save_unless(&path, || control.is_cancelled())
+    };
+    let job = Job::start(device, slot, Control::new(1), 1, work);
+    job.handle(|py, ()| Ok(py.None()))
+}
+
 /// Leave `device` alone for a while; as [`run`].
-pub(crate) fn idle(device: AnyDevice, slot: Slot, pause: Nanos) -> Handle {
+pub(crate) fn idle(device: AnyDevice, slot: AnySlot, pause: Nanos) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| device.idle(pause, control);
     Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
 }
 
 /// Do what `pattern` asks of a simulated device, out of time; as [`run`].
-pub(crate) fn apply(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle {
+pub(crate) fn apply(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| device.apply(&pattern, control);
     let job = Job::start(device, slot, Control::new(1), total, work);
@@ -74,7 +92,7 @@ pub(crate) fn apply(device: AnyDevice, slot: Slot, pattern: Resolved) -> Handle 
 }
 
 /// Make the writes of `state` after the first `skip`; as [`run`].
-pub(crate) fn enforce(device: AnyDevice, slot: Slot, state: ResolvedState, skip: u64) -> Handle {
+pub(crate) fn enforce(device: AnyDevice, slot: AnySlot, state: ResolvedState, skip: u64) -> Handle {
     let total = state.totals().total_ios.saturating_sub(skip);
     let writes = state.writes().skip(usize::try_from(skip).unwrap_or(usize::MAX));
     let work = move |device: &mut AnyDevice, control: &Control| {
@@ -87,19 +105,15 @@ pub(crate) fn enforce(device: AnyDevice, slot: Slot, state: ResolvedState, skip:
 
 /// Write what the file lacks; whatever stops that, the file is then as it was.
 pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
-    let slot: Slot = Arc::new(Mutex::new(None));
     let total = growth.as_ref().map_or(0, Growth::ios);
-    let work = move |device: &mut AnyDevice, control: &Control| -> Result<()> {
-        let Some(growth) = growth else { return Ok(()) };
-        device.enforce(growth.writes(), control).inspect_err(|_| growth.take_back())?;
-        device.grown();
-        Ok(())
+    let work = move |control: &Control| -> Result<AnyDevice> {
+        let mut device = AnyDevice::Direct(device);
+        if let Some(growth) = growth {
+            device.enforce(growth.writes(), control).inspect_err(|_| growth.take_back())?;
+            device.grown();
+        }
+        Ok(device)
     };
-    let device = AnyDevice::Direct(device);
-    let job = Job::start(device, Arc::clone(&slot), Control::new(1), total, work);
-    job.handle(move |py, ()| {
-        let device = slot.lock().expect("no panic while held").take();
-        let taken = || raise(&Error::usage("The device was taken already"));
-        device.map(Device::new).ok_or_else(taken)?.into_py_any(py)
-    })
+    let job = Job::make(Control::new(1), total, work);
+    job.handle(|py, device| Device::new(device).into_py_any(py))
 }

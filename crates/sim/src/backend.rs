@@ -4,7 +4,7 @@
 //! (`paged.rs`); a merging FTL merges in the path of the write that needs room, and in steps while
 //! the host leaves the device alone (`merging.rs`). The device is written once, for both.
 
-use uflip_core::{Counters, Io, Mode};
+use uflip_core::{Counters, Error, Io, Mode};
 
 use crate::geometry::{DieIdx, Lpn, Place};
 use crate::issued::{Target, Token};
@@ -62,13 +62,25 @@ pub(crate) trait Backend {
     /// The host is back.
     fn end_idle(&mut self) {}
 
-    /// Nothing will happen any more, and an I/O has not ended: the books must be wrong.
-    fn stuck(&self) -> !;
+    /// Nothing will happen any more after `at`, and an I/O has not ended: it ends now, and fails.
+    ///
+    /// # Panics
+    /// Where none waits for anything: the books must be wrong.
+    fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>);
 
     /// Whether too little flash is left to write to the device.
     #[inline]
     fn is_read_only(&self) -> bool {
         false
+    }
+
+    /// Why it is.
+    fn why_read_only(&self) -> Error;
+
+    /// Until when operations are planned already, where they are planned ahead.
+    #[inline]
+    fn planned_until(&self) -> u64 {
+        0
     }
 
     /// What is under way ends now; the untimed gear follows.

@@ -22,7 +22,7 @@ use crate::issued::{Target, Token, Told};
 use crate::media::Flash;
 use crate::merging::Merged;
 use crate::paged::Paged;
-use crate::profile::Profile;
+use crate::profile::{CLOCK_END_NS, Profile, YEAR_NS};
 use crate::snapshot::Header;
 use crate::timeline::{Timeline, Timing};
 use crate::untimed;
@@ -86,8 +86,18 @@ impl SimDevice {
     /// Make the device that `profile` describes, in the state that it asks for.
     ///
     /// # Errors
-    /// Names in the profile that do not exist.
+    /// As [`SimDevice::make`].
     pub fn new(name: &str, profile: Profile) -> Result<SimDevice> {
+        SimDevice::make(name, profile, || false)
+    }
+
+    /// The same, until `is_stopped` says that it is not wanted any more; asked with every write that
+    /// brings the device into its state.
+    ///
+    /// # Errors
+    /// Names in the profile that do not exist; a device that wears out before it is in its state;
+    /// [`ErrorKind::Interrupted`] where it was stopped.
+    pub fn make(name: &str, profile: Profile, is_stopped: impl Fn() -> bool) -> Result<SimDevice> {
         let geometry = profile.geometry();
         let mut device = SimDevice {
             info: describe(name, &profile),
@@ -102,7 +112,10 @@ impl SimDevice {
             announced: Default::default(),
             announcements: 0,
         };
-        device.apply(crate::precondition::writes(&profile))?;
+        device.apply(crate::precondition::writes(&profile).take_while(|_| !is_stopped()))?;
+        if is_stopped() {
+            return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
+        }
         device.info.details.insert("history".into(), history(&device.flash));
         // What brought the device into its state is not part of any measurement.
         device.flash.counters = Counters::default();
@@ -162,7 +175,7 @@ impl SimDevice {
     fn failure(&self, io: &Io) -> Error {
         let at = format!("{}, byte {}", self.info.url, io.offset.0);
         match io.mode {
-            Mode::Write => read_only().at(at),
+            Mode::Write => either!(&self.backend, backend => backend.why_read_only()).at(at),
             Mode::Read => Error::new(
                 ErrorKind::Device,
                 "The simulated flash cannot be read: too many bit errors",
@@ -219,7 +232,10 @@ impl SimDevice {
             match self.events.next(limit) {
                 Some((at, token)) => self.happens(at, token),
                 None if end.is_none() && until == u64::MAX => {
-                    either!(&self.backend, backend => backend.stuck());
+                    let SimDevice { backend, flash, events, .. } = self;
+                    let now = events.now().max(self.now);
+                    let hardware = &mut Hardware { flash, events };
+                    either!(backend, backend => backend.stuck(now, hardware));
                 }
                 None => return end.filter(|end| *end <= until),
             }
@@ -375,13 +391,13 @@ impl SimDevice {
     }
 }
 
-/// What a device that has worn out says.
+/// What is said of an I/O for which there is no time any more.
 #[cold]
-pub(crate) fn read_only() -> Error {
-    Error::new(ErrorKind::Device, "The simulated device has worn out: it is read-only")
-        .got("a write, with too few blocks left that can be used")
-        .allowed("reads")
-        .action("make a new device, or one with more spare space, less wear or fewer failures")
+pub(crate) fn clock_ran_out() -> Error {
+    Error::new(ErrorKind::Device, "The clock of the simulated device has run out")
+        .got(format!("an I/O after {} years", CLOCK_END_NS / YEAR_NS))
+        .allowed("I/Os before that: times are counted in nanoseconds, in 64 bits")
+        .action("make a new device, pause for shorter, or simulate faster flash")
 }
 
 /// How many bytes of `page` `io` touches.
@@ -458,6 +474,9 @@ impl Device for SimDevice {
         if request.mode == Mode::Write && either!(&self.backend, backend => backend.is_read_only())
         {
             return Err(self.failure(request));
+        }
+        if now.max(either!(&self.backend, backend => backend.planned_until())) >= CLOCK_END_NS {
+            return Err(clock_ran_out().at(&self.info.url));
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let extent = Extent::of(request, page_bytes);

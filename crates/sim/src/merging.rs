@@ -11,7 +11,7 @@
 //! So all operations of a write are placed when the write is planned, on clocks of their own: nothing
 //! can come between them.
 
-use uflip_core::Counters;
+use uflip_core::{Counters, Error};
 
 use crate::backend::{Backend, Extent, Hardware, Write};
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
@@ -172,8 +172,17 @@ impl Backend for Merged {
         unreachable!("nothing is collected beside the host")
     }
 
-    fn stuck(&self) -> ! {
+    fn stuck(&mut self, _: u64, _: &mut Hardware<'_>) {
         unreachable!("the end of everything is known when it begins")
+    }
+
+    fn why_read_only(&self) -> Error {
+        unreachable!("nothing is retired")
+    }
+
+    #[inline]
+    fn planned_until(&self) -> u64 {
+        self.merging_until.max(self.reclaiming_until)
     }
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use uflip_core::{Counters, Mode};
+use uflip_core::{Counters, Error, Mode};
 
 use crate::backend::{Backend, Extent, Hardware, Piece, Write};
 use crate::breakdown::Cause;
@@ -73,6 +73,7 @@ impl Paged {
         loop {
             for die in self.ftl.dies_from(turn) {
                 if self.ftl.has_room(die) {
+                    self.ftl.found_room();
                     return Some(die);
                 }
                 let (collector, mut parts) = self.split(hardware);
@@ -98,7 +99,7 @@ impl Paged {
         let shape = *hardware.flash.geometry.shape();
         let steps = u64::from(shape.dies * shape.blocks_per_die)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
-        if self.in_vain > 2 * steps {
+        if self.in_vain > self.ftl.patience(steps) {
             if self.ftl.overrule_policy() {
                 self.in_vain = 0;
             } else {
@@ -115,6 +116,7 @@ impl Paged {
             match has_room.or_else(|| self.die_or_wait(die, at, hardware)) {
                 Some(die) => {
                     self.in_vain = 0;
+                    self.ftl.found_room();
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
                     self.write_to(die, &write, at, hardware);
                 }
@@ -193,13 +195,21 @@ impl Backend for Paged {
         self.collector.end_idle();
     }
 
-    fn stuck(&self) -> ! {
-        self.ftl.full()
+    /// Whoever waits for a page does not get one.
+    #[cold]
+    fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        assert!(!self.waiting.is_empty(), "an I/O under way ends, or waits for a page");
+        self.ftl.end_of_life();
+        self.refuse_waiting(at, hardware);
     }
 
     #[inline]
     fn is_read_only(&self) -> bool {
         self.ftl.is_read_only()
+    }
+
+    fn why_read_only(&self) -> Error {
+        self.ftl.why_read_only()
     }
 
     fn end_untimed(&mut self, flash: &mut Flash) {

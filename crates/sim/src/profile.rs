@@ -2,10 +2,12 @@
 
 mod build;
 mod checks;
+mod limits;
 mod mapping;
 mod merging;
 mod recovery;
 
+pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS};
 pub use mapping::MappingPart;
 pub use merging::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 pub use recovery::RecoveryPart;

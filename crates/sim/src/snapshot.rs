@@ -33,6 +33,8 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SI
 
 const MAGIC: &[u8; 8] = b"uflipsim";
 const FIXED_BYTES: u64 = 40;
+/// After so many bytes somebody may have lost interest.
+const ASKED_EVERY: u64 = 4 << 20;
 /// A header is a page or two of text; a longer one is none.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
@@ -55,6 +57,14 @@ impl SimDevice {
     /// # Errors
     /// The file exists, or cannot be written (a full file system above all).
     pub fn save(&self, path: &Path) -> Result<()> {
+        self.save_unless(path, || false)
+    }
+
+    /// The same, as long as `is_stopped` says that it is still wanted.
+    ///
+    /// # Errors
+    /// As [`SimDevice::save`]; [`ErrorKind::Interrupted`] where it was stopped, and nothing is left of it.
+    pub fn save_unless(&self, path: &Path, is_stopped: impl Fn() -> bool) -> Result<()> {
         if path.exists() {
             return Err(exists(path));
         }
@@ -65,21 +75,24 @@ impl SimDevice {
         };
         let options = OpenOptions::new().write(true).create_new(true).open(&temporary);
         let file = options.map_err(|error| failed(&error))?;
-        let written = self.write_to(&file).and_then(|()| file.sync_all());
+        let written = self.write_to(&file, &is_stopped).and_then(|()| file.sync_all());
         let placed = written.and_then(|()| rename_new(&temporary, path));
         placed.map_err(|error| {
             let _ = std::fs::remove_file(&temporary);
             if error.kind() == std::io::ErrorKind::AlreadyExists {
                 exists(path)
+            } else if is_stopped() {
+                Error::new(ErrorKind::Interrupted, "Saving the device was interrupted")
+                    .at(path.display().to_string())
             } else {
                 failed(&error)
             }
         })
     }
 
-    fn write_to(&self, file: &File) -> std::io::Result<()> {
+    fn write_to(&self, file: &File, is_stopped: &dyn Fn() -> bool) -> std::io::Result<()> {
         let header = serde_json::to_vec(&self.header()).expect("plain data");
-        let mut out = Summed::new(BufWriter::with_capacity(1 << 20, file));
+        let mut out = Summed::new(BufWriter::with_capacity(1 << 20, file), is_stopped);
         out.inner.write_all(&[0; FIXED_BYTES as usize])?;
         out.inner.write_all(&header)?;
         postcard::to_io(self, &mut out).map_err(std::io::Error::other)?;
@@ -265,20 +278,31 @@ fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Counts and sums what is written through it.
-struct Summed<W> {
+struct Summed<'a, W> {
     inner: W,
+    is_stopped: &'a dyn Fn() -> bool,
+    /// Bytes from which on that is asked again.
+    asked_at: u64,
     bytes: u64,
     hash: XxHash3_64,
 }
 
-impl<W> Summed<W> {
-    fn new(inner: W) -> Summed<W> {
-        Summed { inner, bytes: 0, hash: XxHash3_64::new() }
+impl<'a, W> Summed<'a, W> {
+    fn new(inner: W, is_stopped: &'a dyn Fn() -> bool) -> Summed<'a, W> {
+        Summed { inner, is_stopped, asked_at: 0, bytes: 0, hash: XxHash3_64::new() }
     }
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for Summed<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes >= self.asked_at {
+            self.asked_at = self.bytes + ASKED_EVERY;
+            if (self.is_stopped)() {
+                return Err(std::io::Error::other("nobody wants it any more"));
+            }
+        }
+        // An array may be as large as the device: a piece of it at a time.
+        let bytes = &bytes[..bytes.len().min(ASKED_EVERY as usize)];
         let written = self.inner.write(bytes)?;
         std::hash::Hasher::write(&mut self.hash, &bytes[..written]);
         self.bytes += written as u64;

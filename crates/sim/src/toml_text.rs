@@ -15,6 +15,13 @@ const NO_KEY: &str = "!";
 /// Not TOML, an unknown or missing key, a value of the wrong kind: with the line, and with the allowed
 /// keys of its table.
 pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &str) -> Result<P> {
+    if let Some(key) = text.parse::<toml::Table>().ok().and_then(|table| no_number(&table)) {
+        return Err(Error::usage(format!("Profile key '{key}' is no number"))
+            .at(source)
+            .got("nan or inf")
+            .allowed("finite numbers")
+            .action(format!("correct the profile; {page} explains every key")));
+    }
     toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or(0..text.len());
         let begin = span.start;
@@ -30,6 +37,15 @@ pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &st
             Some(keys) => wrong.allowed(keys),
             None => wrong,
         }
+    })
+}
+
+/// The first key of `table`, or of a table in it, that has no finite number.
+fn no_number(table: &toml::Table) -> Option<String> {
+    table.iter().find_map(|(key, value)| match value {
+        toml::Value::Float(number) => (!number.is_finite()).then(|| key.clone()),
+        toml::Value::Table(table) => no_number(table),
+        _ => None,
     })
 }
 

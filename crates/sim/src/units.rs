@@ -115,9 +115,11 @@ impl Layout {
     ///
     /// # Errors
     /// Where there is not.
-    pub(crate) fn check(&self, in_bank: u32, anywhere: u32, what: &str) -> Result<()> {
+    pub(crate) fn check(&self, in_bank: u64, anywhere: u64, what: &str) -> Result<()> {
         let data = u64::from(self.data_per_bank());
-        let needed = u64::from(self.banks) * (data + u64::from(in_bank)) + u64::from(anywhere);
+        // Anything near the end of the numbers is more than any device has.
+        let needed = data.saturating_add(in_bank).saturating_mul(self.banks.into());
+        let needed = needed.saturating_add(anywhere);
         let units = u64::from(self.banks) * u64::from(self.per_bank);
         if needed <= units {
             return Ok(());

@@ -6,7 +6,6 @@
 use uflip_core::{Io, Mode, Result};
 
 use crate::backend::{Backend, Extent, Piece};
-use crate::device::read_only;
 use crate::geometry::Lpn;
 use crate::media::Flash;
 
@@ -39,7 +38,7 @@ pub(crate) fn apply<B: Backend>(
         batch.iter().for_each(|piece| backend.prefetch_old(piece.page));
         backend.apply(&batch, flash);
         if batch.iter().any(|piece| piece.mode == Mode::Write) && backend.is_read_only() {
-            return Err(read_only());
+            return Err(backend.why_read_only());
         }
     }
 }

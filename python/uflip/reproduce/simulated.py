@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.device_url import parse_url
-from uflip.errors import native_errors
 from uflip.run import Device
 from uflip.simulated import open_sim
 from uflip.spec import Spec
+from uflip.waiting import finished
 
 Counters = dict[str, int]
 """What a device counted: host_pages_written, pages_relocated, blocks_collected, ..."""
@@ -106,8 +106,7 @@ class SimulatedDevice:
 
     def clone(self) -> Self:
         """Return a device of its own in the same state."""
-        with native_errors():
-            return type(self)(self.url, self._native.clone())
+        return type(self)(self.url, finished(self._native.clone))
 
     def idle(self, duration_ns: int) -> None:
         """Let virtual time pass [ns]: the device may collect blocks ahead."""

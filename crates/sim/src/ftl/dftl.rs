@@ -217,27 +217,6 @@ impl PageMap {
         self.blocks.fits(relocated, mapping)
     }
 
-    /// No die has gained anything: let the emptiest block be collected, whatever the policy, until every
-    /// die has its reserve. False where that was so already, or where no map on flash takes pages.
-    ///
-    /// Collecting a block of which all pages are valid gains nothing and costs mapping pages, so a policy
-    /// that draws may use up the room of a small device although much of it could be reclaimed.
-    #[cold]
-    pub(crate) fn overrule_policy(&mut self) -> bool {
-        let overrules = self.on_flash.is_some() && !self.overruled;
-        self.overruled |= overrules;
-        overrules
-    }
-
-    /// Where the policy was overruled and every die has its reserve again, it is asked again.
-    #[inline]
-    pub(super) fn ask_policy_again(&mut self) {
-        if self.overruled {
-            let reserve = self.options.geometry.shape().dies * self.options.reserved_blocks as u32;
-            self.overruled = self.blocks.free_blocks() < reserve;
-        }
-    }
-
     /// Relocated and mapping pages that collections under way and one more may need.
     fn needed_to_collect(&self) -> (u32, u32) {
         let most = self.options.geometry.data_pages();

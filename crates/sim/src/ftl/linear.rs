@@ -104,10 +104,10 @@ impl MergingFtl for Linear {
                 .action("change open_units"));
         }
         // All open units may be in one bank, and one more is needed while one is merged.
-        let in_bank = part.open_units.saturating_mul(part.rewrites.saturating_add(1));
+        let in_bank = u64::from(part.open_units) * (u64::from(part.rewrites) + 1);
         let what =
             "open units with their replacements, and one for merges, in every bank; a journal";
-        layout.check(in_bank.saturating_add(1), Journal::UNITS, what)
+        layout.check(in_bank + 1, Journal::UNITS.into(), what)
     }
 
     fn new(options: &MergingOptions<'_>) -> Linear {

@@ -19,6 +19,7 @@
 //! that every profile must pass), or when no die can take a page.
 
 use serde::{Deserialize, Serialize};
+use uflip_core::{Error, ErrorKind};
 
 use super::page_map::PageMap;
 use crate::blocks::{Stream, Taken};
@@ -83,21 +84,48 @@ impl Retirement {
     }
 }
 
+/// What a device that has worn out says.
+#[cold]
+pub(crate) fn read_only() -> Error {
+    Error::new(ErrorKind::Device, "The simulated device has worn out: it is read-only")
+        .got("a write, with too few blocks left that can be used")
+        .allowed("reads")
+        .action("make a new device, or one with more spare space, less wear or fewer failures")
+}
+
 impl PageMap {
     /// Whether too little is left to write to the device.
+    #[inline]
     pub(crate) fn is_read_only(&self) -> bool {
-        self.retirement.as_ref().is_some_and(|retirement| retirement.read_only)
+        self.full || self.retirement.as_ref().is_some_and(|retirement| retirement.read_only)
     }
 
-    /// No die can take a page: the device is read-only from now on.
-    ///
-    /// # Panics
-    /// Where nothing is ever retired: then the books must be wrong, since a profile leaves room.
+    /// Why nothing is written any more.
+    #[cold]
+    pub(crate) fn why_read_only(&self) -> Error {
+        if !self.full {
+            return read_only();
+        }
+        Error::new(
+            ErrorKind::Device,
+            "The simulated device has no room left: no die can be collected",
+        )
+        .got(format!(
+            "{} free blocks in all, {} in reserve a die",
+            self.blocks.free_blocks(),
+            self.options.reserved_blocks
+        ))
+        .allowed("reads")
+        .action("make a new device, with more spare space or fewer reserved blocks")
+    }
+
+    /// No die can take a page: the device is read-only from now on. Where nothing is ever retired no
+    /// profile that was accepted should come to that.
     #[cold]
     pub(crate) fn end_of_life(&mut self) {
         match &mut self.retirement {
             Some(retirement) => retirement.read_only = true,
-            None => self.full(),
+            None => self.full = true,
         }
     }
 

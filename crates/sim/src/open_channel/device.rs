@@ -15,6 +15,8 @@ use super::clocks::Clocks;
 pub use super::media::BlockState;
 use super::media::Media;
 use super::profile::{MediaPart, OpenChannelProfile};
+use crate::device::clock_ran_out;
+use crate::profile::CLOCK_END_NS;
 
 type FlashCompletion = Completion<FlashBreakdown, FlashStatus>;
 
@@ -287,6 +289,9 @@ impl Device for OpenChannelDevice {
     }
 
     fn submit(&mut self, request: &FlashIo) -> Result<Ticket> {
+        if self.now >= CLOCK_END_NS {
+            return Err(clock_ran_out().at(&self.info.url));
+        }
         let (completed, breakdown, status) = self.serve(request);
         let ticket = Ticket(self.tickets);
         self.tickets += 1;

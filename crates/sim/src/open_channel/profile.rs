@@ -6,6 +6,7 @@ use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN, VECTOR_MAX};
 
 use super::clocks::Times;
 use crate::overrides::{interface_of, place_of, with_overrides};
+use crate::profile::{CAPACITY_MAX, PASS_MAX_NS, YEAR_NS};
 use crate::reliability::{Reliability, ReliabilityPart};
 use crate::sources::sources;
 use crate::toml_text::read_toml;
@@ -96,6 +97,10 @@ pub struct StatePart {
 /// Blocks are a few dozen bytes each; so many fit anywhere.
 const BLOCKS_MAX: u64 = 1 << 24;
 const PAGES_PER_BLOCK_MAX: u32 = 1 << 20;
+/// What one of them takes, and some to spare [bytes].
+const BLOCK_MEMORY_BYTES: u64 = 64;
+/// A read that is disturbed for certain must end all the same.
+const RETRIES_MAX: u64 = 100;
 
 impl OpenChannelProfile {
     /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
@@ -179,6 +184,10 @@ impl OpenChannelProfile {
         if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {
             return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
         }
+        if self.media.retries_max > RETRIES_MAX {
+            let allowed = format!("0 to {RETRIES_MAX}");
+            return bad("retries_max", self.media.retries_max.to_string(), allowed);
+        }
         let written = part.planes * part.sectors_per_page;
         if written > part.vector_max {
             let allowed = format!("{written} or more: the sectors of a page of all planes");
@@ -202,6 +211,89 @@ impl OpenChannelProfile {
                 return bad(key, value.to_string(), "0 to 1000".into());
             }
         }
+        self.check_size(source)?;
+        self.check_times(source)?;
         self.laws().map(|_| ()).map_err(|error| error.at(source))
+    }
+
+    /// Its bytes can be counted, and its blocks fit into memory.
+    fn check_size(&self, source: &str) -> Result<()> {
+        let too_large = |got: String, allowed: String| {
+            Error::usage("The geometry makes no device")
+                .at(source)
+                .got(got)
+                .allowed(allowed)
+                .action("simulate fewer or smaller blocks")
+        };
+        let bytes = self.pages() * u128::from(self.page_bytes());
+        if bytes > u128::from(CAPACITY_MAX) {
+            let allowed = format!("at most {CAPACITY_MAX}, which are 8 PiB");
+            return Err(too_large(format!("{bytes} bytes of flash"), allowed));
+        }
+        let needed = BLOCK_MEMORY_BYTES * self.blocks();
+        match crate::huge::available_bytes() {
+            Some(available) if needed > available => {
+                let got = format!("a device that needs {} MiB", needed >> 20);
+                Err(too_large(got, format!("{} MiB, which are free now", available >> 20)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Blocks of all LUNs.
+    fn blocks(&self) -> u64 {
+        let part = &self.geometry;
+        u64::from(part.channels)
+            * u64::from(part.luns_per_channel)
+            * u64::from(part.blocks_per_plane)
+    }
+
+    /// Pages of all LUNs, those of the planes of one together.
+    fn pages(&self) -> u128 {
+        u128::from(self.blocks()) * u128::from(self.geometry.pages_per_block)
+    }
+
+    /// A page of all planes.
+    fn page_bytes(&self) -> u64 {
+        let part = &self.geometry;
+        u64::from(part.planes * part.sectors_per_page) * u64::from(part.sector_bytes)
+    }
+
+    /// The clock must hold what a device does; see `profile/limits.rs`.
+    fn check_times(&self, source: &str) -> Result<()> {
+        let (media, controller) = (&self.media, &self.controller);
+        let wide = u128::from;
+        let transfer =
+            wide(self.page_bytes()) * 1_000_000_000 / wide(controller.channel_bytes_per_s);
+        let program = media.program_low_ns.max(media.program_high_ns).max(media.program_quick_ns);
+        let threads = [
+            controller.queue_thread_ns,
+            controller.submission_thread_ns,
+            controller.media_completion_thread_ns,
+            controller.host_completion_thread_ns,
+            controller.lun_switch_ns,
+        ];
+        let a_page = (wide(media.read_ns) + transfer) * (1 + wide(media.retries_max))
+            + 2 * wide(program)
+            + transfer
+            + threads.into_iter().map(wide).sum::<u128>();
+        let steps =
+            wide(self.reliability.erase_step_ns) * u128::from(self.reliability.erase_steps_max);
+        let a_block = wide(media.erase_ns) + steps;
+        let takes =
+            self.pages().saturating_mul(a_page) + u128::from(self.blocks()).saturating_mul(a_block);
+        if takes <= u128::from(PASS_MAX_NS) {
+            return Ok(());
+        }
+        let years = |ns: u128| ns / u128::from(YEAR_NS);
+        Err(Error::usage("The times of the device do not fit its clock")
+            .at(source)
+            .got(format!(
+                "{} years to read, program and erase everything once: up to {a_page} ns a page, \
+                 {a_block} ns a block",
+                years(takes)
+            ))
+            .allowed(format!("up to {} years", years(PASS_MAX_NS.into())))
+            .action("lower the times, raise the rates, or simulate fewer pages"))
     }
 }

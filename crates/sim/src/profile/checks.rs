@@ -4,8 +4,6 @@ use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
 use super::{GcPart, Profile, Relocation};
 
-/// Pages are numbered in 32 bits, and one number means "nowhere".
-const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 /// The cache keeps one bit a sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
 /// Valid pages of a block are counted in 15 bits.
@@ -63,14 +61,7 @@ impl Profile {
         if let Some((key, _)) = rates.into_iter().find(|(_, rate)| *rate == 0) {
             return bad(key, "0".into(), "1 or more".into());
         }
-        let pages =
-            [part.channels, part.dies_per_channel, part.blocks_per_die, part.pages_per_block]
-                .into_iter()
-                .try_fold(1u64, |product, count| product.checked_mul(u64::from(count)))
-                .unwrap_or(u64::MAX);
-        if pages > PAGES_MAX {
-            return bad("geometry", format!("{pages} pages"), format!("at most {PAGES_MAX}"));
-        }
+        let pages = self.check_size(source)?;
         if !crate::FTLS.contains(&self.ftl.ftl.as_str()) {
             return Err(Error::unknown("FTL", &self.ftl.ftl, crate::FTLS).at(source));
         }
@@ -83,6 +74,7 @@ impl Profile {
         }
         self.check_room(source, pages)?;
         self.check_memory(source)?;
+        self.check_times(source, pages)?;
         if self.merges() {
             return self.check_merging(source);
         }
@@ -132,16 +124,25 @@ impl Profile {
                     .allowed("one of the two")
                     .action("set relocate_at_least = 0, or take relocate_exactly out"))
             }
-            // What must be moved whatever is valid must leave something to gain.
-            Some(exactly) if exactly >= self.geometry().data_pages() => {
-                Err(Error::usage("Profile key 'relocate_exactly' makes no device")
-                    .at(source)
-                    .got(exactly.to_string())
-                    .allowed(format!("0 to {}", self.geometry().data_pages() - 1))
-                    .action("change it"))
-            }
-            _ => Ok(()),
+            Some(exactly) => self.check_gain(source, "relocate_exactly", exactly),
+            None => self.check_gain(source, "relocate_at_least", gc.relocate_at_least),
         }
+    }
+
+    /// What must be moved whatever is valid must leave something to gain: a collection that programs as
+    /// many pages as it erases never makes room.
+    fn check_gain(&self, source: &str, key: &str, moved: u32) -> Result<()> {
+        let data_pages = self.geometry().data_pages();
+        if moved < data_pages {
+            return Ok(());
+        }
+        Err(Error::usage(format!("Profile key '{key}' makes no device"))
+            .at(source)
+            .got(format!(
+                "{moved} pages to move of a block that holds {data_pages}: nothing is gained"
+            ))
+            .allowed(format!("0 to {}", data_pages - 1))
+            .action("change it, or make larger blocks"))
     }
 
     fn check_names(&self, source: &str, gc: &GcPart) -> Result<()> {
@@ -154,22 +155,6 @@ impl Profile {
         }
         self.ftl_options().map_err(|error| error.at(source))?;
         Ok(())
-    }
-
-    /// A device that does not fit is refused before anything is allocated.
-    pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
-        let needed = self.geometry().memory_bytes() + self.mapping_memory_bytes();
-        match crate::huge::available_bytes() {
-            Some(available) if needed > available => {
-                let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
-                Err(Error::usage("The simulated device does not fit into memory")
-                    .at(source)
-                    .got(format!("a device that needs {}", mebibytes(needed)))
-                    .allowed(format!("{}, which are free now", mebibytes(available)))
-                    .action("simulate fewer blocks, or larger pages"))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// The host must have something to address.
@@ -196,7 +181,8 @@ impl Profile {
     fn held_pages(&self, gc: &GcPart) -> u64 {
         let geometry = self.geometry();
         let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
-        let held = u64::from(gc.reserved_blocks + self.reserved_for_mapping()) + open + 1;
+        let reserved = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping());
+        let held = reserved + open + 1;
         let held = held.min(u64::from(geometry.shape().blocks_per_die));
         let dies = u64::from(geometry.shape().dies);
         dies * held * u64::from(geometry.data_pages()) + self.pages_for_mapping()
@@ -236,8 +222,8 @@ impl Profile {
         }
         let idle = gc.idle_free_blocks;
         // Without idle time a die collects until it has one block more than its reserve.
-        let reached = gc.reserved_blocks + self.reserved_for_mapping() + 1;
-        if idle > 0 && idle <= reached {
+        let reached = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping()) + 1;
+        if idle > 0 && u64::from(idle) <= reached {
             return Err(Error::usage("Idle collection would never begin")
                 .at(source)
                 .got(format!("idle_free_blocks = {idle}"))

@@ -44,15 +44,6 @@ impl Profile {
         (2 * u64::from(mapping_pages(&self.geometry()))).next_multiple_of(block)
     }
 
-    /// What DFTL adds to the state of a page map: 4 bytes a logical page to find its entry, and 28 an
-    /// entry for the lists that it is in.
-    pub(super) fn mapping_memory_bytes(&self) -> u64 {
-        let pages = u64::from(self.geometry().shape().logical_pages);
-        self.mapping.as_ref().map_or(0, |part| {
-            4 * pages + 28 * (part.mapping_cache_bytes / CACHED_ENTRY_BYTES).min(pages)
-        })
-    }
-
     pub(super) fn check_mapping(&self, source: &str) -> Result<()> {
         match &self.mapping {
             None if self.ftl.ftl == "dftl" => {

@@ -76,7 +76,7 @@ impl PageMap {
         }
         self.ask_policy_again();
         // Moving the least-worn block gains nothing, and costs pages of the map.
-        let least_worn = if self.overruled { None } else { self.least_worn_due(die) };
+        let least_worn = if self.is_overruled() { None } else { self.least_worn_due(die) };
         if let Some(victim) = least_worn {
             let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(die, victim));
             if !of_map {
@@ -84,7 +84,7 @@ impl PageMap {
             }
             return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
         }
-        if self.overruled {
+        if self.is_overruled() {
             let victim = self.blocks.emptiest(die)?;
             self.options.victims.remove(die, victim, &self.blocks);
             return Some((victim, Stream::Relocated));
@@ -248,7 +248,7 @@ impl PageMap {
     pub(super) fn make_room(&mut self, die: DieIdx, media: &mut impl CollectMedia) -> bool {
         // Twice through the die, a policy has seen every block; what it did not gain then is held by
         // pages that came back to this die.
-        for _ in 0..2 * self.options.geometry.shape().blocks_per_die {
+        for _ in 0..self.patience(self.options.geometry.shape().blocks_per_die.into()) {
             if self.has_made_room(die) {
                 return true;
             }

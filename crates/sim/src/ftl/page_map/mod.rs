@@ -16,6 +16,7 @@
 use super::dftl::{MapOnFlash, MappingOptions};
 use super::retirement::{Retirement, RetirementOptions};
 mod collect;
+mod room;
 mod straight;
 mod write;
 
@@ -85,8 +86,14 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) on_flash: Option<Box<MapOnFlash>>,
     /// What was retired, where flash wears out.
     pub(in crate::ftl) retirement: Option<Box<Retirement>>,
-    /// The emptiest block is the victim, whatever the policy; see `dftl.rs`.
-    pub(in crate::ftl) overruled: bool,
+    /// The emptiest block is the victim, whatever the policy: until every die has its reserve, or where
+    /// it is urgent, until a page has found room; see `room.rs`.
+    overruled: bool,
+    urgent: bool,
+    /// How often it was overruled since.
+    overrules: u32,
+    /// No die can take a page: nothing is written any more.
+    pub(in crate::ftl) full: bool,
     /// Per die: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
     /// Pages that collections under way may still have to move; the host leaves room for them.
@@ -119,6 +126,9 @@ impl PageMap {
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             overruled: false,
+            urgent: false,
+            overrules: 0,
+            full: false,
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),

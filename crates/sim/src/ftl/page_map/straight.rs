@@ -74,7 +74,12 @@ impl PageMap {
             flash.nand.read(Place { page, block: victim, die: home });
         }
         for page in &pages {
-            let die = self.die_with_page(Some(home), stream).expect("it was promised");
+            let Some(die) = self.die_with_page(Some(home), stream) else {
+                // It stays where it is, and its block with it.
+                let from = self.options.geometry.place_of(Ppn(self.map[page.0 as usize]));
+                self.blocks.mark_valid(from);
+                continue;
+            };
             if !self.blocks.has_open_page(die, stream) {
                 self.blocks.open_another(die, stream);
             }

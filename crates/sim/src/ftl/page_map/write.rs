@@ -122,20 +122,14 @@ impl PageMap {
         loop {
             let mut dies = self.dies_from(turn);
             let found = dies.find(|die| self.has_room(*die) || self.make_room(*die, media));
-            if found.is_some() || !self.overrule_policy() {
+            if found.is_some() {
+                self.found_room();
                 return found;
             }
+            if !self.overrule_policy() {
+                return None;
+            }
         }
-    }
-
-    /// No die can take a page: the books must be wrong, since a profile leaves room on all.
-    #[cold]
-    pub(crate) fn full(&self) -> ! {
-        panic!(
-            "no die can be collected to take a page: {} blocks free in all, {} reserved a die",
-            self.blocks.free_blocks(),
-            self.options.reserved_blocks
-        )
     }
 
     /// A die that has a page of `stream`: `home` where pages stay on their die, or the next in turn.
@@ -159,14 +153,7 @@ impl PageMap {
     pub(super) fn die_with_page(&mut self, home: Option<DieIdx>, stream: Stream) -> Option<DieIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
-            _ => {
-                let die = self.options.allocator.choose_with_page(&self.blocks, stream);
-                assert!(
-                    die.is_some() || self.retirement.is_some(),
-                    "the reserved blocks of all dies hold what a victim holds"
-                );
-                die
-            }
+            _ => self.options.allocator.choose_with_page(&self.blocks, stream),
         }
     }
 

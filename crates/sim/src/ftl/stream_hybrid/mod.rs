@@ -69,6 +69,9 @@ pub(crate) struct StreamHybrid {
     job_cluster: u32,
 }
 
+/// Streams that may come back are looked through with every write; more than a few explain nothing.
+const RESUMED_MAX: u32 = 1 << 12;
+
 /// The table [streams] of the profile.
 ///
 /// # Errors
@@ -121,6 +124,7 @@ impl MergingFtl for StreamHybrid {
             ("free_clusters", part.free_clusters, 0, part.log_clusters),
             ("merges_at_once", part.merges_at_once, 1, part.banks),
             ("fold_clusters", part.fold_clusters, 0, layout.clusters_per_unit()),
+            ("resumed_streams", part.resumed_streams, 0, RESUMED_MAX),
         ];
         for (key, got, least, most) in ranges {
             if got < least || got > most {
@@ -135,9 +139,10 @@ impl MergingFtl for StreamHybrid {
         // In a bank: the streams, the target of a merge, and that of one beside the host. Each log is
         // spread over the banks, as if the journal had its two units of the first one beside it.
         let what = "streams, logs, journal, and two for merges in every bank";
-        let in_small = if small.is_some() { part.small_log_units + 1 + Journal::UNITS } else { 0 };
-        let apart = part.streams + 2 + u32::from(small.is_some());
-        layout.check(apart, part.log_units + 1 + Journal::UNITS + in_small, what)
+        let of_log = |units: u32| u64::from(units) + 1 + u64::from(Journal::UNITS);
+        let in_small = small.map_or(0, |_| of_log(part.small_log_units));
+        let apart = u64::from(part.streams) + 2 + u64::from(small.is_some());
+        layout.check(apart, of_log(part.log_units) + in_small, what)
     }
 
     fn new(options: &MergingOptions<'_>) -> StreamHybrid {

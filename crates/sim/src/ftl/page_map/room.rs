@@ -1,0 +1,65 @@
+//! Where no die has room: what is tried before the device says that it has none.
+//!
+//! ```text
+//! the policy, twice through every die ─▶ the emptiest block, until every die has its reserve ─▶ the
+//! emptiest block, until a page has found room ─▶ the device is full
+//! ```
+//!
+//! A policy that draws, or looks at a few blocks only, may use up the room of a small device although much
+//! of it could be reclaimed: a block of which all pages are valid gains nothing, and where the map is on
+//! flash it costs mapping pages. The emptiest block always gains a page at least, because a profile must
+//! leave something to gain (`profile/checks.rs`): every die keeps its reserve, the blocks that it has open
+//! and one more, so the pages that are neither valid nor free cannot all be in blocks that are open, and
+//! some block of some die can be collected as long as the host waits for room.
+
+use super::PageMap;
+
+/// So often the policy is asked again once every die has its reserve, while no page finds room.
+const OVERRULES_MAX: u32 = 64;
+
+impl PageMap {
+    /// No die has gained anything: let the emptiest block be collected, whatever the policy. False where
+    /// that was tried to the end.
+    #[cold]
+    pub(crate) fn overrule_policy(&mut self) -> bool {
+        let again = self.on_flash.is_some() && !self.overruled && self.overrules < OVERRULES_MAX;
+        if !again && self.urgent {
+            return false;
+        }
+        self.overrules += 1;
+        self.overruled = true;
+        self.urgent = !again;
+        true
+    }
+
+    /// A page has found room for which there was none: all is as usual again.
+    #[cold]
+    pub(crate) fn found_room(&mut self) {
+        self.overrules = 0;
+        if self.urgent {
+            (self.urgent, self.overruled) = (false, false);
+        }
+    }
+
+    /// Where the policy was overruled and every die has its reserve again, it is asked again.
+    #[inline]
+    pub(super) fn ask_policy_again(&mut self) {
+        if self.overruled && !self.urgent {
+            let reserve = self.options.geometry.shape().dies * self.options.reserved_blocks as u32;
+            self.overruled = self.blocks.free_blocks() < reserve;
+        }
+    }
+
+    /// Whether the emptiest block is the victim, whatever the policy.
+    #[inline]
+    pub(super) fn is_overruled(&self) -> bool {
+        self.overruled
+    }
+
+    /// How often whatever gains something is to be tried, where a pass through all blocks will mostly do:
+    /// where it is urgent, every try may gain a single page.
+    pub(crate) fn patience(&self, pass: u64) -> u64 {
+        let gains = if self.urgent { u64::from(self.options.geometry.data_pages()) } else { 1 };
+        2 * pass * gains
+    }
+}
