@@ -9,7 +9,8 @@ large increments, each against the cost of a baseline pattern.
 
 **Ambiguous** Table 3 does not say where a locality area ends; here the ends of the range are given.
 
-A finding compares measured means and never interpolates. It says nothing where a number is missing.
+A finding compares measured means and never interpolates. It says nothing where a number is missing,
+nor where the same pattern differs by as much when it is measured again (`repeatability`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,8 @@ from uflip.report.words import (
     parameter_name,
     times,
 )
+from uflip.results.agreement import AGREEMENT
+from uflip.results.consistency import within, worst_of
 from uflip.units import format_count, format_duration_ns
 
 Run = Mapping[str, Any]
@@ -44,8 +47,48 @@ def finding(micro_benchmark: str, document: Mapping[str, Any]) -> str:
     # A device that does nothing has no properties to speak of.
     if not experiments or document.get("device", {}).get("kind") == "null":
         return ""
-    rule = RULES.get(micro_benchmark, largest_effect)
-    return rule(experiments, document["baselines_ms"])
+    rule, told = RULES.get(micro_benchmark, largest_effect), Told()
+    text = rule(experiments, document["baselines_ms"], told)
+    return _only_what_repeats(text, told, document.get("repeatability") or {})
+
+
+class Told:
+    """Says ratios in words, and remembers them with the patterns whose means they compare."""
+
+    def __init__(self) -> None:
+        self.ratios: list[tuple[float, tuple[str, ...]]] = []
+
+    def times(self, ratio: float, *labels: str) -> str:
+        """Say it as a number of times."""
+        self.ratios.append((ratio, labels))
+        return times(ratio)
+
+    def ratio(self, ratio: float, *labels: str) -> str:
+        """Say it as a factor."""
+        self.ratios.append((ratio, labels))
+        return format_ratio(ratio)
+
+
+def _only_what_repeats(text: str, told: Told, repeated: Mapping[str, Any]) -> str:
+    """Take a finding back, or qualify it, that is smaller than what one pattern differs by."""
+    small = [
+        worst
+        for ratio, labels in told.ratios
+        if (worst := worst_of(repeated, labels)) is not None
+        and worst[1]["factor"] > 1 + AGREEMENT
+        and within(ratio, float(worst[1]["factor"]))
+    ]
+    if not small:
+        return text
+    label, found = max(small, key=lambda one: float(one[1]["factor"]))
+    same = (
+        f"{PATTERN_NAMES[label].capitalize()}s as the baseline has them took from "
+        f"{format_duration_ns(found['smallest_ns'])} to {format_duration_ns(found['largest_ns'])} "
+        f"when they were measured {found['experiments']} times"
+    )
+    if len(small) == len(told.ratios):
+        return f"No effect that is larger than what one pattern differs by. {same}."
+    return f"{text} A factor below {times(float(found['factor']))} says nothing there. {same}."
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -64,11 +107,14 @@ def headline(document: Mapping[str, Any]) -> str:
     text = f"At {size} an I/O takes on average: {listed}."
     if "SW" in means and "RW" in means:
         ratio = means["RW"] / means["SW"]
-        text += f" A random write costs {times(ratio)} a sequential one."
+        worst = worst_of(document.get("repeatability") or {}, ("SW", "RW"))
+        limit = 1.0 if worst is None else float(worst[1]["factor"])
+        if limit <= 1 + AGREEMENT or not within(ratio, limit):
+            text += f" A random write costs {times(ratio)} a sequential one."
     return text
 
 
-def largest_effect(experiments: Experiments, _baselines: Means) -> str:
+def largest_effect(experiments: Experiments, _baselines: Means, told: Told) -> str:
     """The pattern whose mean depends most on the varying parameter."""
     spans = [_extremes(runs) for runs in experiments.values() if len(runs) > 1]
     if not spans:
@@ -76,11 +122,11 @@ def largest_effect(experiments: Experiments, _baselines: Means) -> str:
     low, high = max(spans, key=lambda span: _mean(span[1]) / _mean(span[0]))
     return (
         f"The largest effect is on {high['pattern']}: {_at(low)}, {_at(high)} "
-        f"({format_ratio(_mean(high) / _mean(low))})."
+        f"({told.ratio(_mean(high) / _mean(low), *high['pattern'].split('/'))})."
     )
 
 
-def granularity(experiments: Experiments, _baselines: Means) -> str:
+def granularity(experiments: Experiments, _baselines: Means, _told: Told) -> str:
     """Throughput at the smallest and largest size: who profits from larger I/Os."""
     parts = []
     for pattern, runs in experiments.items():
@@ -91,53 +137,54 @@ def granularity(experiments: Experiments, _baselines: Means) -> str:
     return f"Throughput of one I/O at a time, from {small} to {large}: " + ", ".join(parts) + "."
 
 
-def locality(experiments: Experiments, baselines: Means) -> str:
+def locality(experiments: Experiments, baselines: Means, told: Told) -> str:
     """Random writes in the smallest and in the largest area, against the sequential write."""
     runs, reference = experiments.get("RW", ()), baselines.get("SW")
     if len(runs) < 2 or not reference:
-        return largest_effect(experiments, baselines)
+        return largest_effect(experiments, baselines, told)
     parts = [
-        f"{times(_mean(run) / 1e6 / reference)} within {format_value(run['value'], 'bytes')}"
+        f"{told.times(_mean(run) / 1e6 / reference, 'SW', 'RW')} within "
+        f"{format_value(run['value'], 'bytes')}"
         for run in (runs[0], runs[-1])
     ]
     return f"A random write costs {parts[0]}, and {parts[1]}, the mean of the sequential baseline."
 
 
-def partitioning(experiments: Experiments, baselines: Means) -> str:
+def partitioning(experiments: Experiments, baselines: Means, told: Told) -> str:
     """Sequential writes to many partitions, against one partition and random writes."""
     runs = experiments.get("SW", ())
     if len(runs) < 2:
-        return largest_effect(experiments, baselines)
+        return largest_effect(experiments, baselines, told)
     first, last = runs[0], runs[-1]
     text = (
         f"With {last['value']} partitions a write costs "
-        f"{times(_mean(last) / _mean(first))} what it costs with {first['value']}"
+        f"{told.times(_mean(last) / _mean(first), 'SW')} what it costs with {first['value']}"
     )
     if reference := baselines.get("RW"):
-        text += f", and {times(_mean(last) / 1e6 / reference)} a random write"
+        text += f", and {told.times(_mean(last) / 1e6 / reference, 'SW', 'RW')} a random write"
     return text + "."
 
 
-def order(experiments: Experiments, baselines: Means) -> str:
+def order(experiments: Experiments, baselines: Means, told: Told) -> str:
     """Reverse and in-place against sequential writes, large increments against random ones."""
     runs = {run["value"]: run for run in experiments.get("SW", ())}
     if 1 not in runs or len(runs) < 2:
-        return largest_effect(experiments, baselines)
+        return largest_effect(experiments, baselines, told)
     unit = _mean(runs[1])
     parts = [
-        f"{name} {times(_mean(runs[value]) / unit)}"
+        f"{name} {told.times(_mean(runs[value]) / unit, 'SW')}"
         for value, name in ((-1, "a reverse write costs"), (0, "an in-place write"))
         if value in runs
     ]
     text = f"Compared with Incr = 1, {' and '.join(parts)} as much." if parts else ""
     largest = max(runs)
     if largest > 1 and (reference := baselines.get("RW")):
-        ratio = times(_mean(runs[largest]) / 1e6 / reference)
+        ratio = told.times(_mean(runs[largest]) / 1e6 / reference, "SW", "RW")
         text += f" With Incr = {largest}, a write costs {ratio} a random one."
     return text.strip()
 
 
-def parallelism(experiments: Experiments, _baselines: Means) -> str:
+def parallelism(experiments: Experiments, _baselines: Means, told: Told) -> str:
     """I/Os per second at the lowest and highest degree."""
     parts = []
     for pattern, runs in experiments.items():
@@ -145,7 +192,7 @@ def parallelism(experiments: Experiments, _baselines: Means) -> str:
         if len(runs) > 1 and first and last:
             parts.append(
                 f"{pattern} {format_count(round(first))} → {format_count(round(last))} "
-                f"({format_ratio(last / first)})"
+                f"({told.ratio(last / first, pattern)})"
             )
     if not parts:
         return ""
@@ -157,7 +204,7 @@ def parallelism(experiments: Experiments, _baselines: Means) -> str:
     )
 
 
-def mix(experiments: Experiments, baselines: Means) -> str:
+def mix(experiments: Experiments, baselines: Means, told: Told) -> str:
     """The mix that is furthest from what its two baselines would cost."""
     deviations = [
         (abs(actual / expected - 1), run, actual / expected)
@@ -170,7 +217,8 @@ def mix(experiments: Experiments, baselines: Means) -> str:
     _, run, ratio = max(deviations, key=lambda deviation: deviation[0])
     return (
         f"Furthest from its baselines is {run['pattern']} at {run['value']} : 1, with "
-        f"{times(ratio)} the cost that they have apart, in the same proportion."
+        f"{told.times(ratio, *run['pattern'].split('/'))} the cost that they have apart, in the "
+        "same proportion."
     )
 
 
@@ -187,11 +235,11 @@ def expected_mix_ms(run: Run, baselines: Means) -> float | None:
     return (ratio * first_ms + second_ms) / (ratio + 1)
 
 
-def pause(experiments: Experiments, baselines: Means) -> str:
+def pause(experiments: Experiments, baselines: Means, told: Told) -> str:
     """Random writes with the longest pause, against none."""
     runs, reference = experiments.get("RW", ()), baselines.get("RW")
     if not runs or not reference:
-        return largest_effect(experiments, baselines)
+        return largest_effect(experiments, baselines, told)
     last = runs[-1]
     length = format_value(last["value"], last["unit"])
     return (
@@ -200,7 +248,7 @@ def pause(experiments: Experiments, baselines: Means) -> str:
     )
 
 
-RULES: dict[str, Callable[[Experiments, Means], str]] = {
+RULES: dict[str, Callable[[Experiments, Means, Told], str]] = {
     "granularity": granularity,
     "locality": locality,
     "partitioning": partitioning,

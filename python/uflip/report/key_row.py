@@ -19,7 +19,12 @@ COLUMNS = (
 STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 """One digit, as the table prints factors, and x1.5; tens, and tens of tens, have the same steps."""
 
-WORDS = {"none": "no", "everywhere": "everywhere", "not_measured": "–"}
+WORDS = {
+    "none": "no",
+    "everywhere": "everywhere",
+    "not_repeatable": "?",
+    "not_measured": "–",
+}
 
 
 def cells(characteristics: Mapping[str, Any]) -> list[str]:
@@ -36,7 +41,7 @@ def cells(characteristics: Mapping[str, Any]) -> list[str]:
         _pause(found["pause"]),
         _with_factor(found["locality"], "locality_bytes", 1 << 20, " MB"),
         _with_factor(found["partitions"], "partitions", 1, ""),
-        *(factor(found[name]["factor"]) for name in ("reverse", "in_place", "large_increments")),
+        *(_bare(found[name]) for name in ("reverse", "in_place", "large_increments")),
     ]
 
 
@@ -108,6 +113,11 @@ def _with_factor(finding: Mapping[str, Any], key: str, unit: int, name: str) -> 
     return WORDS[finding["verdict"]]
 
 
+def _bare(finding: Mapping[str, Any]) -> str:
+    known = finding["verdict"] != "not_repeatable"
+    return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
+
+
 def anything_to_say(document: Mapping[str, Any]) -> bool:
     """Whether more than the baselines of a device was measured; one that does nothing has none."""
     return document["device"].get("kind") != "null" and any(
@@ -124,5 +134,6 @@ def note() -> str:
         f"x{LIKE:g}), with the measured pauses between which it lies. Locality, Partitions: up to "
         f"which there is no significant degradation, and the most that it costs. Up to x{NEARLY:g} "
         "is none, since the paper's table calls x2 none and x3 begins there: over the sequential "
-        "write, or over the smallest area (two partitions) where that already costs more."
+        "write, or over the smallest area (two partitions) where that already costs more. "
+        "?: the same pattern differs by more when it is measured again."
     )

@@ -49,6 +49,7 @@ VERDICTS = {
     "found": "the value is there",
     "none": "the effect was looked for and is not there",
     "everywhere": "it holds for every measured value: the device does not degrade at all",
+    "not_repeatable": "the same pattern differs by more when it is measured again",
     "not_measured": "the runs that the rule needs are not in the result",
 }
 

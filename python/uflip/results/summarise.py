@@ -13,13 +13,20 @@ import numpy as np
 
 from uflip import _native
 from uflip.amplification import write_amplification
-from uflip.analysis import analyse
 from uflip.data import manifest
-from uflip.data.run import Series, ended_of, metadata_of
-from uflip.errors import UsageError
+from uflip.data.run import metadata_of
 from uflip.results.agreement import disagreement, together
 from uflip.results.characteristics import characteristics
-from uflip.results.columns import as_array, measured, written_bytes
+from uflip.results.columns import measured, written_bytes
+from uflip.results.consistency import (
+    Answer,
+    Question,
+    gathered,
+    only_what_repeats,
+    question,
+    repeatability,
+)
+from uflip.results.ended import how_it_ended
 from uflip.results.store import Results, StoredRun
 from uflip.spec import sequential_writes
 from uflip.stats import summarise
@@ -44,7 +51,8 @@ def summary(results: Results) -> Document:
     -------
     dict
         ``device``; ``baselines_ms`` (pattern → mean [ms], null if not measured) with
-        ``baseline_io_size_bytes``; ``key_characteristics`` (`uflip.results.characteristics`);
+        ``baseline_io_size_bytes``; ``repeatability`` (`uflip.results.consistency`);
+        ``key_characteristics`` (`uflip.results.characteristics`);
         ``baselines`` and ``micro_benchmarks`` (name → list of runs),
         a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
         [ns] of all repetitions, ``repetitions``, ``disagreement``, ``together``,
@@ -70,6 +78,8 @@ def summary(results: Results) -> Document:
         "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
         "target_size_bytes", "repetitions", "method", "phases", "interference", "state",
     )  # fmt: skip
+    repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
+    row = characteristics(means["baselines_ms"], benchmarks).as_dict()
     return {
         "format": "uflip-summary",
         "format_version": kept.format_version,
@@ -77,7 +87,8 @@ def summary(results: Results) -> Document:
         "status": results.status,
         **{name: plain[name] for name in copied},
         **means,
-        "key_characteristics": characteristics(means["baselines_ms"], benchmarks).as_dict(),
+        "repeatability": repeated_to,
+        "key_characteristics": only_what_repeats(row, repeated_to),
         "baselines": baselines,
         "micro_benchmarks": benchmarks,
         "runs_planned": len(kept.plan),
@@ -89,6 +100,17 @@ def summary(results: Results) -> Document:
         "harness": plain["harness"],
         "host": plain["host"],
     }
+
+
+def _answer(name: str, run: Document) -> tuple[Question | None, Answer]:
+    """What a run asked for, if it was a baseline pattern, and what it found."""
+    statistics = run["statistics"]
+    asked = None
+    if statistics is not None and name != INTERFERENCE:
+        asked = question(run["spec"], run["io_count"])
+    mean_ns = 0.0 if statistics is None else float(statistics["mean_ns"])
+    named = f"{name} {run['pattern']} {run['parameter']} {run['value']}"
+    return asked, Answer(name, named, mean_ns, run["together"]["half_width_ns"])
 
 
 def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[Document]:
@@ -172,61 +194,6 @@ def merged(runs: Sequence[StoredRun]) -> Document:
         )
     document["spec"] = spec
     return document
-
-
-def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
-    """How well the mean of a run is known: converged, half_width_ns, startup_ios, period_ios.
-
-    Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
-    afterwards. All null where it cannot be told (processes without a common pace, zeros).
-    """
-    unknown: Document = dict.fromkeys(("converged", "half_width_ns", "startup_ios", "period_ios"))
-    ended = ended_of(path, trace.ended_json)
-    if ended is not None:
-        return {
-            "converged": ended.converged,
-            "half_width_ns": _half_width(ended.series, trace),
-            "startup_ios": ended.startup_ios,
-            "period_ios": max(one.period_ios for one in ended.series),
-        }
-    times = _one_series(trace)
-    if times is None:
-        return unknown
-    try:
-        seen = analyse(times)
-    except UsageError:
-        return unknown
-    return {name: getattr(seen, name) for name in unknown}
-
-
-def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:
-    """Half the width of the interval of a run's mean [ns], of a mix from those of its two patterns.
-
-    What one pattern of a mix does by chance is taken not to depend on what the other does.
-    """
-    widths = [one.half_width_ns for one in series if one.half_width_ns is not None]
-    if len(widths) < len(series):
-        return None
-    if len(series) == 1:
-        return widths[0]
-    if json.loads(trace.spec_json)["kind"] == "parallel":
-        return None  # patterns side by side have a mean each, and none together
-    second = float(as_array(trace, "component").mean())
-    each = zip((1 - second, second), widths, strict=True)
-    return float(np.hypot.reduce([share * width for share, width in each]))
-
-
-def _one_series(trace: _native.Trace) -> np.ndarray | None:
-    """The response times of a run, of several processes in step their means."""
-    times, stream = as_array(trace, "response_time_ns"), as_array(trace, "stream")
-    degree = int(stream.max()) + 1 if len(stream) else 0
-    if degree == 0 or len(times) % degree:
-        return None
-    lengths = np.bincount(stream, minlength=degree)
-    if not (lengths == lengths[0]).all():
-        return None
-    series: np.ndarray = times.reshape(degree, -1).mean(axis=0)
-    return series
 
 
 def _mean(values: np.ndarray) -> float | None:

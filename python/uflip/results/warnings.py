@@ -14,9 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uflip.data.manifest import DeviceState, Doubt, PlanEntry
-from uflip.results.agreement import AGREEMENT, disagreement
+from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
+from uflip.results.consistency import (
+    Answer,
+    Question,
+    comparisons,
+    gathered,
+    inconsistent,
+    question,
+    repeatability,
+)
+from uflip.results.ended import how_it_ended
 from uflip.results.proof import UNPROVEN, FolderProof
 from uflip.units import format_duration_ns
 
@@ -53,6 +63,9 @@ class Examiner:
     harness: Mapping[str, Any]
     looked_at: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
+    _asked: dict[tuple[Question, tuple[Any, ...]], list[dict[str, Any]]] = field(
+        default_factory=dict
+    )
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
 
     def look(self, entry: PlanEntry, trace: Any) -> None:
@@ -81,7 +94,12 @@ class Examiner:
         self.looked_at += 1
         if len(run.measured_ns):
             key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
-            self._means.setdefault(key, []).append(float(run.measured_ns.mean()))
+            mean_ns = float(run.measured_ns.mean())
+            self._means.setdefault(key, []).append(mean_ns)
+            asked = question(spec, len(run.response_time_ns))
+            if asked is not None and entry.micro_benchmark != "interference":
+                found = {"mean_ns": mean_ns} | how_it_ended(trace)
+                self._asked.setdefault((asked, key), []).append(found)
         for check in CHECKS:
             if (doubt := check.look(run)) is not None:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
@@ -93,7 +111,41 @@ class Examiner:
             for check in CHECKS
             if check.code in self._doubts
         ]
-        return found + self._disagreements()
+        return found + self._disagreements() + self._inconsistencies()
+
+    def _inconsistencies(self) -> list[StoredWarning]:
+        """Baselines under another name that are not what the baseline is."""
+        answers = gathered(
+            (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
+        )
+        apart = inconsistent(answers)
+        if not apart or self.device.get("kind") == "null":
+            return []
+        factor, worst, baseline = apart[0]
+        means = [format_duration_ns(each.mean_ns) for each in (worst, baseline)]
+        return [
+            StoredWarning(
+                "consistency",
+                f"In {len(apart)} of {comparisons(answers)} cases a run that asks for what its "
+                f"baseline asks for differs from it beyond their intervals and {AGREEMENT:.0%} "
+                f"(worst: {worst.name}, {means[0]}, baseline {means[1]})",
+                {
+                    "experiments": [each.name for _, each, _ in apart],
+                    "comparisons": comparisons(answers),
+                    "worst": {
+                        "experiment": worst.name,
+                        "mean_ns": round(worst.mean_ns),
+                        "baseline_ns": round(baseline.mean_ns),
+                        "factor": round(factor, 4),
+                    },
+                    "repeatability": repeatability(answers),
+                },
+                f"read no difference below {factor:.2g} times: something else than the pattern "
+                "was at work, what came before the run (a longer --pause), longer start-up, "
+                "another place on the device, or somebody else on it (a quiet host; a disk that is "
+                "neither virtual nor throttled)",
+            )
+        ]
 
     def _disagreements(self) -> list[StoredWarning]:
         """Repetitions whose means lie further apart than uFLIP §5.1 found: 5 %."""
@@ -132,6 +184,11 @@ class Examiner:
             },
             advice=check.advice,
         )
+
+
+def _answer(key: tuple[Any, ...], repetitions: Sequence[Mapping[str, Any]]) -> Answer:
+    said = together(repetitions)
+    return Answer(key[0], " ".join(map(str, key)), said["mean_ns"], said["half_width_ns"])
 
 
 def about_interference(found: Mapping[str, Any] | None) -> list[StoredWarning]:
@@ -287,7 +344,12 @@ CONDITIONS = (
 
 def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
     """Those of the stored warnings that were there before the first run."""
-    found_later = {"repetitions_disagree", *CONDITIONS, *(check.code for check in CHECKS)}
+    found_later = {
+        "repetitions_disagree",
+        "consistency",
+        *CONDITIONS,
+        *(check.code for check in CHECKS),
+    }
     return [warning for warning in warnings if warning.code not in found_later]
 
 

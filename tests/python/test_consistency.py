@@ -1,0 +1,216 @@
+"""Is one question known under all its names, and is what differs said, what is small not told?"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+from uflip.methodology import Choices, make_plan
+from uflip.report.findings import finding
+from uflip.results.consistency import (
+    Answer,
+    comparisons,
+    gathered,
+    inconsistent,
+    only_what_repeats,
+    question,
+    repeatability,
+)
+from uflip.run import open_device, resolve
+
+GIB = 1 << 30
+
+
+def answer(name: str, mean: float, half: float | None = None) -> Answer:
+    return Answer(name.split(maxsplit=1)[0], name, mean, half)
+
+
+# The same question
+
+
+@pytest.mark.parametrize("scale", ["quick", "standard"])
+def test_neutral_values_ask_what_the_baseline_asks(scale: str) -> None:
+    """The values of Table 1 at which its formulas are those of the baselines."""
+    with open_device("null", size=64 * GIB) as nothing:
+        info = nothing.info
+    plan = make_plan(info, scale, 1, Choices(method="paper", repetitions=1))
+    neutral = {
+        ("granularity", 32768), ("alignment", 0), ("partitioning", 1), ("order", 1),
+        ("parallelism", 1),
+    }  # fmt: skip
+    asked: dict[str, set[Any]] = {}
+    for run in plan.runs:
+        if run.micro_benchmark in ("interference", "mix"):
+            continue
+        spec = resolve(run.spec, info)
+        found = question(spec, spec["io_count"])
+        is_baseline = run.micro_benchmark == "baseline"
+        if is_baseline or (run.micro_benchmark, run.value) in neutral:
+            assert found is not None, run.id
+            asked.setdefault(run.pattern, set()).add(found)
+        elif run.micro_benchmark in ("alignment", "partitioning", "order", "parallelism", "pause"):
+            assert found is None, run.id
+    assert {pattern: len(found) for pattern, found in asked.items()} == dict.fromkeys(
+        ("SR", "RR", "SW", "RW"), 1
+    )
+
+
+def test_runs_of_one_question_make_the_same_ios() -> None:
+    """By the offsets of the engine; of random patterns with one seed."""
+    with open_device("null", size=GIB) as nothing:
+        plan = make_plan(nothing.info, "quick", 1)
+        made: dict[Any, list[Any]] = {}
+        for run in plan.runs:
+            spec = run.spec | {"seed": 5, "target_offset": 0}
+            if spec["kind"] != "basic" or spec.get("pause", 0) > 10**6:
+                continue
+            trace = nothing.run(spec)
+            asked = question(json.loads(trace.spec_json), len(trace))
+            if asked is None:
+                continue
+            sequence = np.asarray(trace.column("offset_bytes"))[:60].tolist()
+            assert made.setdefault(asked, sequence) == sequence, run.id
+    assert len(made) > 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"io_shift": 512}, {"parallel_degree": 2}, {"queue_depth": 2}, {"kind": "mix"},
+        {"time": "pause", "pause": 100}, {"time": "burst", "burst": 99, "pause": 100},
+        {"location": "ordered", "incr": -1}, {"location": "partitioned", "partitions": 2},
+        {"target_size": 99 * 4096},
+    ],
+)  # fmt: skip
+def test_what_is_not_neutral_asks_something_else(change: dict[str, Any]) -> None:
+    spec = {
+        "kind": "basic", "mode": "write", "location": "sequential", "io_shift": 0,
+        "time": "consecutive", "io_size": 4096, "target_size": 100 * 4096, "parallel_degree": 1,
+        "queue_depth": 1,
+    }  # fmt: skip
+    assert question(spec, 100) == ("SW", 4096)
+    assert question(spec | {"time": "burst", "burst": 100, "pause": 100}, 100) == ("SW", 4096)
+    assert question(spec | change, 100) is None
+
+
+# What differs
+
+
+def test_means_are_compared_with_their_intervals_and_five_percent() -> None:
+    base = answer("baseline SW", 100.0, 3.0)
+    for mean, half, differs in [
+        (104.9, 0.0, False), (105.1, 0.0, True), (108.0, 8.0, False), (110.0, 8.0, True),
+        (94.0, None, True), (95.1, None, False),
+    ]:  # fmt: skip
+        same = {("SW", 1): [base, answer("order SW incr 1", mean, half)]}
+        found = inconsistent(same)
+        assert bool(found) is differs, mean
+        assert comparisons(same) == 1
+        if differs:
+            assert found[0][0] == pytest.approx(max(mean / 100, 100 / mean))
+
+
+def test_without_a_baseline_nothing_is_compared_but_the_spread_is_known() -> None:
+    found = [
+        (("SR", 1), answer("order a", 2.0)),
+        (("SR", 1), answer("alignment b", 3.0)),
+        (None, answer("order c", 99.0)),
+        (("RR", 1, 9), answer("baseline d", 1.0)),
+    ]
+    same = gathered(found)
+    assert (inconsistent(same), comparisons(same)) == ([], 0)
+    spread = {"experiments": 2, "smallest_ns": 2.0, "largest_ns": 3.0, "factor": 1.5}
+    assert repeatability(same) == {"SR": spread, "RR": None, "SW": None, "RW": None}
+
+
+# What is not told
+
+
+def runs(**means: float) -> list[dict[str, Any]]:
+    values = {"reverse": -1, "in_place": 0, "unit": 1, "large": 256}
+    return [
+        {"pattern": "SW", "parameter": "incr", "value": values[name], "unit": "",
+         "statistics": {"mean_ns": mean * 1e6}}
+        for name, mean in means.items()
+    ]  # fmt: skip
+
+
+def document(factor: float, **means: float) -> dict[str, Any]:
+    found = {"experiments": 6, "smallest_ns": 820_000, "largest_ns": 820_000 * factor}
+    return {
+        "device": {"kind": "file"},
+        "micro_benchmarks": {"order": runs(**means)},
+        "baselines_ms": {"SR": None, "RR": None, "SW": 1.0, "RW": 9.0},
+        "repeatability": {"SR": None, "RR": None, "SW": found | {"factor": factor}, "RW": None},
+    }
+
+
+def test_a_finding_smaller_than_what_one_pattern_differs_by_is_not_given() -> None:
+    means = {"reverse": 2.0, "in_place": 0.44, "unit": 1.0}
+    assert "a reverse write costs 2.0 times" in finding("order", document(1.03, **means))
+    text = finding("order", document(4.3, **means))
+    assert "reverse" not in text
+    assert "No effect that is larger than what one pattern differs by" in text
+    assert "820 µs" in text
+    assert "6 times" in text
+
+
+def test_a_finding_of_which_a_part_is_small_says_so() -> None:
+    text = finding("order", document(1.5, reverse=3.0, in_place=1.2, unit=1.0))
+    assert "a reverse write costs 3.0 times" in text
+    assert "below 1.5 times says nothing" in text
+
+
+def test_key_characteristics_smaller_than_that_are_taken_back() -> None:
+    bare = {"verdict": "found", "factor": 2.0}
+    row = {
+        "SW_ms": 1.0, "reverse": bare, "in_place": bare | {"factor": 40.0},
+        "large_increments": bare | {"factor": None}, "pause": bare | {"pause_ns": 5},
+        "locality": bare | {"locality_bytes": 5}, "partitions": bare | {"partitions": 4.0},
+    }  # fmt: skip
+    spread = {"experiments": 6, "smallest_ns": 1, "largest_ns": 4, "factor": 4.0}
+    told = only_what_repeats(row, {"SW": spread, "RW": None})
+    assert told["reverse"] == {"verdict": "not_repeatable", "factor": 2.0}
+    assert told["partitions"] == {"verdict": "not_repeatable", "partitions": None, "factor": 2.0}
+    assert told["in_place"]["verdict"] == "found", "forty times is more than four"
+    assert told["large_increments"] == row["large_increments"]
+    assert only_what_repeats(row, {"SW": spread | {"factor": 1.2}}) == row
+    assert only_what_repeats(row, {"SW": None}) == row
+
+
+# The whole
+
+
+def test_a_device_that_fills_up_meanwhile_is_found_out(tmp_path: Path) -> None:
+    """Empty at first: what the baselines say is not what the same pattern says later."""
+    url, out = "sim:demo?blocks_per_die=64&state=empty", tmp_path / "out"
+    chosen = ("--only", "baseline,granularity,order", "--scale", "quick", "--state", "as-is")
+    assert uflip("run", url, *chosen, "--quiet", "--out", out).code == 0
+    summary = json.loads(uflip("show", out, "--json").out)
+    (warning,) = [w for w in summary["warnings"] if w["code"] == "consistency"]
+    assert set(warning) == {"code", "message", "numbers", "advice"}
+    worst = warning["numbers"]["worst"]
+    assert worst["factor"] == pytest.approx(
+        max(worst["mean_ns"] / worst["baseline_ns"], worst["baseline_ns"] / worst["mean_ns"]), 1e-3
+    )
+    assert worst["experiment"] in warning["numbers"]["experiments"]
+    found = summary["repeatability"]["SR"]
+    means = [
+        run["statistics"]["mean_ns"]
+        for name in ("granularity", "order")
+        for run in summary["micro_benchmarks"][name]
+        if (run["pattern"], run["parameter"], run["value"])
+        in (("SR", "io_size", 32768), ("SR", "incr", 1))
+    ] + [run["statistics"]["mean_ns"] for run in summary["baselines"] if run["pattern"] == "SR"]
+    assert (found["smallest_ns"], found["largest_ns"]) == (min(means), max(means))
+    assert found["experiments"] == len(means) == 3
+
+
+def test_one_baseline_alone_says_nothing_of_repeatability() -> None:
+    one = [(("SW", 1), replace(answer("baseline SW", 1.0), half_width_ns=None))]
+    assert repeatability(gathered(one))["SW"] is None
+    assert inconsistent(gathered(one)) == []
