@@ -126,6 +126,31 @@ fn a_read_that_failed_fails_again_until_the_block_is_erased() {
     assert!((10..190).contains(&failures), "{failures} of 200 pages fail after 20,000 erases");
 }
 
+#[test]
+fn reads_of_worn_cells_take_longer_with_nothing_else_under_way() {
+    let transfer = 32_768 * 1_000_000_000 / 50_400_000;
+    let threads = 35_000 + 5_000 + 40_000;
+    for (erases, some_fail) in [(0, false), (20_000, true)] {
+        let mut device = device(&format!(r#"{{"erases": {erases}, "erase_steps_max": 1000}}"#));
+        for number in 0..200 {
+            command(&mut device, FlashOp::Write, &page(&small(), at(0, number)));
+        }
+        device.wait_until(Nanos(device.now().0 + 1_000_000_000));
+        let mut failed = 0;
+        for number in 0..200 {
+            let ppas = page(&device, at(0, number));
+            let (time, statuses) = command(&mut device, FlashOp::Read, &ppas);
+            let lost = statuses.contains(&AddressStatus::Uncorrectable);
+            // In vain three times more: `retries_max` of the profile.
+            let reads = if lost { 4 } else { 1 };
+            assert_eq!(time, threads + reads * (150_000 + transfer), "page {number}");
+            failed += u64::from(lost);
+        }
+        assert_eq!(failed > 0, some_fail);
+        assert_eq!(device.counters().unwrap().read_retries, 3 * failed);
+    }
+}
+
 /// The rules of NAND flash, by a page that is remembered for each block and nothing else.
 struct Oracle {
     geometry: FlashGeometry,

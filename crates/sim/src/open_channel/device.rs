@@ -166,7 +166,7 @@ impl OpenChannelDevice {
     ) -> u64 {
         let geometry = *self.media.geometry();
         let (mut sectors, mut planes, mut at) = (0, 0, ppas[range.start]);
-        let (mut plane, mut below) = (None, 0);
+        let (mut plane, mut below, mut lost) = (None, 0, false);
         for index in range {
             let ppa = ppas[index];
             let found = if geometry.contains(ppa) {
@@ -185,6 +185,7 @@ impl OpenChannelDevice {
             }
             if below > 0 && self.media.draw(ppa) < below {
                 status.set(index, AddressStatus::Uncorrectable);
+                lost = true;
             }
         }
         if sectors == 0 {
@@ -194,7 +195,13 @@ impl OpenChannelDevice {
         self.counters.pages_read += planes;
         let ready = self.clocks.take_in(self.now, usize::from(at.channel), path);
         let disturbed = self.clocks.is_programming(at, ready);
-        let retries = if disturbed { self.retries() } else { 0 };
+        // What worn cells lost is given up only when every retry was in vain: reads slow down with wear.
+        let retries = match (lost, disturbed) {
+            (true, _) => self.part.retries_max,
+            (false, true) => self.retries(),
+            (false, false) => 0,
+        };
+        self.counters.read_retries += retries;
         self.clocks.read(at, sectors * u64::from(geometry.sector_bytes), retries, ready, path)
     }
 
