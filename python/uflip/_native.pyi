@@ -67,6 +67,8 @@ class Handle(Generic[_T]):
     def progress(self) -> tuple[int, int, int]:
         """(I/Os done, I/Os in all, last response time [ns]; 0 in the untimed gear)."""
     def cancel(self) -> None: ...
+    def overdue(self, limit_ns: int) -> None:
+        """Raise kind "device" where an I/O on a real device is seen under way for longer [ns]."""
     def result(self) -> _T:
         """Wait for the end, and what came out; raises the work's error, or kind "interrupted" after
         `cancel`."""
@@ -110,6 +112,9 @@ class Device:
     def null(capacity_bytes: int) -> Device: ...
     def info_json(self) -> str: ...
     def counters_json(self) -> str | None: ...
+    def standing_json(self) -> str | None:
+        """How a file or block device stands now, and who else was there since it was opened; None
+        for any other device."""
     def idle(self, pause_ns: int) -> Handle[None]:
         """Let the device idle: sleep on a real device, let virtual time pass on a simulated one."""
     def clone(self) -> Handle[Device]:

@@ -48,6 +48,7 @@ class _State:
         self.at_s = 0.0
         self.told = False
         self.at_work = False
+        self.hanging = False
         self.shields = 0
 
 
@@ -81,6 +82,16 @@ def at_work() -> None:
 def caught() -> int | None:
     """Return the number of the signal that ends this process, if one does."""
     return _state.caught
+
+
+def somebody_hangs() -> None:
+    """Take note that a thread waits in the kernel for an answer that may never come."""
+    _state.hanging = True
+
+
+def in_a_hurry() -> bool:
+    """Whether the process is to end without waiting for anybody."""
+    return _state.caught is not None or _state.hanging
 
 
 def check() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from uflip import _native
 from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.disturbance import Standing
 from uflip.errors import InterruptedRun, UsageError, native_errors, unknown_name
 from uflip.simulated import inspect_sim, open_sim, state_name
 from uflip.spec import Spec
@@ -19,6 +20,10 @@ T = TypeVar("T")
 
 DeviceInfo = dict[str, Any]
 """What is known about a device: url, kind, capacity_bytes, sector_bytes, clock, ..."""
+
+IO_TIMEOUT_NS = 60 * 10**9
+"""How long an I/O on a real device may take where nobody says so [ns]: longer than any device that
+works, and than the kernel's own patience with one (30 s) before it gives up or resets it."""
 
 DATA = ("random", "zeros")
 # Every device has sectors of a multiple of this [bytes].
@@ -38,6 +43,8 @@ class Device:
         self.url = url
         self.info = _read_info(native, url)
         """What is known about the device; plain data that goes into the manifest."""
+        self.io_timeout_ns = 0
+        """How long an I/O on a real device may take [ns]; 0: for ever."""
         self._state_name: str | None = None
         """The name of its state for the cache, as long as that is known."""
 
@@ -52,6 +59,15 @@ class Device:
         """Return what the device counted since it was opened; None where that is unknowable."""
         with native_errors():
             text = self._opened().counters_json()
+        return None if text is None else json.loads(text)
+
+    def standing(self) -> Standing | None:
+        """Return how a file or block device stands now; None for any other device.
+
+        Asked before and after a run, by `uflip.disturbance`.
+        """
+        with native_errors():
+            text = self._opened().standing_json()
         return None if text is None else json.loads(text)
 
     def idle(self, duration_ns: int) -> None:
@@ -124,7 +140,7 @@ class Device:
     ) -> T:
         """Do what the device is to do; raise `InterruptedRun` after Ctrl-C."""
         try:
-            return finished(start, on_progress)
+            return finished(start, on_progress, io_timeout_ns=self.io_timeout_ns)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The run was interrupted",
@@ -279,6 +295,7 @@ def open_device(
     writable: bool = True,
     destroy: str | None = None,
     brand: str | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
     on_progress: OnProgress | None = None,
 ) -> Device:
     """Open a device for runs.
@@ -302,6 +319,9 @@ def open_device(
         "+ext4".
     brand : str, optional
         For a block device: the brand that data on it had before, where none is found there.
+    io_timeout_ns : int
+        How long an I/O on a file or block device may take [ns]; 0: for ever. One that takes longer
+        is given up as a `DeviceError`.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
         writes in all, last response time [ns]).
@@ -343,7 +363,7 @@ def open_device(
                 destroy=destroy,
                 brand=brand,
             )
-        return Device(block, url)
+        return _with_timeout(Device(block, url), io_timeout_ns)
     present = Path(target.name).exists()
 
     def make() -> _native.Handle[_native.Device]:
@@ -356,13 +376,20 @@ def open_device(
             destroy=destroy,
         )
 
-    return Device(_file_of_its_size(make, url, on_progress, present=present), url)
+    file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
+    return _with_timeout(Device(file, url), io_timeout_ns)
+
+
+def _with_timeout(device: Device, io_timeout_ns: int) -> Device:
+    device.io_timeout_ns = io_timeout_ns
+    return device
 
 
 def _file_of_its_size(
     make: Callable[[], _native.Handle[_native.Device]],
     url: str,
     on_progress: OnProgress | None,
+    io_timeout_ns: int,
     *,
     present: bool,
 ) -> _native.Device:
@@ -376,7 +403,7 @@ def _file_of_its_size(
             on_progress(made, in_all, response_ns)
 
     try:
-        return finished(make, progress)
+        return finished(make, progress, io_timeout_ns=io_timeout_ns)
     except KeyboardInterrupt:
         raise InterruptedRun(
             f"Interrupted after {done} of {total} MiB of the file were written",

@@ -26,6 +26,7 @@ def finished(
     on_progress: OnProgress | None = None,
     *,
     patience_s: float = CANCEL_PATIENCE_S,
+    io_timeout_ns: int = 0,
 ) -> T:
     """Start a work, wait for its end, and return what came out.
 
@@ -39,13 +40,15 @@ def finished(
         Called about ten times a second, and at the end.
     patience_s : float
         How long the work may take to stop [s]; longer, and it is left to itself.
+    io_timeout_ns : int
+        How long an I/O on a real device may take [ns]; 0: for ever.
 
     Raises
     ------
     KeyboardInterrupt
         After Ctrl-C, or another signal that ends the process.
     UflipError
-        What the work says.
+        What the work says; that an I/O does not end.
     """
     # No signal may fall between the start of the work and the waiting for it.
     with ends.shielded(), native_errors():
@@ -53,11 +56,14 @@ def finished(
         try:
             while not handle.wait(SLICE_S):
                 ends.check()
+                if io_timeout_ns:
+                    _check_io(handle, io_timeout_ns)
                 if on_progress is not None:
                     on_progress(*handle.progress())
-        except BaseException:
+        except BaseException as error:
             handle.cancel()
-            handle.wait(patience_s)
+            # Whoever hangs in the kernel does not hear it.
+            handle.wait(SLICE_S if isinstance(error, _native.NativeError) else patience_s)
             if on_progress is not None:
                 with suppress(Exception):  # the display may be what failed
                     on_progress(*handle.progress())
@@ -65,3 +71,11 @@ def finished(
         if on_progress is not None:
             on_progress(*handle.progress())
         return handle.result()
+
+
+def _check_io(handle: _native.Handle[T], io_timeout_ns: int) -> None:
+    try:
+        handle.overdue(io_timeout_ns)
+    except _native.NativeError:
+        ends.somebody_hangs()
+        raise

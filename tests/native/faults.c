@@ -7,7 +7,7 @@
  *   FAULT_FROM    1: every later call that changes something fails as well, as on a full disk
  *   FAULT_HANG    1: the call does not fail, it never ends
  *
- * Only calls through the C library are seen; descriptors are known by the path they were opened with.
+ * Only calls through the C library are seen.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,8 +23,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define FILES 4096
-static char *paths, *names[FILES];
+static char *paths;
 static int at, error_number, from_then_on, hang, log_descriptor = -1;
 static int count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,17 +64,21 @@ static int fails(const char *name, const char *path, int changes) {
   return 1;
 }
 
+/* The path of an open descriptor, whoever opened it and however. */
 static const char *name_of(int descriptor) {
-  return descriptor >= 0 && descriptor < FILES ? names[descriptor] : NULL;
+  static __thread char found[4096];
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  long length = syscall(SYS_readlink, link, found, sizeof found - 1);
+  if (length <= 0) return NULL;
+  found[length] = 0;
+  return found;
 }
 
-static int opened(int descriptor, const char *path) {
-  if (descriptor >= 0 && descriptor < FILES) {
-    char *old = names[descriptor];
-    names[descriptor] = counts(path) ? strdup(path) : NULL;
-    free(old);
-  }
-  return descriptor;
+/* What a path leads to, where it is the name of a descriptor. */
+static const char *meant(const char *path) {
+  int descriptor;
+  return path && sscanf(path, "/proc/self/fd/%d", &descriptor) == 1 ? name_of(descriptor) : path;
 }
 
 #define REAL(type, name, ...) static type (*real)(__VA_ARGS__); if (!real) real = dlsym(RTLD_NEXT, #name)
@@ -84,8 +87,8 @@ static int opened(int descriptor, const char *path) {
   int name(const char *path, int flags, ...) {                                                    \
     REAL(int, name, const char *, int, ...);                                                      \
     va_list more; va_start(more, flags); int mode = va_arg(more, int); va_end(more);              \
-    if (fails(#name, path, (flags & O_ACCMODE) != O_RDONLY)) return -1;                           \
-    return opened(real(path, flags, mode), path);                                                 \
+    if (fails(#name, meant(path), (flags & O_ACCMODE) != O_RDONLY)) return -1;                    \
+    return real(path, flags, mode);                                                               \
   }
 OPEN(open) OPEN(open64)
 
@@ -93,22 +96,16 @@ OPEN(open) OPEN(open64)
   int name(int folder, const char *path, int flags, ...) {                                        \
     REAL(int, name, int, const char *, int, ...);                                                 \
     va_list more; va_start(more, flags); int mode = va_arg(more, int); va_end(more);              \
-    if (fails(#name, path, (flags & O_ACCMODE) != O_RDONLY)) return -1;                           \
-    return opened(real(folder, path, flags, mode), path);                                         \
+    if (fails(#name, meant(path), (flags & O_ACCMODE) != O_RDONLY)) return -1;                    \
+    return real(folder, path, flags, mode);                                                       \
   }
 OPENAT(openat) OPENAT(openat64)
-
-int close(int descriptor) {
-  REAL(int, close, int);
-  opened(descriptor, NULL);
-  return real(descriptor);
-}
 
 #define ON_PATH(name, parameters, arguments, changes)                                             \
   int name parameters {                                                                           \
     static int(*real) parameters;                                                                 \
     if (!real) real = dlsym(RTLD_NEXT, #name);                                                    \
-    if (fails(#name, path, changes)) return -1;                                                   \
+    if (fails(#name, meant(path), changes)) return -1;                                                  \
     return real arguments;                                                                        \
   }
 ON_PATH(rename, (const char *path, const char *to), (path, to), 1)

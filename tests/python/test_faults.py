@@ -56,7 +56,11 @@ def test_a_fault_at_any_call_ends_in_order_and_goes_on(
     arguments = ("run", *PLANS[plan], "--out", OUT, "-q")
     calls = injector.calls(*arguments, log=here / "calls")
     random_ = random.Random(f"{SEED} {plan}")
-    drawn = calls if SOAK else random_.sample(calls, min(MOMENTS, len(calls)))
+    # I/Os of the target are many and all alike: half of the moments are among the other calls.
+    ios = [call for call in calls if call.name.startswith(("pread", "pwrite"))]
+    others = [call for call in calls if not call.name.startswith(("pread", "pwrite"))]
+    drawn = others if SOAK else random_.sample(others, MOMENTS)
+    drawn += random_.sample(ios, min(len(ios), 200 if SOAK else MOMENTS // 3))
     for call in drawn:
         error = random_.choice(call.errors())
         # Whoever is interrupted tries again: for ever would be no fault that exists.
@@ -84,7 +88,9 @@ def check_going_on(arguments: tuple[object, ...], said: str) -> None:
     elif Results.load(OUT).status == "complete":
         return
     else:
-        again = uflip("run", "--resume", OUT, "-q")
+        again = uflip(
+            "run", "--resume", OUT, "-q", *(("--record", RECORD) if RECORD in arguments else ())
+        )
     assert again.code == 0, f"{said}\n{again.err}"
     results = Results.load(OUT)
     assert (results.status, results.missing) == ("complete", []), said
@@ -127,3 +133,27 @@ def test_no_moment_leaves_a_folder_that_is_neither_new_nor_to_be_gone_on_with(
 
 def spread(calls: list[Call], count: int) -> list[Call]:
     return calls[:: max(1, len(calls) // count)]
+
+
+@pytest.mark.parametrize("command", ["run", "pattern", "prepare"])
+def test_an_io_that_never_ends_is_given_up(here: Path, injector: Injector, command: str) -> None:
+    """The thread hangs; the process ends all the same, says where, and can be gone on with."""
+    target = (f"file:{TARGET}", "--size", "4MiB", "--buffered")
+    assert uflip("pattern", *target, "--pattern", "SW", "--io-count", "1", "-q").code == 0
+    arguments: dict[str, tuple[object, ...]] = {
+        "run": ("run", *PLANS["file"], "--out", OUT, "-q"),
+        "pattern": ("pattern", *target, "--pattern", "RW", "--io-size", "4k", "-q"),
+        "prepare": ("prepare", *target, "--record", RECORD, "-q"),
+    }
+    calls = injector.calls(*arguments[command], log=here / "calls")
+    writes = [call for call in calls if call.name.startswith("pwrite")]
+    hanging = writes[len(writes) * 3 // 4]
+    shutil.rmtree(OUT, ignore_errors=True)
+    Path(RECORD).unlink(missing_ok=True)
+    done = injector.run(*arguments[command], "--io-timeout", "300ms", at=hanging.number, hang=1)
+    assert done.returncode == 4, done.stderr
+    assert "does not end" in done.stderr
+    assert "--io-timeout" in done.stderr
+    assert "at byte" in done.stderr
+    if command == "run":
+        check_going_on(arguments["run"], f"{hanging}")

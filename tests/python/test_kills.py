@@ -25,6 +25,8 @@ PLANS = {
              "--only", "mix", "--io-size", "4k", "--pause", "1ms", "--record", "record.json"),
 }  # fmt: skip
 
+GO_ON = ("run", "--resume", OUT, "-q")
+
 
 def finished() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((OUT / "runs").glob("0*.parquet"))}
@@ -55,9 +57,10 @@ def test_nothing_acknowledged_is_lost_by_kills(here: Path, plan: str) -> None:
         Path("scratch-target.bin").unlink(missing_ok=True)
         Path("record.json").unlink(missing_ok=True)
         begin = ("run", *PLANS[plan], "--out", OUT, "-q")
+        record = ("--record", "record.json") if "record.json" in begin else ()
         there: dict[str, bytes] = {}
         for _ in range(1 + random_.randrange(3)):
-            again = ("run", "--resume", OUT, "-q") if OUT.exists() else begin
+            again = (*GO_ON, *record) if OUT.exists() else begin
             killed_somewhere(random_, *again)
             now = finished()
             assert {name: now.get(name) for name in there} == there, said
@@ -66,7 +69,7 @@ def test_nothing_acknowledged_is_lost_by_kills(here: Path, plan: str) -> None:
                 break
         if OUT.exists() and Results.load(OUT).status == "complete":
             continue
-        again = ("run", "--resume", OUT, "-q") if OUT.exists() else begin
+        again = (*GO_ON, *record) if OUT.exists() else begin
         done = uflip(*again)
         assert done.code == 0, f"{said}\n{done.err}"
         results = Results.load(OUT)

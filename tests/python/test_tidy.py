@@ -29,18 +29,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "device_url": {"data", "errors", "profiles", "units"},
     "parallel": {"ends"},
     "ends": set(),
+    "disturbance": {"_native", "errors"},
     "waiting": {"_native", "ends", "errors"},
     "device_cache": {"_native", "errors", "units", "waiting"},
     "simulated": {"_native", "data", "device_cache", "device_url", "errors", "profiles", "waiting"},
     "run": {
-        "_native", "device_cache", "device_url", "errors", "simulated", "spec",
+        "_native", "device_cache", "device_url", "disturbance", "errors", "simulated", "spec",
         "units", "waiting",
     },
     "catalogue": {"_native", "device_url", "errors", "profiles", "run", "simulated", "units"},
     "experiment": {"errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
-        "_native", "analysis", "data", "ends", "errors", "experiment", "footprint", "identity",
+        "_native", "analysis", "data", "disturbance", "ends", "errors", "experiment", "footprint",
+        "identity",
         "microbench", "run", "spec", "stats", "units", "waiting",
     },
     "results": {

@@ -67,6 +67,8 @@ pub(crate) enum Ending {
 /// What another thread may see and say of a run in progress.
 #[derive(Debug)]
 pub struct Control {
+    /// Tells how much memory may be used.
+    memory: fn() -> u64,
     cancelled: AtomicBool,
     /// No process submits more I/Os than this; it comes down when the run is long enough.
     limit: AtomicU64,
@@ -89,7 +91,31 @@ impl Control {
     pub fn new(processes: usize) -> Control {
         let processes = (0..processes).map(|_| Progress::default()).collect();
         let limit = AtomicU64::new(u64::MAX);
-        Control { cancelled: AtomicBool::new(false), limit, before: AtomicU64::new(0), processes }
+        let memory = || u64::MAX;
+        Control {
+            memory,
+            cancelled: AtomicBool::new(false),
+            limit,
+            before: AtomicU64::new(0),
+            processes,
+        }
+    }
+
+    /// The same, with a function that tells how much memory may still be used [bytes].
+    #[must_use]
+    pub fn with_memory(mut self, room: fn() -> u64) -> Control {
+        self.memory = room;
+        self
+    }
+
+    /// Another one that tells the same of the memory.
+    pub(crate) fn of_memory(other: &Control) -> Control {
+        Control::new(0).with_memory(other.memory)
+    }
+
+    /// How much memory may still be used [bytes].
+    pub(crate) fn room(&self) -> u64 {
+        (self.memory)()
     }
 
     /// Count the I/Os of what comes next from zero, and those of what is over with them.

@@ -15,16 +15,16 @@
 //! enough of them.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use serde::Serialize;
 use serde_json::Value;
-use uflip_core::{Completion, Device, Io, Nanos};
+use uflip_core::{Completion, Device, Error, Io, Nanos};
 use uflip_method::{SeriesVerdict, StopRule, Verdict};
 
 use crate::drive::{Control, Ending, Record};
+use crate::recorder::{Recorder, too_little};
 use crate::spec::{Resolved, Stop};
-use crate::trace::Trace;
 
 /// A piece is a 32nd of what there is, within these bounds [I/Os]: copying one takes microseconds.
 const PIECE: (usize, usize) = (32, 4096);
@@ -78,7 +78,19 @@ pub(crate) struct Judge<'a> {
     /// Response times of each process that do not make a row yet.
     pending: Vec<Vec<u64>>,
     convinced: Option<Verdict>,
+    /// Values that were handed on, and how many of them there is memory for.
+    values: u64,
+    allowed: u64,
+    failed: Option<Error>,
 }
+
+/// Bytes that are needed for a value: twice what is kept of it, because it grows by doubling, and what a
+/// look makes of it.
+const BYTES_A_VALUE: u64 = 160;
+/// So many values are never too many.
+const FEW_VALUES: u64 = 1 << 18;
+/// Room for all else [bytes].
+const MARGIN_BYTES: u64 = 64 << 20;
 
 impl<'a> Judge<'a> {
     pub(crate) fn new(
@@ -102,7 +114,29 @@ impl<'a> Judge<'a> {
             under_way: pattern.streams[0].queue_depth + slack,
             pending: vec![Vec::new(); pattern.streams.len()],
             convinced: None,
+            values: 0,
+            allowed: FEW_VALUES,
+            failed: None,
         }
+    }
+
+    /// Why it cannot take more, if it cannot.
+    pub(crate) fn failure(&mut self) -> Option<Error> {
+        self.failed.take()
+    }
+
+    /// Whether there is memory for so many values more; if not, the run ends.
+    fn has_room_for(&mut self, more: usize) -> bool {
+        self.values += more as u64;
+        if self.values > self.allowed && self.failed.is_none() {
+            let (needed, room) = (self.values * BYTES_A_VALUE + MARGIN_BYTES, self.control.room());
+            self.allowed = self.values + self.values / 8;
+            if needed > room {
+                self.failed = Some(too_little(self.values as usize, needed, room));
+                self.control.cancel();
+            }
+        }
+        self.failed.is_none()
     }
 
     /// Take pieces as they come, until every process has ended.
@@ -114,6 +148,9 @@ impl<'a> Judge<'a> {
     }
 
     fn receive(&mut self, process: usize, times: &[u64]) {
+        if !self.has_room_for(times.len()) {
+            return;
+        }
         self.pending[process].extend_from_slice(times);
         let of_it = |rows: &&mut Rows| rows.processes.contains(&process);
         let rows = self.rows.iter_mut().find(of_it).expect("every process makes a pattern");
@@ -195,12 +232,12 @@ pub(crate) enum Desk<'a, 'c> {
     /// To a judge on this thread.
     Here(&'a Mutex<Judge<'c>>),
     /// To a judge on a thread of its own.
-    There(Sender<(usize, Vec<u64>)>),
+    There(SyncSender<(usize, Vec<u64>)>),
 }
 
 /// A trace that hands on what it records.
 pub(crate) struct Watched<'a, 'c> {
-    pub(crate) trace: Trace,
+    pub(crate) trace: Recorder<'c>,
     process: usize,
     desk: Desk<'a, 'c>,
     control: &'c Control,
@@ -216,37 +253,50 @@ pub(crate) struct Watched<'a, 'c> {
 impl<'a, 'c> Watched<'a, 'c> {
     pub(crate) fn new(
         process: usize,
-        trace: Trace,
+        trace: Recorder<'c>,
         desk: Desk<'a, 'c>,
         control: &'c Control,
         stop: &Stop,
         ending: Ending,
     ) -> Watched<'a, 'c> {
         let max_time = Nanos(stop.max_time_ns.unwrap_or(u64::MAX));
-        let budget = trace.len();
+        let budget = trace.total();
         Watched { trace, process, desk, control, max_time, ending, budget, sent: 0, due: PIECE.0 }
     }
 
     /// Hand on what is known.
-    fn send(&mut self) {
-        let times = self.trace.known_from(self.sent);
-        if times.is_empty() {
-            return;
-        }
-        match &self.desk {
-            Desk::Here(judge) => {
-                judge.lock().expect("no panic while held").receive(self.process, times);
+    ///
+    /// A judge on another thread may be behind: nobody waits for it before the run is over.
+    fn send(&mut self, is_over: bool) {
+        loop {
+            let times = self.trace.known_from(self.sent);
+            if times.is_empty() {
+                break;
             }
-            // The judge goes away only with the run.
-            Desk::There(judge) => drop(judge.send((self.process, times.to_vec()))),
+            match &self.desk {
+                Desk::Here(judge) => {
+                    judge.lock().expect("no panic while held").receive(self.process, times);
+                }
+                // The judge goes away only with the run.
+                Desk::There(judge) if is_over => drop(judge.send((self.process, times.to_vec()))),
+                Desk::There(judge) => {
+                    let piece = &times[..times.len().min(PIECE.1)];
+                    if judge.try_send((self.process, piece.to_vec())).is_err() {
+                        break;
+                    }
+                    self.sent += piece.len();
+                    continue;
+                }
+            }
+            self.sent += times.len();
         }
-        self.sent += times.len();
-        self.due = self.sent + (self.sent / 32).clamp(PIECE.0, PIECE.1);
+        let known = self.sent.max(self.due);
+        self.due = known + (known / 32).clamp(PIECE.0, PIECE.1);
     }
 
-    /// The trace, when all of it was handed on.
-    pub(crate) fn into_trace(mut self) -> Trace {
-        self.send();
+    /// What was recorded, when all of it was handed on.
+    pub(crate) fn into_recorder(mut self) -> Recorder<'c> {
+        self.send(true);
         self.trace
     }
 }
@@ -262,7 +312,7 @@ impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
     ) {
         Record::<D>::record(&mut self.trace, index, io, start, completion);
         if index + 1 >= self.due {
-            self.send();
+            self.send(false);
         }
         let is_late = completion.completed.0 - start.0 >= self.max_time.0;
         // What is left of patterns side by side when one is at its budget is no longer side by side.

@@ -9,6 +9,7 @@ mod drive;
 pub mod flash;
 mod judge;
 mod pattern;
+mod recorder;
 mod run;
 mod sense;
 mod series;

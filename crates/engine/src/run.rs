@@ -1,15 +1,20 @@
 //! From a validated pattern to a trace.
 
 use std::sync::Mutex;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
 use uflip_core::{Breakdown, Device, Io, Result};
 
 use crate::drive::{Control, Ending, Record, Requests, Submitter, drive};
 use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
+use crate::recorder::{Plan, Recorder};
 use crate::spec::{Part, Resolved, Stop};
 use crate::trace::Trace;
+
+/// So many pieces may wait for a judge on a thread of its own: 32 MiB. What it is behind with beyond
+/// that waits in the trace.
+const PIECES: usize = 1024;
 
 /// Drive `device` with `pattern` and return every I/O.
 ///
@@ -64,10 +69,10 @@ fn fixed_length<D>(device: &mut D, pattern: &Resolved, control: &Control) -> Res
 where
     D: Device<Request = Io> + Send,
 {
-    let in_real_time = !device.info().simulated;
-    let mut submitters = submitters::<D, _>(pattern, in_real_time, |_, trace| trace);
-    drive_all(device, &mut submitters, control)?;
-    Ok(submitters.into_iter().map(|submitter| submitter.trace).collect())
+    let mut submitters = submitters(device, pattern, control, |_, trace| trace)?;
+    let driven = drive_all(device, &mut submitters, control);
+    kept(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
+    Ok(submitters.into_iter().map(whole).collect())
 }
 
 /// The same until the judge has seen enough: the traces, how it ended, and the start-up of each part.
@@ -85,11 +90,12 @@ where
         let judge = Mutex::new(Judge::new(pattern, stop, control, 0));
         let traces = drive_watched(device, pattern, control, |process, trace| {
             Watched::new(process, trace, Desk::Here(&judge), control, stop, ending)
-        })?;
-        (traces, judge.into_inner().expect("no panic while held"))
+        });
+        let mut judge = judge.into_inner().expect("no panic while held");
+        (judge.failure().map_or(traces, Err)?, judge)
     } else {
         std::thread::scope(|scope| {
-            let (sender, pieces) = channel();
+            let (sender, pieces) = sync_channel(PIECES);
             let judge = Judge::new(pattern, stop, control, SLACK);
             let judge = scope.spawn(move || judge.listen(&pieces));
             let traces = drive_watched(device, pattern, control, |process, trace| {
@@ -97,8 +103,8 @@ where
                 Watched::new(process, trace, desk, control, stop, ending)
             });
             drop(sender);
-            let judge = judge.join().expect("the judge panicked");
-            traces.map(|traces| (traces, judge))
+            let mut judge = judge.join().expect("the judge panicked");
+            judge.failure().map_or(traces, Err).map(|traces| (traces, judge))
         })?
     };
     let mut made = traces.iter().map(Trace::len).zip(&pattern.streams);
@@ -117,24 +123,36 @@ where
 fn drive_watched<'a, 'c: 'a, D>(
     device: &mut D,
     pattern: &Resolved,
-    control: &Control,
-    watched: impl Fn(usize, Trace) -> Watched<'a, 'c>,
+    control: &'c Control,
+    watched: impl Fn(usize, Recorder<'c>) -> Watched<'a, 'c>,
 ) -> Result<Vec<Trace>>
 where
     D: Device<Request = Io> + Send,
 {
-    let in_real_time = !device.info().simulated;
-    let mut submitters = submitters::<D, _>(pattern, in_real_time, watched);
-    drive_all(device, &mut submitters, control)?;
+    let mut submitters = submitters(device, pattern, control, watched)?;
+    let driven = drive_all(device, &mut submitters, control);
+    kept(submitters.iter_mut().map(|submitter| &mut submitter.trace.trace), driven)?;
     Ok(submitters
         .into_iter()
         .map(|submitter| {
             let ios = submitter.done();
-            let mut trace = submitter.trace.into_trace();
-            trace.truncate(ios);
-            trace
+            submitter.trace.into_recorder().into_trace(ios)
         })
         .collect())
+}
+
+/// How driving ended; where memory was used up, that is why.
+pub(crate) fn kept<'a, 'c: 'a>(
+    mut recorders: impl Iterator<Item = &'a mut Recorder<'c>>,
+    driven: Result<()>,
+) -> Result<()> {
+    recorders.find_map(Recorder::failure).map_or(driven, Err)
+}
+
+/// The whole trace of a process that is over.
+pub(crate) fn whole(submitter: Submitter<Pattern, Recorder<'_>>) -> Trace {
+    let ios = submitter.done();
+    submitter.trace.into_trace(ios)
 }
 
 /// A process that was told too late to end made a few I/Os more than the others.
@@ -145,19 +163,32 @@ fn to_one_length(traces: &mut [Trace], round: usize) {
     }
 }
 
-/// A submitter for each process, with what `keep` makes of its trace.
-pub(crate) fn submitters<D: Device, T>(
+/// A submitter for each process, with what `keep` makes of what records it.
+///
+/// # Errors
+/// Where there is not enough memory.
+pub(crate) fn submitters<'c, D: Device, T>(
+    device: &D,
     pattern: &Resolved,
-    in_real_time: bool,
-    keep: impl Fn(usize, Trace) -> T,
-) -> Vec<Submitter<Pattern, T>> {
-    let causes = <D::Breakdown as Breakdown>::CAUSES.len();
+    control: &'c Control,
+    keep: impl Fn(usize, Recorder<'c>) -> T,
+) -> Result<Vec<Submitter<Pattern, T>>> {
+    let plan = Plan {
+        processes: pattern.streams.len(),
+        causes: <D::Breakdown as Breakdown>::CAUSES.len(),
+        in_real_time: !device.info().simulated,
+        has_open_end: pattern.stop.is_some(),
+    };
+    if !plan.has_open_end {
+        let all = pattern.totals.total_ios as usize;
+        plan.check(all, all, control)?;
+    }
     let streams = pattern.streams.iter().enumerate();
     streams
         .map(|(process, spec)| {
-            let trace = Trace::with_capacity(spec.total_ios as usize, causes, in_real_time);
-            Submitter::new(process, Pattern::new(spec), spec.total_ios, keep(process, trace))
-                .with_queue(spec.queue_depth as usize)
+            let recorder = Recorder::new(plan, spec.total_ios as usize, control)?;
+            Ok(Submitter::new(process, Pattern::new(spec), spec.total_ios, keep(process, recorder))
+                .with_queue(spec.queue_depth as usize))
         })
         .collect()
 }

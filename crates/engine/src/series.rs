@@ -8,7 +8,7 @@
 use uflip_core::{Counters, Device, Error, Io, Nanos, Result};
 
 use crate::drive::Control;
-use crate::run::{drive_all, one_trace, submitters};
+use crate::run::{drive_all, kept, one_trace, submitters, whole};
 use crate::spec::Resolved;
 use crate::trace::Trace;
 
@@ -42,15 +42,13 @@ where
                 .action("take 'stop' out, or run the pattern alone"));
         }
     }
-    let in_real_time = !device.info().simulated;
-    let mut prepared: Vec<_> = patterns
-        .iter()
-        .map(|pattern| submitters::<D, _>(pattern, in_real_time, |_, trace| trace))
-        .collect();
+    let prepare = |pattern| submitters(device, pattern, control, |_, recorder| recorder);
+    let mut prepared = patterns.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let mut marks = Vec::with_capacity(patterns.len() + 1);
     for submitters in &mut prepared {
         marks.push((device.now(), device.counters()));
-        drive_all(device, submitters, control)?;
+        let driven = drive_all(device, submitters, control);
+        kept(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
         control.next_part();
     }
     marks.push((device.now(), device.counters()));
@@ -58,8 +56,7 @@ where
     let parts = prepared.into_iter().zip(patterns).zip(marks.windows(2));
     Ok(parts
         .map(|((submitters, pattern), mark)| {
-            let traces = submitters.into_iter().map(|submitter| submitter.trace);
-            let mut trace = one_trace::<D>(traces);
+            let mut trace = one_trace::<D>(submitters.into_iter().map(whole));
             trace.pattern = pattern;
             let counters = mark[0].1.zip(mark[1].1).map(|(before, after)| after.since(&before));
             Part { trace, began: mark[0].0 - start, counters }

@@ -6,18 +6,15 @@
 //!  io                   u64   offset [512 B] 44 bits │ size [512 B] 19 bits │ write 1 bit
 //! ```
 //!
-//! All memory is allocated *and touched* before a run in real time, so that no page fault falls into a
-//! measured response time; in virtual time, where none can, what a run with a rule does not come to use
-//! of its budget is never touched. A trace of several processes holds them one after another.
+//! A trace of several processes holds them one after another. How it comes about: [`crate::recorder`].
 
 use crate::turns::Turns;
-use uflip_core::{Breakdown, Bytes, Completion, Device, Io, Mode, Nanos, SECTOR_BYTES_MIN};
+use uflip_core::{Bytes, Io, Mode, SECTOR_BYTES_MIN};
 
-use crate::drive::Record;
 use crate::spec::Resolved;
 
 /// No response time takes so long: it stands where none is known yet.
-const UNTOLD: u64 = u64::MAX;
+pub(crate) const UNTOLD: u64 = u64::MAX;
 
 const SIZE_BITS: u32 = 19;
 const SIZE_MASK: u64 = (1 << SIZE_BITS) - 1;
@@ -42,9 +39,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Room for `ios` I/Os of a device that knows `causes`, in real time all of it touched.
-    pub(crate) fn with_capacity(ios: usize, causes: usize, in_real_time: bool) -> Trace {
-        let column = |length| if in_real_time { touched(length) } else { vec![0; length] };
+    /// A trace of no I/O, of a device that knows `causes`.
+    pub(crate) fn empty(causes: usize) -> Trace {
         Trace {
             pattern: Resolved {
                 canonical: serde_json::Value::Null,
@@ -53,13 +49,19 @@ impl Trace {
                 stop: None,
                 parts: Vec::new(),
             },
-            submit_ns: column(ios),
-            response_time_ns: touched(ios),
-            packed_io: column(ios),
+            submit_ns: Vec::new(),
+            response_time_ns: Vec::new(),
+            packed_io: Vec::new(),
             causes: Vec::new(),
-            cause_ns: (0..causes).map(|_| column(ios)).collect(),
+            cause_ns: vec![Vec::new(); causes],
             ended: None,
         }
+    }
+
+    /// Every column.
+    pub(crate) fn columns(&mut self) -> impl Iterator<Item = &mut Vec<u64>> {
+        let fixed = [&mut self.submit_ns, &mut self.response_time_ns, &mut self.packed_io];
+        fixed.into_iter().chain(&mut self.cause_ns)
     }
 
     /// Put together a trace that was read from disk; offsets, sizes and modes follow from `pattern`.
@@ -137,17 +139,9 @@ impl Trace {
         ends.max().unwrap_or(0) - first
     }
 
-    /// The response times from I/O number `from` on that are known without a gap [ns].
-    pub(crate) fn known_from(&self, from: usize) -> &[u64] {
-        let rest = &self.response_time_ns[from..];
-        let known = rest.iter().position(|time| *time == UNTOLD).unwrap_or(rest.len());
-        &rest[..known]
-    }
-
     /// Keep the first `ios` I/Os, and give the memory of the others back.
     pub(crate) fn truncate(&mut self, ios: usize) {
-        let columns = [&mut self.submit_ns, &mut self.response_time_ns, &mut self.packed_io];
-        for column in columns.into_iter().chain(&mut self.cause_ns) {
+        for column in self.columns() {
             column.truncate(ios);
             column.shrink_to_fit();
         }
@@ -164,37 +158,12 @@ impl Trace {
     }
 }
 
-impl<D: Device<Request = Io>> Record<D> for Trace {
-    #[inline]
-    fn record(
-        &mut self,
-        index: usize,
-        io: &Io,
-        start: Nanos,
-        completion: &Completion<D::Breakdown, D::Status>,
-    ) {
-        let Completion { submitted, completed, breakdown, .. } = completion;
-        self.submit_ns[index] = submitted.0 - start.0;
-        self.response_time_ns[index] = completed.0 - submitted.0;
-        self.packed_io[index] = pack(*io);
-        for (column, part) in self.cause_ns.iter_mut().zip(breakdown.parts()) {
-            column[index] = *part;
-        }
-    }
-}
-
 fn repeat<T: Copy>(value: T, times: u64) -> impl Iterator<Item = T> {
     std::iter::repeat_n(value, times as usize)
 }
 
-/// A column whose pages are really there: writing anything but zero keeps the allocator from
-/// handing out untouched zero pages.
-fn touched(length: usize) -> Vec<u64> {
-    vec![UNTOLD; length]
-}
-
 #[inline]
-fn pack(io: Io) -> u64 {
+pub(crate) fn pack(io: Io) -> u64 {
     let sectors = |bytes: Bytes| bytes.0 / SECTOR_BYTES_MIN;
     sectors(io.offset) << (SIZE_BITS + 1)
         | sectors(io.size) << 1

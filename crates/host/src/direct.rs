@@ -13,6 +13,8 @@ use uflip_core::{
 use crate::buffer::{Data, Pool};
 use crate::clock;
 use crate::guard::mark::Kept;
+use crate::standing::{Others, Standing, standing};
+use crate::watch::{Watch, Watched};
 
 /// What a pool holds before the first longer I/O asks for more.
 const POOL_BYTES: usize = 1 << 20;
@@ -27,17 +29,56 @@ pub struct DirectDevice {
     pool: Pool,
     tickets: u64,
     outstanding: Option<Completion<()>>,
+    watch: Watch,
+    watched: Arc<Watched>,
+    /// Of the first handle only.
+    others: Option<Others>,
 }
 
 impl DirectDevice {
     pub(crate) fn new(info: DeviceInfo, file: File, data: Data, kept: Arc<Kept>) -> DirectDevice {
+        let (watch, others) = (Watch::new(&info.url), Others::of(&file));
+        DirectDevice { others, ..DirectDevice::watched_by(watch, info, file, data, kept) }
+    }
+
+    fn watched_by(
+        watch: Watch,
+        info: DeviceInfo,
+        file: File,
+        data: Data,
+        kept: Arc<Kept>,
+    ) -> DirectDevice {
         let pool = Pool::new(POOL_BYTES, data, kept.brand());
-        DirectDevice { info, file, data, kept, pool, tickets: 0, outstanding: None }
+        let watched = watch.handle();
+        DirectDevice {
+            info,
+            file,
+            data,
+            kept,
+            pool,
+            tickets: 0,
+            outstanding: None,
+            watch,
+            watched,
+            others: None,
+        }
     }
 
     /// A run is over: take note that what is there now is ours.
     pub fn rest(&self) {
         self.kept.renew();
+    }
+
+    /// Sees from outside which I/O is under way.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// How the target stands now: to be asked before and after a run.
+    pub fn standing(&mut self) -> Standing {
+        let name = self.info.url.strip_prefix("file:").unwrap_or(&self.info.url);
+        standing(self.info.kind, name, &self.file, self.others.as_mut())
     }
 
     /// Take note of how much of a file is there: what is not allocated is a hole, and reads of it
@@ -99,6 +140,7 @@ impl Device for DirectDevice {
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
         let (submitted, moved, completed);
+        self.watched.begins(request);
         match request.mode {
             Mode::Read => {
                 let sink = self.pool.sink();
@@ -115,6 +157,7 @@ impl Device for DirectDevice {
                 completed = clock::now();
             }
         }
+        self.watched.ends();
         if moved != size as isize {
             return Err(self.failed(request, moved));
         }
@@ -144,7 +187,8 @@ impl Device for DirectDevice {
             let file = self.file.try_clone().map_err(|error| {
                 Error::os("A further handle cannot be made", &self.info.url, &error)
             })?;
-            Ok(DirectDevice::new(self.info.clone(), file, self.data, Arc::clone(&self.kept)))
+            let (watch, info) = (self.watch.clone(), self.info.clone());
+            Ok(DirectDevice::watched_by(watch, info, file, self.data, Arc::clone(&self.kept)))
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

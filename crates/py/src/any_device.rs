@@ -2,8 +2,10 @@
 
 use uflip_core::{Counters, Device, DeviceInfo, Error, ErrorKind, Io, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, Trace};
-use uflip_host::{DirectDevice, NullDevice};
+use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
 use uflip_sim::SimDevice;
+
+use crate::job::Watchable;
 
 pub(crate) enum AnyDevice {
     Null(NullDevice),
@@ -29,6 +31,15 @@ macro_rules! each {
             }
         }
     };
+}
+
+impl Watchable for AnyDevice {
+    fn watch(&self) -> Option<Watch> {
+        match self {
+            AnyDevice::Direct(device) => Some(device.watch()),
+            AnyDevice::Null(_) | AnyDevice::Sim(_) => None,
+        }
+    }
 }
 
 impl AnyDevice {
@@ -73,6 +84,14 @@ impl AnyDevice {
         Err(Error::usage(format!("Only a simulated device can be {verb}"))
             .at(url)
             .allowed("sim:NAME"))
+    }
+
+    /// How a real target stands now; `None` for what only this process knows.
+    pub(crate) fn standing(&mut self) -> Option<Standing> {
+        match self {
+            AnyDevice::Direct(device) => Some(device.standing()),
+            AnyDevice::Null(_) | AnyDevice::Sim(_) => None,
+        }
     }
 
     /// Take note that the file below has grown.

@@ -153,6 +153,12 @@ impl Device {
         Ok(counters.map(|counters| serde_json::to_string(&counters).expect("plain numbers")))
     }
 
+    fn standing_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let standing =
+            py.detach(|| self.with(AnyDevice::standing)).map_err(|error| raise(&error))?;
+        Ok(standing.map(|standing| serde_json::to_string(&standing).expect("plain numbers")))
+    }
+
     fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
         Ok(work::idle(self.taken()?, self.slot.clone(), Nanos(pause_ns)))
     }

@@ -11,8 +11,15 @@ use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
 
 use crate::column::Column;
 use crate::error::raise;
-use crate::job::{Handle, Job};
+use crate::job::{Handle, Job, Watchable};
 use crate::slot::Slot;
+
+/// It computes: nothing can hang.
+impl Watchable for OpenChannelDevice {
+    fn watch(&self) -> Option<uflip_host::Watch> {
+        None
+    }
+}
 
 /// An open-channel device that jobs can be started on, one at a time.
 #[pyclass(frozen)]

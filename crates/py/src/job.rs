@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use uflip_core::{Error, ErrorKind, Result};
+use uflip_core::{Error, ErrorKind, Nanos, Result};
 use uflip_engine::Control;
+use uflip_host::Watch;
 
 use crate::error::raise;
 use crate::slot::Slot;
@@ -18,6 +19,8 @@ use crate::slot::Slot;
 struct Shared<T> {
     control: Control,
     total: u64,
+    /// Which I/O is under way, where that can be seen.
+    watch: Option<Watch>,
     outcome: Mutex<Option<Result<T>>>,
     over: Condvar,
 }
@@ -48,6 +51,10 @@ impl Handle {
         self.work.cancel();
     }
 
+    fn overdue(&self, limit_ns: u64) -> PyResult<()> {
+        self.work.overdue(Nanos(limit_ns)).map_or(Ok(()), |error| Err(raise(&error)))
+    }
+
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.work.result(py)
     }
@@ -58,6 +65,7 @@ trait Work: Send + Sync {
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool;
     fn progress(&self) -> (u64, u64, u64);
     fn cancel(&self);
+    fn overdue(&self, limit: Nanos) -> Option<Error>;
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
 }
 
@@ -84,9 +92,19 @@ where
         self.job.shared.control.cancel();
     }
 
+    fn overdue(&self, limit: Nanos) -> Option<Error> {
+        self.job.shared.watch.as_ref().and_then(|watch| watch.overdue(limit))
+    }
+
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         (self.hand_over)(py, self.job.take(py)?)
     }
+}
+
+/// A device that can tell from outside which I/O is under way.
+pub(crate) trait Watchable {
+    /// Tells it; `None` where nothing can hang.
+    fn watch(&self) -> Option<Watch>;
 }
 
 /// Work in progress that ends in a `T`.
@@ -96,14 +114,14 @@ pub(crate) struct Job<T> {
 
 impl<T: Send + 'static> Job<T> {
     /// Do `work`, of `total` I/Os, on `device` and put the device back into `slot` when it is over.
-    pub(crate) fn start<D: Send + 'static>(
+    pub(crate) fn start<D: Watchable + Send + 'static>(
         mut device: D,
         slot: Slot<D>,
         control: Control,
         total: u64,
         work: impl FnOnce(&mut D, &Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
-        Job::make(control, total, move |control| {
+        Job::begin(control, total, device.watch(), move |control| {
             match catch_unwind(AssertUnwindSafe(|| work(&mut device, control))) {
                 Ok(outcome) => {
                     slot.put_back(device);
@@ -125,8 +143,18 @@ impl<T: Send + 'static> Job<T> {
         total: u64,
         work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
+        Job::begin(control, total, None, work)
+    }
+
+    fn begin(
+        control: Control,
+        total: u64,
+        watch: Option<Watch>,
+        work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
+    ) -> Job<T> {
         let (outcome, over) = (Mutex::new(None), Condvar::new());
-        let shared = Arc::new(Shared { control, total, outcome, over });
+        let control = control.with_memory(uflip_host::available_bytes);
+        let shared = Arc::new(Shared { control, total, watch, outcome, over });
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&theirs.control)));

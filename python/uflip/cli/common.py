@@ -153,6 +153,15 @@ save_option = click.option(
     help="Keep the simulated device as it is afterwards; sim:FILE.snapshot opens it again.",
 )
 
+io_timeout_option = click.option(
+    "--io-timeout",
+    metavar="DURATION",
+    callback=read_duration,
+    default="60s",
+    show_default=True,
+    help="file: and /dev/ only: give up when an I/O does not end for so long; 0s: never.",
+)
+
 # What a device is opened with.
 open_options = together(
     [
@@ -171,6 +180,7 @@ open_options = together(
             help="Lose everything on exactly this block device (see `uflip devices`), or in this "
             "file that uflip did not make; with what it holds, as in +ext4.",
         ),
+        io_timeout_option,
         no_cache_option,
     ]
 )

@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     code = _run(given)
-    if ends.caught() is not None:
+    if ends.in_a_hurry():
         # Nothing is waited for any more: neither threads at work nor those that hang in the kernel.
         with suppress(OSError, ValueError):
             sys.stdout.flush()

@@ -30,6 +30,7 @@ from uflip.cli.pattern_preset import (
 )
 from uflip.cli.progress import run_display
 from uflip.cli.terminal import echo_json
+from uflip.disturbance import check_target, disturbed
 from uflip.errors import UsageError
 from uflip.run import resolve
 from uflip.spec import writes
@@ -81,6 +82,7 @@ def command(
     buffered: bool,
     data: str,
     destroy: str | None,
+    io_timeout: int,
     quiet: bool,
     as_json: bool,
     **parameters: Any,
@@ -108,6 +110,7 @@ def command(
             data=data,
             writable=writes(spec) or size is not None,
             destroy=destroy,
+            io_timeout_ns=io_timeout,
         ) as opened,
         run_display(quiet=quiet or as_json) as show,
     ):
@@ -115,13 +118,21 @@ def command(
         if preset is not None:
             document = run_preset(opened, spec, batches, trace_file, show, force=force)
         else:
+            stood = opened.standing()
             trace = opened.run(spec, show)
+            stands = opened.standing()
+            check_target(stood, stands, device)
+            others = disturbed(stood, stands, [trace], buffered=buffered)
         if save is not None:
             save_device(opened, save, force=force)
     if preset is None:
         if trace_file is not None:
             write_trace(trace, trace_place(trace_file, force))
         document = describe(trace, info)
+        if others:
+            document["disturbed"] = others
+            told = ", ".join(f"{name} {count}" for name, count in others.items())
+            click.echo(f"warning: somebody else used {device} meanwhile: {told}", err=True)
     if as_json:
         echo_json(document)
     elif preset is not None:

@@ -76,6 +76,7 @@ def command(
     buffered: bool,
     data: str,
     destroy: str | None,
+    io_timeout: int,
     again: bool,
     dry_run: bool,
     quiet: bool,
@@ -104,7 +105,10 @@ def command(
     quiet = quiet or as_json
     if not quiet and info["kind"] in ("file", "block"):
         echo(f"wear: {worn}", err=True)
-    with ends.shielded(), open_shown(device, info, quiet=quiet, **how) as opened:
+    with (
+        ends.shielded(),
+        open_shown(device, info, quiet=quiet, **how, io_timeout_ns=io_timeout) as opened,
+    ):
         kept = record_of(opened.info, device, record)
         known = kept.state if kept else None
         there = known and known.request == wanted.request and known.state_id == wanted.state_id

@@ -55,7 +55,13 @@ class Replay:
 
 
 def go_on(
-    folder: Path, url: str | None, destroy: str | None, record: Path | None, *, quiet: bool
+    folder: Path,
+    url: str | None,
+    destroy: str | None,
+    record: Path | None,
+    io_timeout_ns: int,
+    *,
+    quiet: bool,
 ) -> Resumed:
     """Open the device of a benchmark that was cut short, and find what is left of its plan.
 
@@ -70,6 +76,7 @@ def go_on(
     try:
         kept = writer.manifest
         device = _reopen(kept, url, destroy)
+        device.io_timeout_ns = io_timeout_ns
         plan = _plan_of(kept, device.info)
         simulated = device.info["kind"] == "sim"
         noted = _record_of(kept, device.info, record)

@@ -90,6 +90,7 @@ def command(
     buffered: bool,
     data: str,
     destroy: str | None,
+    io_timeout: int,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -106,7 +107,7 @@ def command(
         given |= {"size": size, "buffered": buffered}
         _check_alone(given | {name: each for name, each in options.items() if name != "max_time"})
         with ends.shielded():
-            work = go_on(resume, device, destroy, record, quiet=quiet)
+            work = go_on(resume, device, destroy, record, io_timeout, quiet=quiet)
             with work.device:
                 _execute(work, options["max_time"], quiet=quiet)
         _conclude(resume, quiet, as_json)
@@ -129,7 +130,10 @@ def command(
     check_worth_running(planned)
     estimate(planned)
     # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
-    with ends.shielded(), open_shown(device, info, quiet=quiet, **how) as opened:
+    with (
+        ends.shielded(),
+        open_shown(device, info, quiet=quiet, **how, io_timeout_ns=io_timeout) as opened,
+    ):
         plan = request.plan(opened.info)
         kept = record_of(opened.info, device, record)
         begun = known_state(opened.info, plan.state, kept)
@@ -154,7 +158,8 @@ def _check_alone(given: dict[str, Any]) -> None:
                 "A benchmark goes on as it began",
                 where=option,
                 got=f"{option} with --resume",
-                allowed="--resume FOLDER, with --max-time, --destroy, --record, --quiet, --json",
+                allowed="--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, "
+                "--quiet, --json",
                 action=f"leave {option} out, or start another benchmark",
             )
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from uflip import ends
 from uflip._native import Trace
+from uflip.disturbance import check_target, disturbed
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
@@ -186,6 +187,7 @@ def _make(
     """Leave the device alone for a while, make a run, or several without a rest between them."""
     pause_ns = found.pause_ns
     device.idle(pause_ns)
+    stood = device.standing()
     if runs[0].micro_benchmark == interference.NAME:
         busy_ns = interference.busy_after_writes(device, runs)
         parts = device.run_series([run.spec for run in runs], on_progress)
@@ -195,9 +197,15 @@ def _make(
         (run,) = runs
         spec = adapted(run, found.phases(before=run)) if "stop" in run.spec else run.spec
         traces = [device.run(spec, on_progress)]
+    stands = device.standing()
+    check_target(stood, stands, device.url)
+    buffered = "buffered" in str(device.info["io"])
+    others = disturbed(stood, stands, traces, buffered=buffered)
     made: list[_Made] = []
     for run, trace in zip(runs, traces, strict=True):
-        about = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
+        about: dict[str, Any] = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
+        if others:
+            about["disturbed"] = others
         made.append(_Made(run, trace, about))
         history.after(trace)
     return made

@@ -42,6 +42,8 @@ class Examined:
     ended: Mapping[str, Any] | None = None  # how a run with a stop rule came to its length
     # Of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
+    # What others did to a real target meanwhile: see `uflip.disturbance`.
+    disturbed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,34 @@ def unreadable(run: Examined) -> tuple[float, Numbers] | None:
     return (lost / max(read, 1), {"count": lost, "pages_read": read}) if lost else None
 
 
+# What others did, and how it is told.
+DISTURBANCES = {
+    "closed_by_writers": "closed by others who could write",
+    "opened": "opened by others",
+    "modified": "changed although the run only read",
+    "sectors_written": "sectors written by others",
+    "sectors_read": "sectors read by others",
+}
+
+
+def disturbed(run: Examined) -> tuple[float, Numbers] | None:
+    """Somebody else at the target during the run."""
+    found = {name: run.disturbed[name] for name in DISTURBANCES if name in run.disturbed}
+    if not found:
+        return None
+    told = ", ".join(f"{DISTURBANCES[name]}: {count}" for name, count in found.items())
+    return float(sum(found.values())), {**found, "told": told}
+
+
 CHECKS: tuple[Check, ...] = (
+    Check(
+        "disturbed",
+        "somebody else used the target meanwhile",
+        "{told}",
+        "find out who (`fuser -v TARGET`, `lsof TARGET`), stop it, and measure again: these runs "
+        "shared the device, and what was written may not be what the next runs expect",
+        disturbed,
+    ),
     Check(
         "not_converged",
         "the budget was spent before the mean was known as well as was asked for",

@@ -11,9 +11,11 @@ with the runs it concerns and the worst of them.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from uflip.data.manifest import DeviceState, Doubt, PlanEntry
+from uflip.data.run import metadata_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
@@ -68,7 +70,7 @@ class Examiner:
     )
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
 
-    def look(self, entry: PlanEntry, trace: Any) -> None:
+    def look(self, entry: PlanEntry, trace: Any, about: Mapping[str, Any] | None = None) -> None:
         """Ask every check about one run.
 
         Parameters
@@ -77,8 +79,14 @@ class Examiner:
             What the plan says of it.
         trace
             Its native trace, fresh or loaded.
+        about
+            What is stored with a fresh one; a loaded one has it.
         """
         run_id, spec = entry.id, json.loads(trace.spec_json)
+        if about is None:
+            others = metadata_of(Path(run_id), trace.metadata_json).disturbed
+        else:
+            others = about.get("disturbed")
         run = Examined(
             micro_benchmark=entry.micro_benchmark,
             spec=spec,
@@ -90,6 +98,7 @@ class Examiner:
             measured_ns=measured(trace),
             ended=None if trace.ended_json is None else json.loads(trace.ended_json),
             counters=json.loads(trace.counters_json() or "{}"),
+            disturbed=others or {},
         )
         self.looked_at += 1
         if len(run.measured_ns):

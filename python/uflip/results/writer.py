@@ -362,7 +362,7 @@ class ResultsWriter:
             **(extra or {}),
         }
         self._write_run(path, trace, entry, json.dumps(metadata, allow_nan=False))
-        self._examiner.look(entry, trace)
+        self._examiner.look(entry, trace, extra or {})
         return path
 
     def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:

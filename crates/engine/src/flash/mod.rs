@@ -18,6 +18,7 @@ mod wear;
 use uflip_core::{Breakdown, Device, FlashIo, FlashStatus, Nanos, Result};
 
 use crate::drive::{Control, Submitter};
+use crate::recorder::{Plan, too_little};
 use crate::run::drive_all;
 
 pub use requests::FlashRequests;
@@ -73,14 +74,23 @@ where
         let [submitter] = submitters;
         return Ok(FlashOutcome::Wear(submitter.trace.finish(job.canonical)));
     }
+    let plan = Plan {
+        processes: job.threads() as usize,
+        causes: causes.len() + 1,
+        in_real_time: true,
+        has_open_end: false,
+    };
+    let all = job.totals().total_ios as usize;
+    plan.check(all, all, control)?;
     let mut submitters: Vec<_> = (0..job.threads())
         .map(|thread| {
             let requests = job.requests(thread);
             let total = requests.total();
             let trace = FlashTrace::with_capacity(total as usize, causes.len());
-            Submitter::new(thread as usize, requests, total, trace)
+            let trace = trace.ok_or_else(|| too_little(total as usize, 0, control.room()))?;
+            Ok(Submitter::new(thread as usize, requests, total, trace))
         })
-        .collect();
+        .collect::<Result<_>>()?;
     drive_all(device, &mut submitters, control)?;
     let traces = submitters.into_iter().map(|submitter| submitter.trace);
     Ok(FlashOutcome::Trace(FlashTrace::joined(traces, job, causes)))

@@ -34,17 +34,18 @@ pub struct FlashTrace {
 }
 
 impl FlashTrace {
-    pub(crate) fn with_capacity(commands: usize, causes: usize) -> FlashTrace {
-        FlashTrace {
+    /// Room for so many commands; `None` where there is not so much memory.
+    pub(crate) fn with_capacity(commands: usize, causes: usize) -> Option<FlashTrace> {
+        Some(FlashTrace {
             canonical: serde_json::Value::Null,
             per_thread: vec![commands],
-            submit_ns: vec![u64::MAX; commands],
-            response_time_ns: vec![u64::MAX; commands],
-            first: vec![u64::MAX; commands],
-            how: vec![u32::MAX; commands],
+            submit_ns: column(commands, u64::MAX)?,
+            response_time_ns: column(commands, u64::MAX)?,
+            first: column(commands, u64::MAX)?,
+            how: column(commands, u32::MAX)?,
             causes: Vec::new(),
-            cause_ns: vec![vec![u64::MAX; commands]; causes],
-        }
+            cause_ns: (0..causes).map(|_| column(commands, u64::MAX)).collect::<Option<_>>()?,
+        })
     }
 
     /// One trace of the threads of `job`.
@@ -126,6 +127,13 @@ impl FlashTrace {
         let first = self.submit_ns.iter().min().copied().unwrap_or(0);
         ends.max().unwrap_or(0) - first
     }
+}
+
+fn column<T: Copy>(length: usize, value: T) -> Option<Vec<T>> {
+    let mut column = Vec::new();
+    column.try_reserve_exact(length).ok()?;
+    column.resize(length, value);
+    Some(column)
 }
 
 impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for FlashTrace {

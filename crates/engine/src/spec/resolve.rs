@@ -26,6 +26,10 @@ const BURST: u64 = 10;
 const IO_SIZE_MAX: u64 = 128 << 20;
 /// More I/Os than this in one run would need more than 96 GB for its trace.
 const TOTAL_IOS_MAX: u64 = 1 << 32;
+/// A day: nobody means a longer one, and sums of pauses must fit the clock.
+const PAUSE_NS_MAX: u64 = 86_400_000_000_000;
+/// A century of pauses in all.
+const TOTAL_PAUSE_NS_MAX: u64 = 36_525 * PAUSE_NS_MAX;
 /// More processes than this say nothing more about a device.
 pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;
 /// More I/Os outstanding only wait in a longer queue.
@@ -55,6 +59,10 @@ impl PatternSpec {
                 total,
                 &format!("at most {TOTAL_IOS_MAX} in all"),
             ));
+        }
+        if resolved.totals.pause_ns > TOTAL_PAUSE_NS_MAX {
+            let allowed = format!("{} (a century) of pauses in all", Nanos(TOTAL_PAUSE_NS_MAX));
+            return Err(out_of_range("pause", resolved.totals.pause_ns, &allowed));
         }
         Ok(resolved)
     }
@@ -295,15 +303,23 @@ fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
     Ok(match name {
         TimeName::Consecutive => (name, 0, None),
         // uFLIP §3.1: pause(p) = burst(1, p).
-        TimeName::Pause => (name, spec.pause.unwrap_or(PAUSE_NS), Some(1)),
+        TimeName::Pause => (name, checked_pause(spec.pause.unwrap_or(PAUSE_NS))?, Some(1)),
         TimeName::Burst => {
             let burst = spec.burst.unwrap_or(BURST);
             if burst == 0 {
                 return Err(out_of_range("burst", 0, "1 or more"));
             }
-            (name, spec.pause.unwrap_or(BURST_PAUSE_NS), Some(burst))
+            (name, checked_pause(spec.pause.unwrap_or(BURST_PAUSE_NS))?, Some(burst))
         }
     })
+}
+
+fn checked_pause(pause_ns: u64) -> Result<u64> {
+    if pause_ns > PAUSE_NS_MAX {
+        let allowed = format!("at most {} (a day)", Nanos(PAUSE_NS_MAX));
+        return Err(out_of_range("pause", pause_ns, &allowed));
+    }
+    Ok(pause_ns)
 }
 
 fn queue_depth(given: Option<u64>) -> Result<u64> {

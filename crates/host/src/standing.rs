@@ -1,0 +1,170 @@
+//! Is the target still what it was, and was anybody else there? Asked before and after a run.
+//!
+//! What was opened may meanwhile be shorter, deleted, replaced under its name, or detached; and others
+//! may have opened, read or written it. The system knows: the descriptor and the name are compared, a
+//! block device counts sectors, and inotify tells who opened a file. Nothing of it is asked during a run.
+
+use std::fs::{File, metadata, read_to_string};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::Serialize;
+use uflip_core::{DeviceKind, SECTOR_BYTES_MIN};
+
+/// How a target stands at one moment. Counts are those since it was opened, of everybody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Standing {
+    /// How much of it can be addressed [bytes].
+    pub size_bytes: u64,
+    /// Whether its name still leads to it.
+    pub found_by_name: bool,
+    /// Whether it has a name at all, and a device behind it.
+    pub exists: bool,
+    /// When its content was last changed [ns]; `None` for a block device.
+    pub modified_ns: Option<u64>,
+    /// How often others opened it; `None` where that is not told.
+    pub opened: Option<u64>,
+    /// How often others closed it who could write.
+    pub closed_by_writers: Option<u64>,
+    /// Read from the disk [sectors of 512 bytes]; `None` for a file.
+    pub sectors_read: Option<u64>,
+    /// Written to the disk.
+    pub sectors_written: Option<u64>,
+}
+
+/// Hears who else opens a file.
+pub(crate) struct Others {
+    events: OwnedFd,
+    opened: u64,
+    closed_by_writers: u64,
+}
+
+impl Others {
+    /// From now on; `None` where the system does not tell.
+    pub(crate) fn of(file: &File) -> Option<Others> {
+        // SAFETY: takes flags only.
+        let events = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
+        if events < 0 {
+            return None;
+        }
+        // SAFETY: a descriptor that was just made, and that nobody else has.
+        let events = unsafe { OwnedFd::from_raw_fd(events) };
+        let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
+        let mask = libc::IN_OPEN | libc::IN_CLOSE_WRITE;
+        // SAFETY: an open descriptor, and a text that ends with a zero.
+        let watch =
+            unsafe { libc::inotify_add_watch(events.as_raw_fd(), path.as_ptr().cast(), mask) };
+        (watch >= 0).then_some(Others { events, opened: 0, closed_by_writers: 0 })
+    }
+
+    /// Take note of what happened since.
+    fn listen(&mut self) {
+        const HEADER: usize = size_of::<libc::inotify_event>();
+        let mut buffer = [0u8; 4096];
+        loop {
+            // SAFETY: an open descriptor, and a place that is as long as is said.
+            let length = unsafe {
+                libc::read(self.events.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len())
+            };
+            let Ok(length @ 1..) = usize::try_from(length) else { return };
+            let mut at = 0;
+            while at + HEADER <= length {
+                let word = |from: usize| {
+                    u32::from_ne_bytes(buffer[from..from + 4].try_into().expect("four bytes"))
+                };
+                let (mask, name) = (word(at + 4), word(at + 12) as usize);
+                self.opened += u64::from(mask & libc::IN_OPEN != 0);
+                self.closed_by_writers += u64::from(mask & libc::IN_CLOSE_WRITE != 0);
+                at += HEADER + name;
+            }
+        }
+    }
+}
+
+/// How the target that `file` has open stands now.
+pub(crate) fn standing(
+    kind: DeviceKind,
+    name: &str,
+    file: &File,
+    others: Option<&mut Others>,
+) -> Standing {
+    let mut now = Standing::default();
+    let Ok(ours) = file.metadata() else { return now };
+    let named = metadata(name);
+    if kind == DeviceKind::Block {
+        now.found_by_name = named.is_ok_and(|named| named.rdev() == ours.rdev());
+        now.size_bytes = block_size(file);
+        now.exists = now.size_bytes > 0;
+        let counted = sectors_of_disk(ours.rdev());
+        now.sectors_read = counted.map(|(read, _)| read);
+        now.sectors_written = counted.map(|(_, written)| written);
+    } else {
+        let same =
+            |named: std::fs::Metadata| (named.dev(), named.ino()) == (ours.dev(), ours.ino());
+        now.found_by_name = named.is_ok_and(same);
+        now.size_bytes = ours.size() / SECTOR_BYTES_MIN * SECTOR_BYTES_MIN;
+        now.exists = ours.nlink() > 0;
+        now.modified_ns = Some((ours.mtime() as u64 * 1_000_000_000) + ours.mtime_nsec() as u64);
+    }
+    if let Some(others) = others {
+        others.listen();
+        now.opened = Some(others.opened);
+        now.closed_by_writers = Some(others.closed_by_writers);
+    }
+    now
+}
+
+/// How large the block device behind a descriptor is; 0 where there is none any more.
+fn block_size(file: &File) -> u64 {
+    /// `_IOR(0x12, 114, size_t)` of linux/fs.h.
+    const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
+    let mut size = 0u64;
+    // SAFETY: an open descriptor, and a place for the 64 bits that this request writes.
+    let asked = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &raw mut size) };
+    if asked == 0 { size } else { 0 }
+}
+
+/// Sectors that everybody has read from and written to the whole disk of a block device.
+fn sectors_of_disk(number: u64) -> Option<(u64, u64)> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let node = Path::new("/sys/dev/block").join(format!("{major}:{minor}")).canonicalize().ok()?;
+    // Who uses another partition of the disk is in the way as well.
+    let disk = if node.join("partition").exists() { node.parent()? } else { &node };
+    let text = read_to_string(disk.join("stat")).ok()?;
+    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    // Documentation/block/stat.rst: the third counts sectors read, the seventh those written.
+    Some((*fields.get(2)?, *fields.get(6)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_tells_who_else_was_there_and_what_became_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f");
+        let name = path.to_str().expect("text");
+        std::fs::write(&path, [0; 4096]).expect("written");
+        let file = File::options().read(true).write(true).open(&path).expect("there");
+        let mut others = Others::of(&file);
+        let mut look = || standing(DeviceKind::File, name, &file, others.as_mut());
+        let before = look();
+        assert_eq!((before.size_bytes, before.found_by_name, before.exists), (4096, true, true));
+        assert_eq!((before.opened, before.closed_by_writers), (Some(0), Some(0)));
+        drop(File::open(&path).expect("there"));
+        assert_eq!((look().opened, look().closed_by_writers), (Some(1), Some(0)));
+        std::fs::write(&path, [1; 1000]).expect("written");
+        let after = look();
+        assert_eq!((after.opened, after.closed_by_writers), (Some(2), Some(1)));
+        assert_eq!(after.size_bytes, 512, "it is shorter");
+        assert!(after.modified_ns > before.modified_ns);
+        std::fs::rename(&path, folder.path().join("g")).expect("moved");
+        assert_eq!((look().found_by_name, look().exists), (false, true));
+        std::fs::write(&path, [0; 4096]).expect("another one");
+        assert!(!look().found_by_name, "another file of its name");
+        std::fs::remove_file(folder.path().join("g")).expect("there");
+        assert!(!look().exists);
+    }
+}

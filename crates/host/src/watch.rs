@@ -1,0 +1,129 @@
+//! What is under way on a real device, for somebody who looks from outside: which I/O, and since when.
+//!
+//! A thread that waits in the kernel cannot be asked. So each handle notes what it is about to do, where
+//! another thread can read it: plain stores to a cache line of its own, outside of what is timed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use uflip_core::{Bytes, Error, Io, Mode, Nanos};
+
+use crate::clock;
+
+/// What one handle does now.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Watched {
+    /// Odd while an I/O is under way; another number for each I/O.
+    turn: AtomicU64,
+    offset: AtomicU64,
+    /// Bytes, and whether it writes, in the lowest bit.
+    size_mode: AtomicU64,
+}
+
+impl Watched {
+    #[inline]
+    pub(crate) fn begins(&self, io: &Io) {
+        self.offset.store(io.offset.0, Ordering::Relaxed);
+        self.size_mode.store(io.size.0 << 1 | u64::from(io.mode == Mode::Write), Ordering::Relaxed);
+        self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn ends(&self) {
+        self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    fn io(&self) -> Io {
+        let size_mode = self.size_mode.load(Ordering::Relaxed);
+        let mode = if size_mode & 1 == 1 { Mode::Write } else { Mode::Read };
+        let (offset, size) = (Bytes(self.offset.load(Ordering::Relaxed)), Bytes(size_mode >> 1));
+        Io { offset, size, mode }
+    }
+}
+
+/// A handle, and what was seen of it: in which turn it was, since when.
+#[derive(Debug)]
+struct Seen {
+    handle: Weak<Watched>,
+    turn: u64,
+    since: Nanos,
+}
+
+/// All handles of a device. Who looks learns how long an I/O takes from looking again: no clock is read
+/// for each.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Watch {
+    pub(crate) fn new(url: &str) -> Watch {
+        Watch { url: url.to_owned(), seen: Arc::default() }
+    }
+
+    /// Another handle.
+    pub(crate) fn handle(&self) -> Arc<Watched> {
+        let watched = Arc::new(Watched::default());
+        let mut seen = self.seen.lock().expect("no panic while held");
+        seen.retain(|one| one.handle.strong_count() > 0);
+        seen.push(Seen { handle: Arc::downgrade(&watched), turn: 0, since: clock::now() });
+        watched
+    }
+
+    /// The error of an I/O that has been seen under way for longer than `limit`.
+    #[must_use]
+    pub fn overdue(&self, limit: Nanos) -> Option<Error> {
+        let now = clock::now();
+        let mut seen = self.seen.lock().expect("no panic while held");
+        let longest = seen.iter_mut().filter_map(|one| {
+            let handle = one.handle.upgrade()?;
+            let turn = handle.turn.load(Ordering::Acquire);
+            if turn != one.turn {
+                (one.turn, one.since) = (turn, now);
+            }
+            (turn % 2 == 1).then(|| (now - one.since, handle.io()))
+        });
+        let (taken, io) = longest.max_by_key(|(taken, _)| *taken)?;
+        (taken > limit).then(|| self.error(io, taken, limit))
+    }
+
+    fn error(&self, io: Io, taken: Nanos, limit: Nanos) -> Error {
+        let verb = if io.mode == Mode::Write { "write" } else { "read" };
+        let seconds = |time: Nanos| format!("{:.1} s", time.0 as f64 / 1e9);
+        Error::device(format!("A {verb} of {} at byte {} does not end", io.size, io.offset.0))
+            .at(&self.url)
+            .got(format!("no answer for {}", seconds(taken)))
+            .allowed(format!("{} (--io-timeout)", seconds(limit)))
+            .action("see the kernel's log; --io-timeout gives a device longer, 0 for ever")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_io_that_takes_longest_is_the_one_that_is_overdue() {
+        let watch = Watch::new("file:x");
+        let (one, other) = (watch.handle(), watch.handle());
+        let io = |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write };
+        assert!(watch.overdue(Nanos(0)).is_none(), "nothing is under way");
+        one.begins(&io(4096));
+        assert!(watch.overdue(Nanos(0)).is_none(), "it is seen for the first time");
+        other.begins(&io(8192));
+        while watch.overdue(Nanos(1000)).is_none() {}
+        let error = watch.overdue(Nanos(1000)).expect("two are under way");
+        assert!(error.to_string().contains("write of 512 B at byte 4096"), "{error}");
+        assert!(watch.overdue(Nanos(u64::MAX)).is_none(), "so long may it take");
+        one.ends();
+        one.begins(&io(0));
+        let error = watch.overdue(Nanos(0)).expect("the other one still is");
+        assert!(error.to_string().contains("at byte 8192"), "{error}");
+        drop(other);
+        assert_eq!(watch.handle().turn.load(Ordering::Relaxed), 0);
+        one.ends();
+        assert!(watch.overdue(Nanos(0)).is_none(), "one is over, one is gone, one has not begun");
+    }
+}

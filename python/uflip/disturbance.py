@@ -1,0 +1,100 @@
+"""Was the target of a run the same at its end, and was anybody else there meanwhile?
+
+Before and after each run a file or block device is asked how it stands (`Device.standing`). A
+target that is gone, shorter, or another one under its name ends the benchmark: what was measured is
+nobody's. That somebody else opened, read or wrote it is a doubt, which is stored with the run and
+its numbers.
+
+What cannot be seen: who had a file open before the run and writes to it without closing it, while
+the run writes as well; other users of the disk below a file. Reads and writes through a page cache
+are not those of the run, so sectors are counted for direct I/O only.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from uflip._native import Trace
+from uflip.errors import DeviceError
+
+Standing = Mapping[str, Any]
+"""size_bytes, found_by_name, exists, modified_ns, opened, closed_by_writers, sectors_read,
+sectors_written; see `crates/host/src/standing.rs`."""
+
+SECTOR_BYTES = 512
+
+
+def check_target(before: Standing | None, after: Standing | None, url: str) -> None:
+    """Refuse what a run has measured where its target is not what it was.
+
+    Raises
+    ------
+    DeviceError
+        If it is gone, shorter, or another one under its name.
+    """
+    if before is None or after is None:
+        return
+    got = ""
+    if not after["exists"]:
+        got = "it was deleted, or detached"
+    elif after["size_bytes"] < before["size_bytes"]:
+        got = f"{after['size_bytes']} bytes, and {before['size_bytes']} before"
+    elif before["found_by_name"] and not after["found_by_name"]:
+        got = "it was moved, or replaced: another one has its name, or none"
+    if got:
+        raise DeviceError(
+            "The target changed during the run",
+            where=url,
+            got=got,
+            allowed="the same target from the first run to the last",
+            action="leave it alone while it is measured; what this run measured is not kept",
+        )
+
+
+def disturbed(
+    before: Standing | None, after: Standing | None, traces: list[Trace], *, buffered: bool
+) -> dict[str, int]:
+    """Say what others did to the target during runs, in numbers; empty for nothing.
+
+    Parameters
+    ----------
+    before, after
+        How it stood.
+    traces : list of Trace
+        What was done to it in between.
+    buffered : bool
+        Whether a page cache lies between the I/Os and the target.
+
+    Returns
+    -------
+    dict
+        opened, closed_by_writers: by others; sectors_read, sectors_written: of 512 bytes, beyond
+        those of the run; modified: 1 where it was written to while the run only read.
+    """
+    if before is None or after is None:
+        return {}
+    found = {key: _more(before, after, key) for key in ("opened", "closed_by_writers")}
+    read, written = _sectors(traces)
+    if not buffered:
+        found["sectors_read"] = _more(before, after, "sectors_read") - read
+        found["sectors_written"] = _more(before, after, "sectors_written") - written
+    if not written and before["modified_ns"] != after["modified_ns"]:
+        found["modified"] = 1
+    return {key: count for key, count in found.items() if count > 0}
+
+
+def _more(before: Standing, after: Standing, key: str) -> int:
+    if before[key] is None or after[key] is None:
+        return 0
+    return int(after[key]) - int(before[key])
+
+
+def _sectors(traces: list[Trace]) -> tuple[int, int]:
+    """Count the sectors that runs read and wrote."""
+    totals = [0, 0]
+    for trace in traces:
+        sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
+        for mode in (0, 1):
+            totals[mode] += int(sizes[modes == mode].sum(dtype=np.uint64)) // SECTOR_BYTES
+    return totals[0], totals[1]

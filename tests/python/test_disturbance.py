@@ -1,0 +1,169 @@
+"""A target that changes during a run, or that somebody else uses: is it seen, and by numbers?"""
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import start, uflip
+
+from uflip.disturbance import check_target, disturbed
+from uflip.errors import DeviceError
+from uflip.results import Results
+from uflip.run import Device, open_device
+from uflip.spec import baseline
+
+MIB = 1 << 20
+READS = baseline("RR", io_size=4096, io_count=400)
+
+
+@pytest.fixture
+def target(here: Path) -> Path:
+    path = here / "scratch.bin"
+    open_device(f"file:{path}", size=4 * MIB, buffered=True)
+    return path
+
+
+def seen(device: Device, meanwhile: Callable[[], object]) -> dict[str, int]:
+    before = device.standing()
+    trace = device.run(READS)
+    meanwhile()
+    after = device.standing()
+    check_target(before, after, device.url)
+    return disturbed(before, after, [trace], buffered="buffered" in device.info["io"])
+
+
+def test_a_quiet_run_is_not_disturbed(target: Path) -> None:
+    with open_device(f"file:{target}", buffered=True) as device:
+        assert seen(device, lambda: None) == {}
+
+
+def test_a_simulated_device_cannot_be_disturbed() -> None:
+    with open_device("sim:demo?blocks_per_die=64") as device:
+        assert device.standing() is None
+        assert seen(device, lambda: None) == {}
+
+
+def test_who_opens_and_who_writes_is_counted(target: Path) -> None:
+    with open_device(f"file:{target}", buffered=True) as device:
+        assert seen(device, target.read_bytes)["opened"] == 1
+
+        def write() -> None:
+            with target.open("r+b") as file:
+                file.write(b"x")
+
+        assert seen(device, write) == {"opened": 1, "closed_by_writers": 1, "modified": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda path: path.unlink(), "deleted"),
+        (lambda path: os.truncate(path, MIB), "4194304 before"),
+        (lambda path: path.rename(path.with_name("elsewhere")), "moved, or replaced"),
+    ],
+    ids=["deleted", "shorter", "moved"],
+)
+def test_a_target_that_is_not_what_it_was_is_no_target(
+    target: Path, change: Callable[[Path], object], words: str
+) -> None:
+    with open_device(f"file:{target}", buffered=True) as device:
+        with pytest.raises(DeviceError) as caught:
+            seen(device, lambda: change(target))
+        assert words in caught.value.got
+
+
+def meanwhile(process: subprocess.Popen[str], do: Callable[[], object]) -> tuple[int, str]:
+    """Do something again and again while a benchmark makes its runs."""
+    while not list(Path("out", "runs").glob("0*.parquet")):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.002)
+    while process.poll() is None:
+        do()
+        time.sleep(0.005)
+    return process.returncode, process.communicate()[1]
+
+
+RUN = ("--scale", "quick", "--only", "mix", "--io-size", "4k", "--pause", "10ms", "--buffered",
+       "--state", "as-is", "--out", "out", "-q")  # fmt: skip
+
+
+def test_a_disturbed_benchmark_is_complete_with_a_warning(target: Path) -> None:
+    process = start("run", f"file:{target}", *RUN)
+    code, err = meanwhile(process, target.read_bytes)
+    assert code == 0, err
+    found = {warning["code"]: warning for warning in Results.load("out").warnings}
+    numbers = found["disturbed"]["numbers"]
+    assert numbers["worst"]["opened"] >= 1
+    assert set(numbers["runs"]) <= {run.id for run in Results.load("out").runs}
+    assert "fuser" in found["disturbed"]["advice"]
+
+
+def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(
+    target: Path,
+) -> None:
+    process = start("run", f"file:{target}", *RUN)
+    code, err = meanwhile(process, lambda: target.unlink(missing_ok=True))
+    assert code == 4, err
+    assert "The target changed during the run" in err
+    results = Results.load("out")
+    assert results.manifest.status == "failed"
+    assert results.runs
+    assert results.missing
+
+
+@pytest.fixture
+def loop(here: Path) -> Iterator[str]:
+    """A block device of our own."""
+    if os.geteuid() != 0 or shutil.which("losetup") is None:
+        pytest.skip("a loop device needs root and losetup")
+    (here / "disk.img").write_bytes(bytes(8 * MIB))
+    made = subprocess.run(
+        ["losetup", "-f", "--show", here / "disk.img"], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no loop device here: {made.stderr.strip()}")
+    name = made.stdout.strip()
+    try:
+        yield name
+    finally:
+        subprocess.run(["losetup", "-d", name], check=True)
+
+
+def test_sectors_that_others_read_from_a_block_device_are_counted(loop: str) -> None:
+    with open_device(loop, writable=False) as device:
+        assert seen(device, lambda: None) == {}
+
+        def read() -> None:
+            subprocess.run(
+                ["dd", f"if={loop}", "of=/dev/null", "bs=64k", "count=4", "iflag=direct"],
+                check=True,
+                capture_output=True,
+            )
+
+        found = seen(device, read)
+        assert found["sectors_read"] >= 4 * 128
+        assert found["opened"] >= 1
+
+
+def test_a_folder_that_was_moved_away_is_not_filled_half_here_half_there(here: Path) -> None:
+    process = start("run", "null", "--scale", "quick", "--only", "order", "--pause", "30ms",
+                    "--out", "out", "-q")  # fmt: skip
+    moved = threading.Event()
+
+    def move() -> None:
+        if not moved.is_set():
+            Path("out").rename("moved")
+            shutil.copytree("moved", "out")
+            moved.set()
+
+    code, err = meanwhile(process, move)
+    assert code == 5, err
+    assert "not where it was" in err
+    done = uflip("run", "--resume", "moved", "-q")
+    assert done.code == 0, done.err
+    assert Results.load("moved").missing == []

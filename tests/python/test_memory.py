@@ -1,0 +1,78 @@
+"""A trace that does not fit into memory ends its run in four parts, and nothing else.
+
+Every limit here is given to a process of its own (RLIMIT_AS).
+"""
+
+import resource
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import start
+
+from uflip.results import Results
+
+GIB = 1 << 30
+
+
+def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+
+    options: dict[str, Any] = {"preexec_fn": limit}
+    return start(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("null", "--pattern", "RR", "--io-count", "2147483648"),
+        ("null", "--pattern", "RR", "--io-count", "300000000"),
+        ("sim:demo?blocks_per_die=64", "--pattern", "RW", "--io-count", "100000000"),
+    ],
+)
+def test_a_run_that_is_too_long_for_memory_is_refused_before_its_first_io(
+    here: Path, arguments: tuple[str, ...]
+) -> None:
+    process = limited(4 * GIB, "pattern", *arguments)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 6, err
+    assert "not enough memory for the trace of this run" in err
+    assert "allowed" in err
+    assert "Traceback" not in err
+
+
+def test_a_budget_is_no_reason_to_take_memory(here: Path) -> None:
+    """Four thousand million I/Os are a budget; a mean that is known soon needs little of it."""
+    process = limited(4 * GIB, "pattern", "sim:demo?blocks_per_die=64", "--pattern", "SR",
+                      "--until-converged", "--max-ios", "4000000000", "--json")  # fmt: skip
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err + out
+
+
+def test_a_run_without_an_end_ends_where_memory_does(here: Path) -> None:
+    """A null device hardly converges within 0.01 %; its trace grows until the limit is near."""
+    process = limited(int(1.5 * GIB), "pattern", "null", "--pattern", "RR", "--until-converged",
+                      "--half-width", "0.0001", "--max-ios", "4000000000")  # fmt: skip
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 6, err
+    assert "not enough memory for the trace" in err
+
+
+def test_what_was_finished_before_memory_ended_is_kept(here: Path) -> None:
+    plan = here / "plan.toml"
+    made = start("plan", "null", "--scale", "quick", "--only", "order", "--out", plan)
+    _, err = made.communicate(timeout=60)
+    assert made.returncode == 0, err
+    # The third run wants more than anybody has.
+    parts = plan.read_text().split("io_count = ")
+    parts[3] = "4000000000" + parts[3].lstrip("0123456789")
+    plan.write_text("io_count = ".join(parts))
+    process = limited(4 * GIB, "run", "null", "--plan", plan, "--out", "out", "-q")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 6, err
+    assert "not enough memory for the trace" in err
+    results = Results.load("out")
+    assert len(results.runs) == 2
+    assert results.manifest.status == "failed"
