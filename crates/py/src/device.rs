@@ -154,8 +154,8 @@ impl Device {
     }
 
     fn standing_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let standing =
-            py.detach(|| self.with(AnyDevice::standing)).map_err(|error| raise(&error))?;
+        let standing = py.detach(|| self.slot.with(|device| Ok(device.standing())));
+        let standing = standing.map_err(|error| raise(&error))?;
         Ok(standing.map(|standing| serde_json::to_string(&standing).expect("plain numbers")))
     }
 
