@@ -233,7 +233,7 @@ def test_resume_writes_no_file_that_only_the_results_name(
     """A folder from somebody else must not choose where this machine is written to."""
     monkeypatch.chdir(scratch.parent)
     arguments = ("run", f"file:{scratch}", "--destroy", scratch, "--only", "order")
-    shared = ("--scale", "quick", "--state", "sequential", "--max-time", "1ms", "--quiet")
+    shared = ("--scale", "quick", "--state", "sequential", "--max-time", "5s", "--quiet")
     assert uflip(*arguments, *shared, "--out", "r").code == 0
     path = scratch.parent / "r" / "manifest.json"
     document = json.loads(path.read_text())

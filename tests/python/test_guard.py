@@ -61,11 +61,21 @@ def loop(here: Path) -> Iterator[Callable[..., str]]:
         if done.returncode:
             pytest.skip(f"no loop device: {done.stderr.strip()}")
         attached.append(done.stdout.strip())
+        forget_partitions(attached[-1])
         return attached[-1]
 
     yield attach
     for device in attached:
+        forget_partitions(device)
         subprocess.run(["losetup", "-d", device], capture_output=True, check=False)
+
+
+def forget_partitions(device: str) -> None:
+    """Partitions that were added by hand outlive the file of a loop device."""
+    name = Path(device).name
+    for partition in Path("/sys/block", name).glob(f"{name}p*"):
+        number = (partition / "partition").read_text().strip()
+        subprocess.run(["delpart", device, number], capture_output=True, check=False)
 
 
 # Everything at once
