@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -40,6 +41,7 @@ class Device:
 
     def __init__(self, native: _native.Device, url: str) -> None:
         self._native: _native.Device | None = native
+        self._copied = Lock()
         self.url = url
         self.info = _read_info(native, url)
         """What is known about the device; plain data that goes into the manifest."""
@@ -227,10 +229,14 @@ class Device:
         UsageError
             If the device is not simulated.
         """
-        native = finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
-        copy = Device(native, self.url)
+        copy = Device(self.native_copy(), self.url)
         copy.info, copy._state_name = self.info, self._state_name
         return copy
+
+    def native_copy(self) -> _native.Device:
+        """Copy the native part; threads that share a device may ask for copies at the same time."""
+        with self._copied:
+            return finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
 
     def apply(self, spec: Spec) -> dict[str, int]:
         """Do what a pattern asks for in the untimed gear of a simulated device.

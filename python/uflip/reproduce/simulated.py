@@ -17,7 +17,6 @@ from uflip.device_url import parse_url
 from uflip.run import Device
 from uflip.simulated import open_sim
 from uflip.spec import Spec
-from uflip.waiting import finished
 
 Counters = dict[str, int]
 """What a device counted: host_pages_written, pages_relocated, blocks_collected, ..."""
@@ -106,7 +105,7 @@ class SimulatedDevice:
 
     def clone(self) -> Self:
         """Return a device of its own in the same state."""
-        return type(self)(self.url, finished(self._native.clone))
+        return type(self)(self.url, self._device.native_copy())
 
     def idle(self, duration_ns: int) -> None:
         """Let virtual time pass [ns]: the device may collect blocks ahead."""
