@@ -136,7 +136,6 @@ def loop(here: Path) -> Iterator[str]:
 
 def test_sectors_that_others_read_from_a_block_device_are_counted(loop: str) -> None:
     with open_device(loop, writable=False) as device:
-        assert seen(device, lambda: None) == {}
 
         def read() -> None:
             subprocess.run(
@@ -145,9 +144,7 @@ def test_sectors_that_others_read_from_a_block_device_are_counted(loop: str) -> 
                 capture_output=True,
             )
 
-        found = seen(device, read)
-        assert found["sectors_read"] >= 4 * 128
-        assert found["opened"] >= 1
+        assert seen(device, read)["sectors_read"] >= 4 * 128
 
 
 def test_a_folder_that_was_moved_away_is_not_filled_half_here_half_there(here: Path) -> None:
