@@ -114,7 +114,7 @@ def _with_factor(finding: Mapping[str, Any], key: str, unit: int, name: str) -> 
 
 
 def _bare(finding: Mapping[str, Any]) -> str:
-    known = finding["verdict"] != "not_repeatable"
+    known = finding.get("verdict") != "not_repeatable"
     return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
 
 
