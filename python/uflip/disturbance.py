@@ -13,8 +13,6 @@ are not those of the run, so sectors are counted for direct I/O only.
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from uflip._native import Trace
 from uflip.errors import DeviceError
 
@@ -95,6 +93,8 @@ def _more(before: Standing, after: Standing, key: str) -> int:
 
 def _sectors(traces: list[Trace]) -> tuple[int, int]:
     """Count the sectors that runs read and wrote."""
+    import numpy as np  # not at the top: what only looks at a device does not wait for it
+
     totals = [0, 0]
     for trace in traces:
         sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))

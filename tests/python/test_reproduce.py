@@ -153,7 +153,7 @@ def test_printed_pairs_of_pages_and_rates_are_predicted(reproduced: Run) -> None
 def test_all_fits_are_shown_and_come_out(reproduced: Run) -> None:
     rows = rows_of(reproduced("ofc-throughput"))
     for fit in fits.FITS:
-        row = rows[fit.what]
+        row = rows[PUBLISHED[fit.value_id].quantity]
         assert (row["kind"], row["published"], row["within"]) == ("fitted", fit.published, True)
         assert fit.constant in row["fitted_by"]
 

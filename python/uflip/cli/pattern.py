@@ -29,7 +29,7 @@ from uflip.cli.pattern_preset import (
     run_preset,
 )
 from uflip.cli.progress import run_display
-from uflip.cli.terminal import echo_json
+from uflip.cli.terminal import echo, echo_json
 from uflip.disturbance import check_target, disturbed
 from uflip.errors import UsageError
 from uflip.run import resolve
@@ -132,7 +132,7 @@ def command(
         if others:
             document["disturbed"] = others
             told = ", ".join(f"{name} {count}" for name, count in others.items())
-            click.echo(f"warning: somebody else used {device} meanwhile: {told}", err=True)
+            echo(f"warning: somebody else used {device} meanwhile: {told}", err=True)
     if as_json:
         echo_json(document)
     elif preset is not None:

@@ -1,23 +1,10 @@
 """Published values of Myers & Sinclair (2010): figures 1 to 4."""
 
-from uflip.reproduce.published.value import Value
+from uflip.reproduce.published.value import Paper
 
-PAPER = "Myers & Sinclair (2010)"
 KINGSTON, INTEL, FAST = "kingston-snv125", "intel-x25m", "fast-1gb"
 
-
-def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
-    name: str,
-    where: str,
-    device: str,
-    quantity: str,
-    printed: str,
-    unit: str = "",
-    determined_by: tuple[str, ...] = (),
-) -> Value:
-    ids = tuple(f"ms/{other}" for other in determined_by)
-    return Value(f"ms/{name}", f"{PAPER} {where}", device, quantity, printed, unit, ids)
-
+_value = Paper("ms", "Myers & Sinclair (2010)").value_of
 
 _1, _2, _3, _4 = "§5.1, figure 1", "§5.1, figure 2", "§5.2, figure 3", "§6, figure 4"
 

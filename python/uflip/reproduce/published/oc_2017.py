@@ -1,21 +1,9 @@
 """Published values of uFLIP-OC (APSys 2017): Tables 2 and 3, figures 2 to 5."""
 
 from uflip.oc import oc0, oc3
-from uflip.reproduce.published.value import Value
+from uflip.reproduce.published.value import Paper, Value
 
-PAPER, DEVICE = "uFLIP-OC (2017)", "dfc"
-
-
-def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
-    name: str,
-    where: str,
-    quantity: str,
-    printed: str,
-    unit: str = "",
-    determined_by: tuple[str, ...] = (),
-) -> Value:
-    ids = tuple(f"oc/{other}" for other in determined_by)
-    return Value(f"oc/{name}", f"{PAPER} {where}", DEVICE, quantity, printed, unit, ids)
+_value = Paper("oc", "uFLIP-OC (2017)", device="dfc").value
 
 
 def _table(

@@ -1,21 +1,8 @@
 """Published values of OFC (IBM RZ 3795, 2011): its text and figures 5 to 7."""
 
-from uflip.reproduce.published.value import Value
+from uflip.reproduce.published.value import Paper
 
-DEVICE = "ofc"
-
-
-def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
-    name: str,
-    where: str,
-    quantity: str,
-    printed: str,
-    unit: str = "",
-    determined_by: tuple[str, ...] = (),
-) -> Value:
-    ids = tuple(f"ofc/{other}" for other in determined_by)
-    return Value(f"ofc/{name}", f"OFC (2011) {where}", DEVICE, quantity, printed, unit, ids)
-
+_value = Paper("ofc", "OFC (2011)", device="ofc").value
 
 VALUES = (
     # The six numbers to which constants were fitted, and the same in MB/s.

@@ -66,3 +66,49 @@ class Value:
         """
         decimals = self.printed.partition(".")[2]
         return 0.5 * 10.0 ** -len(decimals)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, for writing down what it prints as lines of a table.
+
+    Attributes
+    ----------
+    prefix : str
+        How the ids of its values begin.
+    name : str
+        What stands before each place in it.
+    device : str
+        The profile that stands for its device, where it has only one.
+    """
+
+    prefix: str
+    name: str
+    device: str = ""
+
+    def value(  # noqa: PLR0917 - a line of a table, in the order of its columns
+        self,
+        name: str,
+        where: str,
+        quantity: str,
+        printed: str,
+        unit: str = "",
+        determined_by: tuple[str, ...] = (),
+    ) -> Value:
+        """Make a value of the paper's one device; `name` and `determined_by` without the prefix."""
+        return self.value_of(name, where, self.device, quantity, printed, unit, determined_by)
+
+    def value_of(  # noqa: PLR0917 - the same with a column for the device
+        self,
+        name: str,
+        where: str,
+        device: str,
+        quantity: str,
+        printed: str,
+        unit: str = "",
+        determined_by: tuple[str, ...] = (),
+    ) -> Value:
+        """Make a value of one of the paper's devices."""
+        ids = tuple(f"{self.prefix}/{other}" for other in determined_by)
+        place = f"{self.name} {where}"
+        return Value(f"{self.prefix}/{name}", place, device, quantity, printed, unit, ids)
