@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import Outcome, uflip
+from xdist.scheduler import LoadFileScheduling
 
 from uflip.errors import DeviceError
 from uflip.reproduce import Outcome as CarriedOut
@@ -16,6 +17,39 @@ from uflip.run import open_device
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
 # this one and every program that it starts. Ctrl-C is under test here, whoever starts the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# What takes longest is begun first, so that no worker is left alone with it at the end.
+FIRST = (
+    "test_reproduce.py", "test_docs.py", "test_faults.py", "test_guard.py", "test_uflip_devices.py",
+    "test_selftest.py", "test_proof_devices.py", "test_resume.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first; the rest stays in its order."""
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(FIRST)))
+
+
+class ByFile(LoadFileScheduling):
+    """A file of tests goes to one worker; pages with reproductions go with the tests of these."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope: str = super()._split_scope(nodeid)
+        _, _, page = nodeid.removesuffix("]").partition("::test_examples_run_and_print_")
+        page = page.partition("[")[2]
+        if page and "\n$ uflip reproduce " in (ROOT / page).read_text(encoding="utf-8"):
+            return scope.replace("test_docs.py", "test_reproduce.py")
+        return scope
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> ByFile:
+    """Let no reproduction be carried out twice because two workers need it."""
+    return ByFile(config)
 
 
 @pytest.fixture(autouse=True, scope="session")
