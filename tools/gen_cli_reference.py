@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import click
+from generated import write_or_check
 
 from uflip.cli.main import VERBS, cli
 
@@ -48,17 +49,5 @@ def section(name: str, text: str) -> str:
     return f"## {name}\n\n```text\n{lines}\n```\n"
 
 
-def main() -> int:
-    """Write or check the page."""
-    wanted = page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    print(f"{PAGE.name} is not current: run `python tools/gen_cli_reference.py`", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check({PAGE: page()}))

@@ -10,6 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from generated import write_or_check
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SOURCE, PAGE = DOCS / "papers.toml", DOCS / "papers.md"
 STATUSES = ("there", "partly", "differs", "missing")
@@ -65,17 +67,5 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    """Write or check the page."""
-    wanted = page(tomllib.loads(SOURCE.read_text(encoding="utf-8")))
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    print(f"{PAGE.name} is not current: run `python tools/gen_papers.py`", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check({PAGE: page(tomllib.loads(SOURCE.read_text(encoding="utf-8")))}))

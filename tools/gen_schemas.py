@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from generated import write_or_check
 
 from uflip.data import ledger, manifest, run, state_record
 
@@ -32,17 +33,5 @@ def schemas() -> dict[Path, str]:
     return made
 
 
-def main() -> int:
-    """Write the schemas, or check them."""
-    wanted = schemas()
-    if "--check" in sys.argv[1:]:
-        there = {path: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
-        return int(there != wanted)
-    FOLDER.mkdir(exist_ok=True)
-    for path, text in wanted.items():
-        path.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(schemas(), FOLDER.glob("*.json")))
