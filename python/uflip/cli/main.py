@@ -201,6 +201,7 @@ def _of_the_system(error: BaseException) -> UflipError | None:
     if isinstance(error, MemoryError):
         return UnavailableError(
             "There is not enough memory",
+            where="this process",
             got=str(error),
             action="ask for less at a time, or give it more memory (ulimit -v, the cgroup)",
         )

@@ -10,7 +10,7 @@ const CACHE_SECTORS_MAX: u64 = 64;
 const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
 
 impl Profile {
-    pub(super) fn check(&self, source: &str) -> Result<()> {
+    pub(crate) fn check(&self, source: &str) -> Result<()> {
         let bad = |key: &str, got: String, allowed: String| {
             let what = format!("Profile key '{key}' makes no device");
             Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
