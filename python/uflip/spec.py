@@ -269,8 +269,8 @@ def changed(spec: Spec, name: str, value: str | int) -> Spec:
         return spec | {"patterns": parts}
     of_mix = spec.get("kind") == "mix"
     if of_mix and name not in (*MIX_PARAMETERS, *MIX_ORDERS):
-        parts = [part for part in ("first", "second") if part in spec]
-        return spec | {part: changed(spec[part], name, value) for part in parts}
+        there = [part for part in ("first", "second") if part in spec]
+        return spec | {part: changed(spec[part], name, value) for part in there}
     if name == "pattern":
         _known("pattern", str(value), BASELINES)
         mode, location = BASELINES[str(value)]
