@@ -29,8 +29,9 @@ ROW_KEYS = [
 ]  # fmt: skip
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")
-# The whole benchmark on seven devices has tests of its own, in test_uflip_devices.py.
-QUICK = [name for name in REPRODUCTIONS if name not in ("uflip-table3", "uflip-hints")]
+# The whole benchmark on several devices: test_uflip_devices.py and test_initial_state.py.
+LONG = ("uflip-table3", "uflip-hints", "uflip-states")
+QUICK = [name for name in REPRODUCTIONS if name not in LONG]
 MAGIC = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 # What does not come out, and is told so. A change of this list is news: either the simulator has

@@ -82,13 +82,10 @@ impl Error {
         Error::new(ErrorKind::Device, what)
     }
 
-    /// An operating-system error during `what` at `place`. Who knows more says what to do.
+    /// An operating-system error during `what` at `place`.
     #[must_use]
     pub fn os(what: impl Into<String>, place: impl Into<String>, error: &std::io::Error) -> Error {
-        Error::device(what)
-            .at(place)
-            .got(error.to_string())
-            .action("check that it is still there, and what the kernel says of it (dmesg)")
+        Error::device(what).at(place).got(error.to_string())
     }
 
     /// An unknown name: an error that lists the known ones.

@@ -15,7 +15,6 @@ mod sense;
 mod series;
 pub mod spec;
 mod state;
-mod threads;
 mod trace;
 mod turns;
 

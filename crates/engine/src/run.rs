@@ -10,7 +10,6 @@ use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
 use crate::recorder::{Plan, Recorder};
 use crate::spec::{Part, Resolved, Stop};
-use crate::threads::{Gate, no_thread, thread};
 use crate::trace::Trace;
 
 /// So many pieces may wait for a judge on a thread of its own: 32 MiB. What it is behind with beyond
@@ -98,9 +97,7 @@ where
         std::thread::scope(|scope| {
             let (sender, pieces) = sync_channel(PIECES);
             let judge = Judge::new(pattern, stop, control, SLACK);
-            let judge = thread()
-                .spawn_scoped(scope, move || judge.listen(&pieces))
-                .map_err(|error| no_thread(&error))?;
+            let judge = scope.spawn(move || judge.listen(&pieces));
             let traces = drive_watched(device, pattern, control, |process, trace| {
                 let desk = Desk::There(sender.clone());
                 Watched::new(process, trace, desk, control, stop, ending)
@@ -230,29 +227,24 @@ where
     T: Record<D>,
 {
     let start = handles[0].now();
-    let gate = &Gate::new(handles.len());
+    let barrier = std::sync::Barrier::new(handles.len());
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
-        let each = handles.iter_mut().zip(submitters.chunks_mut(1));
-        let threads: Vec<_> = each
+        let threads: Vec<_> = handles
+            .iter_mut()
+            .zip(submitters.chunks_mut(1))
             .map(|(handle, submitter)| {
-                let work = move || {
-                    if !gate.pass() {
-                        return Ok(());
-                    }
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
                     let result = drive(handle, submitter, start, control);
                     if result.is_err() {
                         control.cancel();
                     }
                     result
-                };
-                thread().spawn_scoped(scope, work).map_err(|error| {
-                    gate.shut();
-                    no_thread(&error)
                 })
             })
             .collect();
-        let ends = threads.into_iter().map(|thread| thread?.join().expect("a submitter panicked"));
-        ends.collect()
+        threads.into_iter().map(|thread| thread.join().expect("a submitter panicked")).collect()
     });
     // The error that began it, not the cancellations that followed from it.
     let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();

@@ -32,11 +32,16 @@ SCALE = "standard"
 SEED = 1
 
 
+def resting(profile: str) -> int:
+    """Return how long a device is left alone before each run [ns]: 5 s for Mtron, 1 s else."""
+    return table3.PAUSE_NS.get(profile, table3.OTHER_PAUSE_NS)
+
+
 def plan_for(profile: str, device: Device, only: Sequence[str] | None = None) -> Plan:
     """Plan the benchmark of a device of Table 3 with the settings of §5.1."""
     choices = Choices(
         only=None if only is None else tuple(only),
-        pause_ns=table3.PAUSE_NS.get(profile, table3.OTHER_PAUSE_NS),
+        pause_ns=resting(profile),
         repetitions=1,
         io_counts=table3.counts(profile),
     )
@@ -64,18 +69,22 @@ def benchmark(
     InterruptedRun
         After Ctrl-C, or when `stopped` says so.
     """
+    with open_device(f"sim:{profile}") as device:
+        return benchmark_on(device, plan_for(profile, device, only), stopped)
+
+
+def benchmark_on(
+    device: Device, plan: Plan, stopped: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
+    """Carry out a plan on an open device, in a folder that is gone afterwards; see `benchmark`."""
 
     def look(_event: object) -> None:
         if stopped():
-            raise InterruptedRun("The benchmark was interrupted", where=profile)
+            raise InterruptedRun("The benchmark was interrupted", where=device.url)
 
-    with (
-        tempfile.TemporaryDirectory(prefix="uflip-") as folder,
-        open_device(f"sim:{profile}") as device,
-    ):
-        plan = plan_for(profile, device, only)
+    with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
         writer = ResultsWriter.create(
-            Path(folder) / profile,
+            Path(folder) / "result",
             device=plan.device,
             host=host_provenance(["uflip", "reproduce"]),
             harness=measure_harness(),

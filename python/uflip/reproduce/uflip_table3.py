@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import evidence, figure, table3
 from uflip.reproduce.benchmarked import Stop, benchmark
+from uflip.reproduce.layout import table
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, cell
 
@@ -170,7 +171,7 @@ def text(data: Data) -> str:
     counts = [SCORES]
     for name, one in [*scores.items(), ("all", total)]:
         counts.append((name, *map(str, astuple(one))))
-    return f"{_table(lines)}\n\n{LEGEND}\n\n{_table(counts)}\n\n{_summary(total)}"
+    return f"{table(lines)}\n\n{LEGEND}\n\n{table(counts)}\n\n{_summary(total)}"
 
 
 LEGEND = (
@@ -190,14 +191,6 @@ def _summary(total: Score) -> str:
         f"{total.predicted} are predicted, of which {total.predicted_hits} agree.\n"
         "On the wide scale (a mean within 15 %, a factor within a step) it would be "
         f"{total.wide_hits} of {total.fitted + total.predicted}."
-    )
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
     )
 
 

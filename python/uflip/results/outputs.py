@@ -289,8 +289,7 @@ def refuse_results(path: Path, what: str, where: str) -> None:
     ------
     RefusedError
     """
-    # `Path.resolve` raises what is no OSError for a link that leads to itself.
-    parent = Path(os.path.realpath(path.absolute().parent))
+    parent = path.absolute().parent.resolve()
     for folder in (parent, *parent.parents):
         if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
             raise RefusedError(

@@ -72,12 +72,32 @@ def _of_all(device: str) -> list[Value]:
     ]
 
 
+def _of_states(device: str) -> list[Value]:
+    """Return what is said of the stability of two states, of one device."""
+    said = (
+        ("stable", "random state: most that a baseline changes by random writes",
+         "only sequential writes disturb the state significantly"),
+        ("less_stable", "sequential state: most that a baseline changes by them",
+         "impact a sequential state much more significantly"),
+    )  # fmt: skip
+    return [
+        _value(f"4.1/{device}/{name}", "§4.1", device, f"{device}: {quantity}", printed)
+        for name, quantity, printed in said
+    ]
+
+
 _FIG3, _FIG4, _FIG5, _FIG6 = (
     "fig3/mtron/", "fig4/kingston-dti/", "fig5/mtron/", "fig6/memoright/",
 )  # fmt: skip
 
 VALUES = (
     *(value for row in table3.TABLE for value in _of_table(row)),
+    # §4.1. What is out of the box was never written to.
+    _value("4.1/samsung/fresh", "§4.1", SAMSUNG, "16 KB random write out of the box", "around 1",
+           "ms"),
+    _value("4.1/samsung/decrease", "§4.1", SAMSUNG, "the same after random writes, over it",
+           "almost an order of magnitude", "", ("uflip/4.1/samsung/fresh", *_t3(SAMSUNG, "RW"))),
+    *(value for device in (MTRON, SAMSUNG, DTI, "demo") for value in _of_states(device)),
     # §4.2 and figure 3. A short run is low by what the start-up leaves out of it.
     _value(_FIG3 + "start_up", "§5.1, figure 3", MTRON, "start-up", "about 125", "I/Os"),
     _value(
