@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/gc/*.rs crates/sim/src/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs)
 
-.PHONY: help demo setup test check format test-rust test-python soak bench docs clean
+.PHONY: help demo setup test check format test-rust test-python fuzz soak bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -42,10 +42,15 @@ test-rust:
 test-python: .venv/dev.stamp
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
+FUZZ_SECONDS ?= 20
+
+fuzz:  ## every parser of the native part under libFuzzer, FUZZ_SECONDS each; needs a C++ compiler
+	tools/fuzz.sh $(FUZZ_SECONDS)
+
 SOAK_CASES ?= 20000
 SOAK_SECONDS ?= 3600
 
-soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices for an hour, mutated files and command lines for an hour; a failure prints the seed
+soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices for an hour, mutated files and command lines for an hour, libFuzzer for an hour; a failure prints the seed
 	PROPTEST_CASES=$(SOAK_CASES) cargo test --release --locked -q -p uflip-sim --lib
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
@@ -53,6 +58,7 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_guard.py
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_hostile.py tests/python/test_mutations.py
 	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)
+	tools/fuzz.sh $$(($(SOAK_SECONDS) / 6))
 
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench

@@ -264,10 +264,13 @@ def changed(spec: Spec, name: str, value: str | int) -> Spec:
     if spec.get("kind") == "parallel":
         if name == "seed":
             return spec | _read({name: value}, (name,))
-        return spec | {"patterns": [changed(part, name, value) for part in spec["patterns"]]}
+        # What is missing is told by the part that reads the whole.
+        parts = [changed(part, name, value) for part in spec.get("patterns", ())]
+        return spec | {"patterns": parts}
     of_mix = spec.get("kind") == "mix"
     if of_mix and name not in (*MIX_PARAMETERS, *MIX_ORDERS):
-        return spec | {part: changed(spec[part], name, value) for part in ("first", "second")}
+        there = [part for part in ("first", "second") if part in spec]
+        return spec | {part: changed(spec[part], name, value) for part in there}
     if name == "pattern":
         _known("pattern", str(value), BASELINES)
         mode, location = BASELINES[str(value)]

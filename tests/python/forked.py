@@ -9,8 +9,8 @@ own, not a thread of the tests: what forks must have no threads.
           ◀──{"code", "signal", "err", ...}──        ◀──wait4──
 
 A case may take `CPU_S` seconds of processor time, `MEMORY_BYTES`, and files of `FILE_BYTES`. One
-that has not computed for `IDLE_S` waits for what never comes. Neither depends on what else the
-machine has to do.
+that has not computed for `IDLE_S` waits for what never comes; all of its processes together may
+take `GROUP_CPU_S`. None of this depends on what else the machine has to do.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 
 CPU_S = 10
 IDLE_S = 10
-WALL_S = 120  # for all processes of a case, which have a processor time of their own each
+GROUP_CPU_S = 60  # for all processes of a case, which have a processor time of their own each
 MEMORY_BYTES = 1 << 30
 FILE_BYTES = 256 << 20
 SHOWN_BYTES = 1 << 20  # of what a case prints; whoever prints more is not read to the end
@@ -153,9 +153,10 @@ def _run(asked: dict[str, Any], idle_s: float) -> dict[str, Any]:
 
 def _ends(pid: int, idle_s: float, patience_s: float | None) -> bool:
     """Wait for a case; False once it has not computed for so long, or takes for ever."""
-    begun = busy = time.monotonic()
+    busy = time.monotonic()
     used = 0
-    patience = float("inf") if patience_s is None else patience_s * os.sysconf("SC_CLK_TCK")
+    ticks = os.sysconf("SC_CLK_TCK")
+    patience = float("inf") if patience_s is None else patience_s * ticks
     handle = os.pidfd_open(pid)
     try:
         poll = select.poll()
@@ -167,7 +168,7 @@ def _ends(pid: int, idle_s: float, patience_s: float | None) -> bool:
             if used > patience:
                 os.kill(pid, signal.SIGINT)
                 patience = float("inf")
-            if now - busy > idle_s or now - begun > WALL_S:
+            if now - busy > idle_s or used > GROUP_CPU_S * ticks:
                 return False
         return True
     finally:
@@ -179,12 +180,13 @@ def _ticks(leader: int) -> int:
     found = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # After the name, which may hold anything: state, parent, group, ..., utime, stime.
+            # After the name, which may hold anything: state, parent, group, ..., utime, stime, and
+            # those of children that have ended.
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it has just ended
         if int(fields[2]) == leader:
-            found += int(fields[11]) + int(fields[12])
+            found += sum(map(int, fields[11:15]))
     return found
 
 

@@ -89,6 +89,7 @@ CRATES: dict[str, set[str]] = {
     "host": {"core"},
     "store": {"core", "engine"},
     "py": {"core", "method", "engine", "sim", "host", "store"},
+    "fuzz": {"core", "engine", "sim", "store"},
     "bench": {"core", "method", "engine", "sim", "host", "store"},
 }
 

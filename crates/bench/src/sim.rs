@@ -62,7 +62,7 @@ const MEMORY: u64 = 4 << 30;
 
 /// All figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
-    let enough = uflip_sim::huge::available_bytes().is_none_or(|bytes| bytes >= MEMORY);
+    let enough = uflip_core::available_bytes() >= MEMORY;
     if !enough {
         eprintln!("the simulated device of 1 TiB is left out: it needs 4 GiB of free memory");
     }

@@ -82,10 +82,13 @@ impl Error {
         Error::new(ErrorKind::Device, what)
     }
 
-    /// An operating-system error during `what` at `place`.
+    /// An operating-system error during `what` at `place`. Who knows more says what to do.
     #[must_use]
     pub fn os(what: impl Into<String>, place: impl Into<String>, error: &std::io::Error) -> Error {
-        Error::device(what).at(place).got(error.to_string())
+        Error::device(what)
+            .at(place)
+            .got(error.to_string())
+            .action("check that it is still there, and what the kernel says of it (dmesg)")
     }
 
     /// An unknown name: an error that lists the known ones.

@@ -7,6 +7,7 @@ mod device;
 mod error;
 mod flash;
 mod io;
+mod memory;
 pub mod random;
 mod state;
 mod units;
@@ -15,5 +16,6 @@ pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind
 pub use error::{Error, ErrorKind, Result};
 pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};
 pub use io::{Io, Mode};
+pub use memory::available_bytes;
 pub use state::{StateOptions, StateWrites};
 pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};

@@ -15,6 +15,7 @@ mod sense;
 mod series;
 pub mod spec;
 mod state;
+mod threads;
 mod trace;
 mod turns;
 

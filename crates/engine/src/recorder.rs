@@ -69,6 +69,7 @@ impl Plan {
 pub(crate) fn too_little(ios: usize, needed: u64, room: u64) -> Error {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     Error::new(ErrorKind::Unavailable, "There is not enough memory for the trace of this run")
+        .at("io_count, max_ios or repeat")
         .got(format!("{} more for a trace of {ios} I/Os", mib(needed)))
         .allowed(format!("{}: what the limits and the machine leave", mib(room)))
         .action("ask for fewer I/Os (io_count, max_ios), or allow more memory (ulimit -v, cgroup)")

@@ -10,6 +10,7 @@ use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
 use crate::recorder::{Plan, Recorder};
 use crate::spec::{Part, Resolved, Stop};
+use crate::threads::{Gate, no_thread, thread};
 use crate::trace::Trace;
 
 /// So many pieces may wait for a judge on a thread of its own: 32 MiB. What it is behind with beyond
@@ -97,7 +98,9 @@ where
         std::thread::scope(|scope| {
             let (sender, pieces) = sync_channel(PIECES);
             let judge = Judge::new(pattern, stop, control, SLACK);
-            let judge = scope.spawn(move || judge.listen(&pieces));
+            let judge = thread()
+                .spawn_scoped(scope, move || judge.listen(&pieces))
+                .map_err(|error| no_thread(&error))?;
             let traces = drive_watched(device, pattern, control, |process, trace| {
                 let desk = Desk::There(sender.clone());
                 Watched::new(process, trace, desk, control, stop, ending)
@@ -227,24 +230,29 @@ where
     T: Record<D>,
 {
     let start = handles[0].now();
-    let barrier = std::sync::Barrier::new(handles.len());
+    let gate = &Gate::new(handles.len());
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = handles
-            .iter_mut()
-            .zip(submitters.chunks_mut(1))
+        let each = handles.iter_mut().zip(submitters.chunks_mut(1));
+        let threads: Vec<_> = each
             .map(|(handle, submitter)| {
-                let barrier = &barrier;
-                scope.spawn(move || {
-                    barrier.wait();
+                let work = move || {
+                    if !gate.pass() {
+                        return Ok(());
+                    }
                     let result = drive(handle, submitter, start, control);
                     if result.is_err() {
                         control.cancel();
                     }
                     result
+                };
+                thread().spawn_scoped(scope, work).map_err(|error| {
+                    gate.shut();
+                    no_thread(&error)
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().expect("a submitter panicked")).collect()
+        let ends = threads.into_iter().map(|thread| thread?.join().expect("a submitter panicked"));
+        ends.collect()
     });
     // The error that began it, not the cancellations that followed from it.
     let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();

@@ -83,7 +83,8 @@ impl AnyDevice {
         let url = self.info().url;
         Err(Error::usage(format!("Only a simulated device can be {verb}"))
             .at(url)
-            .allowed("sim:NAME"))
+            .allowed("sim:NAME")
+            .action("name a simulated device; `uflip devices` lists them"))
     }
 
     /// How a real target stands now; `None` for what only this process knows.

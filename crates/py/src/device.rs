@@ -180,7 +180,8 @@ impl Device {
             let error = Error::usage("The range to trim lies outside the device")
                 .at(&self.info.url)
                 .got(format!("{size_bytes} bytes at {offset_bytes}"))
-                .allowed(format!("up to byte {}", self.info.capacity_bytes.0));
+                .allowed(format!("up to byte {}", self.info.capacity_bytes.0))
+                .action("trim less, or begin earlier");
             return Err(raise(&error));
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));

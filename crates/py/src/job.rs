@@ -153,7 +153,7 @@ impl<T: Send + 'static> Job<T> {
         work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
         let (outcome, over) = (Mutex::new(None), Condvar::new());
-        let control = control.with_memory(uflip_host::available_bytes);
+        let control = control.with_memory(uflip_core::available_bytes);
         let shared = Arc::new(Shared { control, total, watch, outcome, over });
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().spawn(move || {
@@ -164,6 +164,7 @@ impl<T: Send + 'static> Job<T> {
         });
         if let Err(error) = thread {
             let error = Error::new(ErrorKind::Unavailable, "No thread can be started")
+                .at("the run")
                 .got(error.to_string())
                 .action("raise the limit of processes or memory (ulimit -u, -v)");
             *shared.outcome.lock().expect("no panic while held") = Some(Err(error));
@@ -210,7 +211,10 @@ impl<T: Send + 'static> Job<T> {
                 *self.shared.outcome.lock().expect("no panic while held") = again;
                 Err(raise(&error))
             }
-            None => Err(raise(&Error::usage("The result of this run was taken already"))),
+            None => Err(raise(&Error::new(
+                ErrorKind::Internal,
+                "The result of this run was taken already",
+            ))),
         }
     }
 }

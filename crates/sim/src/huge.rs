@@ -55,15 +55,6 @@ pub(crate) mod flat {
     }
 }
 
-/// Memory that the machine can still give [bytes]; `None` where it does not say.
-#[must_use]
-pub fn available_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kibibytes << 10)
-}
-
 /// Have `array[index]` on its way to the cache.
 #[inline]
 pub fn prefetch<T>(array: &[T], index: usize) {

@@ -40,7 +40,13 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
 ) -> Result<P> {
     let changes = match serde_json::from_str(overrides) {
         Ok(Value::Object(changes)) => changes,
-        _ => return Err(Error::usage("Overrides are not a JSON object").got(overrides)),
+        _ => {
+            return Err(Error::usage("Overrides are not a JSON object")
+                .at(source)
+                .got(overrides)
+                .allowed("keys of the profile and their values")
+                .action("write {\"key\": value}"));
+        }
     };
     let mut whole = serde_json::to_value(profile).expect("a profile is plain data");
     let (additions, changes) =

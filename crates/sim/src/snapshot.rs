@@ -116,8 +116,7 @@ impl SimDevice {
     pub fn restore(path: &Path) -> Result<SimDevice> {
         let mut file = Opened::new(path)?;
         let header = file.header()?;
-        let profile: Profile = serde_json::from_value(header.profile)
-            .map_err(|error| file.damaged(&error.to_string()))?;
+        let profile = file.profile(header.profile)?;
         profile.check_memory(&file.place())?;
         let state = file.state()?;
         let device: SimDevice =
@@ -134,8 +133,7 @@ impl SimDevice {
 pub fn inspect(path: &Path) -> Result<DeviceInfo> {
     let mut file = Opened::new(path)?;
     let header = file.header()?;
-    let profile: Profile =
-        serde_json::from_value(header.profile).map_err(|error| file.damaged(&error.to_string()))?;
+    let profile = file.profile(header.profile)?;
     let mut info = SimDevice::inspect(&header.name, &profile);
     info.details.insert("history".into(), header.history);
     info.details.insert("snapshot".into(), format!("{:016x}", file.state.hash).into());
@@ -211,7 +209,7 @@ impl Opened {
 
     fn read(&mut self, at: u64, part: Part) -> Result<Vec<u8>> {
         // A file with holes may claim any size.
-        let room = crate::huge::available_bytes().unwrap_or(u64::MAX);
+        let room = uflip_core::available_bytes();
         if part.bytes > room {
             let got = format!("{} bytes to be read, {room} bytes of memory", part.bytes);
             return Err(self.damaged(&got));
@@ -239,6 +237,14 @@ impl Opened {
                 .action("make it again with this version, or use the one that made it"));
         }
         Ok(header)
+    }
+
+    /// The profile of a header. It has the right sum, but anybody can make one: it is checked like any.
+    fn profile(&self, profile: Value) -> Result<Profile> {
+        let profile: Profile =
+            serde_json::from_value(profile).map_err(|error| self.damaged(&error.to_string()))?;
+        profile.check(&self.place()).map_err(|error| self.damaged(&error.to_string()))?;
+        Ok(profile)
     }
 
     fn state(&mut self) -> Result<Vec<u8>> {

@@ -70,7 +70,9 @@ pub(crate) fn on_all_processors<I: Sync, O: Send>(
         }
     };
     let mut all: Vec<(usize, O)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..processors.min(items.len())).map(|_| scope.spawn(share)).collect();
+        // Where no thread can be had, those that there are do it all.
+        let spawned = || std::thread::Builder::new().spawn_scoped(scope, share).ok();
+        let others: Vec<_> = (1..processors.min(items.len())).map_while(|_| spawned()).collect();
         let mut all = share();
         for other in others {
             all.extend(other.join().expect("work does not panic"));

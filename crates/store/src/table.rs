@@ -34,5 +34,9 @@ pub fn write_table(trace: &Trace, path: &Path, constants: &str) -> Result<()> {
 }
 
 fn not_texts(got: &str) -> Error {
-    Error::usage("The constant columns are not a JSON object of texts").got(got)
+    Error::usage("The constant columns are not a JSON object of texts")
+        .at("the columns that are the same in every row")
+        .got(got)
+        .allowed("names and texts")
+        .action("write {\"name\": \"text\"}")
 }

@@ -209,6 +209,8 @@ def _are_numbers(cells: list[str]) -> bool:
 
 def _load(path: Path, index: int, skip: int) -> Times:
     try:
+        # A row takes two bytes or more. NumPy asks for the memory of all rows that it may read.
+        rows = min(MOST_TIMES, path.stat().st_size // 2 + 1) + 1
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)  # that there is no data
             values: Times = np.loadtxt(
@@ -220,7 +222,7 @@ def _load(path: Path, index: int, skip: int) -> Times:
                 comments=None,
                 quotechar='"',
                 encoding="utf-8-sig",
-                max_rows=MOST_TIMES + 1,
+                max_rows=rows,
             )
     except (ValueError, IndexError, OSError, UserWarning) as error:
         raise UsageError(

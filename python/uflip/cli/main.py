@@ -138,7 +138,8 @@ def _run(arguments: list[str]) -> int:
         ends.at_work()
         _check_text(arguments)
         # Not `cli()` itself: click would print its errors in its own way, and exit.
-        with cli.make_context("uflip", arguments) as context:
+        # It takes the words from the list that it is given.
+        with cli.make_context("uflip", list(arguments)) as context:
             cli.invoke(context)
             sys.stdout.flush()
     except click.exceptions.Exit as end:  # --help, --version
@@ -151,7 +152,7 @@ def _run(arguments: list[str]) -> int:
     except BaseException as error:
         if isinstance(error, OSError):
             _let_go_of_output()  # it may be what could not be written
-        return _fail(_explain(error), as_json="--json" in arguments)
+        return _fail(_placed(_explain(error), arguments), as_json="--json" in arguments)
     return 0
 
 
@@ -201,6 +202,7 @@ def _of_the_system(error: BaseException) -> UflipError | None:
     if isinstance(error, MemoryError):
         return UnavailableError(
             "There is not enough memory",
+            where="this process",
             got=str(error),
             action="ask for less at a time, or give it more memory (ulimit -v, the cgroup)",
         )
@@ -222,6 +224,13 @@ def _of_ours(error: BaseException) -> UflipError:
         got=f"{type(error).__name__}: {error}",
         action="please report this with the lines above and the command",
     )
+
+
+def _placed(error: UflipError, arguments: Sequence[str]) -> UflipError:
+    """Say at least in which command it was, where nobody knew more."""
+    if not error.where:
+        error.where = " ".join(["uflip", *(word for word in arguments[:1] if word in VERBS)])
+    return error
 
 
 def _fail(error: UflipError, *, as_json: bool) -> int:

@@ -210,6 +210,8 @@ def _read_spec(name: str, given: dict[str, Any]) -> Spec:
 
 
 def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        raise SPEC.unreadable(Path("-"), "a standard input that is closed")
     try:
         content = sys.stdin.buffer.read(SPEC.limit_bytes + 1)
     except OSError as error:

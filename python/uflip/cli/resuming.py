@@ -110,7 +110,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
             allowed=was["url"],
             action="leave DEVICE out: the results say which it is",
         )
-    buffered = "buffered" in str(was["io"])
+    buffered = "buffered" in str(was.get("io"))
     size = was["capacity_bytes"] if was["kind"] == "null" else None
     now = inspect_device(was["url"], size=size, buffered=buffered)
     here, there = identity(now), identity(was)
@@ -125,7 +125,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
             action="connect the same device again, or start another benchmark with a new --out",
         )
     _check_medium(was, now)
-    data = was["data"] if _outlives(was) else "random"
+    data = was.get("data", "random") if _outlives(was) else "random"
     brand = was["details"].get("brand") if was["kind"] == "block" else None
     device = open_device(
         was["url"], size=size, buffered=buffered, data=data, destroy=destroy, brand=brand

@@ -91,9 +91,9 @@ def read_if_there(path: Path, kind: Kind) -> bytes | None:
         raise kind.unreadable(path, _reason(error)) from error
     with os.fdopen(descriptor, "rb") as file:
         try:
-            _check_size(path, kind, os.fstat(descriptor).st_size)
-            # Files of /proc are empty to `stat`, and others may grow: what counts is what comes.
-            content = file.read(kind.limit_bytes + 1)
+            size = _size(path, kind, descriptor)
+            # It may grow meanwhile: what counts is what comes.
+            content = file.read(kind.limit_bytes + 1) if size else b""
         except OSError as error:
             raise kind.unreadable(path, _reason(error)) from error
     _check_size(path, kind, len(content))
@@ -126,9 +126,9 @@ def read_start(path: Path, kind: Kind, most_bytes: int) -> bytes:
     except (OSError, ValueError) as error:
         raise kind.unreadable(path, _reason(error)) from error
     with os.fdopen(descriptor, "rb") as file:
-        _check_size(path, kind, os.fstat(descriptor).st_size)
+        size = _size(path, kind, descriptor)
         try:
-            return file.read(most_bytes)
+            return file.read(most_bytes) if size else b""
         except OSError as error:
             raise kind.unreadable(path, _reason(error)) from error
 
@@ -176,6 +176,16 @@ def file_type(mode: int) -> str:
         stat.S_IFBLK: "a block device",
     }
     return names.get(stat.S_IFMT(mode), "something that is no file")
+
+
+def _size(path: Path, kind: Kind, descriptor: int) -> int:
+    """Look at the size of an open file; one of no bytes is not read.
+
+    What the kernel makes up in /proc has no size, and some of it is waited for without end.
+    """
+    size = os.fstat(descriptor).st_size
+    _check_size(path, kind, size)
+    return size
 
 
 def _check_size(path: Path, kind: Kind, size: int) -> None:

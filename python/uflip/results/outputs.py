@@ -289,7 +289,8 @@ def refuse_results(path: Path, what: str, where: str) -> None:
     ------
     RefusedError
     """
-    parent = path.absolute().parent.resolve()
+    # `Path.resolve` raises what is no OSError for a link that leads to itself.
+    parent = Path(os.path.realpath(path.absolute().parent))
     for folder in (parent, *parent.parents):
         if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
             raise RefusedError(

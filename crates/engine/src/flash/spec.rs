@@ -272,6 +272,7 @@ fn check_length(
         return Ok(());
     }
     Err(Error::usage("The job is longer than any device lives")
+        .at("repeat, sleep")
         .got(format!("{once} commands, {repeat} times, {sleep_ns} ns between two"))
         .allowed(format!("at most {COMMANDS_MAX} commands, and 292 years"))
         .action("repeat it less often, or sleep less"))

@@ -30,6 +30,8 @@ const TOTAL_IOS_MAX: u64 = 1 << 32;
 const PAUSE_NS_MAX: u64 = 86_400_000_000_000;
 /// A century of pauses in all.
 const TOTAL_PAUSE_NS_MAX: u64 = 36_525 * PAUSE_NS_MAX;
+/// The I/Os of a mix that is drawn are drawn once more to be counted, some hundred million a second.
+const DRAWN_IOS_MAX: u64 = 1 << 28;
 /// More processes than this say nothing more about a device.
 pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;
 /// More I/Os outstanding only wait in a longer queue.
@@ -141,8 +143,8 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
             out_of_range("ratio", ratio, "io_count × (ratio + 1) must fit a counter")
         }),
         // They are counted one by one below; too many are refused before.
-        Order::Drawn { .. } if count > TOTAL_IOS_MAX => {
-            Err(out_of_range("io_count", count, &format!("at most {TOTAL_IOS_MAX} in all")))
+        Order::Drawn { .. } if count > DRAWN_IOS_MAX => {
+            Err(out_of_range("io_count", count, &format!("at most {DRAWN_IOS_MAX}, drawn")))
         }
         Order::Drawn { .. } => Ok(count),
     };

@@ -44,7 +44,8 @@ impl PolicyOptions {
             None => Ok(()),
             Some(got) => Err(Error::usage(format!("Victim policy '{name}' takes no parameter"))
                 .got(format!("'{name}:{got}'"))
-                .allowed(name)),
+                .allowed(name)
+                .action("leave out what follows the name")),
         }
     }
 
@@ -74,6 +75,7 @@ fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
         Error::usage("The number behind a policy's name cannot be read")
             .got(format!("'{text}'"))
             .allowed("NAME or NAME:NUMBER, as in greedy_window:8")
+            .action("write a whole number behind the colon, or leave both out")
     })?;
     Ok((name, Some(parsed)))
 }

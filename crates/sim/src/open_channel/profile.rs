@@ -231,13 +231,12 @@ impl OpenChannelProfile {
             return Err(too_large(format!("{bytes} bytes of flash"), allowed));
         }
         let needed = BLOCK_MEMORY_BYTES * self.blocks();
-        match crate::huge::available_bytes() {
-            Some(available) if needed > available => {
-                let got = format!("a device that needs {} MiB", needed >> 20);
-                Err(too_large(got, format!("{} MiB, which are free now", available >> 20)))
-            }
-            _ => Ok(()),
+        let available = uflip_core::available_bytes();
+        if needed <= available {
+            return Ok(());
         }
+        let got = format!("a device that needs {} MiB", needed >> 20);
+        Err(too_large(got, format!("{} MiB, which are free now", available >> 20)))
     }
 
     /// Blocks of all LUNs.

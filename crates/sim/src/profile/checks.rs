@@ -10,7 +10,7 @@ const CACHE_SECTORS_MAX: u64 = 64;
 const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
 
 impl Profile {
-    pub(super) fn check(&self, source: &str) -> Result<()> {
+    pub(crate) fn check(&self, source: &str) -> Result<()> {
         let bad = |key: &str, got: String, allowed: String| {
             let what = format!("Profile key '{key}' makes no device");
             Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
@@ -70,7 +70,8 @@ impl Profile {
             return Err(Error::usage("Profile key 'random_overwrites' is out of range")
                 .at(source)
                 .got(self.state.random_overwrites.to_string())
-                .allowed("0 to 100 device sizes"));
+                .allowed("0 to 100 device sizes")
+                .action("change it"));
         }
         self.check_room(source, pages)?;
         self.check_memory(source)?;
@@ -164,7 +165,8 @@ impl Profile {
             return Err(Error::usage("The spare factor is no share")
                 .at(source)
                 .got(format!("spare_factor = {spare}"))
-                .allowed("0 up to, not including, 1"));
+                .allowed("0 up to, not including, 1")
+                .action("change it; 0.07 keeps 7 % of the flash from the host"));
         }
         let logical = self.geometry().shape().logical_pages;
         if logical == 0 {

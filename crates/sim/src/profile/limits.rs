@@ -104,17 +104,16 @@ impl Profile {
     /// A device that does not fit is refused before anything is allocated.
     pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
         let needed = self.geometry().memory_bytes() + self.mapping_memory_bytes();
-        match crate::huge::available_bytes() {
-            Some(available) if needed > available => {
-                let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
-                Err(Error::usage("The simulated device does not fit into memory")
-                    .at(source)
-                    .got(format!("a device that needs {}", mebibytes(needed)))
-                    .allowed(format!("{}, which are free now", mebibytes(available)))
-                    .action("simulate fewer blocks, or larger pages"))
-            }
-            _ => Ok(()),
+        let available = uflip_core::available_bytes();
+        if needed <= available {
+            return Ok(());
         }
+        let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+        Err(Error::usage("The simulated device does not fit into memory")
+            .at(source)
+            .got(format!("a device that needs {}", mebibytes(needed)))
+            .allowed(format!("{}, which are free now", mebibytes(available)))
+            .action("simulate fewer blocks, or larger pages"))
     }
 
     /// What DFTL adds to the state of a page map: 4 bytes a logical page to find its entry, and 28 an

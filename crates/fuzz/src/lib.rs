@@ -1,0 +1,162 @@
+//! Everything that reads bytes which anybody may have written, as one function each.
+//!
+//! A function takes any bytes and must come back, with whether they were accepted: an error is as good
+//! as a value, a panic is a defect, and so is what a reader lets through although it cannot be.
+//! `tests/replay.rs` feeds them the corpus and seeded mutations of it, in `make test`; the targets in
+//! `fuzz/` give the same functions to libFuzzer, which sees the branches they take (`make fuzz`).
+
+use std::io::Write;
+use std::path::Path;
+
+use twox_hash::XxHash3_64;
+use uflip_core::{Bytes, FlashGeometry, Io};
+use uflip_engine::flash::FlashSpec;
+use uflip_engine::{PatternSpec, StateSpec};
+use uflip_sim::{OpenChannelProfile, Profile, SimDevice};
+
+/// Takes any bytes, and says whether they were accepted.
+pub type Target = fn(&[u8]) -> bool;
+
+/// Name of a target, and of the folder of its corpus → the function.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("pattern", pattern),
+    ("state", state),
+    ("job", job),
+    ("profile", profile),
+    ("snapshot", snapshot),
+    ("trace", trace),
+];
+
+/// What patterns and states are checked against.
+const CAPACITY: Bytes = Bytes(4 << 30);
+const SECTOR: Bytes = Bytes(512);
+/// So many I/Os of what was accepted are looked at.
+const IOS: usize = 64;
+
+const GEOMETRY: FlashGeometry = FlashGeometry {
+    channels: 8,
+    luns_per_channel: 4,
+    planes: 2,
+    blocks_per_plane: 1024,
+    pages_per_block: 512,
+    sectors_per_page: 4,
+    sector_bytes: 4096,
+    vector_max: 64,
+};
+
+/// A pattern specification: what is accepted stays inside the device, and can be read again.
+pub fn pattern(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let Ok(resolved) = PatternSpec::parse(text).and_then(|spec| spec.resolve(CAPACITY, SECTOR))
+    else {
+        return false;
+    };
+    inside(resolved.issued().take(IOS));
+    let canonical = resolved.canonical.to_string();
+    let again = PatternSpec::parse(&canonical).and_then(|spec| spec.resolve(CAPACITY, SECTOR));
+    let again = again.expect("a complete specification is valid");
+    assert_eq!(again.canonical, resolved.canonical, "nothing is left to fill in");
+    assert_eq!(again.totals, resolved.totals);
+    true
+}
+
+/// A state that a device is to be brought into.
+pub fn state(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let resolved = StateSpec::parse(text).and_then(|spec| spec.resolve(CAPACITY, SECTOR));
+    resolved.map(|resolved| inside(resolved.writes().take(IOS))).is_ok()
+}
+
+/// A job over physical addresses.
+pub fn job(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let Ok(job) = FlashSpec::parse(text).and_then(|spec| spec.resolve(GEOMETRY)) else {
+        return false;
+    };
+    let totals = job.totals();
+    assert!(totals.total_ios > 0, "a job does something");
+    for block in job.blocks().take(IOS) {
+        assert!(u32::from(block.channel) < GEOMETRY.channels, "{block:?}");
+        assert!(u32::from(block.lun) < GEOMETRY.luns_per_channel, "{block:?}");
+        assert!(block.block < GEOMETRY.blocks_per_plane, "{block:?}");
+    }
+    true
+}
+
+/// A profile, and after a NUL the overrides that a device URL carries, as JSON.
+pub fn profile(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let (text, overrides) = text.split_once('\0').unwrap_or((text, "{}"));
+    if let Ok(profile) = Profile::parse(text, "profile", overrides) {
+        let info = SimDevice::inspect("profile", &profile);
+        assert!(info.capacity_bytes.0 > 0, "a device has room");
+        assert!(info.capacity_bytes.0.is_multiple_of(info.sector_bytes.0), "of whole sectors");
+        return true;
+    }
+    if let Ok(profile) = OpenChannelProfile::parse(text, "profile", overrides) {
+        let _ = uflip_sim::OpenChannelDevice::inspect("profile", &profile);
+        return true;
+    }
+    false
+}
+
+/// A saved device: the bytes as they are, and once more with the checksums made right, so that what
+/// reads behind the checksums meets them too.
+pub fn snapshot(data: &[u8]) -> bool {
+    let as_it_is = restore(data);
+    sealed(data).is_some_and(|sealed| restore(&sealed)) || as_it_is
+}
+
+fn restore(data: &[u8]) -> bool {
+    with_file(data, |path| {
+        let _ = uflip_sim::snapshot::inspect(path);
+        SimDevice::restore(path).is_ok()
+    })
+}
+
+/// The file `data` with a version, lengths and sums that fit; see `crates/sim/src/snapshot.rs` for the
+/// form.
+#[must_use]
+pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
+    const FIXED: usize = 40;
+    let number = |at: usize| Some(u64::from_le_bytes(data.get(at..at + 8)?.try_into().ok()?));
+    let rest = data.get(FIXED..)?;
+    let (header, state) = rest.split_at_checked(usize::try_from(number(8)?).ok()?)?;
+    let mut header: serde_json::Value = serde_json::from_slice(header).ok()?;
+    *header.get_mut("version")? = uflip_sim::snapshot::VERSION.into();
+    let header = header.to_string();
+    let mut sealed = b"uflipsim".to_vec();
+    for part in [header.as_bytes(), state] {
+        sealed.extend((part.len() as u64).to_le_bytes());
+        sealed.extend(XxHash3_64::oneshot(part).to_le_bytes());
+    }
+    sealed.extend([header.as_bytes(), state].concat());
+    Some(sealed)
+}
+
+/// A trace on disk: what is read has a submission and a response time for every I/O.
+pub fn trace(data: &[u8]) -> bool {
+    with_file(data, |path| {
+        let Ok((trace, _)) = uflip_store::read_trace(path, None) else { return false };
+        let _ = uflip_store::column(&trace, "offset_bytes").map(|column| column.into_owned());
+        assert!(!trace.is_empty(), "a run has I/Os");
+        true
+    })
+}
+
+fn inside(ios: impl Iterator<Item = Io>) {
+    for io in ios {
+        let end = io.offset.0.checked_add(io.size.0);
+        assert!(end.is_some_and(|end| end <= CAPACITY.0), "{io:?} leaves the device");
+        assert!(
+            io.size.0 > 0 && io.offset.0.is_multiple_of(SECTOR.0),
+            "{io:?} is no whole sectors"
+        );
+    }
+}
+
+fn with_file(data: &[u8], read: impl FnOnce(&Path) -> bool) -> bool {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(data).expect("room for a temporary file");
+    read(file.path())
+}

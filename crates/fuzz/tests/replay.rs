@@ -1,0 +1,129 @@
+//! The corpus of every target, and seeded mutations of it. A failure prints the line that brings it
+//! back; the input itself then belongs into the corpus.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_fuzz::{TARGETS, Target};
+
+/// Mutations of each target in `make test`; `UFLIP_FUZZ_CASES` and `UFLIP_FUZZ_SEED` change them.
+const CASES: u64 = 5_000;
+/// Values that sit at an edge; the first [`NUMBERS`] are numbers.
+#[rustfmt::skip]
+const ODD: &[&str] = &[
+    "0", "1", "2", "3", "7", "64", "512", "4096", "65536", "1000000", "4294967295", "4294967296",
+    "-1", "9223372036854775807", "18446744073709551615", "18446744073709551616", "1e300", "-0.0",
+    "nan", "inf",
+    "null", "true", "\"\"", "[]", "{}", "\u{0}", "\u{ff}\u{ff}", "\n", "=",
+];
+const NUMBERS: usize = 20;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
+}
+
+fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let mut found: Vec<(PathBuf, Vec<u8>)> = std::fs::read_dir(folder)
+        .expect("a corpus for each target")
+        .map(|entry| entry.expect("a readable folder").path())
+        .map(|path| (path.clone(), std::fs::read(path).expect("a readable file")))
+        .collect();
+    found.sort();
+    found
+}
+
+/// One input of `all`, changed in one to four places.
+fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+    let mut pick = |below: usize| uniform(random, below.max(1) as u64) as usize;
+    let mut data = all[pick(all.len())].1.clone();
+    for _ in 0..=pick(3) * pick(2) {
+        let at = pick(data.len() + 1);
+        let end = (at + 1 + pick(16)).min(data.len());
+        match pick(9) {
+            0 if at < data.len() => data[at] ^= 1 << pick(8),
+            1 => drop(data.drain(at..end)),
+            2 => {
+                let again = data[at..end].to_vec();
+                let to = pick(data.len() + 1);
+                data.splice(to..to, again);
+            }
+            3 => data.truncate(at),
+            4 => {
+                let other = &all[pick(all.len())].1;
+                let from = pick(other.len() + 1);
+                data.splice(at..end, other[from..].iter().copied().take(32));
+            }
+            5 => drop(data.splice(at..end, ODD[pick(ODD.len())].bytes())),
+            // Mostly a number in the place of a number: what is still a document goes deeper.
+            _ => {
+                let digit = |byte: &u8| byte.is_ascii_digit();
+                let begin = data.iter().skip(at).position(digit).map_or(at, |after| at + after);
+                let length = data[begin..].iter().take_while(|byte| digit(byte)).count();
+                data.splice(begin..begin + length, ODD[pick(NUMBERS)].bytes());
+            }
+        }
+    }
+    data
+}
+
+fn try_one(name: &str, target: Target, data: &[u8], what: &str) -> bool {
+    catch_unwind(AssertUnwindSafe(|| target(data))).unwrap_or_else(|_| {
+        let kept = std::env::temp_dir().join(format!("uflip-fuzz-{name}"));
+        std::fs::write(&kept, data).expect("room for a temporary file");
+        panic!("target {name} fails on {what}; the input is in {}", kept.display());
+    })
+}
+
+fn replay(name: &str) {
+    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a known target");
+    let all = corpus(name);
+    let accepted = |(path, data): &&(PathBuf, Vec<u8>)| {
+        try_one(name, *target, data, &path.display().to_string())
+    };
+    let accepted = all.iter().filter(accepted).count();
+    // What is refused at the door tries nothing but the door. A saved device is of one version.
+    assert!(accepted > 0 || name == "snapshot", "nothing in the corpus of {name} is valid");
+    let (seed, cases) = (number("UFLIP_FUZZ_SEED", 1), number("UFLIP_FUZZ_CASES", CASES));
+    println!("{name}: {cases} mutations from seed {seed}");
+    let mut accepted = 0;
+    for case in 0..cases {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(case));
+        let data = mutated(&all, &mut random);
+        let again = format!("UFLIP_FUZZ_SEED={} UFLIP_FUZZ_CASES=1", seed.wrapping_add(case));
+        let what = format!("{again} cargo test -p uflip-fuzz {name}");
+        accepted += u64::from(try_one(name, *target, &data, &what));
+    }
+    println!("{name}: {accepted} accepted");
+}
+
+#[test]
+fn patterns_are_read_or_refused() {
+    replay("pattern");
+}
+
+#[test]
+fn states_are_read_or_refused() {
+    replay("state");
+}
+
+#[test]
+fn jobs_are_read_or_refused() {
+    replay("job");
+}
+
+#[test]
+fn profiles_are_read_or_refused() {
+    replay("profile");
+}
+
+#[test]
+fn snapshots_are_read_or_refused() {
+    replay("snapshot");
+}
+
+#[test]
+fn traces_are_read_or_refused() {
+    replay("trace");
+}

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Give every target of crates/fuzz to libFuzzer, each for $1 seconds. What it finds is left in
+# build/fuzz/TARGET; the corpus in the repository is only read. Works on stable Rust: the coverage that
+# libFuzzer needs is a pass of LLVM, no sanitizer.
+set -eu
+seconds=${1:-20}
+seed=${UFLIP_FUZZ_SEED:-$(date +%s)}
+host=$(rustc -vV | sed -n 's/host: //p')
+coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+  -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1"
+# For the host by name: without it the flags would hold for build scripts too.
+RUSTFLAGS=$(echo $coverage) cargo build --manifest-path fuzz/Cargo.toml --target-dir target/fuzz \
+    --release --locked -q --target "$host"
+for target in $(ls crates/fuzz/corpus); do
+    echo "fuzzing $target for $seconds s from seed $seed"
+    mkdir -p "build/fuzz/$target"
+    UFLIP_FUZZ_TARGET=$target "target/fuzz/$host/release/fuzz" \
+        -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -verbosity=0 \
+        -artifact_prefix="build/fuzz/$target-" -print_final_stats=1 \
+        "build/fuzz/$target" "crates/fuzz/corpus/$target"
+done
