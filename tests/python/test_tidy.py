@@ -55,9 +55,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units", "waiting",
     },
     "reproduce": {
-        "_native", "device_url", "errors", "experiment", "methodology", "models", "oc", "parallel",
-        "profiles", "report", "results", "run", "simulated", "spec", "stats", "units",
-        "waiting",
+        "_native", "device_url", "errors", "experiment", "methodology", "microbench", "models",
+        "oc", "parallel", "profiles", "report", "results", "run", "simulated", "spec", "stats",
+        "units", "waiting",
     },
     "sweep": {
         "amplification", "catalogue", "device_url", "errors", "parallel", "run", "spec", "stats",
