@@ -124,8 +124,11 @@ class Device:
         a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Whole flash pages of the range hold nothing any more. Simulated only."""
-    def start(self, spec_json: str) -> Handle[Trace]: ...
-    def start_series(self, specs_json: list[str]) -> Handle[list[tuple[int, Trace]]]:
+    def start(self, spec_json: str, durability: str = "cached") -> Handle[Trace]:
+        """Run a pattern whose writes wait for what `durability` says."""
+    def start_series(
+        self, specs_json: list[str], durability: str = "cached"
+    ) -> Handle[list[tuple[int, Trace]]]:
         """Run patterns of given lengths one right after the other, with no rest between them; for
         each there is when it began, since the first one did [ns], and its trace."""
     def enforce(self, state_json: str, skip_ios: int) -> Handle[None]:
@@ -149,6 +152,9 @@ def inspect_block(path: str) -> str:
 def report_block(path: str) -> str:
     """Who uses a block device ("in_use": text, "" for nobody), what it "holds" (names of libblkid),
     and the "token" that `Device.block` wants (JSON)."""
+
+def check_durability(text: str) -> None:
+    """Raise unless `text` is cached, fua or flush:N."""
 
 def check_block(path: str, destroy: str | None) -> None:
     """Raise what `Device.block` would, opened for writing; opens nothing for writing."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from uflip import _native
+from uflip import durability as durabilities
 from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.disturbance import Standing
@@ -39,12 +40,16 @@ class Device:
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
     """
 
-    def __init__(self, native: _native.Device, url: str) -> None:
+    def __init__(
+        self, native: _native.Device, url: str, durability: str = durabilities.CACHED
+    ) -> None:
         self._native: _native.Device | None = native
         self._copied = Lock()
         self.url = url
         self.info = _read_info(native, url)
         """What is known about the device; plain data that goes into the manifest."""
+        self.durability = durability
+        """What writes wait for: cached, fua or flush:N, see `uflip.durability`."""
         self.io_timeout_ns = 0
         """How long an I/O on a real device may take [ns]; 0: for ever."""
         self._state_name: str | None = None
@@ -109,7 +114,8 @@ class Device:
             After Ctrl-C; the run is stopped and its trace dropped.
         """
         self._state_name = None
-        return self._finished(lambda: self._opened().start(json.dumps(spec)), on_progress)
+        text = json.dumps(spec)
+        return self._finished(lambda: self._opened().start(text, self.durability), on_progress)
 
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None
@@ -135,7 +141,9 @@ class Device:
         """
         self._state_name = None
         texts = [json.dumps(spec) for spec in specs]
-        return self._finished(lambda: self._opened().start_series(texts), on_progress)
+        return self._finished(
+            lambda: self._opened().start_series(texts, self.durability), on_progress
+        )
 
     def _finished(
         self, start: Callable[[], _native.Handle[T]], on_progress: OnProgress | None
@@ -229,7 +237,7 @@ class Device:
         UsageError
             If the device is not simulated.
         """
-        copy = Device(self.native_copy(), self.url)
+        copy = Device(self.native_copy(), self.url, self.durability)
         copy.info, copy._state_name = self.info, self._state_name
         return copy
 
@@ -297,6 +305,7 @@ def open_device(
     *,
     size: str | int | None = None,
     buffered: bool = False,
+    durability: str | None = None,
     data: str = "random",
     writable: bool = True,
     destroy: str | None = None,
@@ -315,6 +324,9 @@ def open_device(
         Without it a file must exist, and is used as it is.
     buffered : bool
         Accept I/O through the page cache, where direct I/O is not possible or not wanted.
+    durability : str, optional
+        What a write waits for: "cached", "fua" or "flush:N" (`uflip.durability`). Without it
+        "cached", and "fua" where the page cache would take the data.
     data : str
         What is written: "random" (incompressible) or "zeros".
     writable : bool
@@ -355,10 +367,11 @@ def open_device(
     """
     target = parse_url(url)
     size_bytes = check_options(target, size, data, destroy, buffered=buffered)
+    durability = durabilities.chosen(durability, buffered=buffered)
     if target.kind == "sim":
-        return _open_simulated(target)
+        return _open_simulated(target, durability)
     if target.kind == "null":
-        return Device(open_null(size_bytes), url)
+        return Device(open_null(size_bytes), url, durability)
     if target.kind == "block":
         with native_errors():
             block = _native.Device.block(
@@ -369,7 +382,7 @@ def open_device(
                 destroy=destroy,
                 brand=brand,
             )
-        return _with_timeout(Device(block, url), io_timeout_ns)
+        return _with_timeout(Device(block, url, durability), io_timeout_ns)
     present = Path(target.name).exists()
 
     def make() -> _native.Handle[_native.Device]:
@@ -383,7 +396,7 @@ def open_device(
         )
 
     file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
-    return _with_timeout(Device(file, url), io_timeout_ns)
+    return _with_timeout(Device(file, url, durability), io_timeout_ns)
 
 
 def _with_timeout(device: Device, io_timeout_ns: int) -> Device:
@@ -418,8 +431,8 @@ def _file_of_its_size(
         ) from None
 
 
-def _open_simulated(target: DeviceUrl) -> Device:
-    device = Device(open_sim(target), target.text)
+def _open_simulated(target: DeviceUrl, durability: str) -> Device:
+    device = Device(open_sim(target), target.text, durability)
     if target.name.endswith(SNAPSHOT):
         device.info = inspect_sim(target) | {"url": target.text}
     device._state_name = state_name(device.info)

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static char *paths;
@@ -143,3 +144,11 @@ ON_FILE(ssize_t, pread, (int descriptor, void *to, size_t size, off_t offset), (
 ON_FILE(ssize_t, pread64, (int descriptor, void *to, size_t size, off_t offset), (descriptor, to, size, offset), 0)
 ON_FILE(ssize_t, pwrite, (int descriptor, const void *from, size_t size, off_t offset), (descriptor, from, size, offset), 1)
 ON_FILE(ssize_t, pwrite64, (int descriptor, const void *from, size_t size, off_t offset), (descriptor, from, size, offset), 1)
+
+/* A write that is durable when it is over has a name of its own. */
+ssize_t pwritev2(int descriptor, const struct iovec *from, int pieces, off_t offset, int flags) {
+  static ssize_t (*real)(int, const struct iovec *, int, off_t, int);
+  if (!real) real = dlsym(RTLD_NEXT, "pwritev2");
+  if (fails(flags & RWF_DSYNC ? "pwritev2:dsync" : "pwritev2", name_of(descriptor), 1)) return -1;
+  return real(descriptor, from, pieces, offset, flags);
+}

@@ -242,7 +242,7 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
     without: dict[str, set[str]] = {
         "gc": {"relocate_exactly"},
         "geometry": {"planes_per_die", "independent_planes"},
-        "timing": {"die_queue"},
+        "timing": {"die_queue", "commands_at_once"},
     }
     tables = without if interface == "block" else {}
     for name in profile_names(interface):

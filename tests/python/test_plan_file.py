@@ -63,7 +63,7 @@ BAD: list[tuple[Callable[[str], str], list[str]]] = [
     (lambda text: text.replace("seed = 7\n", "", 1), ["no key 'seed'"]),
     (lambda text: text.replace("seed = 7", "seed = true", 1), ["seed = True", "whole number"]),
     (lambda text: text.replace("seed = 7", "seed = -7", 1), ["seed = -7", ">= 0"]),
-    (lambda text: text.replace("version = 2", "version = 9", 1), ["version 9"]),
+    (lambda text: text.replace("version = 3", "version = 9", 1), ["version 9"]),
     (lambda text: text.replace('unit = ""', 'units = ""', 1), ["unknown key 'units'", "number 1"]),
     (lambda text: text.replace('kind = "sim"', 'kind = "file"'), ["another device", "kind file"]),
     (lambda text: text.replace("incr = -1", "inkr = -1", 1), ["run 0001-order-SR", "inkr"]),

@@ -93,7 +93,7 @@ def test_the_manifest_is_complete(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "r" / "manifest.json").read_text())
     assert kept == manifest.plain(results.manifest)
     assert (kept["format"], kept["format_version"], kept["status"]) == (
-        "uflip-results", 3, "complete",
+        "uflip-results", 4, "complete",
     )  # fmt: skip
     assert kept["device"]["url"] == "sim:demo"
     assert [entry["id"] for entry in kept["plan"]] == [run.id for run in stored.FOUR]
@@ -310,10 +310,10 @@ def rewrite(folder: Path, **changes: Any) -> None:
 
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
-    rewrite(folder, format_version=4, uflip_version="9.9")
+    rewrite(folder, format_version=5, uflip_version="9.9")
     message = load_error(folder)
     assert "newer uflip" in message
-    assert "format_version 4" in message
+    assert "format_version 5" in message
     assert "9.9" in message
 
 

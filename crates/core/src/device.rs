@@ -79,7 +79,7 @@ pub struct DeviceInfo {
     pub sector_bytes: Bytes,
     /// Which clock the times come from: `virtual` or `monotonic`.
     pub clock: &'static str,
-    /// How I/Os are made (`pread/pwrite O_DIRECT|O_DSYNC`, `virtual`, …).
+    /// How I/Os are made (`pread/pwrite O_DIRECT`, `virtual`, …).
     pub io: String,
     /// What is written: `random` (incompressible) or `zeros`.
     pub data: &'static str,

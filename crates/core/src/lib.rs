@@ -4,6 +4,7 @@
 //! they are counted and what a device promises. `core` imports no other crate of ours.
 
 mod device;
+mod durability;
 mod error;
 mod flash;
 mod io;
@@ -13,6 +14,7 @@ mod state;
 mod units;
 
 pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
+pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};
 pub use io::{Io, Mode};

@@ -57,7 +57,7 @@ pub fn open_block(path: &str, options: BlockOptions) -> Result<DirectDevice> {
         let reader = named.reader().ok();
         admit::admit_block(&machine, number, reader.as_ref(), path, options.destroy)?;
         refuse_read_only(node.attribute("ro") == "1", path)?;
-        flags |= libc::O_DSYNC | libc::O_EXCL;
+        flags |= libc::O_EXCL;
     }
     let file = named.open(options.writable, flags).map_err(|error| not_opened(path, &error))?;
     named.check_same(&file, path)?;

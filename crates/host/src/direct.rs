@@ -1,13 +1,18 @@
-//! Synchronous positional I/O on an open descriptor, timed right around the system call.
+//! Synchronous positional I/O on an open descriptor, timed right around the system calls.
+//!
+//! How long a write lasts is the [`Durability`] asked for: until `pwrite` returns; until a `pwritev2`
+//! with `RWF_DSYNC` does, which the kernel turns into a write with FUA, or into one that a flush of
+//! the device's cache follows; or, every N-th time, until `fdatasync` has made all of them durable.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::{
-    Completion, Counters, Device, DeviceInfo, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN,
-    Ticket,
+    Completion, Counters, Device, DeviceInfo, Durability, Error, Io, Mode, Nanos, Result,
+    SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::buffer::{Data, Pool};
@@ -24,6 +29,9 @@ pub struct DirectDevice {
     info: DeviceInfo,
     file: File,
     data: Data,
+    durability: Durability,
+    /// Writes since that was set, of all handles; counted where every N-th is flushed.
+    written: Arc<AtomicU64>,
     /// Whose data these are; the last handle leaves the file marked as ours.
     kept: Arc<Kept>,
     pool: Pool,
@@ -54,6 +62,8 @@ impl DirectDevice {
             info,
             file,
             data,
+            durability: Durability::default(),
+            written: Arc::default(),
             kept,
             pool,
             tickets: 0,
@@ -62,6 +72,44 @@ impl DirectDevice {
             watched,
             others: None,
         }
+    }
+
+    /// What writes wait for from now on.
+    pub fn set_durability(&mut self, durability: Durability) {
+        (self.durability, self.written) = (durability, Arc::default());
+    }
+
+    /// Make durable what was written.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| {
+            Error::os("The device could not be flushed", &self.info.url, &error)
+                .action("the device may have lost what was written: see the kernel's log")
+        })
+    }
+
+    /// Write what `data` points at, as durably as was asked for; returns the number of bytes written.
+    #[inline]
+    fn write(&self, data: *const u8, size: usize, offset: libc::off_t) -> isize {
+        let fd = self.file.as_raw_fd();
+        let moved = if self.durability == Durability::Fua {
+            let all = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
+            // SAFETY: one piece, at least `size` bytes long, which is only read.
+            unsafe { libc::pwritev2(fd, &raw const all, 1, offset, libc::RWF_DSYNC) }
+        } else {
+            // SAFETY: `data` is at least `size` bytes long.
+            unsafe { libc::pwrite(fd, data.cast(), size, offset) }
+        };
+        if moved == size as isize && matches!(self.durability, Durability::Flush(_)) {
+            let before = self.written.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: an open descriptor.
+            if self.durability.flushes_after(before) && unsafe { libc::fdatasync(fd) } != 0 {
+                return -1;
+            }
+        }
+        moved
     }
 
     /// A run is over: take note that what is there now is ours.
@@ -106,6 +154,7 @@ impl DirectDevice {
         let action = match error.raw_os_error() {
             Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
             Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
+            Some(libc::EOPNOTSUPP) => "this file system has no durable writes: see --durability",
             Some(libc::EIO) => "the device failed: see the kernel's log",
             _ => "see the system's message above",
         };
@@ -152,8 +201,8 @@ impl Device for DirectDevice {
             Mode::Write => {
                 let data = self.pool.next_data();
                 submitted = clock::now();
-                // SAFETY: `next_data` leaves at least `size` bytes behind it.
-                moved = unsafe { libc::pwrite(fd, data.cast(), size, offset) };
+                // `next_data` leaves at least `size` bytes behind it.
+                moved = self.write(data, size, offset);
                 completed = clock::now();
             }
         }
@@ -188,7 +237,10 @@ impl Device for DirectDevice {
                 Error::os("A further handle cannot be made", &self.info.url, &error)
             })?;
             let (watch, info) = (self.watch.clone(), self.info.clone());
-            Ok(DirectDevice::watched_by(watch, info, file, self.data, Arc::clone(&self.kept)))
+            let kept = Arc::clone(&self.kept);
+            let handle = DirectDevice::watched_by(watch, info, file, self.data, kept);
+            let written = Arc::clone(&self.written);
+            Ok(DirectDevice { durability: self.durability, written, ..handle })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

@@ -239,9 +239,7 @@ fn create(machine: &Machine, path: &str, options: FileOptions) -> Result<Opened>
 }
 
 fn flags(options: FileOptions) -> i32 {
-    let direct = if options.buffered { 0 } else { libc::O_DIRECT };
-    let synchronous = if options.writable { libc::O_DSYNC } else { 0 };
-    direct | synchronous
+    if options.buffered { 0 } else { libc::O_DIRECT }
 }
 
 fn not_opened(path: &str, options: FileOptions, error: &std::io::Error) -> Error {
@@ -356,7 +354,7 @@ fn describe(
 
 /// How I/Os are made, as it is stored with a result.
 pub(crate) fn how(buffered: bool) -> String {
-    if buffered { "pread/pwrite O_DSYNC, buffered" } else { "pread/pwrite O_DIRECT|O_DSYNC" }.into()
+    if buffered { "pread/pwrite, buffered" } else { "pread/pwrite O_DIRECT" }.into()
 }
 
 /// The alignment that direct I/O on `file` needs, as the kernel tells it (Linux 6.1 and later).

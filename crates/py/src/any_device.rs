@@ -1,6 +1,6 @@
 //! The devices of all crates under one roof; every run is still compiled for its own device.
 
-use uflip_core::{Counters, Device, DeviceInfo, Error, ErrorKind, Io, Nanos, Result};
+use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, Trace};
 use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
 use uflip_sim::SimDevice;
@@ -109,8 +109,18 @@ impl AnyDevice {
         }
     }
 
+    /// What writes wait for from now on. Where nothing is kept there is nothing to wait for.
+    pub(crate) fn set_durability(&mut self, durability: Durability) {
+        match self {
+            AnyDevice::Null(_) => {}
+            AnyDevice::Direct(device) => device.set_durability(durability),
+            AnyDevice::Sim(device) => device.set_durability(durability),
+        }
+    }
+
     /// Make the `writes` that enforce a state: a simulated device in its untimed gear, in which it
-    /// is brought into the state of its profile as well; any other one after another.
+    /// is brought into the state of its profile as well; any other one after another. Nobody waits
+    /// for each to be durable, but all of them are at the end.
     pub(crate) fn enforce(
         &mut self,
         writes: impl Iterator<Item = Io>,
@@ -123,7 +133,12 @@ impl AnyDevice {
                 if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
             }
             AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
-            AnyDevice::Direct(device) => uflip_engine::enforce(device, writes, control),
+            AnyDevice::Direct(device) => {
+                device.set_durability(Durability::Cached);
+                let written = uflip_engine::enforce(device, writes, control);
+                let durable = device.sync();
+                written.and(durable)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use serde_json::Value;
-use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Nanos, Result};
+use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Nanos, Result};
 use uflip_engine::{PatternSpec, Resolved, StateSpec};
 use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
 
@@ -190,17 +190,21 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    fn start(&self, spec_json: &str) -> PyResult<Handle> {
+    #[pyo3(signature = (spec_json, durability = "cached"))]
+    fn start(&self, spec_json: &str, durability: &str) -> PyResult<Handle> {
+        let durability = read_durability(durability)?;
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        Ok(work::run(self.taken()?, self.slot.clone(), pattern))
+        Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability))
     }
 
     /// Run several patterns without a rest between them.
-    fn start_series(&self, specs_json: Vec<String>) -> PyResult<Handle> {
+    #[pyo3(signature = (specs_json, durability = "cached"))]
+    fn start_series(&self, specs_json: Vec<String>, durability: &str) -> PyResult<Handle> {
+        let durability = read_durability(durability)?;
         let patterns =
             specs_json.iter().map(|spec| self.resolved(spec)).collect::<Result<Vec<_>>>();
         let patterns = patterns.map_err(|error| raise(&error))?;
-        Ok(work::run_series(self.taken()?, self.slot.clone(), patterns))
+        Ok(work::run_series(self.taken()?, self.slot.clone(), patterns, durability))
     }
 
     fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
@@ -209,6 +213,16 @@ impl Device {
             .map_err(|error| raise(&error))?;
         Ok(work::enforce(self.taken()?, self.slot.clone(), state, skip_ios))
     }
+}
+
+fn read_durability(text: &str) -> PyResult<Durability> {
+    text.parse().map_err(|error| raise(&error))
+}
+
+/// An error unless `text` names what a write can wait for.
+#[pyfunction]
+pub fn check_durability(text: &str) -> PyResult<()> {
+    read_durability(text).map(|_| ())
 }
 
 /// The registered names by kind, for help, documentation and their tests.

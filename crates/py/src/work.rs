@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt as _;
-use uflip_core::{Nanos, Result};
+use uflip_core::{Durability, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, ResolvedState};
 use uflip_host::{DirectDevice, Growth};
 
@@ -15,11 +15,18 @@ use crate::device::{AnySlot, Device};
 use crate::job::{Handle, Job};
 use crate::trace::Trace;
 
-/// Run `pattern` on `device` and put the device back into `slot` when it is over.
-pub(crate) fn run(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
+/// Run `pattern` on `device`, whose writes wait for `durability`, and put the device back into `slot`
+/// when it is over.
+pub(crate) fn run(
+    device: AnyDevice,
+    slot: AnySlot,
+    pattern: Resolved,
+    durability: Durability,
+) -> Handle {
     let control = Control::new(pattern.streams.len());
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
+        device.set_durability(durability);
         let before = device.counters();
         let trace = device.run(pattern, control);
         device.rest();
@@ -35,10 +42,16 @@ pub(crate) fn run(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle
 
 /// Run `patterns` on `device` without a rest between them; as [`run`]. For each there is when it began,
 /// since the first one did [ns], and its trace.
-pub(crate) fn run_series(device: AnyDevice, slot: AnySlot, patterns: Vec<Resolved>) -> Handle {
+pub(crate) fn run_series(
+    device: AnyDevice,
+    slot: AnySlot,
+    patterns: Vec<Resolved>,
+    durability: Durability,
+) -> Handle {
     let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
     let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
+        device.set_durability(durability);
         let parts = device.run_series(patterns, control);
         device.rest();
         parts

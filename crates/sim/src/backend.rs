@@ -56,6 +56,15 @@ pub(crate) trait Backend {
     #[inline]
     fn after_read(&mut self, _end: u64, _hardware: &mut Hardware<'_>) {}
 
+    /// Keep nothing in memory that the host takes for written, or what is usual.
+    fn set_write_through(&mut self, _write_through: bool) {}
+
+    /// Write to flash, from `at` on, what memory alone has; returns when it is there.
+    #[inline]
+    fn drain(&mut self, at: u64, _hardware: &mut Hardware<'_>) -> u64 {
+        at
+    }
+
     /// The host leaves the device alone from `now` to `until`.
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>);
 

@@ -11,7 +11,8 @@ pub struct SimBreakdown {
 /// The causes, in the order of [`SimBreakdown::CAUSES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Cause {
-    /// The controller's processor takes in the command, and waiting for it.
+    /// The controller's processor takes in the command, and waiting for it; and for the interface, where
+    /// that lets only so many commands in.
     Controller,
     /// Data on the host link, and waiting for it.
     Link,
@@ -37,7 +38,7 @@ pub(crate) enum Cause {
     Metadata,
     /// No free page: the write waits for the collection of a block to end.
     FreePage,
-    /// The write cache is full: the write waits for a page of it to be flushed.
+    /// The write waits for the write cache: for a page of a full one to be flushed, or for all of it.
     CacheWait,
     /// Pages are copied by merges of a block-mapped or hybrid FTL.
     Merge,

@@ -8,16 +8,18 @@ use std::ops::Range;
 
 use serde_json::Value;
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, Error, ErrorKind, Io, Mode, Nanos, Result,
-    Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Nanos,
+    Result, Ticket,
 };
 
 use crate::backend::{Backend, Extent, Hardware, Write};
 use crate::breakdown::{Cause, SimBreakdown};
-use crate::cache::{Sectors, WriteCache};
+use crate::cache::{Epoch, Flushed, Sectors, WriteCache};
 use crate::describe::{describe, history, not_described};
+use crate::durable::{Durable, Held, Promise};
 use crate::geometry::Lpn;
 use crate::host::{Host, HostPage, IoIdx, PageIdx};
+use crate::interface::Interface;
 use crate::issued::{Target, Token, Told};
 use crate::media::Flash;
 use crate::merging::Merged;
@@ -40,7 +42,9 @@ pub struct SimDevice {
     backend: AnyBackend,
     events: Timeline<Token>,
     host: Host,
+    interface: Interface,
     cache: Option<WriteCache>,
+    durable: Durable,
     now: u64,
     sector_bytes: u64,
     /// Where the last read ended [bytes].
@@ -105,7 +109,9 @@ impl SimDevice {
             backend: profile.backend()?,
             events: Timeline::new(geometry, profile.timing()),
             host: Host::default(),
+            interface: Interface::new(profile.timing.commands_at_once),
             cache: profile.write_cache(),
+            durable: Durable::default(),
             now: 0,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
             read_end: 0,
@@ -146,6 +152,13 @@ impl SimDevice {
         describe(name, profile)
     }
 
+    /// What the writes that are submitted from now on wait for.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durable.ask_for(durability);
+        let write_through = self.durable.is_write_through();
+        either!(&mut self.backend, backend => backend.set_write_through(write_through));
+    }
+
     /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
     /// a device into a state, and for studies of write amplification. What is under way is ended
     /// first, and the clock goes on until then.
@@ -159,6 +172,7 @@ impl SimDevice {
         }
         // Flash does what it was asked for already; what would have followed is done without time.
         while self.events.next(u64::MAX).is_some() {}
+        self.interface.rest();
         self.now = self.now.max(self.events.now());
         let SimDevice { backend, flash, cache, .. } = self;
         either!(backend, backend => {
@@ -201,12 +215,14 @@ impl SimDevice {
 
     /// Whether the data of `request`, which the processor takes in now, goes over the link before anything
     /// else that may still want to, so that the link need not wait with it until then. True of a write
-    /// while no read is under way: whatever comes later is also taken in later.
+    /// while no read is under way: whatever comes later is also taken in later. Not of one that goes past
+    /// a cache, whose pages have to leave that when it is taken in.
     #[inline]
-    fn is_next_on_the_link(&self, request: &Io) -> bool {
+    fn is_next_on_the_link(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.command_read_ns > 0;
         let alone = !self.host.has_open_reads() && !self.backend.plans_whole_writes();
-        request.mode == Mode::Write && in_order && alone
+        let past_a_cache = self.cache.is_some() && self.host.is_write_through(index);
+        request.mode == Mode::Write && in_order && alone && !past_a_cache
     }
 
     /// How long the processor takes to take `request` in.
@@ -264,12 +280,30 @@ impl SimDevice {
                 self.host.fail(page);
                 self.ended(page, at);
             }
-            Told::Flushed => self.flushed(at),
+            Told::Flushed(epoch) => self.flushed(epoch, at),
+            Told::Freed => {
+                if let Some(next) = self.interface.next() {
+                    self.begin(next, at);
+                }
+            }
             Told::Collect(die) => {
                 let SimDevice { backend, flash, events, .. } = self;
                 let hardware = &mut Hardware { flash, events };
                 either!(backend, backend => backend.collect(die, at, hardware));
             }
+        }
+    }
+
+    /// An I/O is let in at `at`: the controller's processor takes it in.
+    #[inline]
+    fn begin(&mut self, index: IoIdx, at: u64) {
+        let (io, extent) = self.host.io(index);
+        let length = self.command_ns(&io);
+        let taken_in = self.events.process(at, length);
+        if taken_in > at && !self.is_next_on_the_link(index, &io) {
+            self.events.remind(taken_in, Told::TakenIn(index).into());
+        } else {
+            self.taken_in(index, &io, extent, taken_in);
         }
     }
 
@@ -280,7 +314,11 @@ impl SimDevice {
         if io.mode == Mode::Read {
             return self.read(index, io, extent, at);
         }
-        if self.cache.is_none() && self.backend.plans_whole_writes() {
+        let write_through = self.host.is_write_through(index);
+        if write_through {
+            self.expel(extent, at);
+        }
+        if (self.cache.is_none() || write_through) && self.backend.plans_whole_writes() {
             return self.write_as_one(index, io, extent, at);
         }
         for page in extent.touched().map(Lpn) {
@@ -332,7 +370,9 @@ impl SimDevice {
     #[inline]
     fn arrived(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
-        if let Some(cache) = &mut self.cache {
+        if let Some(cache) = &mut self.cache
+            && !self.host.is_write_through(of)
+        {
             let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
             let (io, _) = self.host.io(of);
             let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
@@ -361,16 +401,37 @@ impl SimDevice {
 
     /// Write to flash what the cache wants to be rid of.
     fn flush(&mut self, at: u64) {
-        while let Some((page, whole)) = self.cache.as_mut().and_then(WriteCache::next_flush) {
-            let extent = Extent::single(page, whole);
-            self.write(Write { page, extent, target: Target::flush() }, at);
+        while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
+            self.write_flushed(flushed, at);
+        }
+    }
+
+    fn write_flushed(&mut self, flushed: Flushed, at: u64) {
+        let Flushed { page, whole, epoch } = flushed;
+        let extent = Extent::single(page, whole);
+        self.write(Write { page, extent, target: Target::flush(epoch) }, at);
+    }
+
+    /// Write to flash what the cache has of pages that are written past it.
+    fn expel(&mut self, extent: Extent, at: u64) {
+        for page in extent.touched().map(Lpn) {
+            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.expel(page)) {
+                self.write_flushed(flushed, at);
+            }
         }
     }
 
     /// A page of the cache is on flash: there is a place for another.
-    fn flushed(&mut self, at: u64) {
+    fn flushed(&mut self, epoch: Epoch, at: u64) {
         let cache = self.cache.as_mut().expect("it had the page");
-        cache.flushed();
+        cache.flushed(epoch);
+        while let Some(cache) = &self.cache
+            && let Some(held) = self.durable.release(|until| cache.is_over(until))
+        {
+            self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
+            let end = self.drain(held.page, at, at);
+            self.end(held.page, end);
+        }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
             let waited = at - self.host.page_of(index).arrived;
             self.events.spent(Some(index.account()), Cause::CacheWait, waited);
@@ -379,10 +440,49 @@ impl SimDevice {
         self.flush(at);
     }
 
-    /// A page of the host ends at `end`.
+    /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
     #[inline]
     fn ended(&mut self, index: PageIdx, end: u64) {
+        match self.host.before_flush(index, end) {
+            None => self.end(index, end),
+            Some(taken) => self.end_with_flush(index, end, taken),
+        }
+    }
+
+    /// The last page of an I/O, all of which was `taken` then, ends when everything is durable.
+    #[cold]
+    fn end_with_flush(&mut self, index: PageIdx, end: u64, taken: u64) {
+        if self.cache.is_some() {
+            self.set_cache_idle(true);
+            self.flush(end);
+            self.set_cache_idle(false);
+        }
+        if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
+            return self.durable.hold(Held { page: index, since: end, until });
+        }
+        let end = self.drain(index, end, taken);
+        self.end(index, end);
+    }
+
+    /// Write to flash what the FTL keeps in memory, from `at` on; returns when the page `index`, which
+    /// has ended at `end`, ends with that.
+    fn drain(&mut self, index: PageIdx, end: u64, at: u64) -> u64 {
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        let drained = either!(backend, backend => backend.drain(at, hardware));
+        if drained == at {
+            return end;
+        }
+        events.spent(Some(index.account()), Cause::CacheWait, drained - end);
+        drained
+    }
+
+    #[inline]
+    fn end(&mut self, index: PageIdx, end: u64) {
         let Some((mode, end)) = self.host.ended(index, end) else { return };
+        if self.interface.is_limited() {
+            self.events.remind(end, Told::Freed.into());
+        }
         if mode == Mode::Read {
             let SimDevice { backend, flash, events, .. } = self;
             let hardware = &mut Hardware { flash, events };
@@ -480,13 +580,13 @@ impl Device for SimDevice {
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let extent = Extent::of(request, page_bytes);
-        let (io, ticket) = self.host.submit(*request, extent, now);
-        let length = self.command_ns(request);
-        let taken_in = self.events.process(now, length);
-        if taken_in > now && !self.is_next_on_the_link(request) {
-            self.events.remind(taken_in, Told::TakenIn(io).into());
-        } else {
-            self.taken_in(io, request, extent, taken_in);
+        let promise = match request.mode {
+            Mode::Read => Promise::Taken,
+            Mode::Write => self.durable.promise(),
+        };
+        let (io, ticket) = self.host.submit(*request, extent, now, promise);
+        if !self.interface.is_limited() || self.interface.lets_in(io) {
+            self.begin(io, now);
         }
         Ok(ticket)
     }

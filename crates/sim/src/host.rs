@@ -11,6 +11,7 @@ use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
 
 use crate::backend::Extent;
 use crate::breakdown::{Account as _, Cause, SimBreakdown};
+use crate::durable::Promise;
 use crate::geometry::Lpn;
 use crate::timeline::AccountIdx;
 
@@ -44,6 +45,7 @@ struct HostIo {
     last: PageIdx,
     /// A page of it was not written, or could not be read.
     failed: bool,
+    promise: Promise,
 }
 
 /// A page of an I/O.
@@ -102,9 +104,15 @@ impl Host {
         self.first.map(|(end, ..)| end)
     }
 
-    /// A new I/O, which touches the pages of `extent`.
+    /// A new I/O, which touches the pages of `extent`; a write waits for what was promised.
     #[inline]
-    pub(crate) fn submit(&mut self, io: Io, extent: Extent, now: u64) -> (IoIdx, Ticket) {
+    pub(crate) fn submit(
+        &mut self,
+        io: Io,
+        extent: Extent,
+        now: u64,
+        promise: Promise,
+    ) -> (IoIdx, Ticket) {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         self.outstanding += 1;
@@ -120,6 +128,7 @@ impl Host {
             end: 0,
             last: NO_PAGE,
             failed: false,
+            promise,
         };
         (IoIdx(put(&mut self.ios, &mut self.unused_ios, new)), ticket)
     }
@@ -128,6 +137,12 @@ impl Host {
     pub(crate) fn io(&self, index: IoIdx) -> (Io, Extent) {
         let HostIo { io, extent, .. } = self.ios[index.0 as usize];
         (io, extent)
+    }
+
+    /// Whether the write goes past the write cache.
+    #[inline]
+    pub(crate) fn is_write_through(&self, index: IoIdx) -> bool {
+        self.ios[index.0 as usize].promise == Promise::Durable
     }
 
     /// The pages that the I/O touches.
@@ -171,6 +186,14 @@ impl Host {
     #[inline]
     pub(crate) fn arrived(&mut self, index: PageIdx, at: u64) {
         self.pages[index.0 as usize].arrived = at;
+    }
+
+    /// Of the last page of an I/O that ends only when everything is durable, which would end at `end`:
+    /// when its data and that of the I/O's other pages has been taken.
+    #[inline]
+    pub(crate) fn before_flush(&self, index: PageIdx, end: u64) -> Option<u64> {
+        let io = &self.ios[self.pages[index.0 as usize].of.0 as usize];
+        (io.promise == Promise::Flushed && io.pages_left == 1).then(|| io.end.max(end))
     }
 
     /// The page ends at `end`, which may lie in the future. The mode and end of its I/O, where it was

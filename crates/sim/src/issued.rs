@@ -1,6 +1,7 @@
 //! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
 
 use crate::breakdown::Cause;
+use crate::cache::Epoch;
 use crate::geometry::{BlockIdx, DieIdx, Place};
 use crate::host::{IoIdx, PageIdx};
 use crate::media::{CollectMedia, Flash, Media};
@@ -17,10 +18,12 @@ pub(crate) enum Told {
     Ended(PageIdx),
     /// A page of the host ends unwritten or unread: its I/O fails.
     Failed(PageIdx),
-    /// A page of the write cache is on flash.
-    Flushed,
+    /// A page of the write cache whose flush began in this epoch is on flash.
+    Flushed(Epoch),
     /// The next step of the collection of a die.
     Collect(DieIdx),
+    /// A command of the host has ended: the next that waits for that is let in.
+    Freed,
 }
 
 /// The same in one word, which moves through queues as a whole: the halves of an enum, written one by
@@ -42,8 +45,9 @@ impl Token {
             1 => Told::Arrived(PageIdx(index)),
             2 => Told::Ended(PageIdx(index)),
             3 => Told::Failed(PageIdx(index)),
-            4 => Told::Flushed,
-            _ => Told::Collect(DieIdx(index)),
+            4 => Told::Flushed(index),
+            5 => Told::Collect(DieIdx(index)),
+            _ => Told::Freed,
         }
     }
 }
@@ -56,8 +60,9 @@ impl From<Told> for Token {
             Told::Arrived(page) => Token::new(1, page.0),
             Told::Ended(page) => Token::new(2, page.0),
             Told::Failed(page) => Token::new(3, page.0),
-            Told::Flushed => Token::new(4, 0),
+            Told::Flushed(epoch) => Token::new(4, epoch),
             Told::Collect(die) => Token::new(5, die.0),
+            Told::Freed => Token::new(6, 0),
         }
     }
 }
@@ -108,8 +113,8 @@ impl Target {
     }
 
     /// A page that leaves the write cache.
-    pub(crate) fn flush() -> Target {
-        Target { token: Told::Flushed.into(), report: Report::AtEnd, account: None }
+    pub(crate) fn flush(epoch: Epoch) -> Target {
+        Target { token: Told::Flushed(epoch).into(), report: Report::AtEnd, account: None }
     }
 
     /// The collection of a die.

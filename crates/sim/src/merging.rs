@@ -38,6 +38,8 @@ pub(crate) struct Merged {
     beside: u64,
     /// Whether a write to exactly where the last one went stays in memory.
     buffers: bool,
+    /// Nothing does, for a host that wants its writes durable.
+    write_through: bool,
     /// Where the last write went, and whether memory has a newer version than the flash.
     last: Option<Extent>,
     dirty: bool,
@@ -56,6 +58,7 @@ impl Merged {
             reads: 0,
             beside: 0,
             buffers,
+            write_through: false,
             last: None,
             dirty: false,
             absorbed: 0,
@@ -66,23 +69,26 @@ impl Merged {
     #[inline]
     fn absorbs(&mut self, page: Lpn, extent: &Extent) -> bool {
         if extent.begin() == page.0 {
-            self.dirty = self.last == Some(*extent) && extent.is_whole();
+            let again = self.last == Some(*extent) && extent.is_whole();
+            self.dirty = again && !self.write_through;
             self.last = Some(*extent);
         }
         self.absorbed += u64::from(self.dirty);
         self.dirty
     }
 
-    /// Write to flash what has stayed in memory, unless a write to `extent` renews it.
-    fn flush(&mut self, at: u64, extent: Option<&Extent>, flash: &mut Flash) {
+    /// Write to flash what has stayed in memory, unless a write to `extent` renews it; returns when it
+    /// is there.
+    fn flush(&mut self, at: u64, extent: Option<&Extent>, flash: &mut Flash) -> u64 {
         let Some(last) = self.last.filter(|last| self.dirty && Some(last) != extent) else {
-            return;
+            return at;
         };
         self.dirty = false;
         let mut account = ();
         let mut media = Timed::new(flash, &mut self.clocks, at, &mut account);
         last.pages().for_each(|page| self.ftl.write(page, &last, &mut media));
         self.merging_until = self.merging_until.max(media.merged_until());
+        media.end
     }
 
     /// One step from `at` on; `None` where nothing is to be done.
@@ -183,6 +189,16 @@ impl Backend for Merged {
     #[inline]
     fn planned_until(&self) -> u64 {
         self.merging_until.max(self.reclaiming_until)
+    }
+
+    fn set_write_through(&mut self, write_through: bool) {
+        self.write_through = write_through;
+    }
+
+    fn drain(&mut self, at: u64, hardware: &mut Hardware<'_>) -> u64 {
+        let begin = at.max(self.merging_until);
+        let end = self.flush(begin, None, hardware.flash);
+        if end > begin { end } else { at }
     }
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {

@@ -132,6 +132,9 @@ pub struct TimingPart {
     /// while one is programmed.
     #[serde(default)]
     pub cache_program: bool,
+    /// Commands of the host that are carried out at once; 0, or not said: as many as it sends.
+    #[serde(default)]
+    pub commands_at_once: u32,
 }
 
 /// The translation layer.

@@ -117,6 +117,37 @@ fn a_read_overtakes_what_waits_for_its_die_where_reads_come_first() {
 }
 
 #[test]
+fn an_interface_for_one_command_at_a_time_lets_nothing_overlap() {
+    for (at_once, commands) in [(1, 8), (2, 8), (3, 7)] {
+        let overrides = format!(r#"{{"commands_at_once": {at_once}}}"#);
+        let profile = Profile::parse(&profile(4, 2, "sequential"), "test", &overrides).unwrap();
+        let mut device = SimDevice::new("test", profile).unwrap();
+        let (alone, _) = alone(&mut device, io(Mode::Read, 0, 1));
+        assert_eq!(alone, COMMAND + READ + TRANSFER + LINK);
+        let begin = device.now();
+        for page in 1..=commands {
+            device.submit(&io(Mode::Read, page, 1)).unwrap();
+        }
+        let mut most_at_once = Vec::new();
+        let mut ends = Vec::new();
+        for _ in 0..commands {
+            let done = device.complete().unwrap();
+            let waited = part(done.breakdown.parts(), "controller_ns") - COMMAND;
+            most_at_once.push((done.submitted.0 + waited, done.completed.0));
+            ends.push((done.completed - begin).0);
+        }
+        if at_once == 1 {
+            let one_by_one: Vec<u64> = (1..=commands).map(|n| n * alone).collect();
+            assert_eq!(ends, one_by_one);
+        }
+        for (let_in, _) in &most_at_once {
+            let under_way = most_at_once.iter().filter(|(from, to)| from <= let_in && let_in < to);
+            assert!(under_way.count() <= at_once);
+        }
+    }
+}
+
+#[test]
 fn channels_work_at_the_same_time() {
     let mut device = device(4, 1, "empty");
     let (write, _) = alone(&mut device, io(Mode::Write, 0, 4));

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_core::{Breakdown, Bytes, Counters, Device, Error, Io, Mode, Nanos};
+use uflip_core::{Breakdown, Bytes, Counters, Device, Durability, Error, Io, Mode, Nanos};
 use uflip_sim::{ALLOCATORS, Profile, SimDevice, VICTIM_POLICIES};
 
 /// Of each kind: together more than ten million I/Os of hosts.
@@ -58,7 +58,7 @@ prop_compose! {
             "static_wear_gap": wear.1, "relocate_at_least": least.min(data_pages / 2),
             "state": state, "seed": seed,
             "write_cache_bytes": cache.0 * page_bytes,
-            "flush": if cache.1 { "eager" } else { "when_needed" },
+            "flush": if cache.1 { "eager" } else { "when_needed" }, "commands_at_once": seed % 4,
         });
         with(with(device, mapping), wear_out)
     }
@@ -190,6 +190,21 @@ proptest! {
     }
 
     #[test]
+    fn what_a_durable_write_waited_for_is_on_flash(
+        overrides in devices(), merging in merging_devices(), seed in any::<u64>(),
+        fua in any::<bool>(),
+    ) {
+        let (base, others) = merging;
+        for (base, overrides) in [(BASE, overrides), (base.as_str(), others)] {
+            if let Ok(profile) = Profile::parse(base, "swarm", &overrides.to_string())
+                && let Ok(mut device) = SimDevice::new("swarm", profile)
+            {
+                keeps_its_promise(&mut device, if fua { "fua" } else { "flush:1" }, seed);
+            }
+        }
+    }
+
+    #[test]
     fn nothing_breaks_where_blocks_are_merged(
         (base, overrides) in merging_devices(), seed in any::<u64>(),
     ) {
@@ -230,6 +245,7 @@ prop_compose! {
             "pages_per_block": pages_per_block, "page_bytes": 4096, "spare_factor": spare,
             "state": state, "seed": seed, "relocate_ns": 1_000,
             "write_cache_bytes": cache.0 * 4096, "flush": if cache.1 { "eager" } else { "when_needed" },
+            "commands_at_once": seed % 4,
         });
         if tables.contains("unit_bytes") {
             overrides["unit_bytes"] = json!(row * 4096);
@@ -331,6 +347,7 @@ fn drive(device: &mut SimDevice, seed: u64) -> Counters {
                     assert!(is_worn_out(&error));
                 }
             }
+            63 => device.set_durability(random_durability(&mut rng)),
             _ if outstanding > 0 => {
                 let due =
                     device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
@@ -355,6 +372,40 @@ fn drive(device: &mut SimDevice, seed: u64) -> Counters {
     let counters = device.counters().expect("a simulated device counts");
     check(&counters);
     counters
+}
+
+fn random_durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
+    let every = 1 + uniform(rng, 5);
+    let text = match uniform(rng, 3) {
+        0 => "cached".into(),
+        1 => "fua".into(),
+        _ => format!("flush:{every}"),
+    };
+    text.parse().expect("one of the forms")
+}
+
+/// One I/O after another, of which all that the host was promised is on flash: idle time, in which a
+/// device empties its memory, brings nothing of the host's there that was not.
+fn keeps_its_promise(device: &mut SimDevice, durability: &str, seed: u64) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let sectors = device.info().capacity_bytes.0 / 512;
+    device.set_durability(durability.parse().expect("one of the forms"));
+    let brought = |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
+    for _ in 0..20 {
+        let first = random_io(&mut rng, sectors);
+        // Twice to the same place: what a device may keep in memory.
+        for io in [first, first] {
+            let done = device.submit(&io).and_then(|_| device.complete());
+            if let Err(error) = done {
+                assert!(is_worn_out(&error));
+                return;
+            }
+            let before = brought(device);
+            let mut idle = device.clone();
+            idle.wait_until(device.now() + Nanos(1_000_000_000));
+            assert_eq!(brought(&idle), before, "{durability}: {io:?}");
+        }
+    }
 }
 
 fn random_io(rng: &mut Xoshiro256PlusPlus, sectors: u64) -> Io {

@@ -8,6 +8,7 @@ import click
 
 from uflip.cli.terminal import echo, in_line, plain
 from uflip.device_cache import switched_off
+from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
 from uflip.run import DATA, Device, DeviceInfo, check_snapshot_name
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
@@ -88,6 +89,26 @@ buffered_option = click.option(
     "--buffered",
     is_flag=True,
     help="file: and /dev/ only: accept I/O through the page cache instead of direct I/O.",
+)
+
+
+def read_durability(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Read what writes wait for; errors name the option."""
+    if value is None:
+        return None
+    try:
+        return chosen(value)
+    except UsageError as error:
+        error.where = option_name(param)
+        raise
+
+
+durability_option = click.option(
+    "--durability",
+    metavar=FORMS,
+    callback=read_durability,
+    help="What a write waits for: the device to take it; to survive a loss of power; that, for "
+    "all, every N writes.  [default: cached; fua with --buffered]",
 )
 
 

@@ -10,6 +10,7 @@ from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
     device_argument,
+    durability_option,
     force_option,
     json_option,
     open_options,
@@ -21,6 +22,7 @@ from uflip.cli.opening import open_shown
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.pattern_output import describe, print_run, trace_place, write_trace
 from uflip.cli.pattern_preset import (
+    PRESET_DURABILITY,
     preset_batch,
     preset_options,
     preset_traces,
@@ -66,6 +68,7 @@ A read-only pattern opens the device for reading only.
 )
 @save_option
 @force_option
+@durability_option
 @open_options
 @quiet_option
 @json_option
@@ -80,6 +83,7 @@ def command(
     force: bool,
     size: int | None,
     buffered: bool,
+    durability: str | None,
     data: str,
     destroy: str | None,
     io_timeout: int,
@@ -89,6 +93,7 @@ def command(
 ) -> None:
     """Execute one I/O pattern on DEVICE and print what it took."""
     if preset is not None:
+        durability = PRESET_DURABILITY if durability is None else durability
         spec = preset_batch(spec_file, parameters)
     else:
         refuse_batches(batches)
@@ -107,6 +112,7 @@ def command(
             quiet=quiet or as_json,
             size=size,
             buffered=buffered,
+            durability=durability,
             data=data,
             writable=writes(spec) or size is not None,
             destroy=destroy,
@@ -128,7 +134,7 @@ def command(
     if preset is None:
         if trace_file is not None:
             write_trace(trace, trace_place(trace_file, force))
-        document = describe(trace, info)
+        document = describe(trace, info, opened.durability)
         if others:
             document["disturbed"] = others
             told = ", ".join(f"{name} {count}" for name, count in others.items())

@@ -9,6 +9,7 @@ from uflip._native import Trace
 from uflip.amplification import page_bytes, write_amplification
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
+from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
 from uflip.run import DeviceInfo
 from uflip.units import format_count, format_duration_ns, format_size
@@ -20,7 +21,7 @@ MODE_NAMES = ("read", "write")
 """By code in the column `mode` of a trace."""
 
 
-def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
+def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
     """Describe a run as plain data.
 
     Parameters
@@ -29,13 +30,15 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
         All I/Os of the run.
     info : DeviceInfo
         The device.
+    durability : str
+        What writes waited for.
 
     Returns
     -------
     dict
-        device, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored, statistics,
-        components (of a mix), causes_ns (mean per I/O), counters, write_amplification, ended (None,
-        or how a run came to its length).
+        device, durability, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored,
+        statistics, components (of a mix), causes_ns (mean per I/O), counters, write_amplification,
+        ended (None, or how a run came to its length).
     """
     from uflip.results.columns import as_array, measured, written_bytes
     from uflip.stats import summarise
@@ -47,6 +50,7 @@ def describe(trace: Trace, info: DeviceInfo) -> dict[str, Any]:
     counters = json.loads(trace.counters_json() or "null")
     document: dict[str, Any] = {
         "device": info,
+        "durability": durability,
         "spec": spec,
         "ios": len(trace),
         "ignored": len(trace) - len(response_ns),
@@ -81,6 +85,8 @@ def print_run(document: dict[str, Any]) -> None:
     for name, statistics in document.get("components", {}).items():
         pairs += _times(f"{name}: ", statistics)
     pairs += _how_it_ended(document["ended"], document["spec"])
+    if document["durability"] != CACHED:
+        pairs.append(("durability", f"{document['durability']}: {meaning(document['durability'])}"))
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document)
     echo_pairs(pairs, "  ")

@@ -8,6 +8,7 @@ import click
 from uflip.cli.common import echo_pairs, together, whole
 from uflip.cli.pattern_output import trace_place, write_trace
 from uflip.cli.terminal import echo
+from uflip.durability import FUA
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from uflip.waiting import OnProgress
 
 PRESETS = ("myers-sinclair",)
+# Their latency is "the time it takes to perform the write *and* flush that write" (§4).
+PRESET_DURABILITY = FUA
 
 # From this share on a class is the rule, and its spacing tells nothing.
 COMMON = 0.5
@@ -112,6 +115,7 @@ def run_preset(
     return {
         "device": device.info,
         "preset": PRESETS[0],
+        "durability": device.durability,
         "spec": first,
         "batches": count,
         **found.as_dict(),

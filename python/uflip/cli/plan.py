@@ -11,15 +11,17 @@ from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     buffered_option,
     device_argument,
+    durability_option,
     echo_table,
     force_option,
     json_option,
     size_option,
 )
-from uflip.cli.planning import Request, plan_options
+from uflip.cli.planning import Durable, Request, plan_options
 from uflip.cli.progress import format_value
 from uflip.cli.state import announce_state, known_state, record_of, state_option, target_options
 from uflip.cli.terminal import echo, echo_json
+from uflip.durability import CACHED, meaning
 from uflip.methodology import (
     Estimate,
     Plan,
@@ -51,6 +53,7 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 @target_options
 @size_option
 @buffered_option
+@durability_option
 @click.option(
     "--plan",
     "file",
@@ -75,6 +78,7 @@ def command(
     record: Path | None,
     size: int | None,
     buffered: bool,
+    durability: str | None,
     file: Path | None,
     out: Path | None,
     force: bool,
@@ -85,7 +89,8 @@ def command(
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
     if out is not None:
         _place_of(out, force)
-    request = Request(device, state, target_size, record, options, file)
+    wanted = Durable(durability, buffered=buffered)
+    request = Request(device, state, target_size, record, options, wanted, file)
     info = inspect_device(device, size=size, buffered=buffered)
     plan = request.plan(info)
     estimated = estimate(plan)
@@ -118,6 +123,8 @@ def _place_of(out: Path, force: bool) -> outputs.Place:
 def _notes(plan: Plan, *, known: bool) -> list[str]:
     """Say what comes beside the runs: the state before, resets, repetitions, wear."""
     notes = [f"repetitions: {plan.repetitions} of each run"]
+    if plan.durability != CACHED:
+        notes.append(f"durability {plan.durability}: {meaning(plan.durability)}")
     if any("stop" in run.spec for run in plan.runs):
         notes.append(
             "lengths: a run ends when its mean is known; each line shows the most that it makes"
@@ -226,6 +233,7 @@ def _document(plan: Plan, estimated: Estimate, *, known: bool) -> dict[str, Any]
         "pause_ns": plan.pause_ns,
         "target_size_bytes": plan.target_size,
         "repetitions": plan.repetitions,
+        "durability": plan.durability,
         "resets": plan.resets,
         "why_reset": dict(plan.why_reset),
         "fewest_resets": plan.fewest_resets,

@@ -1,6 +1,6 @@
 """What `plan` and `run` share: the options that a plan is made from, and making or reading it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import click
 
 from uflip.cli.common import read_duration, read_size, split_names, together, whole
 from uflip.cli.state import record_of, used_bytes
+from uflip.durability import chosen
 from uflip.errors import UsageError
 from uflip.experiment import BASELINE_IO_SIZE, SCALES
 from uflip.methodology import (
@@ -91,6 +92,18 @@ plan_options = together(
 
 
 @dataclass(frozen=True)
+class Durable:
+    """What the command line says of what writes wait for: nothing, or one of the forms."""
+
+    given: str | None
+    buffered: bool = field(kw_only=True)
+
+    def chosen(self) -> str:
+        """Return what was asked for, or what goes without saying."""
+        return chosen(self.given, buffered=self.buffered)
+
+
+@dataclass(frozen=True)
 class Request:
     """What the command line asks for: options for a plan, or a file that holds one."""
 
@@ -99,6 +112,7 @@ class Request:
     target_size: int | None
     record: Path | None
     options: dict[str, Any]
+    durable: Durable
     file: Path | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +120,7 @@ class Request:
         if self.file is None:
             return
         decided = {**self.options, "state": self.state, "target_size": self.target_size}
+        decided["durability"] = self.durable.given
         limits = ("max_bytes_written", "max_time")
         given = [name for name, value in decided.items() if value and name not in limits]
         if given:
@@ -144,5 +159,6 @@ class Request:
             state=state,
             repetitions=options["repetitions"],
             method=options["method"],
+            durability=self.durable.chosen(),
             used_bytes=used_bytes(wanted, record),
         )

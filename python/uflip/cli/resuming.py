@@ -77,7 +77,7 @@ def go_on(
         kept = writer.manifest
         device = _reopen(kept, url, destroy)
         device.io_timeout_ns = io_timeout_ns
-        plan = _plan_of(kept, device.info)
+        plan = _plan_of(kept, device)
         simulated = device.info["kind"] == "sim"
         noted = _record_of(kept, device.info, record)
         history = History(kept.state.state_id, noted)
@@ -128,7 +128,13 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
     data = was.get("data", "random") if _outlives(was) else "random"
     brand = was["details"].get("brand") if was["kind"] == "block" else None
     device = open_device(
-        was["url"], size=size, buffered=buffered, data=data, destroy=destroy, brand=brand
+        was["url"],
+        size=size,
+        buffered=buffered,
+        durability=kept.durability,
+        data=data,
+        destroy=destroy,
+        brand=brand,
     )
     _check_medium(was, device.info)
     return device
@@ -146,8 +152,9 @@ def _check_medium(was: Mapping[str, Any], now: DeviceInfo) -> None:
         )
 
 
-def _plan_of(kept: Manifest, info: DeviceInfo) -> Plan:
+def _plan_of(kept: Manifest, device: Device) -> Plan:
     """Make the plan again from what the manifest says of it."""
+    info = device.info
     request = kept.state.request
     runs = (PlannedRun(**structs.asdict(entry)) for entry in kept.plan)
     return Plan(
@@ -161,6 +168,7 @@ def _plan_of(kept: Manifest, info: DeviceInfo) -> Plan:
         state=None if request is None else plan_request(info, request),
         repetitions=kept.repetitions,
         method=kept.method,
+        durability=device.durability,
         warnings=tuple(structs.asdict(warning) for warning in kept.warnings),
     )
 
@@ -202,5 +210,5 @@ def _on_a_device_with_a_past(
     plan = what_is_left(plan, done, just_reset=just_reset)
     left = [run for run in plan.runs if run.id not in done]
     if left:
-        history.cut_short(left[0].spec)
+        history.cut_short(left[0].spec, plan.durability)
     return plan

@@ -12,9 +12,9 @@ import click
 
 from uflip import ends
 from uflip.catalogue import inspect_device
-from uflip.cli.common import json_option, open_options, quiet_option
+from uflip.cli.common import durability_option, json_option, open_options, quiet_option
 from uflip.cli.opening import check_before_all, open_shown
-from uflip.cli.planning import Request, plan_options
+from uflip.cli.planning import Durable, Request, plan_options
 from uflip.cli.progress import PlanProgress, display
 from uflip.cli.resuming import Resumed, go_on
 from uflip.cli.state import bring_into_state, known_state, record_of, state_option, target_options
@@ -74,6 +74,7 @@ Ctrl-C ends the run at hand; all runs finished before are kept, and --resume mak
 )
 @state_option
 @target_options
+@durability_option
 @open_options
 @quiet_option
 @json_option
@@ -88,6 +89,7 @@ def command(
     record: Path | None,
     size: int | None,
     buffered: bool,
+    durability: str | None,
     data: str,
     destroy: str | None,
     io_timeout: int,
@@ -104,7 +106,7 @@ def command(
     quiet = quiet or as_json
     if resume is not None:
         given = {"out": out, "plan": file, "state": state, "target_size": target_size}
-        given |= {"size": size, "buffered": buffered}
+        given |= {"size": size, "buffered": buffered, "durability": durability}
         _check_alone(given | {name: each for name, each in options.items() if name != "max_time"})
         with ends.shielded():
             work = go_on(resume, device, destroy, record, io_timeout, quiet=quiet)
@@ -122,17 +124,19 @@ def command(
     # All that can be wrong is looked for before anything is created, written or opened for writing.
     how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
     check_before_all(device, **how)
-    request = Request(device, state, target_size, record, options, file)
+    wanted = Durable(durability, buffered=buffered)
+    request = Request(device, state, target_size, record, options, wanted, file)
     out = Path("results") / _folder_name(device) if out is None else out
     _check_out(out)
     info = inspect_device(device, size=size, buffered=buffered)
     planned = request.plan(info)
     check_worth_running(planned)
+    how |= {"io_timeout_ns": io_timeout, "durability": planned.durability}
     estimate(planned)
     # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
     with (
         ends.shielded(),
-        open_shown(device, info, quiet=quiet, **how, io_timeout_ns=io_timeout) as opened,
+        open_shown(device, info, quiet=quiet, **how) as opened,
     ):
         plan = request.plan(opened.info)
         kept = record_of(opened.info, device, record)
@@ -185,6 +189,7 @@ def _new_folder(out: Path, plan: Plan, begun: dict[str, Any], wear: Wear) -> Res
         target_size_bytes=plan.target_size,
         repetitions=plan.repetitions,
         method=plan.method,
+        durability=plan.durability,
         state=begun,
         plan=[run.as_dict() for run in plan.runs],
         skipped=[skip.as_dict() for skip in plan.skipped],

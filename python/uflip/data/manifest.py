@@ -11,6 +11,8 @@ Version history
     `reset_before`.
 3   `folder_id`: which folder this is, and `ledger_lines`: how many lines its ledger had before this
     manifest was written; see `uflip.data.ledger`.
+4   `durability`: what writes waited for. In older versions it follows from how the device was
+    opened (`uflip.durability.of_old`), and is read as if it stood there.
 
 A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
 does not know would present wrong numbers as right ones.
@@ -39,10 +41,11 @@ from uflip.data.document import (
     no_file_name,
 )
 from uflip.data.reading import Kind
+from uflip.durability import of_old
 from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be gone on with
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
@@ -53,6 +56,9 @@ KIND = Kind(
     64 << 20,
     "restore the file from a copy; the runs/*.parquet files can be analysed without it",
 )
+
+
+Durability = Annotated[str, Meta(pattern=r"^(cached|fua|flush:[1-9][0-9]{0,9})$")]
 
 
 class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,6 +136,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     target_size_bytes: Positive | None = None
     repetitions: Positive = 1
     method: Name = "paper"
+    durability: Durability | None = None
     state: DeviceState = UNKNOWN_STATE
     phases: Table | None = None
     interference: Table | None = None
@@ -257,6 +264,10 @@ def parse(path: Path, content: bytes) -> Manifest:
     manifest = decode(path, KIND, content, Manifest)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
+    if manifest.durability is None:
+        device = manifest.device
+        known = of_old(device.get("kind"), device.get("io"))
+        manifest = msgspec.structs.replace(manifest, durability=known)
     return manifest
 
 

@@ -7,6 +7,7 @@ Version history
 ---------------
 1   first version.
 2   `device` also says which medium it is for, where that is known: `brand`.
+3   `durability`: what writes wait for.
 """
 
 from typing import Annotated, Literal
@@ -18,7 +19,8 @@ from uflip.data.reading import Kind
 from uflip.errors import UsageError
 
 FORMAT = "uflip-plan"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+DURABILITY_SINCE = 3
 
 KIND = Kind(
     "plan",
@@ -65,3 +67,4 @@ class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
     """Each a `RunEntry`: checked one by one, so that an error can say which."""
     state: Table | None = None
     method: str | None = None
+    durability: str | None = None

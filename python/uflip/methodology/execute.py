@@ -207,7 +207,7 @@ def _make(
         if others:
             about["disturbed"] = others
         made.append(_Made(run, trace, about))
-        history.after(trace)
+        history.after(trace, device.durability)
     return made
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from uflip._native import Trace
+from uflip.durability import CACHED
 from uflip.footprint import written_sequentially
 from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id
 from uflip.run import Device
@@ -76,17 +77,17 @@ class History:
         self._noted.enforced(wanted.state_id)
         self.state_id = wanted.state_id
 
-    def cut_short(self, spec: Mapping[str, Any]) -> None:
+    def cut_short(self, spec: Mapping[str, Any], durability: str = CACHED) -> None:
         """Take note that a run was cut short: nobody knows how much of it was written."""
         if writes(spec):
-            self.state_id = next_state_id(self.state_id, spec, None)
+            self.state_id = next_state_id(self.state_id, spec, None, durability)
 
-    def after(self, trace: Trace) -> None:
+    def after(self, trace: Trace, durability: str = CACHED) -> None:
         """Take note of a run that is over; reads leave a device in the state that it was in."""
         spec = json.loads(trace.spec_json)
         if not writes(spec):
             return
-        self.state_id = next_state_id(self.state_id, spec, len(trace))
+        self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
         sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
         written = int(sizes[modes == 1].sum(dtype=np.uint64))
         self._noted.after_run(self.state_id, written, written_sequentially(spec).end)

@@ -6,8 +6,9 @@
 without a pause, synchronous and past the page cache; 100,000 of them before anything is written
 out, five times. Latency classes as in `uflip.stats.latency_classes`.
 
-**Simplified** Files are opened with O_DIRECT and O_DSYNC; O_SYNC, which they used, differs from it
-by metadata that a block device does not have. O_NOATIME has no effect on one either.
+**Simplified** They opened with O_DIRECT and O_SYNC; a device opened with `durability="fua"`, as
+`uflip pattern --preset` does, has O_DIRECT and, with each write, RWF_DSYNC. These differ by
+metadata that a block device does not have. O_NOATIME has no effect on one either.
 
 **Ambiguous** Where the start-up ends is read off a figure in the report; here `uflip.analysis`
 finds it.
@@ -116,7 +117,7 @@ def run(
     Parameters
     ----------
     device : Device
-        Open for writing.
+        Open for writing, with `durability="fua"`.
     batches, batch_ios : int, optional
         How many batches of how many writes.
     seed : int, optional

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
 from uflip.experiment import (
     BASELINE_IO_SIZE,
@@ -74,6 +75,8 @@ class Choices:
         Up to here earlier plans have written sequentially since the state was enforced [bytes].
     method : str or None
         One of `METHODS`: how long runs are.
+    durability : str
+        What writes wait for, see `uflip.durability`.
     """
 
     only: tuple[str, ...] | None = None
@@ -85,6 +88,7 @@ class Choices:
     io_counts: Mapping[str, Counts] | None = None
     used_bytes: int = 0
     method: str | None = None
+    durability: str = CACHED
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,8 @@ class Plan:
         How often each run is made.
     method : str
         "auto": runs end when their mean is known; "paper": they have fixed lengths.
+    durability : str
+        What writes wait for, see `uflip.durability`.
     warnings : tuple of dict
         Doubts about the plan: code, message, numbers, advice.
     why_reset : mapping of str to str
@@ -132,6 +138,7 @@ class Plan:
     state: Enforcement | None
     repetitions: int
     method: str
+    durability: str
     warnings: tuple[dict[str, Any], ...]
     why_reset: Mapping[str, str] = field(default_factory=dict)
     fewest_resets: int | None = None
@@ -202,6 +209,7 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         state=state,
         repetitions=repetitions,
         method=method,
+        durability=chosen.durability,
         warnings=tuple(_warnings(context, placed.places, resets=state is not None)),
         why_reset=placed.why_reset,
         fewest_resets=None if state is None else _fewest_resets(ordered, placed, chosen.used_bytes),

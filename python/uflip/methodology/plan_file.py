@@ -12,7 +12,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from uflip.data.plan import FORMAT, FORMAT_VERSION, KIND, PlanFile, RunEntry
+from uflip import durability as durabilities
+from uflip.data.plan import (
+    DURABILITY_SINCE,
+    FORMAT,
+    FORMAT_VERSION,
+    KIND,
+    PlanFile,
+    RunEntry,
+)
 from uflip.data.toml_text import read_toml
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import SCALES, Info, PlannedRun
@@ -53,6 +61,7 @@ def write_plan(plan: Plan) -> str:
         "seed": plan.seed,
         "repetitions": plan.repetitions,
         "method": plan.method,
+        "durability": plan.durability,
         "pause_ns": plan.pause_ns,
         "target_size_bytes": plan.target_size,
     }
@@ -121,6 +130,7 @@ def read_plan(path: Path, info: Info) -> Plan:
         state=state,
         repetitions=head.repetitions,
         method=head.method or METHODS[0],
+        durability=_durability(head, info, path),
         warnings=(),
     )
 
@@ -184,6 +194,16 @@ def _check_names(head: PlanFile, path: Path) -> None:
     for key, given, known in (("scale", head.scale, SCALES), ("method", head.method, METHODS)):
         if given is not None and given not in known:
             raise unknown_name(key, _shortened(given), known, where=f"{path}, {key}")
+
+
+def _durability(head: PlanFile, info: Info, path: Path) -> str:
+    """What writes wait for; before a plan said so that followed from the device."""
+    if head.durability is not None:
+        with _found_in(f"{path}, durability"):
+            return durabilities.chosen(head.durability)
+    if head.format_version >= DURABILITY_SINCE:
+        raise _wrong(str(path), "no key 'durability'", durabilities.FORMS)
+    return durabilities.of_old(info["kind"], None)
 
 
 def _check_target(size: int, info: Info, path: Path) -> None:

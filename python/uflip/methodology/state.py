@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from uflip.durability import CACHED
 from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of
 from uflip.run import Device, DeviceInfo, resolve_state
@@ -185,7 +186,9 @@ def default_state(info: DeviceInfo) -> str:
     return "as-is"
 
 
-def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int | None) -> str | None:
+def next_state_id(
+    state_id: str | None, spec: Mapping[str, Any], ios: int | None, durability: str = CACHED
+) -> str | None:
     """Name the state after a run of a device that was in a named state.
 
     Parameters
@@ -196,8 +199,13 @@ def next_state_id(state_id: str | None, spec: Mapping[str, Any], ios: int | None
         The resolved specification of the run.
     ios : int or None
         How many I/Os it made; None where nobody knows.
+    durability : str
+        What its writes waited for: what is flushed more often is laid out differently.
     """
-    return None if state_id is None else _digest({"after": state_id, "spec": spec, "ios": ios})
+    if state_id is None:
+        return None
+    after = {"after": state_id, "spec": spec, "ios": ios}
+    return _digest(after if durability == CACHED else after | {"durability": durability})
 
 
 def state_of_profile(profile: Mapping[str, Any], snapshot: str | None = None) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from uflip.durability import CACHED
 from uflip.report import sections
 from uflip.report.data import BaselineTrace, baseline_traces
 from uflip.report.figures import palette
@@ -148,6 +149,7 @@ def _facts(document: Document) -> str:
     facts = [
         str(document["device"].get("url", "")),
         _description(document["device"]),
+        f"durability {document['durability']}" if document["durability"] != CACHED else "",
         f"scale {document['scale']}",
         f"seed {document['seed']}",
         f"{document['runs_finished']} of {document['runs_planned']} runs",

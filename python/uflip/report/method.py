@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from uflip.durability import CACHED, meaning
 from uflip.report import figures
 from uflip.report.data import BaselineTrace
 from uflip.report.tables import table
@@ -60,6 +61,7 @@ def _timing(document: Document) -> str:
         f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
         f"under way at a time. I/O mode: {device.get('io') or 'not stated'}; data written: "
         f"{device.get('data') or 'not stated'}.",
+        _durability(document),
         f"The harness itself takes {format_duration_ns(cost)} per I/O on this host, measured on a "
         "device that does nothing."
         if cost is not None and not _simulated(document)
@@ -67,6 +69,17 @@ def _timing(document: Document) -> str:
         "Std is the sample standard deviation. A percentile is the smallest observed time that "
         f"covers its share, and is stated only where at least {SUPPORT} I/Os lie beyond it.",
     )
+
+
+def _durability(document: Document) -> str:
+    durability, buffered = document["durability"], "buffered" in str(document["device"].get("io"))
+    caches = ""
+    if durability == CACHED:
+        caches = (
+            " What a device with a volatile cache then does with it shows in these times only when "
+            "the cache is full; --durability fua and flush:N measure it."
+        )
+    return f"Durability: {durability}, {meaning(durability, buffered=buffered)}.{caches}"
 
 
 STATES = {

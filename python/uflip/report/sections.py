@@ -200,7 +200,7 @@ def provenance(document: Document, _traces: Traces) -> str:
         key: document[key]
         for key in (
             "format_version", "uflip_version", "status", "created_utc", "finished_utc",
-            "elapsed_s", "scale", "seed", "pause_ns", "runs_planned", "runs_finished",
+            "elapsed_s", "scale", "seed", "pause_ns", "durability", "runs_planned", "runs_finished",
         )
     }  # fmt: skip
     facts = (

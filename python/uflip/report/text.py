@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from uflip.durability import CACHED
 from uflip.report import key_row
 from uflip.report.findings import finding, headline
 from uflip.report.words import (
@@ -91,6 +92,8 @@ def _head(document: Mapping[str, Any]) -> str:
         kind = "null device: the harness measures itself"
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     facts = [kind, f"scale {document['scale']}", f"seed {document['seed']}", runs]
+    if document["durability"] != CACHED:
+        facts.append(f"durability {document['durability']}")
     if document["elapsed_s"]:
         facts.append(f"in {format_duration_ns(document['elapsed_s'] * 1e9)}")
     lines = [describe_device(device), " · ".join(facts)]

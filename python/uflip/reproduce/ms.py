@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.durability import FUA
 from uflip.methodology.myers_sinclair import IO_BYTES, batch
 from uflip.reproduce import figure
 from uflip.reproduce.simulated import Counters, device_url
@@ -66,7 +67,7 @@ def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Seri
         Of the profile.
     """
     url = device_url(profile, **overrides)
-    with open_device(url) as device:
+    with open_device(url, durability=FUA) as device:
         if settle_ios:
             pages = basic("write", "random", io_size=IO_BYTES, io_count=settle_ios, seed=7)
             device.apply(pages)

@@ -8,6 +8,7 @@
 `provenance`       what is worth knowing about the host
 `checks`           questions asked of every run
 `warnings`         doubts about the data, as stored values with a next step
+`comparable`       may two results be compared
 `summarise`        the whole folder as one document: `uflip show --json`
 `export`           tidy tables for other programs
 `state_record`     in which state a device was left, beside the results
@@ -23,6 +24,7 @@ The folder::
       runs/0001-baseline-SR-….parquet      every I/O of a finished run, committed before the next
 """
 
+from uflip.results.comparable import differences
 from uflip.results.provenance import host_provenance
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import summary
@@ -34,6 +36,7 @@ __all__ = [
     "ResultsWriter",
     "StoredRun",
     "StoredWarning",
+    "differences",
     "host_provenance",
     "summary",
 ]

@@ -76,7 +76,8 @@ def summary(results: Results) -> Document:
     plain = manifest.plain(kept)
     copied = (
         "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
-        "target_size_bytes", "repetitions", "method", "phases", "interference", "state",
+        "target_size_bytes", "repetitions", "method", "durability", "phases", "interference",
+        "state",
     )  # fmt: skip
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
     row = characteristics(means["baselines_ms"], benchmarks).as_dict()

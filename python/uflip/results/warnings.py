@@ -266,7 +266,8 @@ def about_conditions(
                 "buffered_io",
                 "The I/Os went through the page cache: memory was measured as much as the device",
                 {"io": device["io"]},
-                "measure without --buffered, on a file system that supports O_DIRECT",
+                "measure without --buffered, on a file system that supports O_DIRECT; writes "
+                "reach the device for certain with --durability fua or flush:N only",
             )
         )
     if device.get("data") == "zeros":

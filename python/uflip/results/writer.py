@@ -24,6 +24,7 @@ from uflip import _native
 from uflip.data import ledger, manifest
 from uflip.data.ledger import digest_of
 from uflip.data.manifest import Manifest, PlanEntry
+from uflip.durability import CACHED
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock, outputs
 from uflip.results.ledger import LedgerWriter
@@ -106,6 +107,7 @@ class ResultsWriter:
         target_size_bytes: int | None = None,
         repetitions: int = 1,
         method: str = "paper",
+        durability: str = CACHED,
         plan: Sequence[Mapping[str, Any]],
         skipped: Sequence[Mapping[str, Any]] = (),
         warnings: Sequence[Mapping[str, Any]] = (),
@@ -128,6 +130,8 @@ class ResultsWriter:
             How often each run is made.
         method
             How long runs are: "auto" or "paper".
+        durability
+            What writes wait for, see `uflip.durability`.
         plan, skipped, warnings
             Planned runs, what was left out and why, doubts of the plan; plain dictionaries.
 
@@ -154,6 +158,7 @@ class ResultsWriter:
                 "target_size_bytes": target_size_bytes,
                 "repetitions": repetitions,
                 "method": method,
+                "durability": durability,
                 "state": described,
                 "plan": [dict(entry) for entry in plan],
                 "skipped": [dict(entry) for entry in skipped],

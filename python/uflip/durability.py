@@ -1,0 +1,74 @@
+"""What a write waits for: a named condition of every measurement, as `crates/core` defines it.
+
+`cached` is uFLIP's own benchmark: I/O is synchronous in that it blocks (§4.3), and what the device
+does with the data behind its interface is the device's business. `fua` is what Myers & Sinclair
+measured (2010, §4): "the time it takes to perform the write *and* flush that write to the disk".
+"""
+
+from uflip import _native
+from uflip.errors import native_errors
+
+CACHED, FUA = "cached", "fua"
+FORMS = "cached|fua|flush:N"
+
+
+def chosen(given: str | None, *, buffered: bool = False) -> str:
+    """Return the durability that somebody asked for, or what goes without saying.
+
+    Parameters
+    ----------
+    given : str or None
+        One of `FORMS`; None: nobody said.
+    buffered : bool
+        Writes go through the page cache: unless each is durable, memory is all that is measured.
+
+    Raises
+    ------
+    UsageError
+        For any other form.
+
+    Examples
+    --------
+    >>> chosen(None), chosen(None, buffered=True), chosen("flush:32")
+    ('cached', 'fua', 'flush:32')
+    """
+    if given is None:
+        return FUA if buffered else CACHED
+    with native_errors():
+        _native.check_durability(given)
+    return given
+
+
+def meaning(durability: str, *, buffered: bool = False) -> str:
+    """Say when a write is over.
+
+    Examples
+    --------
+    >>> meaning("flush:1")
+    'a write is over when the flush that follows it is'
+    """
+    if durability == FUA:
+        return "a write is over when its data would survive a loss of power"
+    taker = "the page cache of the host" if buffered else "the device"
+    if durability == CACHED:
+        return f"a write is over when {taker} has taken the data, in a volatile cache or not"
+    every = int(durability.removeprefix("flush:"))
+    if every == 1:
+        return "a write is over when the flush that follows it is"
+    return (
+        f"a write is over when {taker} has taken the data, and every {every:,} writes when the "
+        "flush that follows them is: its time is part of the last one's response time"
+    )
+
+
+def of_old(kind: object, io: object) -> str:
+    """Return the durability of a measurement from before it was chosen.
+
+    Files and block devices were opened with O_DSYNC; simulated devices answered from their cache.
+
+    Examples
+    --------
+    >>> of_old("file", "pread/pwrite O_DIRECT|O_DSYNC"), of_old("sim", "virtual")
+    ('fua', 'cached')
+    """
+    return FUA if kind in ("file", "block") and (io is None or "O_DSYNC" in str(io)) else CACHED

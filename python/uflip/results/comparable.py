@@ -1,0 +1,98 @@
+"""May two results be compared? What they were not both measured under is said, with its numbers.
+
+**Source** uFLIP (CIDR 2009) §4: state, phases, pauses and how I/O is made decide what is measured.
+**Faithful** Each of these conditions is looked at that a result states.
+**Simplified** Devices are not compared: how they differ is what a comparison is made for. Nor are
+warnings: a result with any is to be doubted whatever it is compared with.
+**Ambiguous** Which differences matter. A difference is told, never forbidden.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from uflip.durability import meaning
+from uflip.results.warnings import StoredWarning
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that both of two results should have been measured under."""
+
+    name: str
+    of: Callable[[Document], Any]
+    advice: str
+
+
+def _buffered(document: Document) -> bool:
+    return "buffered" in str(document["device"].get("io") or "")
+
+
+CONDITIONS = (
+    Condition(
+        "durability",
+        lambda document: document["durability"],
+        "writes waited for different things: compare reads only, or measure one of them again",
+    ),
+    Condition(
+        "page_cache",
+        _buffered,
+        "one went through the page cache of the host, the other did not: compare neither",
+    ),
+    Condition(
+        "data",
+        lambda document: document["device"].get("data"),
+        "a device that compresses writes less of one than of the other: measure with one --data",
+    ),
+    Condition(
+        "scale",
+        lambda document: document["scale"],
+        "the runs are of different lengths and sizes: measure both with one --scale",
+    ),
+    Condition(
+        "seed",
+        lambda document: document["seed"],
+        "random places differ: measure both with one --seed, or expect small differences",
+    ),
+    Condition(
+        "state",
+        lambda document: document["state"]["state"],
+        "what was written before decides what a device does: give both one --state",
+    ),
+)
+
+
+def differences(first: Document, second: Document) -> list[StoredWarning]:
+    """Say under which conditions two results were not both measured.
+
+    Parameters
+    ----------
+    first, second
+        From `uflip.results.summary`.
+
+    Returns
+    -------
+    list of StoredWarning
+        One a condition, in the order of `CONDITIONS`; none for results that may be compared.
+    """
+    return [
+        _difference(condition, first, second)
+        for condition in CONDITIONS
+        if condition.of(first) != condition.of(second)
+    ]
+
+
+def _difference(condition: Condition, first: Document, second: Document) -> StoredWarning:
+    one, other = condition.of(first), condition.of(second)
+    said = f"{condition.name} {one} and {other}"
+    if condition.name == "durability":
+        meant = (meaning(each["durability"], buffered=_buffered(each)) for each in (first, second))
+        said = ". ".join(f"{name}: {what}" for name, what in zip((one, other), meant, strict=True))
+    return StoredWarning(
+        f"different_{condition.name}",
+        f"The results were not measured under the same conditions. {said}",
+        {"first": one, "second": other},
+        condition.advice,
+    )

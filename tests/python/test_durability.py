@@ -1,0 +1,284 @@
+"""Does a write wait for what it is said to wait for, and does every result say which that was?
+
+Witnesses are others: the system calls that a library between uflip and the kernel sees, and the
+kernel's own count of the flushes of a block device. What a simulated device takes is in
+`crates/sim/tests/durability.rs`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import injection
+import pytest
+from command_line import uflip
+
+import uflip as library
+from uflip.data.manifest import FILE_NAME
+from uflip.durability import chosen, meaning, of_old
+from uflip.errors import UsageError
+from uflip.methodology import next_state_id
+from uflip.results import Results, differences, summary
+from uflip.run import open_device
+
+MIB = 1 << 20
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+WRITES = 12
+# Writes of 4 KiB, as many as it takes for each form to differ from the others.
+PATTERN = ("--pattern", "SW", "--io-size", "4k", "--io-count", str(WRITES), "--json")
+FLUSHES = {"cached": 0, "flush:5": 2, "flush:1": WRITES}
+SMALL_SIM = "sim:demo?blocks_per_die=64&write_cache_bytes=262144"
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize("text", ["", "FUA", "flush", "flush:0", "flush:-1", "flush:x", "o_sync"])
+def test_an_unknown_durability_is_refused_with_the_known_ones(text: str) -> None:
+    for verb in ("run", "plan", "pattern"):
+        said = uflip(verb, "null", "--durability", text)
+        assert said.code == 2
+        assert "--durability" in said.err
+        for form in ("cached", "fua", "flush:N"):
+            assert form in said.err
+
+
+def test_what_goes_without_saying_is_never_memory_alone() -> None:
+    assert (chosen(None), chosen(None, buffered=True)) == ("cached", "fua")
+    assert chosen("cached", buffered=True) == "cached"
+    assert "page cache" in meaning("cached", buffered=True)
+    with pytest.raises(UsageError):
+        open_device("null", durability="flush")
+
+
+# Witnesses
+
+
+@pytest.fixture(scope="module")
+def injector(tmp_path_factory: pytest.TempPathFactory) -> injection.Injector:
+    return injection.build(tmp_path_factory.mktemp("native"), "scratch.bin")
+
+
+def calls_of(injector: injection.Injector, here: Path, *options: str) -> list[str]:
+    """The writes and flushes of a pattern on a file that is there, in order."""
+    found = injector.calls("pattern", "file:scratch.bin", *PATTERN, *options, log=here / "log")
+    kept = ("pwrite", "fdatasync", "fsync")
+    return [call.name.removesuffix("64") for call in found if call.name.startswith(kept)]
+
+
+def test_the_system_calls_are_those_that_were_asked_for(
+    make_file: Callable[..., Path], here: Path, injector: injection.Injector
+) -> None:
+    make_file(MIB)
+    durable = ["pwritev2:dsync"] * WRITES
+    assert calls_of(injector, here) == ["pwrite"] * WRITES
+    assert calls_of(injector, here, "--durability", "fua") == durable
+    assert calls_of(injector, here, "--buffered") == durable
+    flushed = (["pwrite"] * 5 + ["fdatasync"]) * 2 + ["pwrite"] * 2
+    assert calls_of(injector, here, "--durability", "flush:5") == flushed
+    reads = injector.calls("pattern", "file:scratch.bin", "--pattern", "SR", "--io-count", "9",
+                           "--durability", "flush:1", log=here / "log")  # fmt: skip
+    assert not [call for call in reads if call.name == "fdatasync"]
+
+
+def test_processes_count_their_writes_together(
+    make_file: Callable[..., Path], here: Path, injector: injection.Injector
+) -> None:
+    make_file(MIB)
+    calls = calls_of(injector, here, "--parallel-degree", "4", "--durability", "flush:3")
+    assert (calls.count("pwrite"), calls.count("fdatasync")) == (4 * WRITES, 4 * WRITES // 3)
+
+
+def test_a_file_and_a_state_are_durable_when_they_are_made(
+    make_file: Callable[..., Path], here: Path, injector: injection.Injector
+) -> None:
+    make_file(MIB).unlink()
+    made = injector.calls("prepare", "file:scratch.bin", "--size", "1MiB", "--record", "record",
+                          log=here / "log")  # fmt: skip
+    names = [call.name.removesuffix("64") for call in made]
+    last_write = max(place for place, name in enumerate(names) if name == "pwrite")
+    assert "fdatasync" in names[last_write:]
+    assert names.count("fdatasync") == 2, "one behind the file, one behind the state"
+
+
+@pytest.mark.parametrize("call", ["fdatasync", "pwritev2:dsync"])
+def test_a_flush_that_fails_is_an_error(
+    make_file: Callable[..., Path], here: Path, injector: injection.Injector, call: str
+) -> None:
+    make_file(MIB)
+    durability = "flush:5" if call == "fdatasync" else "fua"
+    command = ("pattern", "file:scratch.bin", *PATTERN, "--durability", durability)
+    number = next(
+        each.number for each in injector.calls(*command, log=here / "log") if each.name == call
+    )
+    done = injector.run(*command, at=number, errno=injection.number_of("EIO"))
+    assert done.returncode == 4, done.stderr
+    assert "Input/output error" in done.stdout + done.stderr
+
+
+@pytest.fixture
+def loop(here: Path) -> Iterator[str]:
+    """A block device of our own."""
+    if os.geteuid() != 0 or shutil.which("losetup") is None:
+        pytest.skip("a loop device needs root and losetup")
+    (here / "disk.img").write_bytes(bytes(8 * MIB))
+    made = subprocess.run(
+        ["losetup", "-f", "--show", here / "disk.img"], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no loop device here: {made.stderr.strip()}")
+    name = made.stdout.strip()
+    try:
+        yield name
+    finally:
+        subprocess.run(["losetup", "-d", name], check=True)
+
+
+def flushes_of(device: str) -> int:
+    """How many flushes the kernel counted (Documentation/block/stat.rst, since Linux 5.5)."""
+    fields = Path("/sys/block", Path(device).name, "stat").read_text().split()
+    if len(fields) < 17:
+        pytest.skip("this kernel does not count flushes")
+    return int(fields[15])
+
+
+def test_the_kernel_counts_the_flushes_of_a_block_device(loop: str) -> None:
+    cache = Path("/sys/block", Path(loop).name, "queue/write_cache")
+    if cache.read_text().strip() != "write back":
+        pytest.skip("this loop device has no volatile cache to flush")
+    token = next(each["token"] for each in library.known_devices() if each["url"] == loop)
+    spec = library.baseline("SW", io_size=4096, io_count=WRITES)
+    for durability in (*FLUSHES, "fua"):
+        with open_device(loop, durability=durability, destroy=token) as device:
+            before = flushes_of(loop)
+            device.run(spec)
+            flushes = flushes_of(loop) - before
+        if durability == "fua":
+            # A device with a cache and no FUA of its own: a flush follows each write, or two do, one
+            # in place of the FUA and one that the kernel asks for whatever the device can.
+            assert flushes in (WRITES, 2 * WRITES)
+        else:
+            assert flushes == FLUSHES[durability], durability
+        token = next(each["token"] for each in library.known_devices() if each["url"] == loop)
+
+
+# Where it is kept
+
+
+def test_a_simulated_cache_is_waited_for_from_the_command_line(here: Path) -> None:
+    assert here.is_dir()
+
+    def mean_ms(durability: str) -> float:
+        said = uflip("pattern", SMALL_SIM, *PATTERN, "--durability", durability)
+        found = json.loads(said.out)
+        assert found["durability"] == durability
+        return float(found["statistics"]["mean_ns"]) / 1e6
+
+    cached, fua, each, some = map(mean_ms, ("cached", "fua", "flush:1", "flush:4"))
+    assert cached < some < each
+    # To go past an empty cache and to empty it of one page is the same work for the flash.
+    assert fua == pytest.approx(each, rel=0.02)
+
+
+def test_a_clone_and_a_device_from_the_cache_keep_it() -> None:
+    spec = library.baseline("SW", io_size=4096, io_count=WRITES)
+    with open_device(SMALL_SIM, durability="fua") as device:
+        copy = device.clone()
+        device.enforce({"state": "sequential"})
+        assert (device.durability, copy.durability) == ("fua", "fua")
+        slow = device.run(spec).elapsed_ns()
+    with open_device(SMALL_SIM) as device:
+        device.enforce({"state": "sequential"})
+        assert device.run(spec).elapsed_ns() < slow / 2
+
+
+def test_a_benchmark_keeps_its_durability_when_it_goes_on(here: Path) -> None:
+    arguments = ("run", SMALL_SIM, "--scale", "quick", "--only", "granularity", "-q")
+    durable = ("--durability", "flush:8")
+    assert uflip(*arguments, *durable, "--out", "whole").code == 0
+    shutil.copytree("whole", "cut")
+    for run in Results.load("cut").runs[-2:]:
+        run.path.unlink()
+    for other in ("cached", "flush:8"):
+        refused = uflip("run", "--resume", "cut", "--durability", other)
+        assert refused.code == 2
+        assert "--durability" in refused.err
+    assert uflip("run", "--resume", "cut", "-q").code == 0
+    whole, cut = Results.load("whole"), Results.load("cut")
+    assert whole.manifest.durability == cut.manifest.durability == "flush:8"
+    for one, other_run in zip(whole.runs, cut.runs, strict=True):
+        assert one.response_time_ns().tolist() == other_run.response_time_ns().tolist()
+    shown = uflip("show", "cut")
+    assert "durability flush:8" in shown.out
+    assert uflip("report", "cut", "--out", "report.html").code == 0
+    assert "its time is part of the last one" in (here / "report.html").read_text()
+
+
+def test_a_plan_carries_it(here: Path) -> None:
+    made = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--durability", "fua",
+                 "--out", "plan.toml")  # fmt: skip
+    assert made.code == 0, made.err
+    assert "survive a loss of power" in made.out
+    text = (here / "plan.toml").read_text()
+    assert '\ndurability = "fua"\n' in text
+    said = json.loads(uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--json").out)
+    assert said["durability"] == "fua"
+    refused = uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--durability", "cached")
+    assert refused.code == 2
+    for wrong, told in (("", "durability"), ('durability = "o_sync"\n', "flush:N")):
+        (here / "wrong.toml").write_text(text.replace('durability = "fua"\n', wrong))
+        answer = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
+        assert answer.code == 2
+        assert told in answer.err
+    # Before plans said so, it followed from the device.
+    older = text.replace('durability = "fua"\n', "").replace(
+        "format_version = 3", "format_version = 2"
+    )
+    (here / "older.toml").write_text(older)
+    said = json.loads(uflip("plan", SMALL_SIM, "--plan", "older.toml", "--json").out)
+    assert said["durability"] == "cached"
+
+
+@pytest.mark.parametrize("folder", ["results-1", "results-2"])
+def test_an_older_folder_has_what_its_device_was_opened_with(folder: str) -> None:
+    device = json.loads((GOLDEN / folder / FILE_NAME).read_text())["device"]
+    synchronous = device["kind"] in ("file", "block")
+    wanted = "fua" if synchronous else "cached"
+    assert summary(Results.load(GOLDEN / folder))["durability"] == wanted
+    assert of_old("block", "pread/pwrite O_DSYNC, buffered") == "fua"
+
+
+def test_the_preset_of_myers_and_sinclair_waits_for_the_flush(here: Path) -> None:
+    assert here.is_dir()
+    command = ("pattern", SMALL_SIM, "--preset", "myers-sinclair", "--batches", "1", "--io-count",
+               "100", "--json")  # fmt: skip
+    assert json.loads(uflip(*command).out)["durability"] == "fua"
+    assert json.loads(uflip(*command, "--durability", "cached").out)["durability"] == "cached"
+
+
+# What follows from it
+
+
+def test_results_that_waited_for_different_things_are_not_compared_unwarned(here: Path) -> None:
+    assert here.is_dir()
+    for name, options in {"a": (), "b": ("--durability", "fua"), "c": ("--seed", "7")}.items():
+        done = uflip("run", "null", "--only", "granularity", "--scale", "quick", "--pause", "1ms",
+                     "--out", name, "-q", *options)  # fmt: skip
+        assert done.code == 0, done.err
+    a, b, c = (summary(Results.load(name)) for name in "abc")
+    assert differences(a, a) == []
+    (warning,) = differences(a, b)
+    assert warning.code == "different_durability"
+    assert warning.numbers == {"first": "cached", "second": "fua"}
+    assert "loss of power" in warning.message
+    assert [each.code for each in differences(b, c)] == ["different_durability", "different_seed"]
+
+
+def test_a_state_has_another_name_after_writes_of_another_durability() -> None:
+    spec = library.baseline("SW", io_count=8)
+    names = {next_state_id("s", spec, 8, form) for form in ("cached", "fua", "flush:2", "flush:3")}
+    assert len(names) == 4
+    assert next_state_id("s", spec, 8) in names
