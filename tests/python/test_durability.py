@@ -157,8 +157,8 @@ def test_the_kernel_counts_the_flushes_of_a_block_device(loop: str) -> None:
             device.run(spec)
             flushes = flushes_of(loop) - before
         if durability == "fua":
-            # A device with a cache and no FUA of its own: a flush follows each write, or two do, one
-            # in place of the FUA and one that the kernel asks for whatever the device can.
+            # A device with a cache and no FUA of its own: a flush follows each write, or two do,
+            # one in place of the FUA and one that the kernel asks for whatever the device can.
             assert flushes in (WRITES, 2 * WRITES)
         else:
             assert flushes == FLUSHES[durability], durability
