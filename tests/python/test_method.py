@@ -18,7 +18,7 @@ from uflip.experiment import PlannedRun
 from uflip.methodology import Choices, interference, make_plan
 from uflip.methodology.interference import WINDOW, lingering
 from uflip.methodology.lengths import MIN_IOS
-from uflip.methodology.phases import adapted, fewest_ios, find_phases
+from uflip.methodology.phases import adapted, find_phases
 from uflip.results import Results, summary
 from uflip.run import open_device
 from uflip.spec import baseline
@@ -67,22 +67,29 @@ def test_a_mix_of_512_ios_beyond_ratio_4_measures_only_the_start_up(ratio: int) 
 def test_no_run_ends_before_the_phases_were_seen() -> None:
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("granularity",), repetitions=1))
-    run = plan.runs[0]
-    assert adapted(run, None) == run.spec
-    short = {"startup_ios": 10, "period_ios": 3, "patterns": {}}
-    assert adapted(run, short) == run.spec
-    long = {"startup_ios": 1500, "period_ios": 128, "patterns": {}}
-    assert fewest_ios(long) == 4280
-    assert adapted(run, long)["stop"]["min_ios"] == 4280
-    huge = {"startup_ios": 10**6, "period_ios": 1, "patterns": {}}
-    assert adapted(run, huge)["stop"]["min_ios"] == run.spec["stop"]["max_ios"]
+    (run,) = [each for each in plan.runs if (each.pattern, each.value) == ("RW", 32768)]
+    (small,) = [each for each in plan.runs if (each.pattern, each.value) == ("RW", 8192)]
+    (reads,) = [each for each in plan.runs if (each.pattern, each.value) == ("SR", 8192)]
+
+    def fewest(of: PlannedRun, startup: int, period: int) -> int:
+        seen = {"ios": 10**7, "startup_ios": startup, "reasons": []}
+        phases = {"startup_ios": startup, "period_ios": period, "patterns": {"RW": seen}}
+        return int(adapted(of, phases, 32768)["stop"]["min_ios"])
+
+    assert adapted(run, None, 32768) == run.spec
+    assert fewest(run, 10, 3) == MIN_IOS
+    assert fewest(run, 1500, 128) == 2 * 1500 + 10 * 128
+    assert fewest(small, 1500, 128) == 4 * 2 * 1500 + 10 * 128, "as many bytes"
+    assert fewest(reads, 1500, 128) == 10 * 128, "which reads do not write"
+    assert fewest(run, 10**6, 1) == run.spec["stop"]["max_ios"]
 
 
 def test_the_papers_lengths_are_still_there() -> None:
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("granularity",), method="paper"))
-    assert {run.spec["io_count"] for run in plan.runs} == {1024, 5120}
-    assert {run.spec["io_ignore"] for run in plan.runs if run.pattern == "RW"} == {128}
+    runs = [run for run in plan.runs if run.micro_benchmark == "granularity"]
+    assert {run.spec["io_count"] for run in runs} == {1024, 5120}
+    assert {run.spec["io_ignore"] for run in runs if run.pattern == "RW"} == {128}
 
 
 # Interference
@@ -211,20 +218,23 @@ def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
     results = Results.load(tmp_path / "r")
     phases = results.manifest.phases
     assert set(phases["patterns"]) == {"SR", "RR", "SW", "RW"}
-    longest = max(found["startup_ios"] for found in phases["patterns"].values())
-    assert phases["startup_ios"] == longest
+    every = [*phases["patterns"].values(), *phases["again"].values()]
+    assert phases["startup_ios"] == max(found["startup_ios"] for found in every)
     seen = results.manifest.interference
     assert seen["device_busy_ns"] > 0
     assert seen["pause_ns"] >= 1_000_000_000
     assert seen["gap_ns"] == 0, "in virtual time nothing lies between the batches"
-    wanted = min(fewest_ios(phases), 1024)
+    before_sequential_writes = [phases["patterns"]["RW"], *phases["again"].values()]
+    startup = max(found["startup_ios"] for found in before_sequential_writes)
+    wanted = min(2 * startup, 1024)
     for run in results.runs:
         ended = run.trace().ended_json
         assert (ended is None) == (run.micro_benchmark in ("baseline", "interference"))
         if ended is not None:
-            assert json.loads(ended)["stop"]["min_ios"] >= wanted
+            assert json.loads(ended)["stop"]["min_ios"] >= wanted or run.pattern == "SR"
         batch = run.value if run.micro_benchmark == "interference" else 0
-        assert run.meta.pause_ns == (0 if batch in (2, 3) else 1_000_000_000)
+        rest = interference.REST_NS if batch else 1_000_000_000
+        assert run.meta.pause_ns == (0 if batch in (2, 3) else rest)
     document = summary(results)
     assert "interference" not in document["micro_benchmarks"]
     for experiment in document["micro_benchmarks"]["order"]:

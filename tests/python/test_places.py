@@ -327,7 +327,7 @@ def test_an_overlap_in_a_plan_file_is_told_by_what_is_written(tmp_path: Any) -> 
     plan = make_plan(device(GIB), "quick", 1, Choices(only=("order",)))
     wide = next(run for run in plan.runs if run.pattern == "SW" and run.value == 256)
     one = replace(wide, reset_before=False)
-    spec = one.spec | {"io_count": 8, "target_offset": 0, "target_size": 64 * MIB}
+    spec = one.spec | {"io_count": 8, "io_ignore": 0, "target_offset": 0, "target_size": 64 * MIB}
     path = tmp_path / "plan.toml"
 
     def written(offset: int) -> None:

@@ -121,7 +121,7 @@ def test_a_plan_is_a_function_of_device_scale_and_seed() -> None:
 def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
     whole = {run.id[5:]: run.spec["seed"] for run in make_plan(device(), "quick", 5).runs}
     part = make_plan(device(), "quick", 5, Choices(only=("pause", "order")))
-    assert {run.micro_benchmark for run in part.runs} == {"order", "pause"}
+    assert {run.micro_benchmark for run in part.runs} == {"interference", "order", "pause"}
     for run in part.runs:
         assert run.spec["seed"] == whole[run.id[5:]]
 

@@ -66,8 +66,8 @@ BAD: list[tuple[Callable[[str], str], list[str]]] = [
     (lambda text: text.replace("version = 3", "version = 9", 1), ["version 9"]),
     (lambda text: text.replace('unit = ""', 'units = ""', 1), ["unknown key 'units'", "number 1"]),
     (lambda text: text.replace('kind = "sim"', 'kind = "file"'), ["another device", "kind file"]),
-    (lambda text: text.replace("incr = -1", "inkr = -1", 1), ["run 0001-order-SR", "inkr"]),
-    (lambda text: text.replace("io_count = 256", "io_count = 0", 1), ["run 0001-order-SR"]),
+    (lambda text: text.replace("incr = -1", "inkr = -1", 1), ["run 0004-order-SR", "inkr"]),
+    (lambda text: text.replace("io_count = 256", "io_count = 0", 1), ["run 0004-order-SR"]),
     (
         lambda text: text.replace('id = "0001', 'id = "../0001', 1),
         ["number 1", "id = '../0001", "A-Za-z"],
@@ -81,7 +81,10 @@ BAD: list[tuple[Callable[[str], str], list[str]]] = [
     (lambda text: text.replace("io_size_max = 131072", "io_size_max = 777"), ["[state]", "777"]),
     (lambda text: text.replace("max = 131072", "max = 1073741824"), ["[state]", "largest"]),
     (lambda text: text.replace('scale = "quick"', 'scale = "fast"'), ["'fast'", "quick, standard"]),
-    (lambda text: text.replace('method = "', 'method = "x'), ["Unknown method", "auto, paper"]),
+    (
+        lambda text: text.replace('method = "', 'method = "x'),
+        ["Unknown method", "auto, startup"],
+    ),
     (lambda text: text.replace("target_size_bytes = ", "target_size_bytes = 9999"), ["multiples"]),
     (lambda text: text.replace("io_count = 256", "count = 256", 1), ["`count`", "io_count,"]),
 ]

@@ -27,6 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"errors"},
     "profiles": {"_native", "data", "errors"},
     "spec": {"errors", "units"},
+    "startup": {"spec"},
+    "virtual": {"device_url"},
     "device_url": {"data", "errors", "profiles", "units"},
     "parallel": {"ends"},
     "ends": set(),
@@ -43,11 +45,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
         "_native", "analysis", "data", "disturbance", "durability", "ends", "errors", "experiment",
-        "footprint", "identity", "microbench", "run", "spec", "stats", "units", "waiting",
+        "footprint", "identity", "microbench", "run", "spec", "startup", "stats", "units", "waiting",
     },
     "results": {
         "_native", "amplification", "analysis", "data", "durability", "ends", "errors", "identity",
-        "spec",
+        "spec", "startup",
         "stats", "units",
     },
     "report": {"analysis", "durability", "errors", "results", "stats", "units"},

@@ -70,8 +70,9 @@ plan_options = together(
         click.option(
             "--method",
             metavar="|".join(METHODS),
-            help="auto: each run ends when its mean is known; paper: fixed lengths.  "
-            "[default: auto; paper for quick]",
+            help="auto: each run ends when its mean is known; startup: fixed lengths after the "
+            "start-up that baselines show; paper: fixed lengths.  [default: auto; startup for "
+            "quick]",
         ),
         click.option(
             "--max-bytes-written",

@@ -37,6 +37,7 @@ from uflip.methodology import (
 from uflip.results import ResultsWriter, host_provenance
 from uflip.run import DeviceInfo
 from uflip.units import format_count, format_duration_ns, format_size
+from uflip.virtual import behind_device
 
 EPILOG = """\b
 Examples:
@@ -181,7 +182,7 @@ def _new_folder(out: Path, plan: Plan, begun: dict[str, Any], wear: Wear) -> Res
     return ResultsWriter.create(
         out,
         device=plan.device | {"details": details},
-        host=host_provenance(sys.argv),
+        host=host_provenance(sys.argv) | {"virtual_disk": behind_device(plan.device)},
         harness=measure_harness(),
         scale=plan.scale,
         seed=plan.seed,

@@ -20,7 +20,6 @@ from uflip.experiment import PlannedRun
 from uflip.methodology import interference
 from uflip.methodology.found import Found
 from uflip.methodology.history import History
-from uflip.methodology.phases import adapted
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import OnState
 from uflip.run import Device
@@ -185,7 +184,7 @@ def _make(
     on_progress: Callable[[int, int, int], None],
 ) -> list[_Made]:
     """Leave the device alone for a while, make a run, or several without a rest between them."""
-    pause_ns = found.pause_ns
+    pause_ns = found.pause_before(runs[0])
     device.idle(pause_ns)
     stood = device.standing()
     if runs[0].micro_benchmark == interference.NAME:
@@ -195,7 +194,7 @@ def _make(
         traces = [trace for _, trace in parts]
     else:
         (run,) = runs
-        spec = adapted(run, found.phases(before=run)) if "stop" in run.spec else run.spec
+        spec = found.adapted(run)
         traces = [device.run(spec, on_progress)]
     stands = device.standing()
     check_target(stood, stands, device.url)

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uflip._native import Trace
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
-from uflip.methodology.phases import Phases, find_phases
+from uflip.methodology.phases import Phases, adapted, find_phases
 from uflip.methodology.plan import Plan
 from uflip.microbench.layout import LABELS
+from uflip.spec import Spec
 
 BASELINE = "baseline"
 
@@ -60,6 +62,12 @@ class Found:
             return self._plan.pause_ns
         return max(self._plan.pause_ns, int(self._lingering["pause_ns"]))
 
+    def pause_before(self, run: PlannedRun) -> int:
+        """How long the device is left alone before a run [ns]; longer before the batches."""
+        if run.micro_benchmark == interference.NAME and self._plan.device["kind"] != "null":
+            return max(self.pause_ns, interference.REST_NS)
+        return self.pause_ns
+
     def phases(self, before: PlannedRun | None = None) -> Phases | None:
         """Return the phases that the long baseline runs show; None without any.
 
@@ -70,28 +78,46 @@ class Found:
             benchmark that goes on does what it would have done at once.
         """
         runs = self._plan.runs if before is None else self._plan.runs[: self._number[before.id]]
-        first = {
-            run.pattern: run.id
-            for run in runs
-            if run.micro_benchmark == BASELINE and run.repetition == 1
-        }
-        key = tuple(first)
+        shown = self._ids_of(BASELINE, runs)
+        batches = self._ids_of(interference.NAME, runs)
+        key = (*shown, "", *batches)
         if key not in self._phases:
-            self._phases[key] = self._look_at(first)
+            self._phases[key] = self._look_at(shown, batches)
         return self._phases[key]
 
-    def _look_at(self, first: Mapping[str, str]) -> Phases | None:
-        traces = {label: self._noting.trace_of(first[label]) for label in LABELS if label in first}
-        times = {
+    def _ids_of(self, micro_benchmark: str, runs: Sequence[PlannedRun]) -> dict[str, str]:
+        """Return the first run of each pattern in a micro-benchmark."""
+        ours = [run for run in runs if run.micro_benchmark == micro_benchmark]
+        return {run.pattern: run.id for run in reversed(ours) if run.repetition == 1}
+
+    def adapted(self, run: PlannedRun) -> Spec:
+        """Return the specification of a run with what is known of the device by then."""
+        ours = run.micro_benchmark in (BASELINE, interference.NAME)
+        if "stop" not in run.spec and (ours or self._plan.method != "startup"):
+            return run.spec
+        sizes = (
+            each.spec["io_size"]
+            for name in (BASELINE, interference.NAME)
+            for each in self._plan.runs
+            if each.micro_benchmark == name
+        )
+        return adapted(run, self.phases(before=run), next(sizes, 0))
+
+    def _look_at(self, shown: Mapping[str, str], batches: Mapping[str, str]) -> Phases | None:
+        first, again = self._times_of(shown), self._times_of(batches)
+        if not first and not again:
+            return None
+        phases = find_phases(first, again) if first else find_phases(again)
+        self._noting.note("phases", phases)
+        return phases
+
+    def _times_of(self, ids: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+        traces = {label: self._noting.trace_of(ids[label]) for label in LABELS if label in ids}
+        return {
             label: np.asarray(trace.column("response_time_ns"))
             for label, trace in traces.items()
             if trace is not None
         }
-        if not times:
-            return None
-        phases = find_phases(times)
-        self._noting.note("phases", phases)
-        return phases
 
     def batches(
         self,

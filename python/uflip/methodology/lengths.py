@@ -12,8 +12,9 @@ from dataclasses import replace
 from uflip.experiment import PlannedRun
 from uflip.spec import Spec, until_converged
 
-METHODS = ("auto", "paper")
-"""`auto`: each run ends when its mean is known; `paper`: fixed IOCount and IOIgnore (§5.1)."""
+METHODS = ("auto", "startup", "paper")
+"""`auto`: each run ends when its mean is known; `startup`: a fixed number of I/Os after the
+start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""
 
 # uFLIP §5.1: its shortest run. What happens less often than that may go unseen.
 MIN_IOS = 1024

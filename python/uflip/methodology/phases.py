@@ -4,13 +4,22 @@
 two phases of each pattern, derive upper bounds of start-up and period across the patterns.
 **Faithful**: all four; the bounds are the largest values of any pattern.
 **Simplified**: found by `uflip.analysis` in the place of the eye.
-**Ambiguous**: how the bounds fix IOCount. No run with a stop rule may end before it has seen twice
-the longest start-up and `FEWEST_PERIODS` of the longest periods; how much longer it goes on, the
-rule decides. A run is bound by the baselines that are made before it: reads and random writes are
-not by what sequential writes show (`plan`). IOIgnore is the start-up that each run shows itself.
+**Ambiguous**: how the bounds fix IOCount. (1) No run with a stop rule may end before it has seen
+twice the longest start-up and `FEWEST_PERIODS` of the longest periods; how much longer it goes on,
+the rule decides, and IOIgnore is the start-up that it shows itself. (2) Runs of fixed length are
+laid out with the longest IOIgnore that there is room for; once the baselines are known they ignore
+what these show and a quarter more, the first I/O at least, and keep as many I/Os as before. (3)
+What the start-up is counted in: see `uflip.startup`. (4) A run is bound by the baselines that are
+made before it: reads and random writes are not by what sequential writes show (`plan`). (5) A
+device that was idle for longer has more in hand: the batches of the interference experiment, which
+follow the longest rest, count as baselines that were met again, and are all there is in a plan
+without baselines.
 """
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,48 +29,73 @@ from uflip.analysis import analyse
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
 from uflip.spec import Spec
+from uflip.startup import in_rows, startup_of
 
 FEWEST_PERIODS = 10
+# One start-up is as long as another only about: the same device shows 106 I/Os and then 119.
+MARGIN = 1.25
 
 Phases = dict[str, Any]
-"""`patterns` (label -> analysis as a dictionary), `startup_ios`, `period_ios`: the bounds."""
+"""`patterns` (label -> analysis as a dictionary), `again` (the same patterns after the longest
+rest), `startup_ios`, `period_ios`: the bounds."""
 
 
-def find_phases(response_time_ns: Mapping[str, NDArray[Any]]) -> Phases:
+def find_phases(
+    response_time_ns: Mapping[str, NDArray[Any]], again: Mapping[str, NDArray[Any]] | None = None
+) -> Phases:
     """Find the phases of each baseline pattern, and the upper bounds across them.
 
     Parameters
     ----------
     response_time_ns : mapping
         Label -> every response time (n,) [ns] of the long run, start-up included.
+    again : mapping, optional
+        Runs of the same patterns after a longer rest: they count for the bound of the start-up.
 
     Returns
     -------
     dict
         A pattern that cannot be analysed (zeros, too few I/Os) is left out.
     """
-    patterns: dict[str, Any] = {}
-    for label, times in response_time_ns.items():
-        try:
-            patterns[label] = analyse(np.asarray(times, dtype=np.float64)).as_dict()
-        except UsageError:
-            continue
+    patterns, others = _analysed(response_time_ns), _analysed(again or {})
+    every = [*patterns.values(), *others.values()]
     return {
         "patterns": patterns,
-        "startup_ios": max((found["startup_ios"] for found in patterns.values()), default=0),
+        "again": others,
+        "startup_ios": max((found["startup_ios"] for found in every), default=0),
         "period_ios": max((found["period_ios"] for found in patterns.values()), default=1),
     }
 
 
-def fewest_ios(phases: Phases) -> int:
-    """Return how many I/Os a run must make at least on a device with these phases."""
-    return 2 * int(phases["startup_ios"]) + FEWEST_PERIODS * int(phases["period_ios"])
+def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for label, times in response_time_ns.items():
+        with suppress(UsageError):
+            found[label] = analyse(np.asarray(times, dtype=np.float64)).as_dict()
+    return found
 
 
-def adapted(run: PlannedRun, phases: Phases | None) -> Spec:
-    """Return the specification of a run on a device with these phases."""
-    stop = run.spec.get("stop")
-    if phases is None or stop is None:
+def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
+    """Return the specification of a run on a device with these phases.
+
+    Parameters
+    ----------
+    run : PlannedRun
+        With a stop rule, or with an `io_ignore` that is the longest that it has room for.
+    phases : dict or None
+        What is known.
+    io_size : int
+        Of the runs that show them [bytes].
+    """
+    if phases is None:
         return run.spec
-    wanted = max(stop["min_ios"], fewest_ios(phases))
+    known, stop = startup_of(phases, io_size), run.spec.get("stop")
+    startup = in_rows(run.spec, known)
+    if stop is None:
+        # A baseline that comes later may still show that the first I/O is another.
+        safe = replace(known, writes=max(math.ceil(MARGIN * known.writes), 1))
+        left_out = min(in_rows(run.spec, safe), run.spec["io_ignore"])
+        shorter = run.spec["io_ignore"] - left_out
+        return run.spec | {"io_count": run.spec["io_count"] - shorter, "io_ignore": left_out}
+    wanted = max(stop["min_ios"], 2 * startup + FEWEST_PERIODS * int(phases["period_ios"]))
     return run.spec | {"stop": stop | {"min_ios": min(wanted, stop["max_ios"])}}

@@ -38,7 +38,7 @@ from uflip.methodology.lengths import METHODS, self_timed, shortest
 from uflip.methodology.places import APART, BLOCK, Places, elsewhere
 from uflip.methodology.state import Enforcement, default_state, plan_state
 from uflip.microbench import MICRO_BENCHMARKS, check_names
-from uflip.spec import writes_sequentially
+from uflip.spec import writes, writes_sequentially
 from uflip.units import format_size
 
 PAUSE_NS = 1_000_000_000
@@ -114,7 +114,7 @@ class Plan:
     repetitions : int
         How often each run is made.
     method : str
-        "auto": runs end when their mean is known; "paper": they have fixed lengths.
+        One of `METHODS`: how long runs are.
     durability : str
         What writes wait for, see `uflip.durability`.
     warnings : tuple of dict
@@ -186,6 +186,7 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         chosen.io_size,
         chosen.io_counts,
         budgets=method == "auto",
+        startup=method == "startup",
     )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
@@ -193,7 +194,7 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     state = plan_state(info, state_name, chosen.target_size)
     experiments = [experiment for name in names for experiment in MICRO_BENCHMARKS[name](context)]
     runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
-    lingering = interference.lay_out(context) if _finds_its_pause(names, chosen) else []
+    lingering = interference.lay_out(context) if _finds_its_pause(context, runs, chosen) else []
     ordered = _in_order(runs, lingering, repetitions, seed, context.capacity)
     placed = _placed(ordered, context.capacity, chosen.used_bytes)
     if state is None:
@@ -265,9 +266,11 @@ def _repetitions(context: Context, chosen: int | None) -> int:
 
 
 def _method(scale: str, chosen: Choices) -> str:
-    """Lengths that somebody chose are fixed, and so are those of the quick scale."""
+    """Lengths that somebody chose are fixed; the quick scale knows no mean well."""
     if chosen.method is None:
-        return "paper" if scale == "quick" or chosen.io_counts is not None else "auto"
+        if chosen.io_counts is not None:
+            return "paper"
+        return "startup" if scale == "quick" else "auto"
     if chosen.method in METHODS:
         return chosen.method
     raise unknown_name("method", chosen.method, METHODS, where="--method")
@@ -275,13 +278,16 @@ def _method(scale: str, chosen: Choices) -> str:
 
 def _timed(run: PlannedRun, method: str) -> PlannedRun:
     """The long baseline runs show the phases, which no rule may cut short."""
-    fixed = method == "paper" or run.micro_benchmark == BASELINE
+    fixed = method != "auto" or run.micro_benchmark == BASELINE
     return run if fixed else self_timed(run)
 
 
-def _finds_its_pause(names: Sequence[str], chosen: Choices) -> bool:
-    """Whether the pause is measured: in a plan that looks at the device as a whole."""
-    return BASELINE in names and chosen.pause_ns is None
+def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
+    """Whether the pause is measured: where writes of a run may linger in the next one."""
+    if chosen.pause_ns is not None:
+        return False
+    whole = any(run.micro_benchmark == BASELINE for run in runs)
+    return whole or (context.info["kind"] != "null" and any(writes(run.spec) for run in runs))
 
 
 def _in_order(

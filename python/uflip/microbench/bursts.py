@@ -28,10 +28,11 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _counts(context: Context, pattern: str, burst: int) -> Counts:
-    ordinary = context.counts(pattern)
     if context.quick:
-        io_count = max(FEWEST_GROUPS * burst, min(ordinary.io_count, QUICK_GROUPS * burst))
+        most = context.plain_counts(pattern).io_count
+        io_count = max(FEWEST_GROUPS * burst, min(most, QUICK_GROUPS * burst))
         return context.shortened(pattern, io_count)
+    ordinary = context.counts(pattern)
     return Counts(max(ordinary.io_count, FEWEST_GROUPS * burst), ordinary.io_ignore)
 
 

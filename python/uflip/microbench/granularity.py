@@ -26,4 +26,5 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
-    return baseline_spec(context, pattern, io_size=io_size)
+    counts = context.counts(pattern, io_size)
+    return baseline_spec(context, pattern, io_size=io_size, counts=counts)

@@ -40,7 +40,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pair: str, ratio: int) -> Spec:
     first, second = pair.split("/")
-    counts = _counts(context, second, ratio)
+    counts = _counts(context, first, second, ratio)
     return mix(
         _half(context, first, 0, counts.io_count * ratio),
         _half(context, second, 1, counts.io_count),
@@ -50,12 +50,12 @@ def _describe(context: Context, pair: str, ratio: int) -> Spec:
     )
 
 
-def _counts(context: Context, rarer: str, ratio: int) -> Counts:
+def _counts(context: Context, first: str, rarer: str, ratio: int) -> Counts:
     """Count I/Os of the rarer pattern."""
-    ordinary = context.counts(rarer)
     if not context.quick:
-        return ordinary
-    return context.shortened(rarer, max(QUICK_FEWEST, ordinary.io_count // (ratio + 1)))
+        return context.counts(rarer)
+    io_count = max(QUICK_FEWEST, context.plain_counts(rarer).io_count // (ratio + 1))
+    return context.shortened(rarer, io_count, 1 + ratio if first == "SW" else 1)
 
 
 def half_size(capacity: int, io_size: int) -> int:

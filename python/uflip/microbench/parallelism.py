@@ -27,7 +27,9 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, degree: int) -> Spec:
     counts = (
-        context.shortened(pattern, QUICK_IO_COUNT) if context.quick else context.counts(pattern)
+        context.shortened(pattern, QUICK_IO_COUNT, degree)
+        if context.quick
+        else context.counts(pattern)
     )
     # A multiple of the degree, so that all subspaces are equal and hold whole I/Os.
     step = degree * context.io_size

@@ -25,10 +25,10 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _counts(context: Context, pattern: str, pause_ns: int) -> Counts:
-    ordinary = context.counts(pattern)
     if not context.quick:
-        return ordinary
-    return context.shortened(pattern, min(ordinary.io_count, QUICK_LONGEST_NS // pause_ns))
+        return context.counts(pattern)
+    most = context.plain_counts(pattern).io_count
+    return context.shortened(pattern, min(most, QUICK_LONGEST_NS // pause_ns))
 
 
 def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:

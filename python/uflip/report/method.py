@@ -124,6 +124,8 @@ def _phases(document: Document, traces: Traces) -> str:
     use = (
         " No run with a stop rule may end before it has made twice the start-up and ten periods."
         if document["method"] == "auto"
+        else " Runs that write leave out so much, counted in bytes written, before they measure."
+        if document["method"] == "startup"
         else " The lengths of the runs are fixed, and do not follow from them."
     )
     drawn = _figure(
@@ -230,8 +232,9 @@ def _lengths(document: Document) -> str:
         "Each run ended when its mean was known to 5 % with 95 % confidence, or when its budget "
         "was spent."
         if document["method"] == "auto"
-        else "Runs have the fixed lengths of their scale; how well their means are known was "
-        "analysed afterwards."
+        else "Runs have the fixed lengths of their scale"
+        + (", after the start-up" if document["method"] == "startup" else "")
+        + "; how well their means are known was analysed afterwards."
     )
     drawn = _figure(
         "C",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.results.ticks import ticking
 from uflip.stats import drift
 
 Numbers = dict[str, Any]
@@ -127,6 +128,17 @@ def not_converged(run: Examined) -> tuple[float, Numbers] | None:
     return ratio, _ns(half_width=worst["half_width_ns"], mean=worst["mean_ns"])
 
 
+def at_ticks(run: Examined) -> tuple[float, Numbers] | None:
+    """Slow I/Os that end with a timer of the host; a simulated device knows none."""
+    if run.device.get("kind") not in ("file", "block"):
+        return None
+    found = ticking(run.submit_ns, run.response_time_ns)
+    if found is None:
+        return None
+    numbers = {"count": found.ios, "share_of_time": round(found.share_of_time, 4)}
+    return found.share_of_time, {**numbers, **_ns(tick=found.tick_ns)}
+
+
 def unreadable(run: Examined) -> tuple[float, Numbers] | None:
     """Pages whose bit errors the ECC could not correct."""
     lost, read = run.counters.get("uncorrectable_reads", 0), run.counters.get("pages_read", 0)
@@ -175,6 +187,15 @@ CHECKS: tuple[Check, ...] = (
         "{count} I/Os",
         "raise io_count, or lower io_ignore; do not quote these numbers",
         few_ios,
+    ),
+    Check(
+        "at_ticks",
+        "slow I/Os ended with a timer of the host",
+        "{count} I/Os at its ticks of {tick}, {share_of_time} of all time",
+        "a scheduler was measured, not the device: somebody limits this disk to a rate (io.max of "
+        "a control group, a virtual disk of a cloud); measure without the limit, or read these "
+        "numbers as those of the limit",
+        at_ticks,
     ),
     Check(
         "unsteady",

@@ -148,7 +148,8 @@ class Results:
             assert entry is not None, "runs are of the plan"
             examiner.look(entry, run.trace())
         found = about_conditions(kept.device, kept.host, kept.state)
-        found += about_interference(kept.interference) + examiner.warnings()
+        found += about_interference(kept.interference)
+        found += examiner.warnings(kept.phases, kept.plan)
         if self.status != "running":
             found.append(_unfinished(len(self.runs), len(kept.plan)))
         return found

@@ -10,7 +10,7 @@ with the runs it concerns and the worst of them.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,10 @@ from uflip.results.consistency import (
     repeatability,
 )
 from uflip.results.ended import how_it_ended
+from uflip.results.left import BASELINE, INTERFERENCE, Inside, Length, all_inside
+from uflip.results.pace import Pace, limit, pace_of, trend
 from uflip.results.proof import UNPROVEN, FolderProof
-from uflip.units import format_duration_ns
+from uflip.units import format_duration_ns, format_size
 
 # Half of the processors busy with something else: the submitting thread may have none to itself.
 BUSY_LOAD_PER_CPU = 0.5
@@ -69,6 +71,9 @@ class Examiner:
         default_factory=dict
     )
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
+    _lengths: list[Length] = field(default_factory=list)
+    _paces: list[Pace] = field(default_factory=list)
+    _met: dict[Question, list[float]] = field(default_factory=dict)
 
     def look(self, entry: PlanEntry, trace: Any, about: Mapping[str, Any] | None = None) -> None:
         """Ask every check about one run.
@@ -101,26 +106,112 @@ class Examiner:
             disturbed=others or {},
         )
         self.looked_at += 1
+        if entry.micro_benchmark != INTERFERENCE:
+            baseline = entry.pattern if entry.micro_benchmark == BASELINE else None
+            self._lengths.append(Length(run_id, spec, trace.ended_json is not None, baseline))
         if len(run.measured_ns):
             key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
             mean_ns = float(run.measured_ns.mean())
             self._means.setdefault(key, []).append(mean_ns)
             asked = question(spec, len(run.response_time_ns))
-            if asked is not None and entry.micro_benchmark != "interference":
+            if asked is not None and entry.micro_benchmark != INTERFERENCE:
                 found = {"mean_ns": mean_ns} | how_it_ended(trace)
                 self._asked.setdefault((asked, key), []).append(found)
+                self._met.setdefault(asked, []).append(mean_ns)
+            if self.device.get("kind") in ("file", "block"):
+                pace = pace_of(run_id, spec, run.submit_ns, run.response_time_ns)
+                self._paces += [] if pace is None else [pace]
         for check in CHECKS:
             if (doubt := check.look(run)) is not None:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
 
-    def warnings(self) -> list[StoredWarning]:
-        """One warning per code that was raised, in the order of `CHECKS`."""
+    def warnings(
+        self, phases: Mapping[str, Any] | None, plan: Sequence[PlanEntry]
+    ) -> list[StoredWarning]:
+        """One warning per code that was raised, in the order of `CHECKS`.
+
+        Parameters
+        ----------
+        phases, plan
+            As the manifest holds them.
+        """
         found = [
             self._gather(check, self._doubts[check.code])
             for check in CHECKS
             if check.code in self._doubts
         ]
-        return found + self._disagreements() + self._inconsistencies()
+        inside = self._inside_startup(all_inside(self._lengths, phases, plan))
+        together = self._limits() + self._trends()
+        return found + inside + together + self._disagreements() + self._inconsistencies()
+
+    def _limits(self) -> list[StoredWarning]:
+        """A rate that reads and writes of several sizes keep to."""
+        found = limit(self._paces)
+        if found is None:
+            return []
+        in_ios = found.unit == "ios_per_s"
+        rate = f"{found.per_s:,.0f} I/Os" if in_ios else format_size(round(found.per_s))
+        return [
+            StoredWarning(
+                "rate_limited",
+                f"{len(found.runs)} runs, reads and writes of several sizes, all come to {rate} a "
+                "second: something else than the device sets their pace",
+                {"unit": found.unit, "per_s": round(found.per_s, 3), "runs": list(found.runs)},
+                "these runs say what the limit is, and nothing of the device: look for it (io.max "
+                "of a control group, the class of a virtual disk, the link), and measure without "
+                "it; a disk that has credit is quicker until that is used up",
+            )
+        ]
+
+    def _trends(self) -> list[StoredWarning]:
+        """Patterns that were met several times, and slower or quicker each time."""
+        named = {" ".join(map(str, asked)): means for asked, means in self._met.items()}
+        found = None if self.device.get("kind") == "null" else trend(named)
+        if found is None:
+            return []
+        label = found.pattern.split()[0]
+        means = [format_duration_ns(mean) for mean in (found.first_ns, found.last_ns)]
+        return [
+            StoredWarning(
+                "drift",
+                f"What was measured several times became {'slower' if found.z > 0 else 'quicker'} "
+                f"in the course of the benchmark (most: {label}, met {found.met} times, "
+                f"{means[0]} at first, {means[1]} at last; {abs(found.z):.1f} standard errors)",
+                {
+                    "pattern": label,
+                    "met": found.met,
+                    "first_ns": round(found.first_ns),
+                    "last_ns": round(found.last_ns),
+                    "z": round(found.z, 3),
+                },
+                "runs that lie far apart in the plan cannot be compared: enforce the state again "
+                "before them (uFLIP §4.1), let the device cool down or fill up, or look for a "
+                "credit that a virtual disk uses up",
+            )
+        ]
+
+    def _inside_startup(self, found: Sequence[Inside]) -> list[StoredWarning]:
+        """Runs that are within the start-up that the baselines show."""
+        if not found:
+            return []
+        worst = max(found, key=lambda inside: inside.share)
+        return [
+            StoredWarning(
+                "inside_startup",
+                f"In {len(found)} of {len(self._lengths)} runs more than {AGREEMENT:.0%} of what "
+                f"was measured may be start-up (worst: {worst.run_id}, {worst.share:.0%}: "
+                f"{worst.io_count} I/Os, of which {worst.io_ignore} were left out, and a start-up "
+                f"of {worst.startup_ios} by what the baselines show)",
+                {
+                    "runs": [inside.run_id for inside in found],
+                    "runs_examined": len(self._lengths),
+                    "worst": asdict(worst),
+                },
+                "the device is slower, or quicker, in the long run than these runs say: measure "
+                "longer ones, in the standard scale or with a larger io_count and io_ignore in a "
+                "plan file",
+            )
+        ]
 
     def _inconsistencies(self) -> list[StoredWarning]:
         """Baselines under another name that are not what the baseline is."""
@@ -289,6 +380,17 @@ def about_conditions(
                 "write the whole file once before, or let --size create it",
             )
         )
+    if (behind := host.get("virtual_disk")) is not None:
+        found.append(
+            StoredWarning(
+                "virtual_disk",
+                f"What was measured is no disk of this machine: {behind}",
+                {"virtual_disk": behind},
+                "caches, limits and neighbours of its host are in these numbers: take them for "
+                "those of what the host offers now, repeat them at another time, and compare only "
+                "with runs on the same kind of disk",
+            )
+        )
     load, cpus = host.get("load_average_1min"), host.get("cpus_usable") or host.get("cpus")
     if load is not None and cpus and load > BUSY_LOAD_PER_CPU * cpus:
         found.append(
@@ -348,6 +450,7 @@ CONDITIONS = (
     "compressible_data",
     "sparse_file",
     "busy_host",
+    "virtual_disk",
     "out_of_time",
 )
 
@@ -355,6 +458,9 @@ CONDITIONS = (
 def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
     """Those of the stored warnings that were there before the first run."""
     found_later = {
+        "inside_startup",
+        "rate_limited",
+        "drift",
         "repetitions_disagree",
         "consistency",
         *CONDITIONS,

@@ -388,7 +388,7 @@ class ResultsWriter:
         seen: list[StoredWarning] = [
             *about_conditions(self._manifest.device, self._manifest.host, self._manifest.state),
             *about_interference(self._manifest.interference),
-            *self._examiner.warnings(),
+            *self._examiner.warnings(self._manifest.phases, self._manifest.plan),
         ]
         doubts = [dict(each) for each in warnings] + [each.as_dict() for each in seen]
         try:

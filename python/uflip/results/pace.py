@@ -1,0 +1,146 @@
+"""What several runs together tell: a rate that all keep to, and a device that changes meanwhile.
+
+    I/Os per s                                  mean of SW
+      |  read  ______________ 500                 |            ·
+      |  write ______________ 500                 |      ·  ·
+      |  16 KiB, 32 KiB: 500                      |·  ·
+      +--------------------- time                 +--------------- the same pattern again and again
+
+A disk of a cloud, or of a control group, is limited to so many I/Os or bytes a second, whatever it
+is asked for. No device reads 512 bytes and 256 KiB equally often a second. And what is met several
+times in a benchmark, and is slower each time, was measured at several devices.
+
+**Source** For trends: Mann (Econometrica 1945) and Kendall, the number of pairs in order. For
+limits: a token bucket gives out at a constant rate (Turner, IEEE Communications 1986).
+**Faithful** Both.
+**Simplified** Rates are those of the second half of a run, where the bucket is empty.
+**Ambiguous** (1) What is equal: within 5 %; a limiter of the kernel counts in slices of 0.1 s. (2)
+How many say so: `FEWEST` runs, and either reads whose largest size is `SPAN` times the smallest, or
+reads and writes of two sizes each. Random writes alone do not: they may all cost a merge. (3) What
+a trend is: pairs in order beyond three standard errors, over all patterns that were met four times,
+where a pair differs by more than 2 %.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAME = 0.05
+FEWEST = 3
+SPAN = 64
+FEWEST_IOS = 64
+STILL_THE_SAME = 0.02
+FEWEST_MET = 4
+TREND_Z = 3.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a run without pauses did per second when it had gone on for a while."""
+
+    run_id: str
+    mode: str
+    io_size: int
+    ios_per_s: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The same in bytes."""
+        return self.ios_per_s * self.io_size
+
+
+def pace_of(
+    run_id: str,
+    spec: Mapping[str, Any],
+    submit_ns: NDArray[Any],
+    response_time_ns: NDArray[Any],
+) -> Pace | None:
+    """Return the pace of a run of consecutive I/Os, over its second half; None of other runs."""
+    alone = spec.get("kind") == "basic" and spec.get("parallel_degree", 1) == 1
+    if not alone or spec["time"] != "consecutive" or len(submit_ns) < FEWEST_IOS:
+        return None
+    half = len(submit_ns) // 2
+    ended = submit_ns.astype(np.int64) + response_time_ns.astype(np.int64)
+    lasted = int(ended.max()) - int(submit_ns[half])
+    if lasted <= 0:
+        return None
+    return Pace(run_id, spec["mode"], int(spec["io_size"]), (len(submit_ns) - half) * 1e9 / lasted)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A rate that runs of several kinds keep to."""
+
+    unit: str
+    per_s: float
+    runs: tuple[str, ...]
+
+
+def limit(paces: Sequence[Pace]) -> Limit | None:
+    """Find the rate that runs of several sizes have in common; None if none is."""
+    found = []
+    for unit in ("ios_per_s", "bytes_per_s"):
+        rates = np.array([getattr(pace, unit) for pace in paces])
+        for rate in rates:
+            near = np.flatnonzero(np.abs(rates - rate) <= SAME * rate)
+            at_it = [paces[int(index)] for index in near]
+            if _is_no_accident(at_it):
+                names = tuple(pace.run_id for pace in at_it)
+                found.append(Limit(unit, float(np.median(rates[near])), names))
+    return max(found, key=lambda each: len(each.runs), default=None)
+
+
+def _is_no_accident(paces: Sequence[Pace]) -> bool:
+    """Whether no device would come to one rate with these."""
+    reads, writes = (
+        {pace.io_size for pace in paces if pace.mode == mode} for mode in ("read", "write")
+    )
+    if len(paces) < FEWEST or not reads:
+        return False
+    return max(reads) >= SPAN * min(reads) or min(len(reads), len(writes)) >= 2
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How what was met several times changed: standard errors beyond chance, and the worst."""
+
+    z: float
+    pattern: str
+    first_ns: float
+    last_ns: float
+    met: int
+
+
+def trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
+    """Find out whether the same patterns become slower, or quicker, in the course of a benchmark.
+
+    Parameters
+    ----------
+    means_ns
+        Pattern -> its means in the order in which they were measured [ns].
+    """
+    score, variance = 0, 0.0
+    known = {name: each for name, each in means_ns.items() if len(each) >= FEWEST_MET}
+    for means in known.values():
+        n = len(means)
+        score += sum(_in_order(means[i], means[j]) for i in range(n) for j in range(i + 1, n))
+        variance += n * (n - 1) * (2 * n + 5) / 18
+    if not known:
+        return None
+    # One less: for the step from whole pairs to a continuous law.
+    z = (abs(score) - 1) / sqrt(variance) * (1 if score > 0 else -1)
+    if abs(z) < TREND_Z:
+        return None
+    change = {name: abs(np.log(each[-1] / each[0])) for name, each in known.items()}
+    worst = max(change, key=lambda name: change[name])
+    return Trend(z, worst, known[worst][0], known[worst][-1], len(known[worst]))
+
+
+def _in_order(before: float, after: float) -> int:
+    if abs(after - before) <= STILL_THE_SAME * before:
+        return 0
+    return 1 if after > before else -1

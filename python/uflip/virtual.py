@@ -1,0 +1,96 @@
+"""Is a disk a disk? What the system tells of what is behind a device number.
+
+**Source** Linux: `/sys/dev/block/MAJOR:MINOR` leads to the place of a disk in the tree of devices,
+which names the bus that it hangs on; `device/vendor` and `device/model` are what it says of itself.
+**Faithful** A partition is judged by its disk.
+**Simplified** Of a mapped device (LVM, RAID, encryption) nothing is said: what is behind may be
+real.
+**Ambiguous** A file system on a virtual machine whose disk is passed through is on a real disk:
+what counts is the disk, not the machine.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from uflip.device_url import parse_url
+
+# Parts of the place in the tree -> what it is.
+BUSES = {
+    "virtio": "virtio",
+    "vbd-": "Xen",
+    "xen": "Xen",
+    "VMBUS": "Hyper-V",
+    "vmbus": "Hyper-V",
+}
+# Words in what a disk says of itself -> whose it is.
+NAMES = {
+    "qemu": "QEMU",
+    "vbox": "VirtualBox",
+    "vmware": "VMware",
+    "virtual": "a virtual machine",
+    "msft": "Hyper-V",
+    "amazon elastic block store": "Amazon EBS",
+    "amazon ec2 nvme instance storage": "Amazon EC2",
+    "google persistentdisk": "Google Cloud",
+    "nvme_card-pd": "Google Cloud",
+}
+# Disks that are software of this kernel.
+SOFTWARE = {"loop": "a loop device", "zram": "memory (zram)", "ram": "memory", "nbd": "a network"}
+
+
+def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
+    """Say what a disk really is if it is no disk; None where nothing speaks for that.
+
+    Parameters
+    ----------
+    major, minor : int
+        Number of a block device, or of the one that a file system is on.
+    system : Path
+        Where the system tells of devices.
+    """
+    try:
+        place = (system / "dev" / "block" / f"{major}:{minor}").resolve(strict=True)
+    except OSError:
+        return None
+    disk = place.parent if (place / "partition").exists() else place
+    for prefix, what in SOFTWARE.items():
+        if disk.name.startswith(prefix) and disk.name[len(prefix) :].isdigit():
+            return f"{disk.name} is {what}"
+    for part in place.parts:
+        for bus, whose in BUSES.items():
+            if part.startswith(bus):
+                return f"{disk.name} is a disk of {whose}"
+    said = " ".join(_text(disk / "device" / name) for name in ("vendor", "model")).lower()
+    for word, whose in NAMES.items():
+        if word in said:
+            return f"{disk.name} is a disk of {whose}"
+    return None
+
+
+def behind_device(info: Mapping[str, Any], system: Path = Path("/sys")) -> str | None:
+    """Say what the disk of a device really is; None where nothing speaks against its being one.
+
+    Parameters
+    ----------
+    info
+        The device, open or inspected.
+    system : Path
+        Where the system tells of devices.
+    """
+    if info["kind"] not in ("file", "block"):
+        return None
+    try:
+        about = Path(parse_url(str(info["url"])).name).stat()
+    except OSError:
+        return None
+    number = about.st_rdev if info["kind"] == "block" else about.st_dev
+    return behind(os.major(number), os.minor(number), system)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,321 @@
+"""Timers, rates, trends and virtual disks: is said what stands between the numbers and a device?
+
+The oracle is a queue of its own: one I/O at a time, a token bucket, and a timer that looks at it.
+"""
+
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+from numpy.typing import NDArray
+
+from uflip.results import Results
+from uflip.results.pace import TREND_Z, Pace, limit, pace_of, trend
+from uflip.results.ticks import TICKS_PER_S, ticking
+from uflip.run import open_device
+from uflip.spec import baseline
+from uflip.virtual import behind, behind_device
+
+Floats = NDArray[np.float64]
+MS = 1e6
+
+
+def throttled(
+    service_ns: Floats, per_s: float, burst: float, ticks_per_s: float | None
+) -> tuple[Floats, Floats]:
+    """Submit and response times of I/Os that cost a token each.
+
+    A token comes every 1 / `per_s`; the bucket holds `burst` of them and is full at first. An I/O
+    that finds none waits until there is one, and beyond that until a timer expires.
+    """
+    now, tokens, filled_at = 0.0, burst, 0.0
+    submit, response = [], []
+    for service in service_ns:
+        submit.append(now)
+        tokens, filled_at = min(burst, tokens + (now - filled_at) * per_s / 1e9), now
+        begin = now
+        if tokens < 1:
+            begin = now + (1 - tokens) * 1e9 / per_s
+            if ticks_per_s is not None:
+                tick = 1e9 / ticks_per_s
+                begin = math.ceil(begin / tick) * tick
+            tokens, filled_at = min(burst, tokens + (begin - now) * per_s / 1e9), begin
+        tokens -= 1
+        now = begin + service
+        response.append(now - submit[-1])
+    return np.array(submit), np.array(response)
+
+
+def service(mean_ns: float, n: int, seed: int) -> Floats:
+    return np.random.default_rng(seed).gamma(8, mean_ns / 8, n)
+
+
+# Timers
+
+
+def in_slices(service_ns: Floats, per_slice: int, slice_ns: float) -> tuple[Floats, Floats]:
+    """Submit and response times where each slice of time has room for so many I/Os."""
+    now, left, slice_end = 0.0, per_slice, slice_ns
+    submit, response = [], []
+    for service in service_ns:
+        submit.append(now)
+        if now >= slice_end:
+            slice_end, left = (now // slice_ns + 1) * slice_ns, per_slice
+        if left == 0:
+            now, left, slice_end = slice_end, per_slice, slice_end + slice_ns
+        left -= 1
+        now += service
+        response.append(now - submit[-1])
+    return np.array(submit), np.array(response)
+
+
+@pytest.mark.parametrize("ticks_per_s", TICKS_PER_S)
+@pytest.mark.parametrize("share", [0.3819, 0.7071, 1.6180])
+def test_a_limit_that_is_looked_at_by_a_timer_is_found(ticks_per_s: int, share: float) -> None:
+    """The service takes a tenth of the interval; a token more or less often than a tick."""
+    quick = service(0.1 * 1e9 / ticks_per_s, 600, 1)
+    found = ticking(*throttled(quick, share * ticks_per_s, 8, ticks_per_s))
+    assert found is not None
+    assert found.tick_ns == pytest.approx(1e9 / ticks_per_s)
+    assert found.share_of_time > 0.5
+
+
+def test_a_limit_in_slices_is_found_by_when_its_ios_end() -> None:
+    """As blk-throttle does it: forty I/Os at once, and nothing for the rest of 0.1 s."""
+    found = ticking(*in_slices(service(0.15 * MS, 800, 1), 40, 100 * MS))
+    assert found is not None
+    assert found.ios == 19
+    assert found.share_of_time > 0.9
+
+
+def closed_loop(times: Floats, gap_ns: float = 3000.0) -> tuple[Floats, Floats]:
+    return np.concatenate([[0], np.cumsum(times + gap_ns)[:-1]]), times
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.random.default_rng(1).exponential(4 * MS, 4000),
+        np.random.default_rng(2).uniform(0.05 * MS, 12 * MS, 4000),
+        np.random.default_rng(3).lognormal(np.log(0.9 * MS), 0.6, 4000),
+        np.random.default_rng(5).normal(4.0 * MS, 0.05 * MS, 4000),
+        np.random.default_rng(6).normal(1.0 * MS, 0.01 * MS, 9000),
+        np.tile([0.4, 0.4, 27.0], 1000) * MS * np.random.default_rng(8).normal(1, 0.01, 3000),
+        service(1.0 * MS, 4000, 4),
+        np.concatenate([np.full(3990, 0.1), np.full(10, 4.0)]) * MS,
+    ],
+    ids=["exponential", "uniform", "lognormal", "4 ms", "1 ms", "mtron", "gamma", "few"],
+)  # fmt: skip
+def test_a_device_keeps_no_time(times: Floats) -> None:
+    assert ticking(*closed_loop(times)) is None
+
+
+def test_chance_makes_no_timer() -> None:
+    """Five hundred series of two modes: each with one of a million, for four intervals."""
+    rng = np.random.default_rng(7)
+    for _ in range(500):
+        slow = rng.uniform(0.5, 40) * MS
+        noise = rng.normal(1, rng.uniform(0.02, 0.5), 512).clip(0.1)
+        times = np.where(rng.random(512) < 0.5, slow / 40, slow) * noise
+        assert ticking(*closed_loop(times)) is None
+
+
+BLKIO = Path("/sys/fs/cgroup/blkio")
+
+THROTTLED = """
+import json, sys
+import numpy as np
+from uflip.results.pace import limit, pace_of
+from uflip.results.ticks import ticking
+from uflip.run import open_device
+from uflip.spec import baseline
+
+paces, found = [], []
+with open_device(f"file:{sys.argv[1]}", size=16 << 20) as device:
+    open(f"{sys.argv[2]}/cgroup.procs", "w").write("0")
+    for size in (512, 4096, 65536):
+        trace = device.run(baseline("RR", io_size=size, io_count=1000))
+        submit = np.asarray(trace.column("submit_ns"))
+        times = np.asarray(trace.column("response_time_ns"))
+        found.append(ticking(submit, times) is not None)
+        paces.append(pace_of(str(size), json.loads(trace.spec_json), submit, times))
+seen = limit(paces)
+rate = None if seen is None else [seen.unit, seen.per_s]
+print(json.dumps([found, rate, (submit[-1] + times[-1]) / 1e9]))
+"""
+
+
+def test_a_control_group_of_this_kernel_is_found_out(tmp_path: Path) -> None:
+    """A file on a disk that is limited to 500 reads a second for one process."""
+    number = tmp_path.stat().st_dev
+    group = BLKIO / f"uflip-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group for block I/O: {error}")
+    try:
+        rule = f"{os.major(number)}:{os.minor(number)} 500"
+        try:
+            (group / "blkio.throttle.read_iops_device").write_text(rule)
+        except OSError as error:
+            pytest.skip(f"no limit for the disk of {tmp_path}: {error}")
+        done = subprocess.run(
+            [sys.executable, "-c", THROTTLED, tmp_path / "t.bin", group],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        ticks, rate, lasted = json.loads(done.stdout)
+        if lasted < 1.5:
+            pytest.skip("this kernel takes the limit and does not keep it")
+        # A busy host disturbs the one or the other.
+        assert any(ticks) or rate is not None
+        assert rate is None or rate[0] == "ios_per_s"
+    finally:
+        group.rmdir()
+
+
+# Rates
+
+
+def runs(**given: Any) -> list[Pace]:
+    """Reads and writes of four sizes, by themselves or limited."""
+    found = []
+    for mode, size in itertools.product(("read", "write"), (512, 4096, 32768, 262144)):
+        own = (60e3 if mode == "read" else 250e3) + size * (4.0 if mode == "read" else 9.0)
+        times = service(own, 512, size)
+        submit = np.concatenate([[0], np.cumsum(times)[:-1]])
+        if "per_s" in given:
+            tokens = size if given["unit"] == "bytes_per_s" else 1
+            submit, times = throttled(times, given["per_s"] / tokens, 40, None)
+        label = "RR" if mode == "read" else "RW"
+        spec = baseline(label, io_size=size, time="consecutive")
+        pace = pace_of(f"{mode}-{size}", spec, submit, times)
+        assert pace is not None
+        found.append(pace)
+    return found
+
+
+@pytest.mark.parametrize(("unit", "per_s"), [("ios_per_s", 300.0), ("bytes_per_s", 1.0e6)])
+def test_a_rate_that_all_keep_to_is_found(unit: str, per_s: float) -> None:
+    found = limit(runs(unit=unit, per_s=per_s))
+    assert found is not None
+    assert found.unit == unit
+    assert found.per_s == pytest.approx(per_s, rel=0.01)
+    assert len(found.runs) >= 6
+
+
+def test_a_device_of_its_own_pace_has_no_limit() -> None:
+    assert limit(runs()) is None
+    same = [pace for pace in runs(unit="ios_per_s", per_s=300.0) if pace.mode == "write"]
+    assert limit(same) is None, "writes alone may be equal: that of a page, or of a merge"
+    small = [Pace(str(size), "read", size, 4000.0) for size in (512, 1024, 2048, 4096)]
+    assert limit(small) is None, "reads of a page may be equal"
+
+
+def test_only_consecutive_ios_of_one_process_have_a_pace() -> None:
+    times = np.full(100, 1e5)
+    submit = np.arange(100) * 1e5
+    spec = baseline("SR", io_size=512, time="consecutive")
+    assert pace_of("a", spec, submit, times) is not None
+    assert pace_of("a", spec | {"time": "pause", "pause": 5}, submit, times) is None
+    assert pace_of("a", spec | {"parallel_degree": 2}, submit, times) is None
+    assert pace_of("a", spec, submit[:9], times[:9]) is None
+
+
+# Trends
+
+
+def test_a_trend_is_what_chance_seldom_makes() -> None:
+    """Against all orders of six means: those that are told are the rare ones."""
+    told = dict.fromkeys((True, False), 0)
+    orders = list(itertools.permutations([100.0, 110.0, 121.0, 133.0, 146.0, 161.0]))
+    for order in orders:
+        found = trend({"SW": order, "RW": order})
+        if found is not None:
+            told[found.z > 0] += 1
+            assert abs(found.z) >= TREND_Z
+    assert told[True] == told[False] > 0
+    assert sum(told.values()) / len(orders) < 0.03
+
+
+def test_small_changes_and_few_meetings_are_no_trend() -> None:
+    assert trend({"SW": [100.0 + i for i in range(7)]}) is None, "no pair differs by 2 % enough"
+    assert trend({"SW": [100.0, 200.0, 400.0]}) is None
+    assert trend({}) is None
+    found = trend({"SW": [100.0 * 1.2**i for i in range(8)], "RW": [5.0, 5.0]})
+    assert found is not None
+    assert (found.pattern, found.first_ns, found.met) == ("SW", 100.0, 8)
+    falling = trend({"SW": [100.0 * 0.8**i for i in range(8)]})
+    assert falling is not None
+    assert falling.z < 0
+
+
+# Virtual disks
+
+
+def tree(system: Path, place: str, number: str, **said: str) -> Path:
+    """Make a disk as the system shows one; returns its folder."""
+    disk = system / "devices" / place
+    (disk / "device").mkdir(parents=True)
+    for name, text in said.items():
+        (disk / "device" / name).write_text(text + "\n")
+    (system / "dev" / "block").mkdir(parents=True, exist_ok=True)
+    (system / "dev" / "block" / number).symlink_to(disk)
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("place", "said", "expected"),
+    [
+        ("pci0000:00/0000:00:02.0/virtio1/block/vda", {}, "vda is a disk of virtio"),
+        ("vbd-51712/block/xvda", {}, "xvda is a disk of Xen"),
+        ("pci0000:00/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+         {"vendor": "ATA", "model": "QEMU HARDDISK"}, "sda is a disk of QEMU"),
+        ("pci0000:00/nvme/nvme0/nvme0n1", {"model": "Amazon Elastic Block Store"},
+         "nvme0n1 is a disk of Amazon EBS"),
+        ("virtual/block/loop7", {}, "loop7 is a loop device"),
+        ("virtual/block/zram0", {}, "zram0 is memory (zram)"),
+        ("pci0000:00/nvme/nvme0/nvme0n1", {"model": "Samsung SSD 990 PRO"}, None),
+        ("pci0000:00/ata1/block/sda", {"vendor": "ATA", "model": "INTEL SSDSC2BB48"}, None),
+        ("virtual/block/dm-0", {}, None),
+    ],
+)  # fmt: skip
+def test_what_is_no_disk_is_known_by_its_place_or_name(
+    tmp_path: Path, place: str, said: dict[str, str], expected: str | None
+) -> None:
+    disk = tree(tmp_path, place, "8:0", **said)
+    assert behind(8, 0, tmp_path) == expected
+    partition = disk / f"{disk.name}p1"
+    partition.mkdir()
+    (partition / "partition").write_text("1\n")
+    (tmp_path / "dev" / "block" / "8:1").symlink_to(partition)
+    assert behind(8, 1, tmp_path) == expected
+    assert behind(8, 2, tmp_path) is None
+
+
+def test_a_simulated_device_has_no_disk() -> None:
+    assert behind_device(open_device("null").info) is None
+
+
+def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
+    """On this machine, whatever its disk is."""
+    target, out = tmp_path / "target.bin", tmp_path / "out"
+    number = tmp_path.stat().st_dev
+    expected = behind(os.major(number), os.minor(number))
+    chosen = ("--size", "4MiB", "--buffered", "--scale", "quick", "--only", "order", "--pause",
+              "1ms", "--state", "as-is", "--quiet", "--out", out)  # fmt: skip
+    done = uflip("run", f"file:{target}", *chosen)
+    assert done.code == 0, done.err
+    told = [each for each in Results.load(out).warnings if each["code"] == "virtual_disk"]
+    assert bool(told) is (expected is not None)
+    if told:
+        assert told[0]["numbers"] == {"virtual_disk": expected}
+        assert json.loads((out / "manifest.json").read_text())["host"]["virtual_disk"] == expected
