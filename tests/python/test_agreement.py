@@ -8,8 +8,10 @@ import pytest
 from command_line import uflip
 from scipy import stats
 
+from uflip.analysis import analyse
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.places import elsewhere
+from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.run import open_device
@@ -60,6 +62,59 @@ def test_one_repetition_that_has_not_converged_is_enough() -> None:
     assert together([{"mean_ns": None, "half_width_ns": None, "converged": None}]) == dict.fromkeys(
         ("mean_ns", "half_width_ns", "converged")
     )
+
+
+def test_a_run_that_is_only_wide_is_made_up_for_by_others() -> None:
+    wide = [each | {"converged": False, "reasons": ["interval_too_wide"]}
+            for each in repetitions([100.0, 100.5, 99.5], half_width=7.0)]  # fmt: skip
+    found = together(wide)
+    assert found["half_width_ns"] == pytest.approx(7 / np.sqrt(3), abs=1e-3)
+    assert found["converged"] is True
+    assert together(wide[:1])["converged"] is False, "one is as wide as it is"
+    doubted = [each | {"reasons": ["drift", "interval_too_wide"]} for each in wide]
+    assert together(doubted)["converged"] is False
+
+
+@pytest.mark.parametrize(
+    ("slowest", "converged"), [(None, False), (400.0, False), (501.0, True), (9000.0, True)]
+)
+def test_what_is_small_beside_the_slowest_baseline_is_known(
+    slowest: float | None, converged: bool
+) -> None:
+    """Half the width is 10 of 100; a fiftieth of the slowest allows for it."""
+    assert together(repetitions([100.0], half_width=10.0), slowest)["converged"] is converged
+
+
+FAMILIES = {
+    "scatter": families.flat(1.0),
+    "two levels": families.two_levels(0.3, 30),
+    "bursts": families.bursty(20, 4),
+    "AR(1)": families.autoregressive(0.9, 0.3),
+    "mtron": families.mtron,
+}
+
+
+def test_what_is_claimed_of_three_runs_is_seldom_false() -> None:
+    """Series whose mean is known: claims that are further off than allowed, at most 2 of 100."""
+    claims = false = held = 0
+    for number, family in enumerate(FAMILIES.values()):
+        for trial in range(16):
+            made = [family(np.random.default_rng([number, trial, run]), 3000) for run in range(3)]
+            runs, truth = [analyse(one.times) for one in made], made[0].mean
+            said = together(
+                [{name: getattr(run, name) for name in
+                  ("mean_ns", "half_width_ns", "converged", "reasons")} for run in runs],
+                2.5 * truth,
+            )  # fmt: skip
+            if not said["converged"]:
+                continue
+            claims += 1
+            off = abs(said["mean_ns"] - truth)
+            held += off <= said["half_width_ns"]
+            false += off > AGREEMENT * truth
+    assert claims > 30
+    assert false <= stats.binom.ppf(0.999, claims, 0.02)
+    assert held >= stats.binom.ppf(0.001, claims, 0.95)
 
 
 def test_the_interval_over_repetitions_holds_the_mean_as_often_as_it_says() -> None:

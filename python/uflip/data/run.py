@@ -34,6 +34,7 @@ class Series(Struct, frozen=True):
 
     half_width_ns: float | None
     period_ios: Positive
+    reasons: tuple[Name, ...] = ()
 
 
 class Ended(Struct, frozen=True):

@@ -249,8 +249,9 @@ def _lengths(document: Document) -> str:
             how,
             f"{converged} of {len(known)} runs have converged, and "
             f"{sum(each['converged'] for each in repeated)} of {len(repeated)} experiments: of an "
-            "experiment all repetitions must have, and they must scatter so little that Student's "
-            "interval for their mean is as narrow.",
+            "experiment nothing may speak against the interval of any repetition, and that of all, "
+            "by their intervals and by how they scatter (Student), is at most 5 % of the mean or "
+            "2 % of the slowest baseline.",
         )
         + drawn
         + _length_table(experiments)

@@ -7,10 +7,13 @@ How much that differs from another time and another place, only repetitions tell
 for the mean of a few independent repetitions.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** A repetition counts as much as any other, however long it was.
-**Ambiguous** When an experiment has converged. Here: each repetition has, and the wider of two
-intervals is narrow enough, that which follows from those of the runs and that which follows from
-how the repetitions scatter. Few repetitions that scatter know little: for three, half the width is
-2.5 times their standard deviation. A single one is what it says itself.
+**Ambiguous** When an experiment has converged. Here: the interval of each of its runs can be
+believed, however wide it is, and the wider of two intervals for the mean of all is narrow enough,
+that which follows from those of the runs and that which follows from how the repetitions scatter.
+Few repetitions that scatter know little: for three, half the width is 2.5 times their standard
+deviation. A single one is what it says itself. What is narrow enough: 5 % of the mean, or 2 % of
+the slowest baseline. What a device does in 0.2 ms need not be known to 10 µs where another pattern
+takes it 20 ms; what all findings compare is responses of one device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +24,9 @@ from uflip import _native
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
+SHARE_OF_SLOWEST = 0.02
+# The one doubt that others can make up for.
+WIDE = "interval_too_wide"
 
 
 def disagreement(means: Sequence[float | None]) -> float | None:
@@ -38,13 +44,17 @@ def disagreement(means: Sequence[float | None]) -> float | None:
     return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
-def together(repetitions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def together(
+    repetitions: Sequence[Mapping[str, Any]], slowest_ns: float | None = None
+) -> dict[str, Any]:
     """What the repetitions of an experiment say together.
 
     Parameters
     ----------
     repetitions
-        `mean_ns`, `half_width_ns`, `converged` of each.
+        `mean_ns`, `half_width_ns`, `converged` and `reasons` of each.
+    slowest_ns
+        Mean of the slowest baseline of the device, where it is known [ns].
 
     Returns
     -------
@@ -73,8 +83,14 @@ def together(repetitions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "converged": False if False in known else None,
         }
     half_width = max(sqrt(sum(each * each for each in said)) / len(said), _scatter(means, mean))
-    converged = all(known) and half_width <= AGREEMENT * mean
+    allowed = max(AGREEMENT * mean, SHARE_OF_SLOWEST * (slowest_ns or 0.0))
+    converged = all(map(_is_believable, repetitions)) and half_width <= allowed
     return {"mean_ns": mean, "half_width_ns": round(half_width, 3), "converged": converged}
+
+
+def _is_believable(run: Mapping[str, Any]) -> bool:
+    """Whether nothing speaks against the interval of a run but that it is wide."""
+    return bool(run["converged"]) or list(run.get("reasons") or ()) == [WIDE]
 
 
 def _scatter(means: Sequence[float], mean: float) -> float:

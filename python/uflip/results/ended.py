@@ -14,19 +14,21 @@ from uflip.errors import UsageError
 from uflip.results.columns import as_array
 
 Document = dict[str, Any]
+KEYS = ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios")
 
 
 def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
-    """How well the mean of a run is known: converged, half_width_ns, startup_ios, period_ios.
+    """How well the mean of a run is known: `KEYS`.
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
     afterwards. All null where it cannot be told (processes without a common pace, zeros).
     """
-    unknown: Document = dict.fromkeys(("converged", "half_width_ns", "startup_ios", "period_ios"))
+    unknown: Document = dict.fromkeys(KEYS)
     ended = ended_of(path, trace.ended_json)
     if ended is not None:
         return {
             "converged": ended.converged,
+            "reasons": sorted({reason for one in ended.series for reason in one.reasons}),
             "half_width_ns": _half_width(ended.series, trace),
             "startup_ios": ended.startup_ios,
             "period_ios": max(one.period_ios for one in ended.series),
@@ -38,7 +40,8 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
         seen = analyse(times)
     except UsageError:
         return unknown
-    return {name: getattr(seen, name) for name in unknown}
+    found = {name: getattr(seen, name) for name in unknown}
+    return found | {"reasons": sorted(seen.reasons)}
 
 
 def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:

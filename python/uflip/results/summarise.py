@@ -73,6 +73,9 @@ def summary(results: Results) -> Document:
             benchmarks.setdefault(name, []).append(document)
     kept = results.manifest
     means = _baseline_means(baselines)
+    slowest_ns = max((ms * 1e6 for ms in means["baselines_ms"].values() if ms), default=None)
+    for _, document in runs:
+        document["together"] = together(document["repetitions"], slowest_ns)
     plain = manifest.plain(kept)
     copied = (
         "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
