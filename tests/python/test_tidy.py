@@ -45,7 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
         "_native", "analysis", "data", "disturbance", "durability", "ends", "errors", "experiment",
-        "footprint", "identity", "microbench", "run", "spec", "startup", "stats", "units", "waiting",
+        "footprint", "identity", "microbench", "run", "spec", "startup", "stats", "units",
+        "waiting",
     },
     "results": {
         "_native", "amplification", "analysis", "data", "durability", "ends", "errors", "identity",
