@@ -59,9 +59,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units", "waiting",
     },
     "reproduce": {
-        "_native", "device_url", "durability", "errors", "experiment", "methodology", "microbench",
-        "models", "oc", "parallel", "profiles", "report", "results", "run", "simulated", "spec",
-        "stats", "units", "waiting",
+        "_native", "device_cache", "device_url", "durability", "errors", "experiment",
+        "methodology", "microbench", "models", "oc", "parallel", "profiles", "report", "results",
+        "run", "simulated", "spec", "stats", "units", "waiting",
     },
     "sweep": {
         "amplification", "catalogue", "device_url", "errors", "parallel", "run", "spec", "stats",

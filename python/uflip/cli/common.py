@@ -207,7 +207,7 @@ open_options = together(
 )
 
 
-def split_names(given: Sequence[str]) -> list[str] | None:
+def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None:
     """Read names that were given separated by commas, or by repeating the option.
 
     Examples
@@ -221,7 +221,7 @@ def split_names(given: Sequence[str]) -> list[str] | None:
     if not found:
         raise UsageError(
             "No name was given",
-            where="--only",
+            where=where,
             got=repr(",".join(given)),
             allowed="names separated by commas, as in granularity,order",
             action="name a micro-benchmark, or leave the option out",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.cli.common import echo_table, force_option, json_option, quiet_option
+from uflip.cli.common import echo_table, force_option, json_option, quiet_option, split_names
 from uflip.cli.progress import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
@@ -20,6 +20,7 @@ Examples:
   uflip reproduce
   uflip reproduce ofc-fig7 -o fig7.png
   uflip reproduce ofc-throughput --json
+  uflip reproduce uflip-table3 --refit kingston-dti --leave column
 
 \b
 A miss is no error: it is printed with the reason, and nothing is tuned to hide it.
@@ -41,12 +42,43 @@ NAMED = 4
     help="Draw the figure too: .png, .svg or .pdf; an older one is replaced.",
 )
 @force_option
+@click.option(
+    "--refit",
+    metavar="DEVICE",
+    help="uflip-table3 only: fit this device of the table again without some of its cells, and "
+    "score it on them. Takes minutes to hours.",
+)
+@click.option(
+    "--without",
+    metavar="COLUMNS",
+    multiple=True,
+    help="With --refit: hold these columns out together.  [default: each by itself]",
+)
+@click.option(
+    "--leave",
+    type=click.Choice(["cell", "column"]),
+    help="With --refit: may other devices of the table know of a column that is held out (cell), "
+    "or none (column).  [default: cell]",
+)
 @quiet_option
 @json_option
 def command(
-    reproduction_id: str | None, out: Path | None, force: bool, quiet: bool, as_json: bool
+    *,
+    reproduction_id: str | None,
+    out: Path | None,
+    force: bool,
+    refit: str | None,
+    without: tuple[str, ...],
+    leave: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Carry out the experiment ID of a paper; without ID, list them."""
+    if refit is not None or without or leave is not None:
+        _check_refit(reproduction_id, refit, out)
+        assert refit is not None
+        _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
+        return
     from uflip.report.figures import files
     from uflip.reproduce import REPRODUCTIONS, carry_out, figure
 
@@ -70,6 +102,44 @@ def command(
     _print(outcome)
     if out is not None and not quiet:
         echo(f"\n{out}")
+
+
+def _check_refit(reproduction_id: str | None, refit: str | None, out: Path | None) -> None:
+    """Refuse what does not go together with refitting a device."""
+    if reproduction_id == "uflip-table3" and refit is not None and out is None:
+        return
+    raise UsageError(
+        "A device is fitted again to Table 3",
+        where="--refit",
+        got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
+        f"{'' if refit else ' without --refit'}",
+        allowed="uflip reproduce uflip-table3 --refit DEVICE, with --without, --leave",
+        action="name both, and leave --out away: there is no figure of it",
+    )
+
+
+def _refit(
+    profile: str, without: tuple[str, ...], leave: str, *, quiet: bool, as_json: bool
+) -> None:
+    from uflip.catalogue import inspect_device
+    from uflip.reproduce import refit, table3
+    from uflip.reproduce.benchmarked import Stop
+
+    refit.published_row(profile)
+    named = refit.check_columns(split_names(without, "--without") or ())
+    wanted = [named] if named else [(column,) for column in table3.COLUMNS]
+    rows = [row.profile for row in table3.TABLE]
+    values = {name: refit.values_of(inspect_device(f"sim:{name}")) for name in rows}
+    folds = []
+    with Stop() as stopped, display(len(wanted), quiet=quiet or as_json) as sink:
+        measure = refit.measured(profile, stopped)
+        for number, columns in enumerate(wanted):
+            sink.draw(number, ", ".join(columns))
+            folds.append(refit.fold(profile, columns, leave, values, measure))
+    if as_json:
+        echo_json({"device": profile, "leave": leave, "folds": [asdict(one) for one in folds]})
+        return
+    echo(refit.text(profile, leave, folds))
 
 
 def _list(out: Path | None, as_json: bool) -> None:

@@ -52,6 +52,7 @@ def benchmark(
     profile: str,
     only: Sequence[str] | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    url: str | None = None,
 ) -> dict[str, Any]:
     """Run the benchmark on a new device and return the summary of its results.
 
@@ -63,13 +64,15 @@ def benchmark(
         Names of micro-benchmarks; all without it.
     stopped : callable
         Asked before each run; once it says so, no other run begins.
+    url : str, optional
+        Names the device with some of its constants changed.
 
     Raises
     ------
     InterruptedRun
         After Ctrl-C, or when `stopped` says so.
     """
-    with open_device(f"sim:{profile}") as device:
+    with open_device(f"sim:{profile}" if url is None else url) as device:
         return benchmark_on(device, plan_for(profile, device, only), stopped)
 
 
@@ -92,6 +95,7 @@ def benchmark_on(
             seed=plan.seed,
             pause_ns=plan.pause_ns,
             repetitions=plan.repetitions,
+            durability=device.durability,
             plan=[run.as_dict() for run in plan.runs],
             skipped=[skip.as_dict() for skip in plan.skipped],
             warnings=plan.warnings,

@@ -34,10 +34,6 @@ REPEATS, LEAST = 1.05, 0.95
 """Two costs are the same between them: by so much the paper's repetitions differed (§5.1)."""
 OFF_BYTES = 512
 
-HOST = (
-    "several processes overlap the command and the transfer of one with the flash of another; what "
-    "the interfaces of these drives could overlap is part of the device, and is not in the model"
-)
 ONE_STREAM = (
     "the writers' places differ from those of the partitions, and each gives way more often"
 )
@@ -95,10 +91,7 @@ def rows(data: Data) -> list[Row]:
                 f"uflip/hints/{profile}/mix", mix, below(STEP),
                 note=MIXES.get(pattern, "") * (mix >= STEP),
             ),
-            stated(
-                f"uflip/hints/{profile}/parallel", gain, below(REPEATS),
-                note=HOST * (gain >= REPEATS),
-            ),
+            stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
             stated(
                 f"uflip/hints/{profile}/degenerate", cost, between(round(1 / STEP, 2), STEP),
                 note=ONE_STREAM * (not 1 / STEP <= cost <= STEP),

@@ -1,0 +1,317 @@
+"""A device of Table 3 fitted again by program without some of its cells, and scored on them.
+
+Most constants of the seven devices were set until their row of the table came out, so that the row
+says little about the devices. Here a constant that was fitted to a cell which is held out forgets
+that: it begins at a value that knows nothing of the cell, and is searched for with the cells that
+are left. Where these do not constrain it, it stays where it began.
+
+**Source**: uFLIP (CIDR 2009), Table 3; cross-validation (Stone 1974), leaving out a cell at a time.
+**Faithful**: a constant that names a held-out cell in its `[sources]` takes nothing from it; cells
+are compared by the rules of `uflip.reproduce.table3`.
+**Simplified**: choices among mechanisms (`chosen`, `inferred`) stay: what they were chosen for is
+in the sources. Only the micro-benchmarks that the cells need are run, in a plan of their own, whose
+targets lie elsewhere than in the whole one. Coordinates are searched one by one, by ever smaller
+factors, within a budget.
+**Ambiguous**: what a constant is that nothing is known of. Leaving out a *cell*: the median of the
+other devices of the table. Leaving out a *column*, of which then no device may know: what data
+sheets say, or the mechanism's absence.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import inf, log
+from statistics import median_low
+from typing import Any
+
+from uflip.device_cache import switched_off
+from uflip.errors import UsageError, unknown_name
+from uflip.profiles import profile_sources
+from uflip.reproduce import table3
+from uflip.reproduce.benchmarked import benchmark
+from uflip.reproduce.layout import table
+from uflip.reproduce.simulated import device_url
+from uflip.run import DeviceInfo
+
+Number = int | float
+Constants = Mapping[str, Number]
+Measure = Callable[[Constants, Sequence[str]], Mapping[str, table3.Cell] | None]
+"""Makes the device with some constants changed and returns the cells of some columns; None where
+there is no such device."""
+
+LEAVE = ("cell", "column")
+FACTORS = (4.0, 2.0, 1.4, 1.15)
+BUDGET = 40
+"""Devices that are made for one search."""
+
+RUNS = {
+    "Pause": ("pause",),
+    "Locality": ("locality",),
+    "Partitions": ("partitioning",),
+    **dict.fromkeys(("Reverse", "In-place", "Large Incr"), ("order",)),
+}
+"""Column -> the micro-benchmarks that it takes beside the baselines."""
+
+UNKNOWING: Constants = {
+    # Data sheets of 8 Gbit SLC NAND of 2008, and of interfaces.
+    "program_ns": 200_000, "program_high_ns": 800_000, "channel_bytes_per_s": 40_000_000,
+    "link_bytes_per_s": 100_000_000, "unit_bytes": 1 << 20,
+    # One of each, or none.
+    "command_read_ns": 0, "command_write_ns": 0, "seek_read_ns": 0, "relocate_ns": 0,
+    "banks": 1, "streams": 1, "resumed_streams": 1, "merges_at_once": 1, "free_clusters": 0,
+    "switch_map_pages": 0, "log_map_pages": 0, "open_map_pages": 0, "reads_per_step": 0,
+    "log_clusters": 1, "log_units": 1, "log_members": 0, "small_log_clusters": 0,
+    "backward_clusters": 0, "rewrites": 0, "open_units": 1,
+}  # fmt: skip
+"""What a constant is that no column told anything about."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Cells that were held out, and what came of them.
+
+    Attributes
+    ----------
+    held_out : tuple of str
+        Columns.
+    constants : dict
+        Key -> (as published in the profile, where the search began, where it ended).
+    cells : tuple of Cell
+        The held-out ones, measured on the device that was found; empty where there is none.
+    devices : int
+        How many devices were made.
+    """
+
+    held_out: tuple[str, ...]
+    constants: dict[str, tuple[Number, Number, Number]]
+    cells: tuple[table3.Cell, ...]
+    devices: int
+
+
+def published_row(profile: str) -> table3.Published:
+    """Return the row of a device.
+
+    Raises
+    ------
+    UsageError
+        If the table has none.
+    """
+    rows = {row.profile: row for row in table3.TABLE}
+    if profile not in rows:
+        raise unknown_name("device of Table 3", profile, rows, where="--refit")
+    return rows[profile]
+
+
+def check_columns(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return columns by their names, as the table or its ids have them.
+
+    Examples
+    --------
+    >>> check_columns(["in_place", "RW"])
+    ('In-place', 'RW')
+    """
+    by_id = {one_id: column for column, one_id in table3.IDS.items()}
+    found = []
+    for name in columns:
+        column = by_id.get(name, name)
+        if column not in table3.COLUMNS:
+            raise unknown_name("column", name, tuple(by_id), where="--without")
+        found.append(column)
+    return tuple(found)
+
+
+def knowing(profile: str, values: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
+    """Return the numbers of a profile that were fitted to any of the columns.
+
+    Parameters
+    ----------
+    values : mapping
+        Key -> its value, of the whole profile.
+    """
+    ids = [f"uflip/table3/{profile}/{table3.IDS[column]}" for column in columns]
+    return [
+        key
+        for key, source in profile_sources(profile).items()
+        if source.kind == "fitted"
+        and isinstance(values.get(key), int | float)
+        and any(fnmatchcase(one, pattern) for pattern in source.values for one in ids)
+    ]
+
+
+def beginnings(
+    keys: Iterable[str], own: Constants, others: Sequence[Mapping[str, Any]], leave: str
+) -> dict[str, Number]:
+    """Say where the search for each constant begins, without what was fitted.
+
+    Examples
+    --------
+    >>> beginnings(["streams"], {"streams": 8}, [{"streams": 4}, {"streams": 4}, {}], "cell")
+    {'streams': 4}
+    >>> beginnings(["streams"], {"streams": 8}, [{"streams": 4}], "column")
+    {'streams': 1}
+    """
+    found: dict[str, Number] = {}
+    for key in keys:
+        known = [other[key] for other in others if key in other]
+        if leave == "cell" and known:
+            found[key] = median_low(known)
+        else:
+            found[key] = UNKNOWING.get(key, own[key])
+    return found
+
+
+def miss(cell: table3.Cell) -> float:
+    """Say how far a cell is from what is printed: 0 where it agrees, else as a logarithm."""
+    if cell.within:
+        return 0.0
+    if cell.deviation is None or cell.deviation <= -1:
+        return 2.0
+    return max(0.05, abs(log(1 + cell.deviation)))
+
+
+def search(
+    start: Constants, free: Sequence[str], columns: Sequence[str], measure: Measure
+) -> tuple[dict[str, Number], int]:
+    """Search the free constants, one by one, for those that miss the columns least.
+
+    Returns
+    -------
+    dict, int
+        All constants, and how many devices were made.
+    """
+    best, made = dict(start), 0
+
+    def loss(constants: Constants) -> float:
+        nonlocal made
+        made += 1
+        cells = measure(constants, columns)
+        return inf if cells is None else sum(miss(cells[column]) for column in columns)
+
+    if not free or not columns:
+        return best, made
+    least = loss(best)
+    for factor in FACTORS:
+        improved = True
+        while improved:
+            improved = False
+            for key in free:
+                for value in _steps(key, best[key], factor):
+                    if made >= BUDGET or least == 0:
+                        return best, made
+                    tried = best | {key: value}
+                    if (missed := loss(tried)) < least:
+                        best, least, improved = tried, missed, True
+                        break
+    return best, made
+
+
+def _steps(key: str, value: Number, factor: float) -> tuple[Number, ...]:
+    """One step up and one down; whole numbers stay whole, and leave zero by 1, or by 100 µs."""
+    if value == 0:
+        return (100_000 if key.endswith("_ns") else 1,)
+    up, down = value * factor, value / factor
+    if isinstance(value, int):
+        return (max(round(up), value + 1), min(round(down), value - 1))
+    return (up, down)
+
+
+def fold(
+    profile: str,
+    held_out: tuple[str, ...],
+    leave: str,
+    values: Mapping[str, Mapping[str, Any]],
+    measure: Measure,
+) -> Fold:
+    """Hold columns out, search what knew of them with the others, and score it on them.
+
+    Parameters
+    ----------
+    profile : str
+        The device.
+    held_out : tuple of str
+        Columns of its row.
+    leave : str
+        One of `LEAVE`: whether other devices may know of the columns.
+    values : mapping
+        Of every device of the table, key -> value.
+    """
+    own = values[profile]
+    keys = knowing(profile, own, held_out)
+    others = [values[name] for name in values if name != profile]
+    start = beginnings(keys, {key: own[key] for key in keys}, others, leave)
+    left = [column for column in table3.COLUMNS if column not in held_out]
+    constrained = [column for column in left if set(keys) & set(knowing(profile, own, [column]))]
+    free = [key for key in keys if any(key in knowing(profile, own, [one]) for one in constrained)]
+    found, made = search(start, free, constrained, measure)
+    cells = measure(found, held_out)
+    return Fold(
+        held_out,
+        {key: (own[key], start[key], found[key]) for key in keys},
+        () if cells is None else tuple(cells[column] for column in held_out),
+        made + 1,
+    )
+
+
+def measured(profile: str, stopped: Callable[[], bool]) -> Measure:
+    """Return the measurement of a real simulated device; no device is made twice for the same."""
+    row = published_row(profile)
+    known: dict[tuple[Any, ...], Mapping[str, table3.Cell] | None] = {}
+
+    def measure(constants: Constants, columns: Sequence[str]) -> Mapping[str, table3.Cell] | None:
+        runs = sorted({name for column in columns for name in RUNS.get(column, ())})
+        asked = (tuple(sorted(constants.items())), *runs)
+        if asked not in known:
+            url = device_url(profile, **constants)
+            try:
+                with switched_off():
+                    document = benchmark(profile, ("baseline", *runs), stopped, url=url)
+            except UsageError:
+                known[asked] = None
+            else:
+                cells = table3.compare(row, document["key_characteristics"])
+                known[asked] = {cell.column: cell for cell in cells}
+        return known[asked]
+
+    return measure
+
+
+def values_of(info: DeviceInfo) -> dict[str, Any]:
+    """Return all constants of a simulated device by their keys."""
+    tables = info["details"]["profile"].values()
+    return {key: value for part in tables if isinstance(part, dict) for key, value in part.items()}
+
+
+HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitted, begun, found")
+
+
+def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
+    """Lay folds out, with their score."""
+    lines: list[tuple[str, ...]] = [HEAD]
+    for one in folds:
+        constants = ", ".join(
+            f"{key} {_short(was)}, {_short(begun)}, {_short(found)}"
+            for key, (was, begun, found) in one.constants.items()
+        )
+        by_column = {cell.column: cell for cell in one.cells}
+        for column in one.held_out:
+            cell = by_column.get(column)
+            said = ("", "no such device", "NO", "NO") if cell is None else (
+                cell.published, cell.ours, _yes(cell.within), _yes(cell.wide),
+            )  # fmt: skip
+            lines.append((column, *said, constants or "none was fitted to it"))
+    cells = [cell for one in folds for cell in one.cells]
+    total = sum(len(one.held_out) for one in folds)
+    score = (
+        f"sim:{profile}, leaving out a {leave}: {sum(cell.within for cell in cells)} of {total} "
+        f"agree, {sum(cell.wide for cell in cells)} on the wide scale; "
+        f"{sum(one.devices for one in folds)} devices were made"
+    )
+    return f"{table(lines)}\n\n{score}"
+
+
+def _short(value: Number) -> str:
+    return f"{value:_}" if isinstance(value, int) else f"{value:g}"
+
+
+def _yes(said: bool) -> str:
+    return "yes" if said else "NO"
