@@ -74,9 +74,13 @@ def make_case(seed: int, number: int, made: Path) -> Case:
     place = f"{seed}:{number}"
     if source.random() < 0.35:
         return Case(place, "either", _command(source))
-    path, commands = source.choice(documents())
+    path, commands = source.choice(_files(made))
     lines = tuple(_edits(source, _where(path, made)))
     return Case(place, "either", source.choice(commands), Edit(path, lines))
+
+
+def _files(made: Path) -> list[tuple[str, list[str]]]:
+    return [(path, commands) for path, commands in documents() if _where(path, made).is_file()]
 
 
 def _where(path: str, made: Path) -> Path:
@@ -163,6 +167,9 @@ def _scrambled(source: random.Random, text: str) -> str:
 def _command(source: random.Random) -> str:
     """Mutate one of the command lines, maybe with a word of another."""
     words, other = (shlex.split(source.choice(_commands())) for _ in range(2))
+    # What the standard input is, is for the shell to say, not for the command.
+    at = words.index("<") if "<" in words else len(words)
+    words, redirected = words[:at], words[at:]
     options = [word for word in other if word.startswith("--")]
     for _ in range(source.choice((1, 1, 2, 3))):
         at = source.randrange(1, len(words) + 1)
@@ -179,7 +186,7 @@ def _command(source: random.Random) -> str:
             words[at] = _scrambled(source, words[at]).replace("\0", "{char 0}")
         else:
             words[at : at + 1] = [source.choice(ODD_WORDS)]
-    return shlex.join(words)
+    return shlex.join([*words, *redirected])
 
 
 def _commands() -> list[str]:
@@ -214,13 +221,16 @@ def campaign(folder: Path, seed: int, numbers: Iterator[int], jobs: int) -> Tall
                 if number is None:
                     return
                 case = make_case(seed, number, made)
-                wrong = bench.run(case, PATIENCE_S)
+                try:
+                    wrong = bench.run(case, PATIENCE_S)
+                    outcome = _outcome(bench)
+                    told = explain(bench, case, wrong) if wrong else ""
+                except Exception as error:  # a campaign that stops unseen has found nothing
+                    outcome, told = "not tried", f"{case}: cannot be tried: {error!r}"
                 with lock:
                     tally.tried += 1
-                    tally.codes[_outcome(bench)] += 1
-                if wrong:
-                    told = explain(bench, case, wrong)
-                    with lock:
+                    tally.codes[outcome] += 1
+                    if told:
                         tally.failures.append(told)
                         print(told, flush=True)
 

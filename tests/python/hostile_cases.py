@@ -204,8 +204,12 @@ class Bench:
             inside = case.edit.path.removeprefix("made/")
             top = inside.split("/")[0]
             self._copied(case.edit.path.removesuffix(inside) + top, cwd)
-            for line in case.edit.lines:
-                change(cwd, cwd / inside, line)
+            for number, line in enumerate(case.edit.lines):
+                try:
+                    change(cwd, cwd / inside, line)
+                except (ValueError, LookupError, TypeError):
+                    if number == 0:  # what comes later may not fit what is left
+                        raise
         return arguments, environment, stdin
 
     def _named(self, word: str, cwd: Path) -> str:

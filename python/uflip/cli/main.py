@@ -150,8 +150,8 @@ def _run(arguments: list[str]) -> int:
         # The reader (`| head`) has what it wants.
         _let_go_of_output()
     except BaseException as error:
-        if isinstance(error, OSError):
-            _let_go_of_output()  # it may be what could not be written
+        if isinstance(error, OSError) and error.filename is None:
+            _let_go_of_output()  # no file that has a name: it may be what could not be written
         return _fail(_placed(_explain(error), arguments), as_json="--json" in arguments)
     return 0
 

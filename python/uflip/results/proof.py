@@ -149,7 +149,7 @@ def examine(folder: Path) -> FolderProof:
         there = _names(folder / manifest.RUNS)
         found = read_ledger(folder)
         verdict = document_verdict(path, content, found, "the folder: its plan and device")
-        if verdict.usable or look == LOOKS - 1:
+        if verdict.state == PROVEN or found is None or look == LOOKS - 1:
             break
     if verdict.state == "damaged" and found and _is_ahead(path, content, found):
         reason = "the ledger ends before it: lines of the ledger are lost"
@@ -221,8 +221,13 @@ def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: st
     if found is None:
         reason = "there is no ledger: the folder is of an older version, or has lost it"
         return Verdict(path.name, UNPROVEN, len(content), reason)
-    if _native.digest(content) in {each.digest for each in found.manifests}:
+    may_be = [each.digest for each in found.manifests]
+    digest = _native.digest(content)
+    if may_be[-1:] == [digest]:
         return Verdict(path.name, PROVEN, len(content))
+    if digest in may_be:
+        reason = "the ledger ends with a newer one: a kill kept that from its name, or it is gone"
+        return Verdict(path.name, UNPROVEN, len(content), reason)
     if found.damaged or not found.manifests:
         return Verdict(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")
     reason = "its bytes have changed since it was written"
