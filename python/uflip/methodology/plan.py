@@ -186,7 +186,8 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         chosen.io_size,
         chosen.io_counts,
         budgets=method == "auto",
-        startup=method == "startup",
+        # What does nothing has nothing in hand.
+        startup=method == "startup" and info["kind"] != "null",
     )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
