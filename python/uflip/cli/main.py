@@ -165,16 +165,21 @@ def _let_go_of_output() -> None:
 def _check_text(arguments: Sequence[str]) -> None:
     """Refuse what is no text: it could not be stored, printed or found again."""
     for argument in arguments:
-        try:
-            argument.encode()
-        except UnicodeEncodeError:
+        if not _is_text(argument):
             raise UsageError(
-                "An argument is not UTF-8",
+                "An argument is no text",
                 where="uflip",
                 got=argument,
-                allowed="names and values in UTF-8",
+                allowed="names and values in UTF-8, without NUL",
                 action="rename the file, or give another name that leads to it",
-            ) from None
+            )
+
+
+def _is_text(argument: str) -> bool:
+    try:
+        return b"\0" not in argument.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _explain(error: BaseException) -> UflipError:
