@@ -112,11 +112,13 @@ def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:
     info = open_device("file:scratch.bin").info
     record = open_record(scratch.parent / "record.json", info)
     assert record.state is None
-    assert record.begin({"state": "random"}, 100) == 0
+    random_ = {"state": "random", "seed": 1, "target_offset": 0, "target_size": 1 << 20,
+               "io_size_max": 1 << 17, "random_bytes": 1 << 20}  # fmt: skip
+    assert record.begin(random_, 100) == 0
     record.reached(60)
     again = open_record(record.path, info)
-    assert again.begin({"state": "random"}, 100) == 60
-    assert again.begin({"state": "sequential"}, 10) == 0
+    assert again.begin(random_, 100) == 60
+    assert again.begin(random_ | {"state": "sequential"}, 10) == 0
     again.enforced("abc")
     again.after_run("abd", 4096, 8192)
     known = open_record(record.path, info).state

@@ -41,6 +41,7 @@ from uflip.data.document import (
     no_file_name,
 )
 from uflip.data.reading import Kind
+from uflip.data.state_record import Request
 from uflip.durability import of_old
 from uflip.errors import ResultsError
 
@@ -106,7 +107,7 @@ class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     state: Name
     state_id: Name | None
     known_from: Name | None
-    request: Table | None
+    request: Request | None
     since_runs: Count | None = None
     since_bytes_written: Count | None = None
     record: Text | None = None

@@ -12,12 +12,12 @@ Version history
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 import msgspec
 from msgspec import Struct
 
-from uflip.data.document import Count, Instant, Name, Table, Text, decode
+from uflip.data.document import Count, Instant, Name, Positive, Table, Text, decode
 from uflip.data.reading import Kind, read_if_there
 
 FORMAT_VERSION = 2
@@ -34,6 +34,17 @@ class Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     mtime_ns: int | None = None
     boot_id: Text | None = None
     sectors_written: Count | None = None
+
+
+class Request(TypedDict):
+    """A state that was asked for, complete; sizes and offsets in bytes."""
+
+    state: Name
+    seed: Count
+    target_offset: Count
+    target_size: Positive
+    io_size_max: Positive
+    random_bytes: Count
 
 
 class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +73,7 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     uflip_version: Name
     updated_utc: Instant
     device: Table
-    request: Table
+    request: Request
     total_ios: Count
     done_ios: Count = 0
     state_id: Name | None = None

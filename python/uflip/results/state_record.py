@@ -16,7 +16,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data import state_record
-from uflip.data.state_record import State, Written
+from uflip.data.state_record import Request, State, Written
 from uflip.errors import ResultsError
 from uflip.identity import MEDIUM, identity, medium, other_medium
 from uflip.results import atomic
@@ -43,7 +43,7 @@ class StateRecord:
                 uflip_version=_native.__version__,
                 updated_utc=_now(),
                 device=identity(self._info) | medium(self._info),
-                request=dict(request),
+                request=msgspec.convert(request, Request),
                 total_ios=total_ios,
             )
         )
