@@ -130,7 +130,7 @@ def _of_values(source: random.Random, content: Any) -> str:
     kind = source.randrange(10)
     if kind == 0:
         return f"delete {pointer}"
-    if kind == 1:  # an unknown key beside it
+    if kind == 1 and not pointer.rpartition("/")[2].isdecimal():  # an unknown key beside it
         return f"{pointer.rpartition('/')[0]}/extra = {_odd(source, value)}"
     if kind == 2:  # what stands elsewhere
         return f"{pointer} = {json.dumps(source.choice(pointers)[1])}"
@@ -186,6 +186,7 @@ def _command(source: random.Random) -> str:
             words[at] = _scrambled(source, words[at]).replace("\0", "{char 0}")
         else:
             words[at : at + 1] = [source.choice(ODD_WORDS)]
+    words = ["<<" if word == "<" else word for word in words]
     return shlex.join([*words, *redirected])
 
 
