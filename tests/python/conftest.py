@@ -1,6 +1,9 @@
 """What holds for all tests."""
 
+import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -99,3 +102,21 @@ def make_file(here: Path) -> Callable[..., Path]:
         return path
 
     return make
+
+
+@pytest.fixture
+def loop_device(here: Path) -> Iterator[str]:
+    """A block device of our own."""
+    if os.geteuid() != 0 or shutil.which("losetup") is None:
+        pytest.skip("a loop device needs root and losetup")
+    (here / "disk.img").write_bytes(bytes(8 << 20))
+    made = subprocess.run(
+        ["losetup", "-f", "--show", here / "disk.img"], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no loop device here: {made.stderr.strip()}")
+    name = made.stdout.strip()
+    try:
+        yield name
+    finally:
+        subprocess.run(["losetup", "-d", name], check=True)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -116,30 +116,12 @@ def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(
     assert results.missing
 
 
-@pytest.fixture
-def loop(here: Path) -> Iterator[str]:
-    """A block device of our own."""
-    if os.geteuid() != 0 or shutil.which("losetup") is None:
-        pytest.skip("a loop device needs root and losetup")
-    (here / "disk.img").write_bytes(bytes(8 * MIB))
-    made = subprocess.run(
-        ["losetup", "-f", "--show", here / "disk.img"], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"no loop device here: {made.stderr.strip()}")
-    name = made.stdout.strip()
-    try:
-        yield name
-    finally:
-        subprocess.run(["losetup", "-d", name], check=True)
-
-
-def test_sectors_that_others_read_from_a_block_device_are_counted(loop: str) -> None:
-    with open_device(loop, writable=False) as device:
+def test_sectors_that_others_read_from_a_block_device_are_counted(loop_device: str) -> None:
+    with open_device(loop_device, writable=False) as device:
 
         def read() -> None:
             subprocess.run(
-                ["dd", f"if={loop}", "of=/dev/null", "bs=64k", "count=4", "iflag=direct"],
+                ["dd", f"if={loop_device}", "of=/dev/null", "bs=64k", "count=4", "iflag=direct"],
                 check=True,
                 capture_output=True,
             )

@@ -6,10 +6,8 @@ kernel's own count of the flushes of a block device. What a simulated device tak
 """
 
 import json
-import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import injection
@@ -119,24 +117,6 @@ def test_a_flush_that_fails_is_an_error(
     assert "Input/output error" in done.stdout + done.stderr
 
 
-@pytest.fixture
-def loop(here: Path) -> Iterator[str]:
-    """A block device of our own."""
-    if os.geteuid() != 0 or shutil.which("losetup") is None:
-        pytest.skip("a loop device needs root and losetup")
-    (here / "disk.img").write_bytes(bytes(8 * MIB))
-    made = subprocess.run(
-        ["losetup", "-f", "--show", here / "disk.img"], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"no loop device here: {made.stderr.strip()}")
-    name = made.stdout.strip()
-    try:
-        yield name
-    finally:
-        subprocess.run(["losetup", "-d", name], check=True)
-
-
 def flushes_of(device: str) -> int:
     """How many flushes the kernel counted (Documentation/block/stat.rst, since Linux 5.5)."""
     fields = Path("/sys/block", Path(device).name, "stat").read_text().split()
@@ -145,24 +125,26 @@ def flushes_of(device: str) -> int:
     return int(fields[15])
 
 
-def test_the_kernel_counts_the_flushes_of_a_block_device(loop: str) -> None:
-    cache = Path("/sys/block", Path(loop).name, "queue/write_cache")
+def test_the_kernel_counts_the_flushes_of_a_block_device(loop_device: str) -> None:
+    cache = Path("/sys/block", Path(loop_device).name, "queue/write_cache")
     if cache.read_text().strip() != "write back":
         pytest.skip("this loop device has no volatile cache to flush")
-    token = next(each["token"] for each in library.known_devices() if each["url"] == loop)
+    token = next(each["token"] for each in library.known_devices() if each["url"] == loop_device)
     spec = library.baseline("SW", io_size=4096, io_count=WRITES)
     for durability in (*FLUSHES, "fua"):
-        with open_device(loop, durability=durability, destroy=token) as device:
-            before = flushes_of(loop)
+        with open_device(loop_device, durability=durability, destroy=token) as device:
+            before = flushes_of(loop_device)
             device.run(spec)
-            flushes = flushes_of(loop) - before
+            flushes = flushes_of(loop_device) - before
         if durability == "fua":
             # A device with a cache and no FUA of its own: a flush follows each write, or two do,
             # one in place of the FUA and one that the kernel asks for whatever the device can.
             assert flushes in (WRITES, 2 * WRITES)
         else:
             assert flushes == FLUSHES[durability], durability
-        token = next(each["token"] for each in library.known_devices() if each["url"] == loop)
+        token = next(
+            each["token"] for each in library.known_devices() if each["url"] == loop_device
+        )
 
 
 # Where it is kept
