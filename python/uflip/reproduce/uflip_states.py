@@ -10,8 +10,8 @@ random and sequential state as the section defines them.
 **Ambiguous**: "fresh" is a device that was never written to. "Aged" is the random state and then
 `AGED` times as much again. Two means are equal within `REPEATABILITY`, by which the paper's own
 repetitions differed. "Significantly" is what does not round to "=" on the scale of Table 3, as in
-`uflip_hints`. A state is disturbed in each of the three ways
-that the section names, each with as many writes as write `DISTURBED_PART` of the capacity.
+`uflip_hints`. A state is disturbed in each of the three ways that the section names, each with as
+many writes as write `DISTURBED_PART` of the capacity.
 """
 
 import math
@@ -53,7 +53,6 @@ STATES = {
 }
 REFERENCE = "random"
 
-PATTERNS = ("SR", "RR", "SW", "RW")
 DISTURBED_PART = 1 / 4
 KIB = 1 << 10
 DISTURBANCES: dict[str, dict[str, int]] = {
@@ -63,6 +62,7 @@ DISTURBANCES: dict[str, dict[str, int]] = {
 }
 """The three ways of §4.1, as parameters of random writes."""
 PROBES = {"SR": 1024, "RR": 1024, "SW": 1024, "RW": 5120}
+PATTERNS = tuple(PROBES)
 
 FRESH_SIZE = 16 * KIB
 FRESH_IOS = 2000

@@ -1,9 +1,10 @@
 """Published values of uFLIP (CIDR 2009): Table 3, figures 3 to 8, and what is said of them."""
 
 from uflip.reproduce import table3
-from uflip.reproduce.published.value import Value
+from uflip.reproduce.published.value import Paper, Value
 
-PAPER = "uFLIP (2009)"
+_value = Paper("uflip", "uFLIP (2009)").value_of
+
 MTRON, DTI, MEMORIGHT, SAMSUNG = "mtron", "kingston-dti", "memoright", "samsung"
 
 # "The length of the pause when that happens is precisely the time required on average for a random
@@ -13,11 +14,11 @@ _FOLLOWS = {"pause": ("RW",)}
 
 def _of_table(row: table3.Published) -> list[Value]:
     def of(column: str, quantity: str, printed: str | None, unit: str = "") -> Value:
-        prefix = f"uflip/table3/{row.profile}/"
         follows = _FOLLOWS.get(column, ()) if printed is not None else ()
-        determined = tuple(prefix + other for other in follows)
-        where, name = f"{PAPER} Table 3", f"{row.name}: {quantity}"
-        return Value(prefix + column, where, row.profile, name, printed or "no", unit, determined)
+        return _value(
+            f"table3/{row.profile}/{column}", "Table 3", row.profile, f"{row.name}: {quantity}",
+            printed or "no", unit, _t3(row.profile, *follows),
+        )  # fmt: skip
 
     means = zip(("SR", "RR", "SW", "RW"), row.means, strict=True)
     return [
@@ -32,21 +33,7 @@ def _of_table(row: table3.Published) -> list[Value]:
 
 
 def _t3(device: str, *columns: str) -> tuple[str, ...]:
-    return tuple(f"uflip/table3/{device}/{column}" for column in columns)
-
-
-def _value(  # noqa: PLR0917 - a line of the table below, in the order of its columns
-    name: str,
-    where: str,
-    device: str,
-    quantity: str,
-    printed: str,
-    unit: str = "",
-    determined_by: tuple[str, ...] = (),
-) -> Value:
-    return Value(
-        f"uflip/{name}", f"{PAPER} {where}", device, quantity, printed, unit, determined_by
-    )
+    return tuple(f"table3/{device}/{column}" for column in columns)
 
 
 def _of_all(device: str) -> list[Value]:
@@ -55,7 +42,7 @@ def _of_all(device: str) -> list[Value]:
     pauses = (*_t3(device, "RW"), *_t3(device, "pause"))
     # Writers that take turns are random writes, once they are more than the device's streams.
     writers = (*_t3(device, "RW"), *_t3(device, "partitions"))
-    small = ("uflip/fig6/memoright/latency_SR",) if device == MEMORIGHT else ()
+    small = ("fig6/memoright/latency_SR",) if device == MEMORIGHT else ()
     said: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         ("larger", "§5.3, hint 1", "cost of a KiB, SR of 4 KiB over 32 KiB",
          "larger I/Os are beneficial", small),
@@ -96,7 +83,7 @@ VALUES = (
     _value("4.1/samsung/fresh", "§4.1", SAMSUNG, "16 KB random write out of the box", "around 1",
            "ms"),
     _value("4.1/samsung/decrease", "§4.1", SAMSUNG, "the same after random writes, over it",
-           "almost an order of magnitude", "", ("uflip/4.1/samsung/fresh", *_t3(SAMSUNG, "RW"))),
+           "almost an order of magnitude", "", ("4.1/samsung/fresh", *_t3(SAMSUNG, "RW"))),
     *(value for device in (MTRON, SAMSUNG, DTI, "demo") for value in _of_states(device)),
     # §4.2 and figure 3. A short run is low by what the start-up leaves out of it.
     _value(_FIG3 + "start_up", "§5.1, figure 3", MTRON, "start-up", "about 125", "I/Os"),
@@ -109,7 +96,7 @@ VALUES = (
     ),
     _value(
         _FIG3 + "short_mean", "§4.2", MTRON, "mean of the first 512 below it", "about 25", "%",
-        ("uflip/fig3/mtron/start_up", "uflip/fig3/mtron/cheap", *_t3(MTRON, "RW")),
+        ("fig3/mtron/start_up", "fig3/mtron/cheap", *_t3(MTRON, "RW")),
     ),
     # Figure 4.
     _value(_FIG4 + "period", "§5.1, figure 4", DTI, "period", "about 128", "I/Os"),
@@ -120,7 +107,7 @@ VALUES = (
            "I/Os"),
     _value(
         _FIG5 + "seconds", "§5.1, figure 5", MTRON, "how long", "about 2.5", "s",
-        ("uflip/fig5/mtron/reads", "uflip/fig3/mtron/start_up", *_t3(MTRON, "SR", "RW")),
+        ("fig5/mtron/reads", "fig3/mtron/start_up", *_t3(MTRON, "SR", "RW")),
     ),
     # Figure 6.
     _value(_FIG6 + "latency_SR", "§5.2, figure 6", MEMORIGHT, "latency of SR", "about 70", "µs"),
