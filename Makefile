@@ -50,7 +50,7 @@ fuzz:  ## every parser of the native part under libFuzzer, FUZZ_SECONDS each; ne
 SOAK_CASES ?= 20000
 SOAK_SECONDS ?= 3600
 
-soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices for an hour, mutated files and command lines for an hour, libFuzzer for an hour; a failure prints the seed
+soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices of every kind and changed snapshots, mutated files and command lines for an hour, libFuzzer for an hour; a failure prints the seed
 	PROPTEST_CASES=$(SOAK_CASES) cargo test --release --locked -q -p uflip-sim --lib
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \

@@ -139,6 +139,15 @@ impl SimDevice {
         }
     }
 
+    /// Whether it is one that `profile` describes, as far as its shape says.
+    pub(crate) fn is_of(&self, profile: &Profile) -> bool {
+        let paged = matches!(self.backend, AnyBackend::Paged(_));
+        self.flash.geometry == profile.geometry()
+            && self.sector_bytes == u64::from(profile.geometry.sector_bytes)
+            && self.cache.is_some() == profile.write_cache().is_some()
+            && paged == profile.gc.is_some()
+    }
+
     /// The same device with a description.
     pub(crate) fn described(mut self, info: DeviceInfo, history: Value) -> SimDevice {
         self.info = info;

@@ -126,8 +126,9 @@ impl Geometry {
         self.shape.pages_per_block - self.shape.metadata_pages
     }
 
-    /// What the state of such a device takes in memory [bytes]: 4 a logical page and 4 a physical one
-    /// for the maps, a bit a page, and some 40 a block for books, wear and policies.
+    /// What the state of such a device takes in memory [bytes], and some to spare: 4 a logical page and 4 a
+    /// physical one for the maps, a bit a page, some 40 a block for books, wear and policies; 512 a die and
+    /// 128 a channel for queues and lists.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let pages = u64::from(self.pages());
@@ -135,6 +136,8 @@ impl Geometry {
             + 4 * pages
             + pages / 8
             + 40 * u64::from(self.blocks())
+            + 512 * u64::from(self.shape.dies)
+            + 128 * u64::from(self.shape.channels)
     }
 
     #[inline]

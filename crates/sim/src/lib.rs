@@ -58,7 +58,7 @@ pub use gc::VICTIM_POLICIES;
 pub use geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use open_channel::{BlockState, FlashBreakdown, OpenChannelDevice, OpenChannelProfile};
 pub use overrides::{INTERFACES, interface_of};
-pub use profile::Profile;
+pub use profile::{Profile, State};
 pub use reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use sources::{Source, SourceKind, sources};
 pub use timeline::DieQueue;

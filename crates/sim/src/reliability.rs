@@ -161,7 +161,8 @@ impl Reliability {
         let point = ((cycles / self.cycles_a_point) as usize).min(last);
         let (from, to) = (self.wear[point], self.wear[(point + 1).min(last)]);
         let within = i64::from(cycles % self.cycles_a_point);
-        let rise = i64::from(to.0 - from.0) * within / i64::from(self.cycles_a_point);
+        // An exponential law may end far above 1: wider than a step between two rates can be.
+        let rise = (i64::from(to.0) - i64::from(from.0)) * within / i64::from(self.cycles_a_point);
         Rber(from.0 + rise as i32)
     }
 
@@ -187,7 +188,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn failing_below(&self, rate: Rber) -> u64 {
-        let steps = rate.0 - LEAST_OCTAVES * ONE;
+        let steps = i64::from(rate.0) - i64::from(LEAST_OCTAVES * ONE);
         if steps < 0 {
             return 0;
         }

@@ -35,6 +35,9 @@ const MAGIC: &[u8; 8] = b"uflipsim";
 const FIXED_BYTES: u64 = 40;
 /// After so many bytes somebody may have lost interest.
 const ASKED_EVERY: u64 = 4 << 20;
+/// A state takes about as much as the books in memory, and something for what is under way.
+const STATE_PER_MEMORY: u64 = 4;
+const STATE_LEAST_BYTES: u64 = 64 << 20;
 /// A header is a page or two of text; a longer one is none.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
@@ -117,10 +120,15 @@ impl SimDevice {
         let mut file = Opened::new(path)?;
         let header = file.header()?;
         let profile = file.profile(header.profile)?;
-        profile.check_memory(&file.place())?;
+        if file.state.bytes > STATE_PER_MEMORY * profile.memory_bytes() + STATE_LEAST_BYTES {
+            return Err(file.damaged("a state that is larger than its device"));
+        }
         let state = file.state()?;
         let device: SimDevice =
             postcard::from_bytes(&state).map_err(|error| file.damaged(&error.to_string()))?;
+        if !device.is_of(&profile) {
+            return Err(file.damaged("a state of another device than the one that is described"));
+        }
         Ok(device.described(SimDevice::inspect(&header.name, &profile), header.history))
     }
 }

@@ -151,6 +151,15 @@ fn reads_of_worn_cells_take_longer_with_nothing_else_under_way() {
     }
 }
 
+#[test]
+fn a_block_that_was_erased_as_often_as_can_be_counted_is_erased_once_more() {
+    let overrides = r#"{"erases": 4294967295, "erase_step_cycles": 0}"#;
+    let mut device = device(overrides);
+    let (_, statuses) = command(&mut device, FlashOp::Erase, &[at(0, 0)]);
+    assert_eq!(statuses[0], AddressStatus::Done);
+    assert_eq!(device.block_state(at(0, 0)).unwrap().erases, u32::MAX);
+}
+
 /// The rules of NAND flash, by a page that is remembered for each block and nothing else.
 struct Oracle {
     geometry: FlashGeometry,

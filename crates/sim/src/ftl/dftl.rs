@@ -126,7 +126,7 @@ impl MapOnFlash {
     }
 
     /// The filled mapping block of `die` with the fewest valid pages.
-    fn emptiest(&self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
+    pub(super) fn emptiest(&self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
         let closed = self.closed[die.0 as usize].iter().copied();
         closed.min_by_key(|block| (blocks.valid_count(*block), block.0))
     }

@@ -71,7 +71,7 @@ impl Media {
         }
         match self.laws.erase_extra_ns(block.erases) {
             Some(extra) => {
-                block.erases += 1;
+                block.erases = block.erases.saturating_add(1);
                 block.next_page = 0;
                 block.wear = self.laws.wear(block.erases);
                 (AddressStatus::Done, extra)

@@ -103,7 +103,7 @@ impl Profile {
 
     /// A device that does not fit is refused before anything is allocated.
     pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
-        let needed = self.geometry().memory_bytes() + self.mapping_memory_bytes();
+        let needed = self.memory_bytes();
         let available = uflip_core::available_bytes();
         if needed <= available {
             return Ok(());
@@ -114,6 +114,16 @@ impl Profile {
             .got(format!("a device that needs {}", mebibytes(needed)))
             .allowed(format!("{}, which are free now", mebibytes(available)))
             .action("simulate fewer blocks, or larger pages"))
+    }
+
+    /// What its books take [bytes].
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        // A cluster of a log is in its order of age, and in its unit.
+        let clusters = self
+            .streams
+            .as_ref()
+            .map_or(0, |part| u64::from(part.log_clusters) + u64::from(part.small_log_clusters));
+        self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters
     }
 
     /// What DFTL adds to the state of a page map: 4 bytes a logical page to find its entry, and 28 an

@@ -107,6 +107,24 @@ fn a_number_that_makes_no_law_is_named() {
     assert!(error.contains("power, exponential"), "{error}");
 }
 
+#[test]
+fn a_law_that_ends_far_above_every_rate_only_fails_more() {
+    let steep = ReliabilityPart {
+        wear_law: "exponential".into(),
+        rated_cycles: 1,
+        rber_fresh: 1e-9,
+        rber_rated: 1e-2,
+        page_spread: 4.0,
+        ..part()
+    };
+    let laws = Reliability::new(&steep, 16_384).unwrap();
+    for lot in [0, u64::MAX / 2, u64::MAX] {
+        let below = |cycles| laws.failing_below(laws.wear(cycles) + laws.page(lot, true));
+        assert!((0..6000).all(|cycles| below(cycles) <= below(cycles + 1)));
+        assert_eq!(below(6000), u64::MAX, "every read fails");
+    }
+}
+
 proptest! {
     #[test]
     fn more_wear_never_fails_less(a in 0u32..100_000, b in 0u32..100_000, lot in any::<u64>()) {

@@ -63,6 +63,9 @@ impl PageMap {
     /// The next victim of `die`, and where its pages go. Whatever is begun can be finished: a victim
     /// holds at most a block of pages.
     fn choose_victim(&mut self, die: DieIdx) -> Option<(BlockIdx, Stream)> {
+        if self.is_urgent() {
+            return self.urgent_victim(die);
+        }
         let most = self.options.geometry.data_pages();
         if self.on_flash.is_some() {
             if let Some(victim) = self.mapping_victim(die) {
@@ -93,18 +96,22 @@ impl PageMap {
         Some((victim, Stream::Relocated))
     }
 
+    /// How many pages the collection of a block with so many valid ones programs.
+    pub(super) fn pages_to_move(&self, valid: u32) -> u32 {
+        let number = self.options.load.number().min(self.options.geometry.data_pages());
+        match self.options.load {
+            RelocationLoad::AtLeast(_) => valid.max(number),
+            RelocationLoad::Exactly(_) => number,
+        }
+    }
+
     /// Set aside the pages that `collection` may need.
     fn promise(&mut self, collection: &mut Collection) {
-        let most = self.options.geometry.data_pages();
         let valid = u32::from(self.blocks.valid_count(collection.victim));
         if collection.stream == Stream::Mapping {
             collection.promised_mapping = valid;
         } else {
-            let number = self.options.load.number().min(most);
-            collection.promised = match self.options.load {
-                RelocationLoad::AtLeast(_) => valid.max(number),
-                RelocationLoad::Exactly(_) => number,
-            };
+            collection.promised = self.pages_to_move(valid);
             let kept = self.on_flash.as_ref();
             collection.promised_mapping =
                 kept.map_or(0, |kept| collection.promised.min(kept.mapping_pages()));

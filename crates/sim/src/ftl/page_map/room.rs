@@ -11,8 +11,14 @@
 //! leave something to gain (`profile/checks.rs`): every die keeps its reserve, the blocks that it has open
 //! and one more, so the pages that are neither valid nor free cannot all be in blocks that are open, and
 //! some block of some die can be collected as long as the host waits for room.
+//!
+//! There is room for that, too. Usually a victim is chosen only where a whole block of pages, and as many
+//! of the map, could be moved. The emptiest one has a page less than that to move at least; what it needs
+//! is counted for itself, and the reserve, which only collections take from, holds it.
 
 use super::PageMap;
+use crate::blocks::Stream;
+use crate::geometry::{BlockIdx, DieIdx};
 
 /// So often the policy is asked again once every die has its reserve, while no page finds room.
 const OVERRULES_MAX: u32 = 64;
@@ -47,6 +53,48 @@ impl PageMap {
         if self.overruled && !self.urgent {
             let reserve = self.options.geometry.shape().dies * self.options.reserved_blocks as u32;
             self.overruled = self.blocks.free_blocks() < reserve;
+        }
+    }
+
+    /// Whether a page waits for room that no die has.
+    #[inline]
+    pub(super) fn is_urgent(&self) -> bool {
+        self.urgent
+    }
+
+    /// The block of `die` with the fewest valid pages, with data or with a part of the map, as long as what
+    /// its collection needs is there; nobody asks for more, as is done where there is plenty.
+    #[cold]
+    pub(super) fn urgent_victim(&mut self, die: DieIdx) -> Option<(BlockIdx, Stream)> {
+        let valid = |block: BlockIdx| u32::from(self.blocks.valid_count(block));
+        let kept = self.on_flash.as_deref();
+        let of_map = kept.and_then(|kept| kept.emptiest(die, &self.blocks));
+        let of_map = of_map.filter(|block| valid(*block) < self.blocks.usable(*block));
+        let of_map = of_map.filter(|block| self.has_room_for(0, valid(*block)));
+        let data = self.blocks.emptiest(die).filter(|block| {
+            let moved = self.pages_to_move(valid(*block));
+            let mapping = kept.map_or(0, |kept| moved.min(kept.mapping_pages()));
+            self.has_room_for(moved, mapping)
+        });
+        // Moving a part of the map changes no other part of it.
+        match (of_map, data) {
+            (Some(of_map), data) if data.is_none_or(|data| valid(of_map) <= valid(data)) => {
+                self.on_flash.as_mut()?.remove(die, of_map);
+                Some((of_map, Stream::Mapping))
+            }
+            (_, data) => {
+                let data = data?;
+                self.options.victims.remove(die, data, &self.blocks);
+                Some((data, Stream::Relocated))
+            }
+        }
+    }
+
+    /// Whether so many pages can be moved, and so many of the map programmed, beside what was promised.
+    fn has_room_for(&self, moved: u32, mapping: u32) -> bool {
+        match &self.on_flash {
+            Some(kept) => self.blocks.fits(self.promised + moved, kept.promised + mapping),
+            None => self.blocks.pages_for_relocation() >= self.promised + moved,
         }
     }
 

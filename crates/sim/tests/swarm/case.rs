@@ -1,0 +1,76 @@
+//! A device and what its host does: one line of text, and back.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+/// What is tried.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// The profile that is changed: the name of one that is shipped, or of one that once broke something.
+    pub base: String,
+    pub overrides: Map<String, Value>,
+    pub host: Host,
+}
+
+/// What the host does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Host {
+    pub seed: u64,
+    /// I/Os that may be under way.
+    pub depth: u32,
+}
+
+/// The folder of the shipped profiles.
+pub fn shipped() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/uflip/profiles")
+}
+
+/// The folder of what no shipped profile shows.
+fn own() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/swarm")
+}
+
+/// The folder of those that once broke something.
+pub fn hostile() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/profiles")
+}
+
+impl Case {
+    /// The text of the profile.
+    pub fn text(&self) -> String {
+        let file = format!("{}.toml", self.base);
+        let folders = [shipped(), hostile(), own()];
+        let found =
+            folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(&file)).ok());
+        found.unwrap_or_else(|| panic!("no profile {file}"))
+    }
+
+    /// The case of a line.
+    pub fn parse(line: &str) -> Case {
+        let (device, host) = line.split_once(" host ").expect("DEVICE host seed=N depth=N");
+        let device = device.trim().strip_prefix("sim:").expect("sim:NAME");
+        let (base, pairs) = device.split_once('?').unwrap_or((device, ""));
+        let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
+        let pairs = pairs.split('&').filter_map(|pair| pair.split_once('='));
+        let overrides = pairs.map(|(key, text)| (key.to_owned(), value(text))).collect();
+        let number = |name: &str| -> u64 {
+            let word = host.split_whitespace().find_map(|word| word.strip_prefix(name));
+            word.and_then(|text| text.parse().ok()).expect("seed=N depth=N")
+        };
+        let host = Host { seed: number("seed="), depth: number("depth=") as u32 };
+        Case { base: base.to_owned(), overrides, host }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let pair = |(key, value): (&String, &Value)| format!("{key}={}", text(value));
+        let pairs: Vec<String> = self.overrides.iter().map(pair).collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        let Host { seed, depth } = self.host;
+        write!(f, "sim:{}{mark}{} host seed={seed} depth={depth}", self.base, pairs.join("&"))
+    }
+}

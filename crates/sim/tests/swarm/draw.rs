@@ -1,0 +1,394 @@
+//! Draws cases: half of them devices that somebody could have meant, small ones and on the edge of what is
+//! possible; the other half with keys that nobody means.
+
+use serde_json::{Map, Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
+
+use crate::case::{Case, Host};
+
+/// A generator, and what it is asked for.
+struct Draw(Xoshiro256PlusPlus);
+
+impl Draw {
+    fn below(&mut self, end: u64) -> u64 {
+        uniform(&mut self.0, end)
+    }
+
+    fn of<T: Clone>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len() as u64) as usize].clone()
+    }
+
+    fn yes(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn share(&mut self) -> f64 {
+        // Few digits, so that a line is easy to read.
+        self.below(1000) as f64 / 1000.0
+    }
+}
+
+/// Case number `index` of `seed`.
+pub fn case(seed: u64, index: u64) -> Case {
+    let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index));
+    let base = draw.of(BASES).to_owned();
+    let host = Host { seed: 1 + draw.below(1 << 20), depth: draw.of(&[1, 2, 4, 8, 32, 64]) };
+    let mut case = Case { base, overrides: Map::new(), host };
+    let ftl = ftl_of(&case);
+    shape(&mut draw, &ftl, &mut case.overrides);
+    times(&mut draw, &mut case.overrides);
+    common(&mut draw, &mut case.overrides);
+    match ftl.as_str() {
+        "page_map" | "dftl" => page_map(&mut draw, &ftl, &mut case),
+        "fast" => log(&mut draw, &mut case.overrides),
+        "stream_hybrid" => streams(&mut draw, &mut case.overrides),
+        "linear" => linear(&mut draw, &mut case.overrides),
+        "block_map" => set(&mut case.overrides, "static_wear_gap", 0),
+        _ => stripes(&mut draw, &mut case.overrides),
+    }
+    if draw.yes(45) {
+        on_the_edge(&mut draw, &mut case);
+    }
+    if draw.yes(15) {
+        odd(&mut draw, &mut case);
+    }
+    case
+}
+
+/// All profiles of block devices, those of page maps more often.
+const BASES: &[&str] = &[
+    "demo",
+    "demo",
+    "demo",
+    "ofc",
+    "tlc-nvme",
+    "dftl",
+    "dftl",
+    "dftl",
+    "worn-mlc",
+    "worn-mlc",
+    "worn-mlc",
+    "fast-1gb",
+    "fast-1gb",
+    "fast-1gb",
+    "memoright",
+    "transcend-module",
+    "mtron",
+    "kingston-dti",
+    "intel-x25m",
+    "samsung",
+    "kingston-snv125",
+    "kingston-dthx",
+    "transcend-mlc",
+    "block-map",
+];
+
+fn ftl_of(case: &Case) -> String {
+    let profile =
+        Profile::parse(&case.text(), &case.base, "{}").expect("a profile of a block device");
+    profile.ftl.ftl
+}
+
+fn set(overrides: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    overrides.insert(key.to_owned(), value.into());
+}
+
+/// How many of what.
+fn shape(draw: &mut Draw, ftl: &str, overrides: &mut Map<String, Value>) {
+    // Most are small, so that there can be many.
+    let (dies, rows) = if draw.yes(85) { (2, 7) } else { (4, 11) };
+    set(overrides, "channels", 1 + draw.below(dies));
+    set(overrides, "dies_per_channel", 1 + draw.below(dies));
+    let planes = draw.of(&[1, 1, 1, 2, 3]);
+    let blocks = draw.of(&[4, 7, 8, 10, 12, 16, 22, 30, 44, 60, 2][..rows]) * planes;
+    set(overrides, "planes_per_die", planes);
+    set(overrides, "independent_planes", draw.yes(50));
+    set(overrides, "blocks_per_die", blocks);
+    set(
+        overrides,
+        "pages_per_block",
+        draw.of(&[1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 63, 64, 65][..rows + 3]),
+    );
+    let metadata = u64::from(matches!(ftl, "page_map" | "dftl") && draw.yes(25));
+    set(overrides, "metadata_pages", metadata);
+    let sector = draw.of(&[512, 512, 4096]);
+    set(overrides, "sector_bytes", sector);
+    set(overrides, "page_bytes", sector * draw.of(&[1, 1, 2, 3, 4, 8, 16, 65]));
+    set(overrides, "spare_bytes", draw.of(&[0, 128, 224]));
+    set(overrides, "spare_factor", draw.share());
+}
+
+/// How long things take.
+fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    for key in ["read_ns", "program_ns", "program_high_ns", "erase_ns"] {
+        if draw.yes(40) {
+            set(
+                overrides,
+                key,
+                draw.of(&[0, 1, 999, 25_000, 200_000, 1_000_000, 1_000_000_000u64]),
+            );
+        }
+    }
+    for key in ["command_read_ns", "command_write_ns", "relocate_ns", "collect_ns", "seek_read_ns"]
+    {
+        if draw.yes(30) {
+            set(overrides, key, draw.of(&[0, 1, 10, 1_000, 20_000, 1_000_000u64]));
+        }
+    }
+    for key in ["channel_bytes_per_s", "bus_bytes_per_s", "link_bytes_per_s"] {
+        if draw.yes(30) {
+            set(overrides, key, draw.of(&[1, 1000, 40_000_000, 1_000_000_000, 1u64 << 50]));
+        }
+    }
+    set(overrides, "buses", draw.of(&[0, 0, 1, 2, 4]));
+    set(overrides, "die_queue", draw.of(&["fifo", "collection_first", "reads_first"]));
+}
+
+/// What every FTL has.
+fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    set(overrides, "state", draw.of(&["empty", "sequential", "random", "scattered"]));
+    set(overrides, "random_overwrites", draw.of(&[0.0, 0.5, 1.0, 3.0]));
+    set(overrides, "seed", draw.below(1 << 32));
+    let page = overrides["page_bytes"].as_u64().expect("just drawn");
+    let sectors = page / overrides["sector_bytes"].as_u64().expect("just drawn");
+    let places = if sectors > 64 { 0 } else { draw.of(&[0, 0, 1, 2, 9, 40]) };
+    set(overrides, "write_cache_bytes", places * page);
+    set(overrides, "flush", draw.of(&["eager", "when_needed"]));
+    set(overrides, "commands_at_once", draw.of(&[0, 0, 1, 2, 3, 32]));
+    set(overrides, "dynamic_wear_levelling", draw.yes(50));
+}
+
+/// Collection, the map on flash, wear.
+fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
+    let wears = case.base == "worn-mlc";
+    let overrides = &mut case.overrides;
+    let gc = draw.of(VICTIM_POLICIES);
+    let parameter = draw.of(&["", ":1", ":2", ":3"]);
+    let parameter = if ["greedy_window", "d_choices"].contains(&gc) { parameter } else { "" };
+    set(overrides, "gc", format!("{gc}{parameter}"));
+    set(overrides, "allocator", draw.of(ALLOCATORS));
+    let reserved = draw.of(&[1, 1, 1, 2, 3]);
+    set(overrides, "reserved_blocks", reserved);
+    // Two more where the map is on flash.
+    let idle = if draw.yes(50) { 0 } else { reserved + 3 + draw.of(&[1, 2, 5]) };
+    set(overrides, "idle_free_blocks", idle);
+    let same_die = draw.yes(50);
+    set(overrides, "relocation", if same_die { "same_die" } else { "allocator" });
+    set(overrides, "copy_back", same_die && draw.yes(50));
+    set(overrides, "separate_streams", draw.yes(50));
+    set(overrides, "static_wear_gap", draw.of(&[0, 0, 1, 2, 5]));
+    let data = overrides["pages_per_block"].as_u64().expect("drawn")
+        - overrides["metadata_pages"].as_u64().expect("drawn");
+    let load = draw.of(&[0, 0, 0, 1, data / 2, data.saturating_sub(1), data]);
+    if draw.yes(85) {
+        set(overrides, "relocate_at_least", load);
+    } else {
+        set(overrides, "relocate_at_least", 0);
+        set(overrides, "relocate_exactly", load);
+    }
+    if ftl == "dftl" || (case.base == "demo" && draw.yes(30)) || (wears && draw.yes(40)) {
+        set(overrides, "ftl", "dftl");
+        set(overrides, "mapping_cache_bytes", draw.of(&[8, 16, 64, 800, 4096, 65_536]));
+        set(overrides, "mapping_cache_policy", draw.of(&["lru", "segmented_lru"]));
+        set(overrides, "mapping_batch_update", draw.yes(50));
+    }
+    if wears {
+        wear(draw, overrides);
+    }
+}
+
+fn wear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    set(overrides, "wear_law", draw.of(&uflip_sim::WEAR_LAWS));
+    set(overrides, "rated_cycles", draw.of(&[1, 20, 3000]));
+    set(overrides, "cycles_before", draw.of(&[0, 5, 100, 3000]));
+    set(overrides, "rber_fresh", draw.of(&[1e-9, 1e-5, 1e-3]));
+    set(overrides, "rber_rated", draw.of(&[1e-3, 1e-2]));
+    set(overrides, "page_spread", draw.of(&[0.0, 0.5, 2.0]));
+    set(overrides, "data_age_s", draw.of(&[0.0, 1e5, 1e9]));
+    set(overrides, "read_retries", draw.of(&[0, 1, 5, 100]));
+    set(overrides, "fail_uncorrectable", draw.yes(50));
+    set(overrides, "factory_bad_share", draw.of(&[0.0, 0.0, 0.01, 0.2, 0.9]));
+    set(overrides, "program_failures", draw.of(&[0.0, 1e-4, 0.01, 0.3]));
+    set(overrides, "erase_failures", draw.of(&[0.0, 1e-4, 0.01, 0.3]));
+    set(overrides, "retire", draw.of(&["nothing", "blocks", "pages", "parity", "halves"]));
+    set(overrides, "retire_rber", draw.of(&[1e-4, 2.8e-3, 0.1]));
+    set(overrides, "partial_blocks_max", draw.of(&[0, 1, 1280]));
+    let data = overrides["pages_per_block"].as_u64().expect("drawn")
+        - overrides["metadata_pages"].as_u64().expect("drawn");
+    set(overrides, "usable_pages_min", draw.of(&[1, 1, data.div_ceil(2).max(1), data.max(1)]));
+    set(overrides, "erase_step_cycles", draw.of(&[0, 5, 1000]));
+    set(overrides, "erase_steps_max", draw.of(&[1, 8, 20]));
+}
+
+/// The block-mapped FTLs: FAST, and those of its family.
+fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    set(overrides, "static_wear_gap", 0);
+    set(overrides, "ftl", draw.of(&["fast", "fast", "bast", "superblock"]));
+    set(overrides, "superblock_blocks", draw.of(&[1, 1, 2, 3, 8]));
+    let per_die = overrides["ftl"] == "fast" && draw.yes(40);
+    set(overrides, "log_per_die", per_die);
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
+    let least = if per_die { 1 + dies } else { 2 };
+    set(overrides, "log_blocks", least + draw.of(&[0, 0, 1, 2, 3, 7, 15]));
+    let fault = overrides["ftl"] == "fast" && draw.yes(30);
+    set(overrides, "compat", if fault { "flashsim2010" } else { "none" });
+}
+
+/// A merge unit of a few rows of blocks, on so many banks.
+fn unit(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
+    let divisors: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
+    let banks = draw.of(&divisors);
+    let rows = draw.of(&[1, 1, 1, 1, 2]);
+    let unit_pages = rows * dies / banks * number("pages_per_block");
+    let clusters: Vec<u64> = (1..=64).filter(|pages| unit_pages.is_multiple_of(*pages)).collect();
+    let cluster_pages = draw.of(&clusters);
+    let page = number("page_bytes");
+    let blocks = number("blocks_per_die") / number("planes_per_die");
+    let per_bank = blocks / rows;
+    let logical = 1 + draw.below((banks * per_bank).max(2) - 1);
+    // Half a page more, so that rounding does not lose the last one.
+    let pages = dies * blocks * number("pages_per_block");
+    let spare = 1.0 - ((logical * unit_pages) as f64 + 0.5) / pages as f64;
+    set(overrides, "banks", banks);
+    set(overrides, "unit_bytes", unit_pages * page);
+    set(overrides, "cluster_bytes", cluster_pages * page);
+    set(overrides, "spare_factor", spare);
+    set(overrides, "static_wear_gap", 0);
+}
+
+fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    unit(draw, overrides);
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let (cluster, banks) = (number("cluster_bytes"), number("banks"));
+    let clusters = number("unit_bytes") / cluster;
+    let (page, cluster_pages) = (number("page_bytes"), cluster / number("page_bytes"));
+    set(overrides, "own_channels", draw.yes(30));
+    set(overrides, "streams", draw.of(&[1, 1, 2, 4]));
+    set(overrides, "resumed_streams", draw.of(&[0, 1, 4]));
+    set(overrides, "reverse_streams", draw.yes(50));
+    set(overrides, "fold_clusters", draw.below(clusters + 1));
+    let units = draw.of(&[1, 1, 2, 3, 4]);
+    let compact = draw.yes(50) && units * clusters > 1;
+    let log_clusters = 1 + draw.below(units * clusters - u64::from(compact));
+    set(overrides, "log_units", units);
+    set(overrides, "log_clusters", log_clusters);
+    set(overrides, "compact_log", compact);
+    set(overrides, "log_members", draw.of(&[0, 0, 1, 2]));
+    let small: Vec<u64> =
+        (1..cluster_pages).filter(|pages| cluster_pages.is_multiple_of(*pages)).collect();
+    let small = if small.is_empty() || draw.yes(50) { 0 } else { draw.of(&small) };
+    set(overrides, "small_cluster_bytes", small * page);
+    let small_units = if small == 0 { 0 } else { draw.of(&[1, 2]) };
+    let in_small = small_units * clusters * (cluster_pages / small.max(1));
+    set(overrides, "small_log_units", small_units);
+    let small_clusters = if small == 0 { 0 } else { 1 + draw.below((in_small - 1).max(1)) };
+    set(overrides, "small_log_clusters", small_clusters);
+    set(overrides, "free_clusters", draw.below(log_clusters + 1));
+    set(overrides, "merges_at_once", 1 + draw.below(banks));
+    set(overrides, "reads_per_step", draw.of(&[0, 1, 4]));
+    set(overrides, "bypass_partial_clusters", draw.yes(30));
+    set(overrides, "rewrite_buffer", draw.yes(30));
+    set(overrides, "evict_single", draw.yes(50));
+    for key in ["switch_map_pages", "merge_map_pages", "log_map_pages"] {
+        set(overrides, key, draw.of(&[0, 0, 1, 3]));
+    }
+}
+
+fn linear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    unit(draw, overrides);
+    set(overrides, "open_units", draw.of(&[1, 1, 1, 2]));
+    set(overrides, "backward_clusters", draw.of(&[0, 1, 3, 1000]));
+    set(overrides, "rewrites", draw.of(&[0, 1, 2]));
+    for key in ["open_map_pages", "switch_map_pages", "merge_map_pages"] {
+        set(overrides, key, draw.of(&[0, 0, 1, 3]));
+    }
+}
+
+fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
+    let page = number("page_bytes");
+    let divisors: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
+    set(overrides, "static_wear_gap", 0);
+    set(overrides, "stripe_dies", draw.of(&divisors));
+    let memory = draw.of(&[1, 1, 2, 3, 100]);
+    set(overrides, "map_memory_bytes", memory * page);
+    set(overrides, "map_changed_bytes", (1 + draw.below(memory)) * page);
+}
+
+/// As little spare space as is accepted, or a little more or less than that.
+fn on_the_edge(draw: &mut Draw, case: &mut Case) {
+    let accepted = |case: &Case| {
+        let overrides = Value::Object(case.overrides.clone()).to_string();
+        Profile::parse(&case.text(), &case.base, &overrides).is_ok()
+    };
+    let mut tried = case.clone();
+    let mut tries = |spare: f64| {
+        set(&mut tried.overrides, "spare_factor", spare);
+        accepted(&tried)
+    };
+    // Whole pages, or where units must divide the capacity, whole units.
+    let number = |key: &str| case.overrides.get(key).and_then(Value::as_u64);
+    let count = |key| number(key).expect("drawn");
+    let pages = count("channels")
+        * count("dies_per_channel")
+        * (count("blocks_per_die") / count("planes_per_die") * count("planes_per_die"))
+        * count("pages_per_block");
+    let step = number("unit_bytes").map_or(1, |unit| unit / count("page_bytes"));
+    let spare = |pages_of_host: u64| 1.0 - (pages_of_host as f64 + 0.5) / pages as f64;
+    let (mut least, mut most) = (0, pages / step + 1);
+    while most - least > 1 {
+        let middle = least.midpoint(most);
+        *(if tries(spare(middle * step)) { &mut least } else { &mut most }) = middle;
+    }
+    if least > 0 {
+        let host = least.saturating_sub(draw.of(&[0, 0, 0, 1, 2, 5])).max(1);
+        set(&mut case.overrides, "spare_factor", spare(host * step));
+    }
+}
+
+/// Keys as nobody means them.
+fn odd(draw: &mut Draw, case: &mut Case) {
+    let keys: Vec<String> = case.overrides.keys().cloned().collect();
+    for _ in 0..1 + draw.below(3) {
+        let key = draw.of(&keys);
+        let numbers = [
+            json!(0),
+            json!(1),
+            json!(2),
+            json!(3),
+            json!(7),
+            json!(1000),
+            json!(65_535),
+            json!(65_536),
+            json!(32_767),
+            json!(32_768),
+            json!(u32::MAX),
+            json!(u32::MAX - 1),
+            json!(1u64 << 31),
+            json!(1u64 << 32),
+            json!(1u64 << 62),
+            json!(u64::MAX),
+            json!(-1),
+            json!(1e-300),
+            json!(1e300),
+            json!(-0.5),
+            json!("nan"),
+            json!("inf"),
+            json!("-inf"),
+            json!(0.999_999_999),
+            json!(0.5),
+            json!(true),
+            json!(""),
+        ];
+        let value = draw.of(&numbers);
+        // What only ever is a name, or true or false, is refused as a number: little is learned from that.
+        if !(case.overrides[&key].is_number() ^ value.is_number()) || draw.yes(10) {
+            set(&mut case.overrides, &key, value);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Saved devices that somebody changed. A change is found by the sums; where they were made anew, the file
+//! is refused all the same, or makes a device. Such a device may break a rule of its own later, which ends it
+//! (the panic that whoever holds it turns into an error); it may not go on for ever, nor take more memory
+//! than the one that was saved.
+
+use std::path::Path;
+
+use twox_hash::XxHash3_64;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::case::{Case, Host};
+use crate::draw;
+use crate::live::{drive, end, flash_pages, quiet};
+use crate::watch::Watch;
+
+/// Larger ones take long and show no more.
+const PAGES_MAX: u64 = 1 << 11;
+/// Changes of each device that is saved.
+const CHANGES: u64 = 16;
+/// In front of header and state: a mark, then length and sum of both.
+const FIXED_BYTES: usize = 40;
+
+/// `cases` changed files of devices of `seed`.
+///
+/// # Panics
+/// Where one does what no file may make it do; the message brings it back.
+pub fn tried(seed: u64, cases: u64, watch: &Watch) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (mut refused, mut lived, mut spent) = (0, 0, 0);
+    for index in 0.. {
+        let case = draw::case(seed, index);
+        watch.begin(case.to_string());
+        let whole = quiet(|| saved(&case, folder.path()));
+        let Some(whole) = whole.unwrap_or_else(|why| panic!("{case}: {why}")) else { continue };
+        for number in 0..CHANGES {
+            let line = format!("change {number} of {case}, which is {index} of seed {seed}");
+            watch.begin(line.clone());
+            match changed(&whole, number, index, folder.path()) {
+                Ok(Changed::Refused) => refused += 1,
+                Ok(Changed::Lived) => lived += 1,
+                Ok(Changed::Spent) => spent += 1,
+                Err(why) => panic!("{line}: {why}"),
+            }
+        }
+        if refused + lived + spent >= cases {
+            break;
+        }
+    }
+    watch.end();
+    eprintln!("{refused} changed snapshots were refused, {lived} lived, {spent} broke a rule");
+    assert!(refused > 0 && lived > 0);
+}
+
+/// A device with I/Os under way, as it is saved.
+fn saved(case: &Case, folder: &Path) -> Option<Vec<u8>> {
+    let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
+    let profile = Profile::parse(&case.text(), &case.base, &overrides).ok()?;
+    if flash_pages(&profile) > PAGES_MAX {
+        return None;
+    }
+    let mut device = SimDevice::new("swarm", profile).ok()?;
+    drive(&mut device, &case.host, 100);
+    let path = folder.join("saved.snapshot");
+    device.save(&path).expect("a new file");
+    let whole = std::fs::read(&path).expect("just written");
+    std::fs::remove_file(&path).expect("just written");
+    Some(whole)
+}
+
+enum Changed {
+    Refused,
+    Lived,
+    Spent,
+}
+
+/// Change number `number` of a file: what becomes of it, or what it did that no file may.
+fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Changed, String> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(index << 8 | number);
+    let mut file = whole.to_vec();
+    let summed = !number.is_multiple_of(4);
+    change(&mut file, &mut rng, summed);
+    let path = folder.join("changed.snapshot");
+    std::fs::write(&path, &file).expect("a file of ours");
+    let mut device = match quiet(|| SimDevice::restore(&path))? {
+        Err(_) => return Ok(Changed::Refused),
+        Ok(_) if !summed => return Err("a change was not seen".into()),
+        Ok(device) => device,
+    };
+    let host = Host { seed: 1 + number, depth: 8 };
+    Ok(quiet(|| end(&mut device, &host)).map_or(Changed::Spent, |_| Changed::Lived))
+}
+
+/// Change some bytes; the sums with them, or not.
+fn change(file: &mut Vec<u8>, rng: &mut Xoshiro256PlusPlus, summed: bool) {
+    let mut below = |end: usize| uniform(rng, end as u64) as usize;
+    let header = u64::from_le_bytes(file[8..16].try_into().expect("8 bytes")) as usize;
+    let state = FIXED_BYTES + header;
+    let before = file.clone();
+    while *file == before {
+        // The header is text; in the state, small numbers matter more than the middle of large arrays.
+        let from = if below(4) == 0 { FIXED_BYTES } else { state };
+        let span = [64, 1024, file.len()][below(3)].min(file.len() - from);
+        let at = if below(2) == 0 { from + below(span) } else { file.len() - 1 - below(span) };
+        match below(5) {
+            0 => file[at] ^= 1 << below(8),
+            1 => file[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
+            2 => file[at..].iter_mut().take(10).for_each(|byte| *byte = 0xff),
+            3 => file.truncate(at.max(state)),
+            _ => file[at] = below(256) as u8,
+        }
+    }
+    if summed {
+        let header = header.min(file.len() - FIXED_BYTES);
+        let parts = [&file[FIXED_BYTES..][..header], &file[FIXED_BYTES + header..]];
+        let fixed = parts.map(|part| [part.len() as u64, XxHash3_64::oneshot(part)]);
+        for (place, number) in fixed.as_flattened().iter().enumerate() {
+            file[8 + 8 * place..][..8].copy_from_slice(&number.to_le_bytes());
+        }
+    }
+}

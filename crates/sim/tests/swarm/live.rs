@@ -1,0 +1,456 @@
+//! What becomes of a case: it is read, made, written to and read from, saved, restored and copied.
+//!
+//! Checked: nothing panics, nothing goes on for ever (by what flash did for it, not by the clock), the
+//! parts of every response time sum, completions come in order, every program has a reason, the same seed
+//! gives the same bytes, and a restored device and a copy go on as the first one would, with I/Os under
+//! way, pages in the cache and blocks half collected.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{
+    Breakdown as _, Bytes, Counters, Device, Durability, Error, ErrorKind, Io, Mode, Nanos,
+};
+use uflip_sim::{Profile, SimDevice, State};
+
+use crate::case::{Case, Host};
+use crate::watch::Watch;
+
+/// Devices with more pages are read and refused, or read and left alone: they would take too long.
+const PAGES_MAX: u64 = 1 << 17;
+/// Flash operations that a device may cost: more are no fault, but take too long.
+const WORK_MAX: u64 = 400_000;
+/// And that a host may cost: then it goes.
+const HOST_WORK_MAX: u64 = 40_000;
+/// What the host does to each device, and to its copies.
+const STEPS: u64 = 400;
+const LATER_STEPS: u64 = 100;
+/// I/Os in the untimed gear at once.
+const BURST: u64 = 40;
+/// Every so many devices is saved and restored as well.
+const SAVED: u64 = 4;
+
+/// How a case ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// It was refused when it was read; the first line says why.
+    Refused(String),
+    /// It is a device, and too large or too laborious to be tried here.
+    Large,
+    /// It did all that it was asked for; a hash of all that could be seen of it.
+    Lived(u64),
+    /// It said that it is worn out, or that its clock is, and goes on saying so.
+    Spent(u64),
+    /// It did what no device may.
+    Broken(String),
+}
+
+impl Outcome {
+    /// In a word or two.
+    pub fn line(&self) -> String {
+        match self {
+            Outcome::Refused(why) => format!("refused {why:?}"),
+            Outcome::Large => "large".into(),
+            Outcome::Lived(hash) => format!("lived {hash:016x}"),
+            Outcome::Spent(hash) => format!("spent {hash:016x}"),
+            Outcome::Broken(why) => format!("broken {why:?}"),
+        }
+    }
+}
+
+/// How many ended how.
+#[derive(Default)]
+pub struct Tally {
+    refused: u64,
+    large: u64,
+    lived: u64,
+    spent: u64,
+    broken: u64,
+}
+
+impl Tally {
+    pub fn count(&mut self, outcome: &Outcome) {
+        *match outcome {
+            Outcome::Refused(_) => &mut self.refused,
+            Outcome::Large => &mut self.large,
+            Outcome::Lived(_) => &mut self.lived,
+            Outcome::Spent(_) => &mut self.spent,
+            Outcome::Broken(_) => &mut self.broken,
+        } += 1;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { refused, large, lived, spent, broken } = self;
+        write!(
+            f,
+            "{lived} lived, {spent} spent, {refused} refused, {large} too large, {broken} broken"
+        )
+    }
+}
+
+/// Try a case; one that would take long only where it is not `limited`.
+pub fn live(case: &Case, limited: bool, watch: &Watch) -> Outcome {
+    watch.begin(case.to_string());
+    let outcome = quiet(|| tried(case, limited));
+    watch.end();
+    outcome.unwrap_or_else(Outcome::Broken)
+}
+
+thread_local! {
+    /// Where this thread panicked, while that is expected; nothing is printed then.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// What `work` makes, or what it says as it panics.
+pub fn quiet<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let expected = PLACE.with_borrow_mut(|place| {
+                place.as_mut().map(|place| {
+                    *place = panic.location().map_or(String::new(), |at| at.to_string())
+                })
+            });
+            if expected.is_none() {
+                usual(panic);
+            }
+        }));
+    });
+    PLACE.set(Some(String::new()));
+    let made = catch_unwind(AssertUnwindSafe(work));
+    let place = PLACE.take().unwrap_or_default();
+    made.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        format!("{} ({place})", text.unwrap_or_default())
+    })
+}
+
+fn tried(case: &Case, limited: bool) -> Outcome {
+    let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
+    let profile = match Profile::parse(&case.text(), &case.base, &overrides) {
+        Ok(profile) => profile,
+        Err(error) => {
+            let text = error.to_string();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{text}");
+            return Outcome::Refused(text.lines().next().unwrap_or_default().to_owned());
+        }
+    };
+    if limited && (flash_pages(&profile) > PAGES_MAX || is_laborious(&profile, case)) {
+        return Outcome::Large;
+    }
+    let mut device = match SimDevice::new("swarm", profile) {
+        Ok(device) => device,
+        Err(error) => return Outcome::Spent(spent(&error)),
+    };
+    if case.host.seed % SAVED == 1 {
+        keeps_its_promise(&mut device.clone(), case);
+    }
+    let mut again = device.clone();
+    let seen = drive(&mut device, &case.host, STEPS);
+    assert_eq!(drive(&mut again, &case.host, STEPS), seen, "the same seed, the same bytes");
+    let later = Host { seed: case.host.seed ^ 1, ..case.host };
+    let mut restored = case.host.seed.is_multiple_of(SAVED).then(|| restored(&device));
+    let mut copy = device.clone();
+    let end = end(&mut device, &later);
+    assert_eq!(self::end(&mut copy, &later), end, "a copy goes on as the first one");
+    if let Some(restored) = &mut restored {
+        assert_eq!(self::end(restored, &later), end, "a restored device goes on as the saved one");
+    }
+    let mut hash = DefaultHasher::new();
+    (seen.hash, end).hash(&mut hash);
+    if seen.spent { Outcome::Spent(hash.finish()) } else { Outcome::Lived(hash.finish()) }
+}
+
+/// Flash pages of a device of `profile`.
+pub fn flash_pages(profile: &Profile) -> u64 {
+    let part = &profile.geometry;
+    let counts = [part.channels, part.dies_per_channel, part.blocks_per_die, part.pages_per_block];
+    counts.into_iter().map(u64::from).product()
+}
+
+/// Whether the state of `profile` costs more than is tried here: so much is written to an empty device.
+fn is_laborious(profile: &Profile, case: &Case) -> bool {
+    let overwrites = match profile.state.state {
+        State::Empty => return false,
+        State::Sequential => 0.0,
+        State::Random | State::Scattered => profile.state.random_overwrites,
+    };
+    let mut empty = profile.clone();
+    empty.state.state = State::Empty;
+    let mut device = SimDevice::new("swarm", empty).expect("an accepted device");
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(case.host.seed);
+    let mut driver = Driver::new(&device, &mut rng);
+    let sectors = driver.sectors as f64 * (1.0 + overwrites);
+    let mut left = 1 + sectors as u64;
+    while left > 0 && !driver.spent {
+        driver.burst(&mut device, BURST);
+        left = left.saturating_sub(6 * BURST);
+        if work(&device) > WORK_MAX {
+            return true;
+        }
+    }
+    false
+}
+
+/// What was seen of a device.
+#[derive(PartialEq, Debug)]
+pub struct Seen {
+    hash: u64,
+    spent: bool,
+}
+
+/// An error of a device that is at its end; the only one that it may have.
+fn spent(error: &Error) -> u64 {
+    let text = error.to_string();
+    // None that was accepted has no room left: that is for devices of which blocks are retired.
+    let known = ["read-only", "cannot be read", "clock"];
+    assert!(
+        error.kind() == ErrorKind::Device && known.iter().any(|known| text.contains(known)),
+        "{text}"
+    );
+    let mut hash = DefaultHasher::new();
+    text.hash(&mut hash);
+    hash.finish()
+}
+
+/// What a write may wait for.
+fn durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
+    let every = 1 + uniform(rng, 5);
+    let text = match uniform(rng, 3) {
+        0 => "cached".into(),
+        1 => "fua".into(),
+        _ => format!("flush:{every}"),
+    };
+    text.parse().expect("one of the forms")
+}
+
+/// One I/O after another, of which all that the host was promised is on flash: idle time, in which a
+/// device empties its memory, brings nothing of the host's there that was not.
+fn keeps_its_promise(device: &mut SimDevice, case: &Case) {
+    let durability = if case.host.seed.is_multiple_of(3) { "fua" } else { "flush:1" };
+    device.set_durability(durability.parse().expect("one of the forms"));
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(case.host.seed);
+    let mut driver = Driver::new(device, &mut rng);
+    let brought = |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
+    for _ in 0..10 {
+        let first = driver.io(false);
+        // Twice to the same place: what a device may keep in memory.
+        for io in [first, first] {
+            let done = device.submit(&io).and_then(|_| device.complete());
+            if let Err(error) = done {
+                spent(&error);
+                return;
+            }
+            let before = brought(device);
+            let mut idle = device.clone();
+            idle.wait_until(device.now() + Nanos(1_000_000_000));
+            assert_eq!(brought(&idle), before, "{durability}: {io:?}");
+        }
+    }
+}
+
+/// The device, saved and read again.
+fn restored(device: &SimDevice) -> SimDevice {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("device.snapshot");
+    device.save(&path).expect("a new file");
+    let restored = SimDevice::restore(&path).expect("a whole file");
+    assert_eq!(restored.info(), device.info(), "a restored device is the saved one");
+    restored
+}
+
+/// What is under way ends, and another host goes on; a hash of all that is seen.
+pub fn end(device: &mut SimDevice, host: &Host) -> u64 {
+    let mut hash = DefaultHasher::new();
+    let mut rest = |device: &mut SimDevice| {
+        while let Some(due) = device.next_completion(Nanos(u64::MAX)) {
+            let done =
+                device.complete().map(|done| (done.submitted, done.breakdown.parts().to_vec()));
+            format!("{due} {done:?}").hash(&mut hash);
+        }
+        format!("{:?} {}", device.counters(), device.now()).hash(&mut hash);
+    };
+    rest(device);
+    let seen = drive(device, host, LATER_STEPS);
+    rest(device);
+    seen.hash.hash(&mut hash);
+    hash.finish()
+}
+
+/// A host with up to `depth` I/Os under way: at random and in order by turns, with pauses, TRIM and bursts
+/// in the untimed gear.
+pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(host.seed);
+    let mut driver = Driver::new(device, &mut rng);
+    let before = work(device);
+    for step in 0..steps {
+        let in_order = step / 80 % 2 == 1;
+        if work(device).saturating_sub(before) > HOST_WORK_MAX {
+            break;
+        }
+        match uniform(driver.rng, 200) {
+            0..120 if driver.outstanding < host.depth => driver.submit(device, in_order),
+            120 if driver.outstanding == 0 => driver.wait(device),
+            121 => driver.trim(device),
+            122 => driver.burst(device, BURST),
+            124 => device.set_durability(durability(driver.rng)),
+            123 => {
+                while driver.outstanding > 0 {
+                    driver.complete(device)
+                }
+            }
+            _ if driver.outstanding > 0 => driver.complete(device),
+            _ => {}
+        }
+    }
+    // What is under way stays under way: whoever comes next finds it.
+    let counters = device.counters().expect("a simulated device counts");
+    check(&counters);
+    format!("{counters:?} {}", device.now()).hash(&mut driver.hash);
+    Seen { hash: driver.hash.finish(), spent: driver.spent }
+}
+
+/// Nothing is programmed or erased without a reason.
+fn check(counters: &Counters) {
+    assert_eq!(
+        counters.pages_programmed,
+        counters.host_pages_written
+            + counters.pages_relocated
+            + counters.metadata_pages_programmed
+            + counters.mapping_pages_programmed
+            + counters.program_failures,
+        "every program has a reason"
+    );
+}
+
+/// Flash pages of a device.
+fn pages_of(device: &SimDevice) -> u64 {
+    let part = &device.info().details["profile"]["geometry"];
+    let keys = ["channels", "dies_per_channel", "blocks_per_die", "pages_per_block"];
+    keys.iter().map(|key| part[key].as_u64().expect("a count")).product()
+}
+
+/// What flash has done so far.
+fn work(device: &SimDevice) -> u64 {
+    let counters = device.counters().expect("a simulated device counts");
+    counters.pages_read + counters.pages_programmed + counters.blocks_erased
+}
+
+/// The host at work.
+struct Driver<'a> {
+    rng: &'a mut Xoshiro256PlusPlus,
+    sector: u64,
+    sectors: u64,
+    /// The next sector in order.
+    next: u64,
+    outstanding: u32,
+    last_end: Nanos,
+    /// Flash pages, and what flash had done when that was last looked at.
+    pages: u64,
+    work: u64,
+    hash: DefaultHasher,
+    spent: bool,
+}
+
+impl Driver<'_> {
+    fn new<'a>(device: &SimDevice, rng: &'a mut Xoshiro256PlusPlus) -> Driver<'a> {
+        let info = device.info();
+        Driver {
+            rng,
+            sector: info.sector_bytes.0,
+            sectors: info.capacity_bytes.0 / info.sector_bytes.0,
+            next: 0,
+            outstanding: 0,
+            last_end: Nanos(0),
+            pages: pages_of(device),
+            work: work(device),
+            hash: DefaultHasher::new(),
+            spent: false,
+        }
+    }
+
+    fn io(&mut self, in_order: bool) -> Io {
+        let largest = [1, 8, 8, 64][uniform(self.rng, 4) as usize];
+        let size = 1 + uniform(self.rng, self.sectors.min(largest));
+        let anywhere = uniform(self.rng, self.sectors - size + 1);
+        let offset =
+            if in_order && self.next + size <= self.sectors { self.next } else { anywhere };
+        self.next = if in_order { offset + size } else { 0 };
+        let mode = if uniform(self.rng, 3) == 0 { Mode::Read } else { Mode::Write };
+        Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode }
+    }
+
+    /// One I/O may move the device a few times over, and no more.
+    fn check_work(&mut self, device: &SimDevice, ios: u64) {
+        let before = std::mem::replace(&mut self.work, work(device));
+        let most = ios * 64 * (16 * self.pages + 1_000);
+        assert!(
+            self.work - before <= most,
+            "{} flash operations for {ios} I/Os",
+            self.work - before
+        );
+    }
+
+    fn submit(&mut self, device: &mut SimDevice, in_order: bool) {
+        let io = self.io(in_order);
+        match device.submit(&io) {
+            Ok(_) => self.outstanding += 1,
+            Err(error) => self.failed(&error),
+        }
+        self.check_work(device, 1 + u64::from(self.outstanding));
+    }
+
+    fn failed(&mut self, error: &Error) {
+        spent(error).hash(&mut self.hash);
+        self.spent = true;
+    }
+
+    fn wait(&mut self, device: &mut SimDevice) {
+        let until = device.now() + Nanos(uniform(self.rng, 20_000_000));
+        device.wait_until(until);
+        assert_eq!(device.now(), until);
+        self.work = work(device);
+    }
+
+    fn trim(&mut self, device: &mut SimDevice) {
+        let io = self.io(false);
+        device.trim(io.offset, io.size);
+    }
+
+    fn burst(&mut self, device: &mut SimDevice, count: u64) {
+        let ios: Vec<Io> = (0..count).map(|_| self.io(false)).collect();
+        if let Err(error) = device.apply(ios.into_iter()) {
+            self.failed(&error);
+        }
+        self.check_work(device, count);
+    }
+
+    fn complete(&mut self, device: &mut SimDevice) {
+        let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
+        self.outstanding -= 1;
+        let done = match device.complete() {
+            Ok(done) => done,
+            Err(error) => return self.failed(&error),
+        };
+        assert_eq!(done.completed, due, "a completion comes when it was said to");
+        assert!(done.completed >= self.last_end, "completions come in the order of their time");
+        assert!(done.completed >= done.submitted, "an I/O ends after it has begun");
+        self.last_end = done.completed;
+        let parts: u64 = done.breakdown.parts().iter().sum();
+        assert_eq!(
+            parts,
+            (done.completed - done.submitted).0,
+            "the parts sum to the response time"
+        );
+        (done.submitted.0, done.completed.0, done.breakdown.parts()).hash(&mut self.hash);
+        self.check_work(device, 1 + u64::from(self.outstanding));
+    }
+}

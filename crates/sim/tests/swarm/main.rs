@@ -1,0 +1,126 @@
+//! Random devices of every kind, also such as nobody would make: each is refused when it is read, with
+//! the reason, or it lives through whatever a host does to it, or it says that it is spent.
+//!
+//! ```text
+//! draw ─▶ case ─▶ live: refused │ lived │ spent │ broken ─▶ shrink ─▶ one line that brings it back
+//! ```
+//!
+//! A case is one line, as its failure prints it: the name of a device, and what its host does.
+//!
+//! ```text
+//! sim:dftl?blocks_per_die=12&gc=cyclic host seed=7 depth=32
+//! ```
+//!
+//! Variables of the environment: `UFLIP_SWARM_CASES`, `UFLIP_SWARM_SEED` (`make soak` draws a new one each
+//! time), `UFLIP_SWARM_CASE`, a line to be tried alone, and `UFLIP_SWARM_LIST`, to see what became of each
+//! device.
+
+mod case;
+mod draw;
+mod forge;
+mod live;
+mod open_channel;
+mod shrink;
+mod watch;
+
+use case::{Case, Host};
+use live::Outcome;
+use watch::Watch;
+
+/// Drawn in `make test`; many more in `make soak`.
+const CASES: u64 = 1_200;
+
+/// Those that once broke something, as they were printed, and what it was.
+const ONCE: &str = include_str!("once.txt");
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
+}
+
+/// How many, and from which seed.
+fn drawn() -> (u64, u64) {
+    let (cases, seed) = (number("UFLIP_SWARM_CASES", CASES), number("UFLIP_SWARM_SEED", 1));
+    eprintln!("UFLIP_SWARM_CASES={cases} UFLIP_SWARM_SEED={seed}");
+    (cases, seed)
+}
+
+#[test]
+fn every_device_that_is_accepted_lives_or_says_that_it_is_spent() {
+    if let Ok(lines) = std::env::var("UFLIP_SWARM_CASE") {
+        return lines.lines().for_each(again);
+    }
+    let (cases, seed) = drawn();
+    let (watch, lists) = (Watch::new(), std::env::var("UFLIP_SWARM_LIST").is_ok());
+    let mut tally = live::Tally::default();
+    let mut broken = Vec::new();
+    for index in 0..cases {
+        let case = draw::case(seed, index);
+        let outcome = live::live(&case, true, &watch);
+        tally.count(&outcome);
+        if lists {
+            println!("{index} {} {case}", outcome.line());
+        }
+        if let Outcome::Broken(why) = outcome {
+            let (least, why) = shrink::shrink(case, why, &watch);
+            eprintln!("{least}\n    {why}");
+            broken.push(format!("{least}\n    {why}"));
+        }
+    }
+    eprintln!("{tally}");
+    assert!(broken.is_empty(), "{} of {cases} devices broke:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn every_open_channel_device_that_is_accepted_lives() {
+    let (cases, seed) = drawn();
+    let accepted = (0..cases).filter(|index| open_channel::tried(seed, *index)).count();
+    eprintln!("{accepted} of {cases} open-channel devices were accepted");
+    assert!(2 * accepted as u64 > cases, "most are devices");
+}
+
+#[test]
+fn every_changed_snapshot_is_refused_or_a_device() {
+    let (cases, seed) = drawn();
+    forge::tried(seed, cases, &Watch::new());
+}
+
+#[test]
+fn what_once_broke_something_is_refused_or_lives() {
+    let watch = Watch::new();
+    let lines = ONCE.lines().filter(|line| line.starts_with("sim:")).map(Case::parse);
+    let mut tally = live::Tally::default();
+    for case in lines.chain(profiles()) {
+        let outcome = live::live(&case, false, &watch);
+        tally.count(&outcome);
+        assert!(!matches!(outcome, Outcome::Broken(_)), "{case}: {}", outcome.line());
+    }
+    eprintln!("{tally}");
+}
+
+/// Those of `tests/hostile/profiles`, under several hosts.
+fn profiles() -> impl Iterator<Item = Case> {
+    let mut names: Vec<_> = std::fs::read_dir(case::hostile())
+        .expect("a folder")
+        .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 41, "{} profiles", names.len());
+    names.into_iter().flat_map(|base| {
+        [(4, 1), (5, 2), (6, 8), (7, 32)].map(|(seed, depth)| Case {
+            base: base.clone(),
+            overrides: serde_json::Map::new(),
+            host: Host { seed, depth },
+        })
+    })
+}
+
+/// Try the case of a line once more, and make it as short as it can be.
+fn again(line: &str) {
+    let (case, watch) = (Case::parse(line), Watch::new());
+    let outcome = live::live(&case, false, &watch);
+    println!("{} {case}", outcome.line());
+    if let Outcome::Broken(why) = outcome {
+        let (least, why) = shrink::shrink(case, why, &watch);
+        println!("  least: {least}\n    {why}");
+    }
+}

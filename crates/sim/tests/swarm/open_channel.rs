@@ -1,0 +1,166 @@
+//! The same for devices without an FTL: random profiles and random vectors of commands, valid or not. A
+//! broken rule is a status; nothing else may break.
+
+use serde_json::{Map, Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Breakdown as _, Device, ErrorKind, FlashIo, FlashOp, Nanos, Ppa};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
+
+use crate::live::quiet;
+
+const BASE: &str = include_str!("../../../../python/uflip/profiles/dfc.toml");
+/// Larger ones are read, and not made.
+const BLOCKS_MAX: u64 = 1 << 12;
+const COMMANDS: u64 = 250;
+
+/// Try device number `index` of `seed`: whether it was accepted.
+///
+/// # Panics
+/// Where it breaks; the message brings it back.
+pub fn tried(seed: u64, index: u64) -> bool {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index);
+    let overrides = drawn(&mut rng);
+    let hosts = uniform(&mut rng, 1 << 32);
+    let line = format!("sim:dfc with {} host seed={hosts}", Value::Object(overrides.clone()));
+    let outcome = quiet(|| {
+        let text = Value::Object(overrides).to_string();
+        let profile = match OpenChannelProfile::parse(BASE, "dfc", &text) {
+            Ok(profile) => profile,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+                return false;
+            }
+        };
+        let part = &profile.geometry;
+        let luns = u64::from(part.channels) * u64::from(part.luns_per_channel);
+        if luns * u64::from(part.blocks_per_plane) > BLOCKS_MAX {
+            return true;
+        }
+        let mut device = OpenChannelDevice::new("swarm", &profile).expect("an accepted device");
+        let mut copy = device.clone();
+        let lived = drive(&mut device, hosts);
+        assert_eq!(drive(&mut copy, hosts), lived, "the same seed, the same bytes");
+        true
+    });
+    outcome.unwrap_or_else(|why| panic!("an open-channel device broke: {line}: {why}"))
+}
+
+/// Keys changed, some of them to what nobody means.
+fn drawn(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
+    let mut of = |values: &[u64]| values[uniform(rng, values.len() as u64) as usize];
+    let mut overrides = Map::new();
+    let mut set = |key: &str, value: u64| overrides.insert(key.to_owned(), json!(value));
+    set("channels", of(&[1, 2, 3, 8]));
+    set("luns_per_channel", of(&[1, 2, 4]));
+    set("planes", of(&[1, 2, 4]));
+    set("blocks_per_plane", of(&[1, 2, 7, 64]));
+    set("pages_per_block", of(&[1, 2, 3, 16, 64]));
+    set("sectors_per_page", of(&[1, 2, 4]));
+    set("retry_permille", of(&[0, 10, 500, 1000]));
+    set("retries_max", of(&[0, 1, 3, 100]));
+    set("program_spread_permille", of(&[0, 1, 100, 1000]));
+    set("quick_low_pages", of(&[0, 1, 2, 7]));
+    set("erases", of(&[0, 1, 3000, u64::from(u32::MAX)]));
+    let odd =
+        [0, 1, 2, 64, 65, 255, 256, 257, 1 << 20, 1 << 24, 1 << 31, u64::from(u32::MAX), u64::MAX];
+    let keys = [
+        "channels",
+        "luns_per_channel",
+        "planes",
+        "blocks_per_plane",
+        "pages_per_block",
+        "sectors_per_page",
+        "sector_bytes",
+        "vector_max",
+        "read_ns",
+        "program_low_ns",
+        "program_high_ns",
+        "program_quick_ns",
+        "erase_ns",
+        "retries_max",
+        "channel_bytes_per_s",
+        "lun_switch_ns",
+        "queue_thread_ns",
+        "submission_thread_ns",
+        "media_completion_thread_ns",
+        "host_completion_thread_ns",
+        "erases",
+        "seed",
+        "erase_step_cycles",
+        "erase_step_ns",
+        "erase_steps_max",
+        "rated_cycles",
+    ];
+    for _ in 0..of(&[0, 0, 1, 2]) {
+        let key = keys[of(&(0..keys.len() as u64).collect::<Vec<_>>()) as usize];
+        set(key, of(&odd));
+    }
+    overrides
+}
+
+/// Up to 16 commands under way; returns what was seen.
+fn drive(device: &mut OpenChannelDevice, seed: u64) -> String {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let (mut seen, mut outstanding, mut last) = (Vec::new(), 0, Nanos(0));
+    for _ in 0..COMMANDS {
+        if outstanding < 16 && uniform(&mut rng, 3) > 0 {
+            let io = command(device, &mut rng);
+            device.submit(&io).expect("there is time left");
+            outstanding += 1;
+        } else if outstanding > 0 {
+            let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
+            let done = device.complete().expect("a completion");
+            outstanding -= 1;
+            assert!(done.completed == due && due >= last, "in the order of time");
+            last = due;
+            let parts: u64 = done.breakdown.parts().iter().sum();
+            assert_eq!(parts, (done.completed - done.submitted).0, "the parts sum");
+            let statuses = (0..4).map(|index| done.status.of(index).name());
+            seen.push(format!(
+                "{due} {:?} {:?}",
+                done.breakdown.parts(),
+                statuses.collect::<Vec<_>>()
+            ));
+        } else {
+            let until = device.now() + Nanos(uniform(&mut rng, 1 << 24));
+            device.wait_until(until);
+        }
+    }
+    while device.next_completion(Nanos(u64::MAX)).is_some() {
+        device.complete().expect("a completion");
+    }
+    format!("{seen:?} {:?} {}", device.counters(), device.now())
+}
+
+/// A command on one block: its next page, or anything.
+fn command(device: &OpenChannelDevice, rng: &mut Xoshiro256PlusPlus) -> FlashIo {
+    let geometry = *device.geometry();
+    let mut below = |end: u32| uniform(rng, u64::from(end.max(1))) as u32;
+    let astray = u32::from(below(10) == 0);
+    let at = Ppa {
+        channel: (below(geometry.channels) + astray) as u8,
+        lun: below(geometry.luns_per_channel) as u8,
+        block: below(geometry.blocks_per_plane.min(4)),
+        plane: 0,
+        page: 0,
+        sector: 0,
+    };
+    let written = device.block_state(at).map_or(0, |state| state.pages_written);
+    let (op, page) = match below(8) {
+        0 => (FlashOp::Erase, 0),
+        1..=4 => (FlashOp::Write, written),
+        5 => (FlashOp::Write, below(geometry.pages_per_block)),
+        _ => (FlashOp::Read, below(written + 1)),
+    };
+    let at = Ppa { page, ..at };
+    if op == FlashOp::Erase {
+        return FlashIo::new(op, &[at]).expect("one address");
+    }
+    let planes = 0..geometry.planes as u8;
+    let sectors = geometry.sectors_per_page as u8;
+    let ppas: Vec<Ppa> = planes
+        .flat_map(|plane| (0..sectors).map(move |sector| Ppa { plane, sector, ..at }))
+        .collect();
+    let some = if below(6) == 0 { 1 } else { ppas.len() };
+    FlashIo::new(op, &ppas[..some]).expect("no more than a vector")
+}

@@ -1,0 +1,82 @@
+//! Makes a case that breaks as short as it can be: fewer keys, smaller numbers, a simpler host. What
+//! breaks otherwise than before is another fault, and not taken.
+
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::live::{Outcome, live};
+use crate::watch::Watch;
+
+/// The shortest case found that breaks as `case` does, and how it breaks.
+pub fn shrink(case: Case, why: String, watch: &Watch) -> (Case, String) {
+    let (mut best, mut why) = (case, why);
+    let mut tried = 0;
+    'again: loop {
+        for simpler in simpler_than(&best) {
+            tried += 1;
+            if tried > 300 {
+                return (best, why);
+            }
+            if let Outcome::Broken(because) = live(&simpler, true, watch)
+                && kind(&because) == kind(&why)
+            {
+                (best, why) = (simpler, because);
+                continue 'again;
+            }
+        }
+        return (best, why);
+    }
+}
+
+/// Where it broke, without the numbers.
+fn kind(why: &str) -> String {
+    why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
+}
+
+/// What is simpler in one point, the most hopeful first.
+fn simpler_than(case: &Case) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for key in case.overrides.keys() {
+        let mut without = case.clone();
+        without.overrides.remove(key);
+        cases.push(without);
+    }
+    for depth in [1, 2, case.host.depth / 2] {
+        if depth > 0 && depth < case.host.depth {
+            let mut shallow = case.clone();
+            shallow.host.depth = depth;
+            cases.push(shallow);
+        }
+    }
+    for (key, value) in &case.overrides {
+        for smaller in smaller_than(value) {
+            let mut changed = case.clone();
+            changed.overrides.insert(key.clone(), smaller);
+            cases.push(changed);
+        }
+    }
+    if case.host.seed > 1 {
+        let mut first = case.clone();
+        first.host.seed = 1;
+        cases.push(first);
+    }
+    cases
+}
+
+/// Smaller numbers, and shorter ones.
+fn smaller_than(value: &Value) -> Vec<Value> {
+    if let Some(number) = value.as_u64() {
+        let mut smaller = vec![0, 1, 2, number / 2, number.saturating_sub(1)];
+        smaller.retain(|other| *other < number);
+        smaller.dedup();
+        return smaller.into_iter().map(Value::from).collect();
+    }
+    match value.as_f64() {
+        Some(number) => {
+            let shorter = (number * 1000.0).round() / 1000.0;
+            let shorter = (shorter != number).then_some(shorter.into());
+            shorter.into_iter().collect()
+        }
+        None => Vec::new(),
+    }
+}

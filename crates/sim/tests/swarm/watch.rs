@@ -1,0 +1,52 @@
+//! Who hangs is not heard of: a thread beside the test prints the line of a case that takes for ever, and
+//! ends the process. Ever is counted in processor time, so that a busy machine is no hang.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// No case takes a tenth of this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks at what is being tried.
+pub struct Watch {
+    trying: Arc<Mutex<Option<(String, Duration)>>>,
+}
+
+impl Watch {
+    pub fn new() -> Watch {
+        let trying: Arc<Mutex<Option<(String, Duration)>>> = Arc::default();
+        let seen = Arc::downgrade(&trying);
+        std::thread::spawn(move || {
+            while let Some(trying) = seen.upgrade() {
+                if let Some((line, since)) = &*trying.lock().expect("no panic while held")
+                    && spent() > *since + PATIENCE
+                {
+                    eprintln!("HANGS: {line}");
+                    std::process::exit(101);
+                }
+                drop(trying);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        Watch { trying }
+    }
+
+    /// `line` is tried from now on.
+    pub fn begin(&self, line: String) {
+        *self.trying.lock().expect("no panic while held") = Some((line, spent()));
+    }
+
+    /// Nothing is tried.
+    pub fn end(&self) {
+        *self.trying.lock().expect("no panic while held") = None;
+    }
+}
+
+/// Processor time of this process.
+fn spent() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes to the structure that it is given, and nowhere else.
+    let told = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    assert_eq!(told, 0, "every process has such a clock");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
