@@ -59,8 +59,13 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     pub(super) fn enter_ring(&mut self, at: u64, op: Op<T>) {
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
-            debug_assert!(die.ring.is_empty(), "who waits is released first");
-            return self.start(at, at, op);
+            if die.ring.is_empty() {
+                return self.start(at, at, op);
+            }
+            // Others wait, and the die is released at this very moment: what takes no time at all can end
+            // on one die and go on here before it is this one's turn.
+            debug_assert!(die.free_at == at, "who waits is released first");
+            return self.wait(at, op);
         }
         if self.timing.die_queue == DieQueue::Fifo && die.free_at != UNKNOWN {
             let free_at = die.free_at;
