@@ -33,7 +33,7 @@ from typing import Any
 from uflip import _native
 from uflip.errors import UflipError
 from uflip.units import parse_size
-from uflip.waiting import COMPUTING_PATIENCE_S, finished
+from uflip.waiting import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, finished
 
 FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
 DEFAULT_SIZE = "4GiB"
@@ -175,9 +175,7 @@ def _is_ours(path: Path, mode: int) -> bool:
 
 def _take(path: Path) -> _native.Device | None:
     try:
-        device = finished(
-            lambda: _native.Device.restore(str(path)), patience_s=COMPUTING_PATIENCE_S
-        )
+        device = finished(lambda: _native.Device.restore(str(path)), patience_s=MAKING_PATIENCE_S)
     except UflipError:
         # Not there yet, or nothing to rely on: in both cases it is made anew.
         with suppress(OSError):

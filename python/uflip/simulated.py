@@ -10,7 +10,7 @@ from uflip.device_cache import cached, name_of
 from uflip.device_url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.profiles import profile_interface, read_profile
-from uflip.waiting import COMPUTING_PATIENCE_S, finished
+from uflip.waiting import MAKING_PATIENCE_S, finished
 
 # What it may hold is for the native part to say.
 SNAPSHOT_FILE = Kind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")
@@ -21,12 +21,10 @@ def open_sim(target: DeviceUrl) -> _native.Device:
     if target.name.endswith(SNAPSHOT):
         _refuse_overrides(target)
         read_start(Path(target.name), SNAPSHOT_FILE, 1)
-        return finished(
-            lambda: _native.Device.restore(target.name), patience_s=COMPUTING_PATIENCE_S
-        )
+        return finished(lambda: _native.Device.restore(target.name), patience_s=MAKING_PATIENCE_S)
 
     def make() -> _native.Device:
-        return finished(lambda: _native.Device.sim(*profile), patience_s=COMPUTING_PATIENCE_S)
+        return finished(lambda: _native.Device.sim(*profile), patience_s=MAKING_PATIENCE_S)
 
     profile = _profile_of(target)
     info = inspect_sim(target)
@@ -50,7 +48,7 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
         If the profile describes a block device, or is not valid.
     """
     profile = _profile_of(target)
-    return finished(lambda: _native.FlashDevice.sim(*profile), patience_s=COMPUTING_PATIENCE_S)
+    return finished(lambda: _native.FlashDevice.sim(*profile), patience_s=MAKING_PATIENCE_S)
 
 
 def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> dict[str, Any]:
