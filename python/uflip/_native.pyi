@@ -273,5 +273,8 @@ def inspect_flash(name: str, profile_toml: str, source: str, overrides_json: str
 def profile_sources(profile_toml: str, source: str) -> str:
     """Where each constant of a profile comes from, as JSON; errors for one without a source."""
 
+def toml_to_json(text: str) -> str:
+    """Any TOML as JSON: texts, numbers of 64 bits, booleans, lists, tables; no dates, no nan."""
+
 def profile_interface(profile_toml: str, source: str) -> str:
     """How a profile's device is addressed: "block" or "open_channel"."""

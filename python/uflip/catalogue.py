@@ -5,7 +5,6 @@ Nothing is opened for writing, created or grown by looking at it.
 
 import json
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +161,8 @@ def report_block(path: str) -> dict[str, Any]:
 
 def _profile_title(name: str) -> str:
     """Return what a profile says of its device in one line."""
-    title: str = tomllib.loads(read_profile(name)[1])["description"]
+    with native_errors():
+        title: str = json.loads(_native.toml_to_json(read_profile(name)[1]))["description"]
     return title
 
 

@@ -241,6 +241,12 @@ pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static 
     uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
 }
 
+/// Any TOML of plain values as JSON.
+#[pyfunction]
+pub fn toml_to_json(text: &str) -> PyResult<String> {
+    uflip_sim::toml_to_json(text).map_err(|error| raise(&error))
+}
+
 /// Where each constant of a profile comes from, as JSON: key → kind, detail, values.
 #[pyfunction]
 pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {

@@ -30,7 +30,7 @@ mod _native {
     use crate::error::NativeError;
     #[pymodule_export]
     use crate::flash::{
-        FlashDevice, FlashTrace, inspect_flash, profile_interface, profile_sources,
+        FlashDevice, FlashTrace, inspect_flash, profile_interface, profile_sources, toml_to_json,
     };
     #[pymodule_export]
     use crate::job::Handle;

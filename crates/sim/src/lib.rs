@@ -62,3 +62,4 @@ pub use profile::{Profile, State};
 pub use reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use sources::{Source, SourceKind, sources};
 pub use timeline::DieQueue;
+pub use toml_text::toml_to_json;

@@ -1,8 +1,10 @@
-//! Reading a profile's text: what is wrong with it is said with its line and the keys that it may have.
+//! Reading the text of a profile, or any TOML: what is wrong with it is said with its line, and in a
+//! profile with the keys that it may have.
 
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use uflip_core::{Error, Result};
 
 /// No profile has a key of this name, and it sorts before all letters: whoever reads a table with it in
@@ -24,8 +26,7 @@ pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &st
     }
     toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or(0..text.len());
-        let begin = span.start;
-        let line = text[..begin].matches('\n').count() + 1;
+        let line = line_of(text, &error);
         let wrong = Error::usage("The profile is not valid")
             .misread(error.message())
             .at(format!("{source}, line {line}"))
@@ -38,6 +39,48 @@ pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &st
             None => wrong,
         }
     })
+}
+
+/// Any TOML as JSON, for who reads it elsewhere: texts, whole numbers of 64 bits, finite numbers,
+/// booleans, lists and tables.
+///
+/// # Errors
+/// Not TOML, deeper than the parser goes, a date or a time, nan or inf.
+pub fn toml_to_json(text: &str) -> Result<String> {
+    let wrong = |got: String| {
+        let wrong = Error::usage("The text cannot be read").at("the text").got(got);
+        wrong.allowed("TOML of texts, numbers, true and false, lists, tables").action("correct it")
+    };
+    let table = text.parse::<toml::Table>().map_err(|error| {
+        wrong(format!("not TOML: line {}: {}", line_of(text, &error), error.message().trim()))
+    })?;
+    let plain = json_of(toml::Value::Table(table)).map_err(wrong)?;
+    Ok(plain.to_string())
+}
+
+/// A value as JSON has it, or what it is that JSON has no word for.
+fn json_of(value: toml::Value) -> std::result::Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => Value::from(number),
+        toml::Value::Float(number) if number.is_finite() => Value::from(number),
+        toml::Value::Float(number) => return Err(format!("{number}, which is no number")),
+        toml::Value::Boolean(truth) => Value::Bool(truth),
+        toml::Value::Datetime(time) => return Err(format!("{time}, a date or a time")),
+        toml::Value::Array(parts) => {
+            parts.into_iter().map(json_of).collect::<std::result::Result<_, _>>()?
+        }
+        toml::Value::Table(table) => {
+            let pairs = table.into_iter().map(|(key, value)| Ok((key, json_of(value)?)));
+            Value::Object(pairs.collect::<std::result::Result<_, String>>()?)
+        }
+    })
+}
+
+/// The line that an error is about, the first being 1.
+fn line_of(text: &str, error: &toml::de::Error) -> usize {
+    let begin = error.span().map_or(0, |span| span.start).min(text.len());
+    text.as_bytes()[..begin].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// The first key of `table`, or of a table in it, that has no finite number.
