@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "amplification": set(),
     "durability": {"_native", "errors"},
     "footprint": set(),
+    "table": set(),
     "identity": set(),
     "models": {"errors"},
     "profiles": {"_native", "data", "errors"},
@@ -53,15 +54,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spec", "startup",
         "stats", "units",
     },
-    "report": {"analysis", "durability", "errors", "results", "stats", "units"},
+    "report": {"analysis", "durability", "errors", "results", "stats", "table", "units"},
     "oc": {
         "_native", "data", "device_url", "errors", "report", "results", "run", "simulated",
-        "units", "waiting",
+        "table", "units", "waiting",
     },
     "reproduce": {
         "_native", "device_cache", "device_url", "durability", "errors", "experiment",
         "methodology", "microbench", "models", "oc", "parallel", "profiles", "report", "results",
-        "run", "simulated", "spec", "stats", "units", "waiting",
+        "run", "simulated", "spec", "stats", "table", "units", "waiting",
     },
     "sweep": {
         "amplification", "catalogue", "device_url", "errors", "parallel", "run", "spec", "stats",
@@ -75,6 +76,7 @@ EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.
 HEAVY = {
     "arviz_stats",
+    "jinja2",
     "matplotlib",
     "pandas",
     "polars",
@@ -203,6 +205,54 @@ def test_files_are_short_and_open_with_prose(path: Path) -> None:
         assert text.startswith("//! "), "the first lines say what the file is"
     else:
         assert ast.get_docstring(ast.parse(text)), "the first lines say what the file is"
+
+
+# A tag of HTML or SVG. Text that holds one was made by hand, and nobody escapes what is in it.
+TAG = re.compile(
+    r"</?(a|abbr|b|code|details|div|dl|figure|h[1-6]|i|img|li|ol|p|path|pre|rect|script|section"
+    r"|small|span|style|summary|svg|table|tbody|td|th|thead|title|tr|ul)[ />]"
+)
+# Takes apart what matplotlib wrote.
+READS_SVG = PACKAGE / "report" / "figures" / "canvas.py"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+def test_html_is_made_by_templates_only(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    in_prose = {
+        ast.get_docstring(node, clean=False)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            made = TAG.search(node.value) and node.value not in in_prose
+            assert not made or path == READS_SVG, f"line {node.lineno}: {node.value!r}"
+    assert {"html", "markupsafe"} & imported_modules(tree) == set(), "templates escape"
+
+
+def test_templates_escape_all_but_what_matplotlib_drew() -> None:
+    templates = sources("python/uflip/report/templates/**/*.*")
+    assert len(templates) > 5
+    unescaped = [
+        name_of(path)
+        for path in templates
+        for _ in re.findall(r"\|\s*safe\b|autoescape", path.read_text(encoding="utf-8"))
+    ]
+    assert unescaped == ["python/uflip/report/templates/blocks/drawing.html"]
+    page = (PACKAGE / "report" / "page.py").read_text(encoding="utf-8")
+    assert page.count("autoescape=True") == 1
+
+
+def test_tables_are_laid_out_in_one_place() -> None:
+    """Columns of text are as wide as their widest cell: whoever pads a cell lays out a table."""
+    padding = re.compile(r"\.[lr]just\(")
+    allowed = {"table.py": "the printer", "report/text.py": "sparklines are padded to one width"}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if str(path.relative_to(PACKAGE)) not in allowed:
+            assert padding.search(path.read_text(encoding="utf-8")) is None, name_of(path)
+    for template in sources("python/uflip/report/templates/**/*.html"):
+        assert ("<table" in template.read_text()) == (template.name == "table.html")
 
 
 def registered(kind: str) -> list[Path]:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from uflip import table
 from uflip.cli.terminal import echo, in_line, plain
 from uflip.device_cache import switched_off
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
 from uflip.run import DATA, Device, DeviceInfo, check_snapshot_name
+from uflip.table import Table
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
 
 if TYPE_CHECKING:
@@ -231,24 +233,14 @@ def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None
 
 def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
     """Print names and values in two columns; pairs without a value are left out."""
-    given = [(in_line(name), in_line(value)) for name, value in pairs if value]
-    width = max((len(name) for name, _ in given), default=0)
-    for name, value in given:
-        echo(f"{indent}{name:<{width}}  {value}")
+    for line in table.pairs([(in_line(n), in_line(v)) for n, v in pairs if v], indent):
+        echo(line)
 
 
 def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
     """Print a table; the first `left` columns are aligned to the left, the others to the right."""
-    head, rows = plain(list(head)), [plain(list(row)) for row in rows]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    echo(line(head), bold=True)
-    for row in rows:
-        echo(line(row))
+    shown = Table(plain(list(head)), [plain(list(row)) for row in rows], "l" * left + "r")
+    first, *others = shown.lines()
+    echo(first, bold=True)
+    for line in others:
+        echo(line)

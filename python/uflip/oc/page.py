@@ -1,7 +1,6 @@
 """The report of an open-channel device: one page of HTML with everything in it."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,16 @@ from uflip.oc.oc2 import KINDS
 from uflip.oc.oc3 import SHARES
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
-from uflip.report.figures.canvas import styled, to_svg
-from uflip.report.html import fill_page
-from uflip.report.sections import figure
-from uflip.report.tables import table
+from uflip.report.blocks import Block, Figure, Paragraph, Table
+from uflip.report.figures.canvas import Drawing, styled, to_drawing
+from uflip.report.page import Page, Section, render_page
 
-READS_AND_WRITES = ("reads", "writes")
+Blocks = Sequence[Block]
+
+SOURCE = (
+    "The benchmark is uFLIP-OC: Picoli, Pasco, Jónsson, Bouganim, Bonnet, “uFLIP-OC: Understanding "
+    "Flash I/O Patterns on Open-Channel Solid-State Drives”, APSys 2017."
+)
 
 
 def build_page(
@@ -39,49 +42,42 @@ def build_page(
     header : mapping
         "uflip_version" and "scale".
 
+    Returns
+    -------
+    str
+        The page.
+
     Raises
     ------
     UnavailableError
-        If matplotlib is not installed.
+        If matplotlib or Jinja is not installed.
     """
     simulated = bool(info["simulated"])
-    sections = [
-        ("oc0", "µOC0: one LUN", _oc0(measured.oc0, simulated) if measured.oc0 else ""),
-        ("oc1", "µOC1: wear", _oc1(measured.oc1, simulated) if measured.oc1 else ""),
-        ("oc2", "µOC2: LUNs of a channel", _oc2(measured.oc2, simulated) if measured.oc2 else ""),
-        ("oc3", "µOC3: channels", _oc3(measured, simulated) if measured.oc3 else ""),
-        ("contract", "The unwritten contract, revisited", _contract(rules)),
-        ("provenance", "Provenance", _provenance(info, header)),
-    ]
-    present = [part for part in sections if part[2]]
     geometry = info["details"]["geometry"]
-    facts = (
-        f"{info['url']} · {geometry['channels']} channels of {geometry['luns_per_channel']} LUNs · "
-        f"scale {header['scale']}"
-    )
-    return fill_page(
-        present,
+    page = Page(
         benchmark="uFLIP-OC",
-        version=escape(str(header["uflip_version"])),
-        title=escape(f"{info['url']}: uFLIP-OC report"),
-        badge='<span class="badge">simulated</span>' if simulated else "",
-        device=escape(str(info["details"].get("profile", {}).get("description") or info["url"])),
-        facts=escape(facts),
-        notice=_notice(simulated),
-        abstract=escape(_abstract(measured)),
-        made_by=f"Made by uflip {escape(str(header['uflip_version']))}. The benchmark is uFLIP-OC: "
-        "Picoli, Pasco, Jónsson, Bouganim, Bonnet,\n“uFLIP-OC: Understanding Flash I/O Patterns on "
-        "Open-Channel Solid-State Drives”, APSys 2017.",
+        source=SOURCE,
+        version=str(header["uflip_version"]),
+        device=str(info["details"].get("profile", {}).get("description") or info["url"]),
+        title=f"{info['url']}: uFLIP-OC report",
+        badge="simulated" if simulated else "",
+        facts=[
+            str(info["url"]),
+            f"{geometry['channels']} channels of {geometry['luns_per_channel']} LUNs",
+            f"scale {header['scale']}",
+        ],
+        simulated=simulated,
+        abstract=_abstract(measured),
+        sections=[
+            Section("oc0", "µOC0: one LUN", _oc0(measured.oc0, simulated)),
+            Section("oc1", "µOC1: wear", _oc1(measured.oc1, simulated)),
+            Section("oc2", "µOC2: LUNs of a channel", _oc2(measured.oc2, simulated)),
+            Section("oc3", "µOC3: channels", _oc3(measured, simulated)),
+            Section("contract", "The unwritten contract, revisited", _contract(rules)),
+            Section("provenance", "Provenance", [_provenance(info, header)]),
+        ],
     )
-
-
-def _notice(simulated: bool) -> str:
-    if not simulated:
-        return ""
-    return (
-        '<div class="notice" role="note"><p><b>These are results of a simulator</b>, in virtual '
-        "time. They describe a model of a device, not a product.</p></div>"
-    )
+    return render_page(page)
 
 
 def _abstract(measured: Measured) -> str:
@@ -110,21 +106,25 @@ def _abstract(measured: Measured) -> str:
 
 
 @styled
-def _bands(mixes: Mapping[str, Series], titles: Mapping[str, str], name: str, sim: bool) -> str:
+def _bands(mixes: Mapping[str, Series], titles: Mapping[str, str], name: str, sim: bool) -> Drawing:
     drawn = figures.bands(mixes, titles, simulated=sim)
-    return to_svg(drawn, name, "Response times", "A dot for each I/O; reads blue, writes orange.")
+    return to_drawing(
+        drawn, name, "Response times", "A dot for each I/O; reads blue, writes orange."
+    )
 
 
 @styled
-def _heat(found: Oc0, sim: bool) -> str:
+def _heat(found: Oc0, sim: bool) -> Drawing:
     drawn = figures.heat_map(found.write_mb_per_s, found.read_mb_per_s, simulated=sim)
-    return to_svg(drawn, "heat", "Throughput of every LUN", "One cell for each channel and LUN.")
+    return to_drawing(
+        drawn, "heat", "Throughput of every LUN", "One cell for each channel and LUN."
+    )
 
 
 @styled
-def _worn(found: Oc1, sim: bool) -> str:
+def _worn(found: Oc1, sim: bool) -> Drawing:
     drawn = figures.wear(found, simulated=sim)
-    return to_svg(
+    return to_drawing(
         drawn, "wear", "Wear of a block", "Times on the left, failing reads on the right."
     )
 
@@ -132,34 +132,41 @@ def _worn(found: Oc1, sim: bool) -> str:
 @styled
 def _scaled(
     found: Mapping[str, Scaling], panels: Sequence[tuple[str, Sequence[str]]], name: str, sim: bool
-) -> str:
+) -> Drawing:
     drawn = figures.scalings(found, panels=panels, simulated=sim)
-    return to_svg(drawn, name, "Throughput by parallelism", "A line for each way of having more.")
+    return to_drawing(
+        drawn, name, "Throughput by parallelism", "A line for each way of having more."
+    )
 
 
-def _oc0(found: Oc0, sim: bool) -> str:
-    titles = {mix: mix for mix in MIXES}
-    return figure(
-        1,
+def _oc0(found: Oc0 | None, sim: bool) -> Blocks:
+    if found is None:
+        return []
+    alone = Figure(
+        "bands",
         "Response times of a single LUN",
-        _bands(found.mixes, titles, "bands", sim),
+        _bands(found.mixes, {mix: mix for mix in MIXES}, "bands", sim),
         "Each dot is an I/O of one page of all planes, by one thread; the letters are the mix. "
         "Bands of writes are low and high pages and those that had not to wait; reads that follow "
         "writes wait for them.",
-        data=_times_table(found.mixes, found.throughput),
-    ) + figure(
-        2,
+        data=[_times_table(found.mixes, found.throughput)],
+    )
+    every = Figure(
+        "heat",
         "Throughput of every LUN",
         _heat(found, sim),
         "One LUN at a time, by one thread. Equal cells are a device whose LUNs are alike.",
     )
+    return [alone, every]
 
 
-def _oc1(found: Oc1, sim: bool) -> str:
+def _oc1(found: Oc1 | None, sim: bool) -> Blocks:
+    if found is None:
+        return []
     first = found.first_failure()
     ended = "an erase failed" if found.erase_failed else "so many cycles were asked for"
-    return figure(
-        3,
+    worn = Figure(
+        "wear",
         "Wear of one block",
         _worn(found, sim),
         f"Block {':'.join(map(str, found.block))} (channel:LUN:block) was erased, written and "
@@ -170,61 +177,64 @@ def _oc1(found: Oc1, sim: bool) -> str:
         else f"the first read failed after {first:,} erases; {int(found.failed_writes.sum())} "
         "writes failed",
     )
+    return [worn]
 
 
-def _oc2(found: Mapping[str, Scaling], sim: bool) -> str:
+def _oc2(found: Mapping[str, Scaling] | None, sim: bool) -> Blocks:
+    if not found:
+        return []
     panels = [("writes", list(KINDS)[:2]), ("reads", list(KINDS)[2:])]
-    return figure(
-        4,
+    luns = Figure(
+        "luns",
         "Throughput over the LUNs of one channel",
         _scaled(found, panels, "luns", sim),
         "Where a line bends, the channel is what all LUNs wait for.",
-    ) + _scaling_table(found)
+    )
+    return [luns, _scaling_table(found)]
 
 
-def _oc3(measured: Measured, sim: bool) -> str:
+def _oc3(measured: Measured, sim: bool) -> Blocks:
     found = measured.oc3
-    assert found
+    if found is None:
+        return []
     panels = [(word, [f"{word}, vectors", f"{word}, threads"]) for word in ("writes", "reads")]
     everything = ", ".join(f"{word} {value:.0f} MB/s" for word, value in found.all_luns.items())
-    return (
-        figure(
-            5,
-            "Throughput over channels",
-            _scaled(found.scaling, panels, "channels", sim),
-            "Pages of one vector, or threads, each on a channel of its own. "
-            f"With a thread for every LUN: {everything}.",
-        )
-        + _scaling_table(found.scaling)
-        + figure(
-            6,
-            "Reads beside writes",
-            _bands(found.mixes, {share: share for share in SHARES}, "isolated", sim),
-            "Every thread either reads or writes, on a channel of its own. Reads that stay where "
-            "they are, whatever the share of writes, are isolated from them.",
-            data=_times_table(found.mixes, found.throughput),
-            found=write_variance(measured),
-        )
+    channels = Figure(
+        "channels",
+        "Throughput over channels",
+        _scaled(found.scaling, panels, "channels", sim),
+        "Pages of one vector, or threads, each on a channel of its own. "
+        f"With a thread for every LUN: {everything}.",
     )
+    isolated = Figure(
+        "isolated",
+        "Reads beside writes",
+        _bands(found.mixes, {share: share for share in SHARES}, "isolated", sim),
+        "Every thread either reads or writes, on a channel of its own. Reads that stay where "
+        "they are, whatever the share of writes, are isolated from them.",
+        data=[_times_table(found.mixes, found.throughput)],
+        found=write_variance(measured),
+    )
+    return [channels, _scaling_table(found.scaling), isolated]
 
 
-def _contract(rules: Sequence[Rule]) -> str:
+def _contract(rules: Sequence[Rule]) -> Blocks:
     rows = [(f"{r.name}: {r.says}", r.verdict, r.evidence) for r in rules]
     intro = (
-        "<p>The five rules that He et al. found for SSDs with a translation layer (EuroSys 2017), "
-        "as uFLIP-OC revisits them in its section 6, with the numbers of this device.</p>"
+        "The five rules that He et al. found for SSDs with a translation layer (EuroSys 2017), as "
+        "uFLIP-OC revisits them in its section 6, with the numbers of this device."
     )
-    return intro + table(("rule", "verdict", "evidence"), rows, "l")
+    return [Paragraph(intro), Table(("rule", "verdict", "evidence"), rows)]
 
 
-def _provenance(info: Mapping[str, Any], header: Mapping[str, Any]) -> str:
+def _provenance(info: Mapping[str, Any], header: Mapping[str, Any]) -> Table:
     geometry = info["details"]["geometry"]
     rows = [(str(key), str(value)) for key, value in geometry.items()]
     rows += [("uflip", str(header["uflip_version"])), ("scale", str(header["scale"]))]
-    return table(("what", "value"), rows, "l")
+    return Table(("what", "value"), rows)
 
 
-def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
+def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> Table:
     rows = []
     for mix, series in mixes.items():
         for op, word in ((WRITE, "writes"), (READ, "reads")):
@@ -239,10 +249,10 @@ def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -
                 f"{throughput[mix]:.2f}",
             ))  # fmt: skip
     head = ("mix", "I/Os", "mean [ms]", "p5", "p50", "p95", "p99", "most", "MB/s of all")
-    return table(head, rows, "lr")
+    return Table(head, rows, "lr")
 
 
-def _scaling_table(found: Mapping[str, Scaling]) -> str:
+def _scaling_table(found: Mapping[str, Scaling]) -> Table:
     rows = [
         (f"{name}, {degree} {scaling.over}", f"{value:.2f}", f"{factor:.2f}")
         for name, scaling in found.items()
@@ -250,4 +260,4 @@ def _scaling_table(found: Mapping[str, Scaling]) -> str:
             scaling.mb_per_s.items(), scaling.factors().values(), strict=True
         )
     ]
-    return table(("", "MB/s", "scaling factor"), rows, "lr")
+    return Table(("", "MB/s", "scaling factor"), rows, "lr")

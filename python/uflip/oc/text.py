@@ -1,7 +1,7 @@
 """What a benchmark of an open-channel device found, as text for a terminal."""
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from uflip.oc.benchmark import Measured, times_summary
 from uflip.oc.contract import Rule
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
+from uflip.table import Table
 
 WIDTH = 96
 
@@ -55,7 +56,8 @@ def _range(values: np.ndarray) -> str:
 
 
 def _times(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
-    rows = [("mix", "MB/s", "", "mean [ms]", "p5", "p50", "p95", "max")]
+    head = ("mix", "MB/s", "", "mean [ms]", "p5", "p50", "p95", "max")
+    rows = []
     for mix, series in mixes.items():
         for op, word in ((WRITE, "writes"), (READ, "reads")):
             times = times_summary(series, op)
@@ -63,19 +65,19 @@ def _times(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
                 continue
             keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "max_ms")
             cells = [f"{times[key]:.2f}" for key in keys]
-            rows.append((mix, f"{throughput[mix]:.2f}", word, *cells))  # type: ignore[arg-type]
-    return _aligned(rows)
+            rows.append((mix, f"{throughput[mix]:.2f}", word, *cells))
+    return Table(head, rows, "lr").text("  ")
 
 
 def _scaling(found: Mapping[str, Scaling]) -> str:
-    rows = [("", "", "MB/s", "factor")]
+    rows: list[tuple[str, ...]] = []
     for kind, scaling in found.items():
         factors = scaling.factors()
         rows += [
             (kind, f"{degree} {scaling.over}", f"{value:.2f}", f"{factors[degree]:.2f}")
             for degree, value in scaling.mb_per_s.items()
         ]
-    return _aligned(rows)
+    return Table(("", "", "MB/s", "factor"), rows, "lr").text("  ")
 
 
 def _rules(rules: Sequence[Rule]) -> str:
@@ -84,17 +86,3 @@ def _rules(rules: Sequence[Rule]) -> str:
         return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="     ")
 
     return "\n".join(paragraph(number, rule) for number, rule in enumerate(rules, start=1))
-
-
-def _aligned(rows: Iterable[Sequence[str]]) -> str:
-    """Align columns: words to the left, numbers to the right."""
-    table = [tuple(row) for row in rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return "\n".join(
-        "  "
-        + "  ".join(
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    )

@@ -6,8 +6,12 @@
 `text`        the summary on a terminal
 `data`        what figures need beyond the summary: the I/Os of the baseline runs
 `figures`     static figures as SVG that follows the page's light or dark colours
-`tables`      HTML tables: summary, data of the figures, every run, provenance
-`html`        the page
+`tables`      tables: summary, data of the figures, every run, provenance
+`tiles`       key figures
+`sections`    the sections of the page, `method` the longest of them
+`blocks`      what a page is made of, as values
+`page`        the layout, and the templates that make HTML of blocks
+`html`        the report of a block device, from its list of sections
 ============  ================================================================================
 
 Everything is made from the summary document (`uflip show --json`), so that no number in a report

@@ -1,7 +1,8 @@
 """What figures need beyond the summary: the I/Os of the baseline runs, as plain arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,13 @@ from uflip.results.store import Results
 from uflip.results.summarise import BASELINE
 
 Times = NDArray[np.float64]
+Document = Mapping[str, Any]
+"""The summary of a result folder, from which everything on a page comes."""
+
+
+def is_simulated(document: Document) -> bool:
+    """Whether a simulator made the numbers."""
+    return bool(document["device"].get("simulated"))
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,9 @@ class BaselineTrace:
             cause: float(times[~self.ignored][picked].mean())
             for cause, times in self.causes_ms.items()
         }
+
+
+Traces = Sequence[BaselineTrace]
 
 
 def baseline_traces(results: Results) -> list[BaselineTrace]:

@@ -1,74 +1,65 @@
 """The section *How these numbers were made*: state, phases, pause, run length, plan.
 
-Each part is a function of the summary; figures carry letters, because they stand behind those of
-the micro-benchmarks and must not renumber them.
+Each part is a function of the summary: a heading, a figure, and what there is to say.
 """
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
-from uflip.report.data import BaselineTrace
-from uflip.report.tables import table
+from uflip.report.blocks import Block, Details, Figure, Heading, Paragraph, Table
+from uflip.report.data import Document, Traces, is_simulated
 from uflip.stats.summary import SUPPORT
 from uflip.units import format_count, format_duration_ns, format_size
 
-Document = Mapping[str, Any]
-Traces = Sequence[BaselineTrace]
+Blocks = list[Block]
+Experiments = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def how_made(document: Document, traces: Traces) -> str:
+def how_made(document: Document, traces: Traces) -> Blocks:
     """Everything that stands between the device and a number of this page."""
     if document["device"].get("kind") == "null":
         # Nothing that could be in a state, have phases, linger, or be written to.
         return _timing(document) + _lengths(document)
-    parts = [
-        _timing(document),
-        _state(document),
-        _phases(document, traces),
-        _pause(document),
-        _lengths(document),
-        _plan(document),
+    return [
+        *_timing(document),
+        *_state(document),
+        *_phases(document, traces),
+        *_pause(document),
+        *_lengths(document),
+        *_plan(document),
     ]
-    return "\n".join(part for part in parts if part)
 
 
-def _simulated(document: Document) -> bool:
-    return bool(document["device"].get("simulated"))
+def _drawn(figure: Figure | None) -> Blocks:
+    return [figure] if figure else []
 
 
-def _paragraphs(*lines: str) -> str:
-    return "".join(f"<p>{escape(line)}</p>" for line in lines if line)
+def _paragraphs(*lines: str) -> Blocks:
+    return [Paragraph(line) for line in lines if line]
 
 
-def _figure(letter: str, name: str, svg: str, how_to_read: str) -> str:
-    if not svg:
-        return ""
-    return (
-        f'<figure id="figure-{letter}"><div class="plate" tabindex="0">{svg}</div>'
-        f"<figcaption><b>Figure {letter}. {escape(name)}.</b> {escape(how_to_read)}</figcaption>"
-        "</figure>"
-    )
-
-
-def _timing(document: Document) -> str:
+def _timing(document: Document) -> Blocks:
     device, harness = document["device"], document["harness"]
-    clock = "virtual time of the simulator" if _simulated(document) else "the monotonic clock"
+    clock = "virtual time of the simulator" if is_simulated(document) else "the monotonic clock"
     cost = harness.get("null_ns_per_io")
-    return "<h3>One I/O</h3>" + _paragraphs(
+    timed = (
         f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
         f"under way at a time. I/O mode: {device.get('io') or 'not stated'}; data written: "
-        f"{device.get('data') or 'not stated'}.",
-        _durability(document),
+        f"{device.get('data') or 'not stated'}."
+    )
+    itself = (
         f"The harness itself takes {format_duration_ns(cost)} per I/O on this host, measured on a "
         "device that does nothing."
-        if cost is not None and not _simulated(document)
-        else "",
-        "Std is the sample standard deviation. A percentile is the smallest observed time that "
-        f"covers its share, and is stated only where at least {SUPPORT} I/Os lie beyond it.",
+        if cost is not None and not is_simulated(document)
+        else ""
     )
+    statistics = (
+        "Std is the sample standard deviation. A percentile is the smallest observed time that "
+        f"covers its share, and is stated only where at least {SUPPORT} I/Os lie beyond it."
+    )
+    return [Heading("One I/O"), *_paragraphs(timed, _durability(document), itself, statistics)]
 
 
 def _durability(document: Document) -> str:
@@ -90,7 +81,7 @@ STATES = {
 }
 
 
-def _state(document: Document) -> str:
+def _state(document: Document) -> Blocks:
     state = document["state"]
     if state["state_id"] is None:
         text = (
@@ -108,13 +99,13 @@ def _state(document: Document) -> str:
             f"{format_size(request['target_offset'])}, in writes of up to "
             f"{format_size(request['io_size_max'])}."
         )
-    return "<h3>State</h3>" + _paragraphs(text)
+    return [Heading("State"), Paragraph(text)]
 
 
-def _phases(document: Document, traces: Traces) -> str:
+def _phases(document: Document, traces: Traces) -> Blocks:
     phases = document["phases"]
     if not phases or not phases["patterns"]:
-        return ""
+        return []
     rows = [_phase_row(label, seen) for label, seen in phases["patterns"].items()]
     head = ("pattern", "looks", "start-up", "period", "levels and shares", "mean [ms]", "doubts")
     bounds = (
@@ -128,19 +119,12 @@ def _phases(document: Document, traces: Traces) -> str:
         if document["method"] == "startup"
         else " The lengths of the runs are fixed, and do not follow from them."
     )
-    drawn = _figure(
-        "A",
-        "Phases",
-        figures.phases(traces, phases["patterns"], simulated=_simulated(document)),
-        "What does the device do in a long run? The shaded part at the left is the start-up that "
-        "was found; lines are the levels of the running phase, the thicker the more I/Os.",
-    )
-    return (
-        "<h3>Phases</h3>"
-        + drawn
-        + table(head, rows, "llrrlrl", "What the long baseline runs show (uFLIP §4.2)")
-        + _paragraphs(bounds + use)
-    )
+    return [
+        Heading("Phases"),
+        *_drawn(figures.phases.figure(document, traces)),
+        Table(head, rows, "llrrlrl", "What the long baseline runs show (uFLIP §4.2)"),
+        Paragraph(bounds + use),
+    ]
 
 
 def _phase_row(label: str, seen: Mapping[str, Any]) -> tuple[str, ...]:
@@ -161,14 +145,17 @@ def _phase_row(label: str, seen: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _pause(document: Document) -> str:
+def _pause(document: Document) -> Blocks:
     found = document["interference"]
     planned = format_duration_ns(document["pause_ns"])
     if found is None:
-        return "<h3>Pause between runs</h3>" + _paragraphs(
-            f"Before each run the device was left alone for {planned}. How long runs linger on "
-            "this device was not looked at."
-        )
+        return [
+            Heading("Pause between runs"),
+            Paragraph(
+                f"Before each run the device was left alone for {planned}. How long runs linger on "
+                "this device was not looked at."
+            ),
+        ]
     lingering = (
         f"After a batch of random writes {format_count(found['reads_affected'])} sequential reads "
         f"were slower than before it, for {format_duration_ns(found['lingering_ns'])}"
@@ -194,18 +181,10 @@ def _pause(document: Document) -> str:
         if gap
         else ""
     )
-    drawn = _figure(
-        "B",
-        "Interference",
-        figures.lingering(found, simulated=_simulated(document)),
-        "How long does a run linger (uFLIP Figure 5)? Sequential reads, random writes, sequential "
-        "reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded reads are "
-        "affected, by a test against the reads before the writes.",
-    )
-    return (
-        "<h3>Pause between runs</h3>"
-        + drawn
-        + _paragraphs(
+    return [
+        Heading("Pause between runs"),
+        *_drawn(figures.lingering.figure(document)),
+        *_paragraphs(
             lingering + said + apart,
             f"The pause before each run is {format_duration_ns(found['pause_ns'])}"
             + (
@@ -215,15 +194,15 @@ def _pause(document: Document) -> str:
                 if found["lingering_ns"]
                 else ", that of the plan."
             ),
-        )
-    )
+        ),
+    ]
 
 
-def _lengths(document: Document) -> str:
+def _lengths(document: Document) -> Blocks:
     experiments = {"baseline": document["baselines"], **document["micro_benchmarks"]}
     every = [each for runs in experiments.values() for run in runs for each in run["repetitions"]]
     if not every:
-        return ""
+        return []
     known = [each for each in every if each["converged"] is not None]
     converged = sum(each["converged"] for each in known)
     together = [run["together"] for runs in experiments.values() for run in runs]
@@ -236,30 +215,23 @@ def _lengths(document: Document) -> str:
         + (", after the start-up" if document["method"] == "startup" else "")
         + "; how well their means are known was analysed afterwards."
     )
-    drawn = _figure(
-        "C",
-        "How well the means are known",
-        figures.convergence(experiments, simulated=_simulated(document)),
-        "Below the dotted line a mean is known to 5 %. Hollow marks have not converged: their "
-        "interval is too wide, or something speaks against believing it.",
-    )
-    return (
-        "<h3>Run length</h3>"
-        + _paragraphs(
+    return [
+        Heading("Run length"),
+        *_paragraphs(
             how,
             f"{converged} of {len(known)} runs have converged, and "
             f"{sum(each['converged'] for each in repeated)} of {len(repeated)} experiments: of an "
             "experiment nothing may speak against the interval of any repetition, and that of all, "
             "by their intervals and by how they scatter (Student), is at most 5 % of the mean or "
             "2 % of the slowest baseline.",
-        )
-        + drawn
-        + _length_table(experiments)
-        + _repetitions(document, experiments)
-    )
+        ),
+        *_drawn(figures.convergence.figure(document, experiments)),
+        Details("Lengths and intervals by experiment", [_length_table(experiments)]),
+        *_repetitions(document, experiments),
+    ]
 
 
-def _length_table(experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _length_table(experiments: Experiments) -> Table:
     rows = []
     for name, runs in experiments.items():
         for pattern in dict.fromkeys(run["pattern"] for run in runs):
@@ -277,8 +249,7 @@ def _length_table(experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str
                 )
             )
     head = ("experiment", "IOCount", "IOIgnore", "runs converged", "widest ± [%]", "experiments")
-    shown = table(head, rows, "lrrrrr", "Lengths of the runs, start-up included, and intervals")
-    return f"<details><summary>Lengths and intervals by experiment</summary>{shown}</details>"
+    return Table(head, rows, "lrrrrr", "Lengths of the runs, start-up included, and intervals")
 
 
 def _range(values: Sequence[int]) -> str:
@@ -295,7 +266,7 @@ def _widest(each: Sequence[Mapping[str, Any]]) -> str:
     return f"{100 * max(known):.2g}" if known else ""
 
 
-def _repetitions(document: Document, experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _repetitions(document: Document, experiments: Experiments) -> Blocks:
     known = [
         run["disagreement"]
         for runs in experiments.values()
@@ -303,7 +274,7 @@ def _repetitions(document: Document, experiments: Mapping[str, Sequence[Mapping[
         if run["disagreement"] is not None
     ]
     if not known:
-        return ""
+        return []
     agree = sum(value <= 0.05 for value in known)
     return _paragraphs(
         f"Each run was made {document['repetitions']} times. In {agree} of {len(known)} "
@@ -312,25 +283,16 @@ def _repetitions(document: Document, experiments: Mapping[str, Sequence[Mapping[
     )
 
 
-def _plan(document: Document) -> str:
+def _plan(document: Document) -> Blocks:
     spaces = document["target_spaces"]
     resets = sum(space["reset_before"] for space in spaces)
-    target = document["target_size_bytes"] or document["device"]["capacity_bytes"]
-    drawn = _figure(
-        "D",
-        "Target spaces",
-        figures.places(spaces, target, simulated=_simulated(document)),
-        "Where was written sequentially, run after run? Between two dashed lines, at which the "
-        "state was enforced again, no run touches what an earlier one wrote sequentially; patterns "
-        "with gaps may lie between each other.",
-    )
     noun = "reset" if resets == 1 else "resets"
-    return (
-        "<h3>Plan</h3>"
-        + _paragraphs(
+    return [
+        Heading("Plan"),
+        Paragraph(
             "Runs without sequential writes come first; sequential writes get places of their own "
             f"(uFLIP §4.2). The plan takes {len(spaces)} of them, with {resets} {noun} of the "
             "state."
-        )
-        + drawn
-    )
+        ),
+        *_drawn(figures.places.figure(document)),
+    ]

@@ -1,8 +1,7 @@
-"""Tables of a report, as HTML: every number that a figure shows can be read off one of these."""
+"""Tables of a report: every number that a figure shows can be read off one of these."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from uflip.report.words import (
@@ -14,6 +13,7 @@ from uflip.report.words import (
     parameter_name,
     title,
 )
+from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size
 
 Run = Mapping[str, Any]
@@ -32,42 +32,7 @@ STATISTICS = {
 }
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], align: str, caption: str = "") -> str:
-    """Make an HTML table of plain text; it is escaped here.
-
-    Parameters
-    ----------
-    head, rows
-        Cells; the first of a row is its heading.
-    align
-        A letter per column, "l" for words and "r" for numbers; the last one stands for the rest.
-    caption
-        What the table is.
-    """
-    classes = [' class="n"' if side == "r" else "" for side in align.ljust(len(head), align[-1])]
-    heads = _cells("th", head, [f' scope="col"{name}' for name in classes])
-    body = "\n".join(
-        "<tr>"
-        + _cells("th", row[:1], [f' scope="row"{classes[0]}'])
-        + _cells("td", row[1:], classes[1:])
-        + "</tr>"
-        for row in rows
-    )
-    text = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return (
-        f'<div class="scroll" tabindex="0"><table>{text}<thead><tr>{heads}</tr></thead>'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
-
-
-def _cells(tag: str, texts: Sequence[str], attributes: Sequence[str]) -> str:
-    return "".join(
-        f"<{tag}{attribute}>{escape(text)}</{tag}>"
-        for text, attribute in zip(texts, attributes, strict=True)
-    )
-
-
-def runs_table(runs: Sequence[Run], caption: str) -> str:
+def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
     """The numbers behind a figure: a row per run, response times [ms]."""
     experiments = by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
@@ -82,10 +47,10 @@ def runs_table(runs: Sequence[Run], caption: str) -> str:
         for run in measured
     ]
     head = ["pattern", parameter, *STATISTICS.values(), "I/Os per s"]
-    return table(head, rows, "llr", caption)
+    return Table(head, rows, "llr", f"{title(micro_benchmark)}, response time [ms]")
 
 
-def components_table(runs: Sequence[Run]) -> str:
+def components_tables(runs: Sequence[Run]) -> list[Table]:
     """The two patterns within each mix [ms]."""
     rows = [
         [
@@ -101,7 +66,7 @@ def components_table(runs: Sequence[Run]) -> str:
     ]
     head = ["mix", "Ratio", "pattern in it", *STATISTICS.values()]
     caption = "The patterns within the mixes, response time [ms]"
-    return table(head, rows, "lllr", caption) if rows else ""
+    return [Table(head, rows, "lllr", caption)] if rows else []
 
 
 def statistics_cells(run: Run) -> list[str]:
@@ -113,7 +78,7 @@ def statistics_cells(run: Run) -> list[str]:
     ]
 
 
-def summary_table(document: Mapping[str, Any]) -> str:
+def summary_tables(document: Mapping[str, Any]) -> list[Table]:
     """One row per experiment: where its mean was lowest and highest, and how far apart."""
     rows = []
     for name, runs in document["micro_benchmarks"].items():
@@ -138,10 +103,10 @@ def summary_table(document: Mapping[str, Any]) -> str:
         "micro-benchmark", "pattern", "parameter", "runs",
         "lowest mean [ms]", "at", "highest mean [ms]", "at", "ratio",
     ]  # fmt: skip
-    return table(head, rows, "lllrrlrlr") if rows else ""
+    return [Table(head, rows, "lllrrlrlr")] if rows else []
 
 
-def baselines_table(document: Mapping[str, Any]) -> str:
+def baselines_tables(document: Mapping[str, Any]) -> list[Table]:
     """The baseline runs [ms]."""
     rows = [
         [
@@ -154,37 +119,37 @@ def baselines_table(document: Mapping[str, Any]) -> str:
         if run["statistics"] is not None
     ]
     head = ["pattern", "IOSize", *STATISTICS.values(), "I/Os per s"]
-    return table(head, rows, "llr", "Baselines, response time [ms]") if rows else ""
+    return [Table(head, rows, "llr", "Baselines, response time [ms]")] if rows else []
 
 
-def causes_table(document: Mapping[str, Any]) -> str:
+def causes_tables(document: Mapping[str, Any]) -> list[Table]:
     """Mean time per I/O by cause [ms], and what the device counted, per baseline run."""
     told = [run for run in document["baselines"] if run.get("time_spent_ns")]
     if not told:
-        return ""
+        return []
     rows = [
         [cause_name(cause), *(format_ms(run["time_spent_ns"][cause]) for run in told)]
         for cause in told[0]["time_spent_ns"]
     ]
     rows.append(["sum", *(format_ms(sum(run["time_spent_ns"].values())) for run in told)])
     head = ["mean time per I/O [ms]", *(run["pattern"] for run in told)]
-    return table(head, rows, "lr", "What the time was spent on") + _counters_table(told)
+    return [Table(head, rows, "lr", "What the time was spent on"), *_counters_tables(told)]
 
 
-def _counters_table(runs: Sequence[Run]) -> str:
+def _counters_tables(runs: Sequence[Run]) -> list[Table]:
     counted = [run for run in runs if run.get("counters")]
     if not counted:
-        return ""
+        return []
     rows = [
         [name.replace("_", " "), *(_plain(run["counters"].get(name)) for run in counted)]
         for name in counted[0]["counters"]
     ]
     rows.append(["write amplification", *(_plain(run["write_amplification"]) for run in counted)])
     head = ["device counter, over the run", *(run["pattern"] for run in counted)]
-    return table(head, rows, "lr", "What the device counted")
+    return [Table(head, rows, "lr", "What the device counted")]
 
 
-def every_run_table(document: Mapping[str, Any]) -> str:
+def every_run_table(document: Mapping[str, Any]) -> Table:
     """All finished runs with their resolved patterns: enough to repeat any of them."""
     runs = [*document["baselines"]]
     for experiment in document["micro_benchmarks"].values():
@@ -200,10 +165,10 @@ def every_run_table(document: Mapping[str, Any]) -> str:
         for run in sorted(runs, key=lambda run: str(run["run"]))
     ]
     head = ["run", "pattern specification (bytes, ns)", "I/Os", "ignored", "elapsed"]
-    return table(head, rows, "llr")
+    return Table(head, rows, "llr")
 
 
-def skipped_table(skipped: Sequence[Mapping[str, Any]]) -> str:
+def skipped_table(skipped: Sequence[Mapping[str, Any]]) -> Table:
     """Runs that were left out, with the reason of each group."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for entry in skipped:
@@ -214,13 +179,12 @@ def skipped_table(skipped: Sequence[Mapping[str, Any]]) -> str:
         [title(name), pattern, parameter_name(parameter), ", ".join(values), reason]
         for (name, pattern, parameter, reason), values in groups.items()
     ]
-    return table(["micro-benchmark", "pattern", "parameter", "values", "reason"], rows, "l")
+    return Table(["micro-benchmark", "pattern", "parameter", "values", "reason"], rows, "l")
 
 
-def facts_table(facts: Mapping[str, Any], caption: str) -> str:
+def facts_table(facts: Mapping[str, Any], caption: str) -> Table:
     """Nested facts (device, host, harness) as rows of key and value."""
-    rows = list(_flat(facts))
-    return table(["", ""], rows, "l", caption) if rows else ""
+    return Table(["", ""], list(_flat(facts)), "l", caption)
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[list[str]]:

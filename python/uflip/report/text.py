@@ -22,6 +22,7 @@ from uflip.report.words import (
     title,
 )
 from uflip.results.summarise import describe_device
+from uflip.table import Table
 from uflip.units import format_count, format_duration_ns
 
 WIDTH = 100
@@ -111,7 +112,7 @@ def _baselines(document: Mapping[str, Any]) -> str:
         [f"{run['pattern']} {PATTERN_NAMES.get(run['pattern'], '')}", *_cells(run["statistics"])]
         for run in measured
     ]
-    table = _table(["", *_COLUMNS], rows, words=1)
+    table = Table(["", *_COLUMNS], rows, "lr").text("  ")
     return f"Baselines at {size}, response time [ms]\n{table}\n\n{_wrap(headline(document))}"
 
 
@@ -119,7 +120,7 @@ def _key_characteristics(document: Mapping[str, Any]) -> str:
     found = document["key_characteristics"]
     if not key_row.anything_to_say(document):
         return ""
-    table = _table(key_row.COLUMNS, [key_row.cells(found)], words=0)
+    table = Table(key_row.COLUMNS, [key_row.cells(found)], "r").text("  ")
     return f"Key characteristics\n{table}\n{_wrap(key_row.note(), indent=2)}"
 
 
@@ -189,7 +190,7 @@ def _full(name: str, runs: Iterable[Run]) -> str:
         for run in experiment
     ]
     parameter = parameter_name(next(iter(experiments.values()))[0]["parameter"])
-    table = _table(["", parameter, *_COLUMNS], rows, words=2)
+    table = Table(["", parameter, *_COLUMNS], rows, "llr").text("  ")
     return f"{title(name)}, response time [ms]\n{table}"
 
 
@@ -215,19 +216,6 @@ def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
         lines.append(_wrap(f"! {warning['message']}", indent=2))
         lines.append(_wrap(f"→ {warning['advice']}", indent=4))
     return "\n".join(lines)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
-    """Columns as wide as they need to be: the first `words` to the left, numbers to the right."""
-    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
-    return "\n".join(
-        "  "
-        + "  ".join(
-            cell.ljust(width) if column < words else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in (head, *rows)
-    )
 
 
 def _wrap(text: str, indent: int = 0) -> str:

@@ -4,13 +4,12 @@ A tile says mean, median and p99, and draws how the response times are spread: a
 logarithmic scale, so that shapes and places can be compared from tile to tile.
 """
 
-from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.report.data import BaselineTrace
+from uflip.report.data import BaselineTrace, Document, Traces
 from uflip.report.figures import palette
 from uflip.report.words import PATTERN_NAMES, format_ms, format_value, tail_percentile
 from uflip.results.summarise import PATTERNS, baseline_of
@@ -19,22 +18,52 @@ BINS = 48
 BAR_WIDTH, HEIGHT = 4, 34
 
 
-def tiles(document: Mapping[str, Any], traces: Sequence[BaselineTrace]) -> str:
-    """The four tiles as HTML; a pattern that was not measured says so.
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of a strip, in its units; it stands on the ground."""
 
-    Parameters
+    left: int
+    height: float
+    width: int = BAR_WIDTH - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A pattern, and what an I/O of it costs; `mean` is empty if it was not measured.
+
+    Attributes
     ----------
-    document
-        The summary.
-    traces
-        I/Os of the baseline runs.
+    pattern, name, hue
+        Its label, what that means, and the variable of its colour.
+    mean
+        Response time [ms].
+    times
+        (name, response time [ms]) of the median and of a percentile in the tail.
+    ios
+        How many I/Os of which size.
+    bars
+        How the response times are spread, in a strip of `width` by `height`.
     """
+
+    pattern: str
+    name: str
+    hue: str
+    mean: str = ""
+    times: Sequence[tuple[str, str]] = ()
+    ios: str = ""
+    bars: Sequence[Bar] = ()
+    width: int = BINS * BAR_WIDTH
+    height: int = HEIGHT
+
+
+def tiles(document: Document, traces: Traces) -> list[Tile]:
+    """Make the four tiles."""
     edges = _common_edges(traces)
-    shapes = {trace.pattern: _histogram(trace, edges) for trace in traces}
-    return "\n".join(_tile(document, pattern, shapes.get(pattern, "")) for pattern in PATTERNS)
+    bars = {trace.pattern: _histogram(trace, edges) for trace in traces}
+    return [_tile(document, pattern, bars.get(pattern, [])) for pattern in PATTERNS]
 
 
-def scale_note(traces: Sequence[BaselineTrace]) -> str:
+def scale_note(traces: Traces) -> str:
     """What the little histograms span, in words."""
     edges = _common_edges(traces)
     if len(edges) == 0:
@@ -43,29 +72,26 @@ def scale_note(traces: Sequence[BaselineTrace]) -> str:
     return f"The strips show how response times are spread, on one logarithmic scale from {ends}."
 
 
-def _tile(document: Mapping[str, Any], pattern: str, shape: str) -> str:
+def _tile(document: Document, pattern: str, bars: Sequence[Bar]) -> Tile:
     run = baseline_of(dict(document), pattern)
-    name = PATTERN_NAMES[pattern]
-    head = f'<h3><abbr title="{name}">{pattern}</abbr> <span>{name}</span></h3>'
-    variable = palette.look(pattern).variable
+    name, hue = PATTERN_NAMES[pattern], palette.look(pattern).variable
     if run is None or run["statistics"] is None:
-        return f'<div class="tile" style="--hue: var(--{variable})">{head}<p>not measured</p></div>'
+        return Tile(pattern, name, hue)
     statistics = run["statistics"]
     tail, tail_ns = tail_percentile(statistics)
     size = format_value(run["spec"].get("io_size"), "bytes")
-    facts = (("p50", format_ms(statistics["p50_ns"])), (tail, format_ms(tail_ns)))
-    cells = "".join(
-        f"<div><dt>{escape(key)}</dt><dd>{escape(value)} ms</dd></div>" for key, value in facts
-    )
-    return (
-        f'<div class="tile" style="--hue: var(--{variable})">{head}'
-        f'<p class="big">{format_ms(statistics["mean_ns"])} <small>ms mean</small></p>'
-        f"{shape}<dl>{cells}</dl>"
-        f'<p class="note">{statistics["count"]:,} I/Os of {escape(size)}</p></div>'
+    return Tile(
+        pattern,
+        name,
+        hue,
+        mean=format_ms(statistics["mean_ns"]),
+        times=[("p50", format_ms(statistics["p50_ns"])), (tail, format_ms(tail_ns))],
+        ios=f"{statistics['count']:,} I/Os of {size}",
+        bars=bars,
     )
 
 
-def _common_edges(traces: Sequence[BaselineTrace]) -> np.ndarray:
+def _common_edges(traces: Traces) -> np.ndarray:
     """Bin edges [ms] over all patterns, even in the logarithm; empty without data."""
     times = [trace.measured_ms[trace.measured_ms > 0] for trace in traces]
     every = np.concatenate(times) if times else np.empty(0)
@@ -75,19 +101,12 @@ def _common_edges(traces: Sequence[BaselineTrace]) -> np.ndarray:
     return np.geomspace(low, high, BINS + 1)
 
 
-def _histogram(trace: BaselineTrace, edges: np.ndarray) -> str:
+def _histogram(trace: BaselineTrace, edges: np.ndarray) -> list[Bar]:
     """Bars as high as the square root of the count: one slow I/O in a thousand is still seen."""
     if len(edges) == 0:
-        return ""
+        return []
     counts, _ = np.histogram(trace.measured_ms, edges)
     heights = np.sqrt(counts / max(counts.max(), 1)) * HEIGHT
-    bars = "".join(
-        f'<rect x="{index * BAR_WIDTH}" y="{HEIGHT - height:.1f}" width="{BAR_WIDTH - 1}" '
-        f'height="{height:.1f}"/>'
-        for index, height in enumerate(heights)
-        if height > 0
-    )
-    return (
-        f'<svg class="strip" viewBox="0 0 {BINS * BAR_WIDTH} {HEIGHT + 1}" aria-hidden="true" '
-        f'preserveAspectRatio="none">{bars}<path d="M0 {HEIGHT + 0.5}h{BINS * BAR_WIDTH}"/></svg>'
-    )
+    return [
+        Bar(index * BAR_WIDTH, float(height)) for index, height in enumerate(heights) if height > 0
+    ]

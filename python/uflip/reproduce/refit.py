@@ -29,9 +29,9 @@ from uflip.errors import UsageError, unknown_name
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
 from uflip.reproduce.benchmarked import benchmark
-from uflip.reproduce.layout import table
 from uflip.reproduce.simulated import device_url
 from uflip.run import DeviceInfo
+from uflip.table import Table
 
 Number = int | float
 Constants = Mapping[str, Number]
@@ -286,7 +286,7 @@ HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitte
 
 def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
     """Lay folds out, with their score."""
-    lines: list[tuple[str, ...]] = [HEAD]
+    rows: list[tuple[str, ...]] = []
     for one in folds:
         constants = ", ".join(
             f"{key} {_short(was)}, {_short(begun)}, {_short(found)}"
@@ -298,7 +298,7 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
             said = ("", "no such device", "NO", "NO") if cell is None else (
                 cell.published, cell.ours, _yes(cell.within), _yes(cell.wide),
             )  # fmt: skip
-            lines.append((column, *said, constants or "none was fitted to it"))
+            rows.append((column, *said, constants or "none was fitted to it"))
     cells = [cell for one in folds for cell in one.cells]
     total = sum(len(one.held_out) for one in folds)
     score = (
@@ -306,7 +306,7 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
         f"agree, {sum(cell.wide for cell in cells)} on the wide scale; "
         f"{sum(one.devices for one in folds)} devices were made"
     )
-    return f"{table(lines)}\n\n{score}"
+    return f"{Table(HEAD, rows).text()}\n\n{score}"
 
 
 def _short(value: Number) -> str:

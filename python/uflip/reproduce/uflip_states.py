@@ -30,13 +30,13 @@ from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
 from uflip.reproduce.benchmarked import SEED, Stop, benchmark_on, resting
 from uflip.reproduce.criterion import at_least, below, between
-from uflip.reproduce.layout import table
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
 from uflip.reproduce.uflip_hints import STEP
 from uflip.run import Device, open_device
 from uflip.spec import Spec, baseline
+from uflip.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -283,39 +283,39 @@ def difference(ours: Means, reference: Means) -> Difference:
 def text(data: Data) -> str:
     """Lay out the characteristics of each state, and what differs from the random one."""
     rows_of_table = [
-        table(
-            [(f"sim:{device}", *COLUMNS), *((f"  {state}", *row) for state, row in states.items())]
-        )
+        Table(
+            (f"sim:{device}", *COLUMNS), [(f"  {state}", *row) for state, row in states.items()]
+        ).text()
         for device, states in data.characteristics.items()
     ]
     return "\n\n".join([*rows_of_table, _differences(data), _disturbances(data)])
 
 
 def _differences(data: Data) -> str:
-    lines: list[tuple[str, ...]] = [
-        ("means over those from the random state", "experiments",
-         f"within {100 * REPEATABILITY:g} %", "geometric mean", "least", "largest", "changes most")
-    ]  # fmt: skip
+    head = (
+        "means over those from the random state", "experiments",
+        f"within {100 * REPEATABILITY:g} %", "geometric mean", "least", "largest", "changes most",
+    )  # fmt: skip
+    rows: list[tuple[str, ...]] = []
     for device, by_state in data.means.items():
         for state, means in by_state.items():
             if state != REFERENCE:
                 one = difference(means, by_state[REFERENCE])
                 factors = (f"{value:.2f}" for value in (one.mean, one.least, one.largest))
                 counts = (str(one.experiments), str(one.equal))
-                lines.append((f"sim:{device} {state}", *counts, *factors, one.most))
-    return table(lines)
+                rows.append((f"sim:{device} {state}", *counts, *factors, one.most))
+    return Table(head, rows).text()
 
 
 def _disturbances(data: Data) -> str:
-    lines: list[tuple[str, ...]] = [
-        ("baselines after a disturbance, over before", "state", *PATTERNS)
-    ]
+    head = ("baselines after a disturbance, over before", "state", *PATTERNS)
+    rows: list[tuple[str, ...]] = []
     for device, states in data.disturbed.items():
         for state, ways in states.items():
             for way, ratios in ways.items():
                 factors = (f"{ratios[each]:.2f}" for each in PATTERNS)
-                lines.append((f"sim:{device} {way}", state, *factors))
-    return table(lines)
+                rows.append((f"sim:{device} {way}", state, *factors))
+    return Table(head, rows).text()
 
 
 def draw(data: Data) -> "Figure":

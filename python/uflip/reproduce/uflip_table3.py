@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import evidence, figure, table3
 from uflip.reproduce.benchmarked import Stop, benchmark
-from uflip.reproduce.layout import table
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, cell
+from uflip.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -162,20 +162,24 @@ SCORES: tuple[str, ...] = (
 
 def text(data: Data) -> str:
     """Lay both tables out together, printed above ours, and below them the scores."""
-    lines: list[tuple[str, ...]] = [("", *table3.COLUMNS)]
+    rows: list[tuple[str, ...]] = []
     scores: dict[str, Score] = {}
     for published in table3.TABLE:
         cells = table3.compare(published, data.characteristics[published.profile])
         scores[published.name] = score(published.profile, cells)
-        lines.append((published.name, *(one.published for one in cells)))
-        lines.append(
+        rows.append((published.name, *(one.published for one in cells)))
+        rows.append(
             (f"  sim:{published.profile}", *(_marked(published.profile, one) for one in cells))
         )
     total = Score(*(sum(column) for column in zip(*map(astuple, scores.values()), strict=True)))
-    counts = [SCORES]
-    for name, one in [*scores.items(), ("all", total)]:
-        counts.append((name, *map(str, astuple(one))))
-    return f"{table(lines)}\n\n{LEGEND}\n\n{table(counts)}\n\n{_summary(total)}"
+    counts = [(name, *map(str, astuple(one))) for name, one in [*scores.items(), ("all", total)]]
+    parts = (
+        Table(("", *table3.COLUMNS), rows).text(),
+        LEGEND,
+        Table(SCORES, counts).text(),
+        _summary(total),
+    )
+    return "\n\n".join(parts)
 
 
 LEGEND = (

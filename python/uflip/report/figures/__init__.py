@@ -1,4 +1,8 @@
-"""Static figures as SVG text, made by matplotlib and coloured by the page they stand in.
+"""Static figures as SVG, made by matplotlib and coloured by the page they stand in.
+
+Each module has `draw`, which makes a drawing of plain data, and `figure`, which gives it its
+caption and its numbers. A figure is a module and a line in one of the lists here; the page numbers
+what it finds.
 
 =================  ==========================================================================
 `sweep`            response time against the varying parameter (the paper's figures 6–8)
@@ -18,17 +22,25 @@
 =================  ==========================================================================
 """
 
-from uflip.report.figures.convergence import convergence
-from uflip.report.figures.distribution import distribution
-from uflip.report.figures.lingering import lingering
-from uflip.report.figures.mix import mix
-from uflip.report.figures.phases import phases
-from uflip.report.figures.places import places
-from uflip.report.figures.spent import spent
-from uflip.report.figures.sweep import sweep
-from uflip.report.figures.traces import traces
+from collections.abc import Callable
+
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, Traces
+from uflip.report.figures import (
+    convergence,
+    distribution,
+    lingering,
+    mix,
+    phases,
+    places,
+    spent,
+    sweep,
+    traces,
+)
 
 __all__ = [
+    "BASELINES",
+    "MICRO_BENCHMARKS",
     "convergence",
     "distribution",
     "lingering",
@@ -39,3 +51,16 @@ __all__ = [
     "sweep",
     "traces",
 ]
+
+BASELINES: list[Callable[[Document, Traces], Figure | None]] = [
+    traces.figure,
+    distribution.figure,
+    spent.figure,
+]
+"""What is drawn of the baselines, in the order of the page."""
+
+MICRO_BENCHMARKS: dict[str, Callable[[Document, str], Figure | None]] = {
+    "sweep": sweep.figure,
+    "mix": mix.figure,
+}
+"""How a micro-benchmark can be drawn."""

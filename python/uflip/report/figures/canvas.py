@@ -9,9 +9,9 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
-from html import escape
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from uflip.errors import UnavailableError
 from uflip.report.figures import palette
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Arguments = ParamSpec("Arguments")
+Drawn = TypeVar("Drawn")
 
 # The width of a figure in inches at 72 units each; the page scales it to its column.
 WIDTH = 8.6
@@ -34,7 +35,12 @@ _NOT_XML = re.compile(
 )
 
 # The font that matplotlib laid the text out for; the page shows it in its own.
-_FONT = r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*"
+_FONT = re.compile(r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*")
+_FONT_OF_PAGE = r"font: \1var(--figure-font, sans-serif)"
+# What a page has a use for of a file of SVG: how large it is, and what is drawn. The picture's size
+# is the page's matter, and its name and description are the template's.
+_METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
+_PARTS = re.compile(r'<svg[^>]* viewBox="([^"]*)"[^>]*>\s*(.*?)\s*</svg>\s*$', re.DOTALL)
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -77,14 +83,37 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def styled(draw: Callable[Arguments, str]) -> Callable[Arguments, str]:
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture as a page takes it.
+
+    Attributes
+    ----------
+    name
+        Unique in the page, and what its ids begin with.
+    title, description
+        What a screen reader says instead of the picture.
+    view_box
+        Its width and height, as SVG has them.
+    shapes
+        SVG: what matplotlib drew, in which every text is escaped.
+    """
+
+    name: str
+    title: str
+    description: str
+    view_box: str
+    shapes: str
+
+
+def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
     """Let a function draw in our style, without touching matplotlib's global settings.
 
     The decorated function raises `UnavailableError` if matplotlib is not installed.
     """
 
     @wraps(draw)
-    def in_style(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:
+    def in_style(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawn:
         try:
             import matplotlib as mpl
         except ImportError as error:
@@ -131,8 +160,8 @@ def new_figure(
     return figure, list(axes.flat)
 
 
-def to_svg(figure: "Figure", name: str, title: str, description: str) -> str:
-    """Turn a figure into SVG for a page.
+def to_drawing(figure: "Figure", name: str, title: str, description: str) -> Drawing:
+    """Turn a figure into a drawing for a page.
 
     Parameters
     ----------
@@ -146,17 +175,15 @@ def to_svg(figure: "Figure", name: str, title: str, description: str) -> str:
     import matplotlib as mpl
 
     only_text(figure)
-    name = anchor(name)
+    name = f"fig-{anchor(name)}"
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
         figure.savefig(buffer, format="svg", metadata=metadata, dpi=RASTER_DPI)
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]  # no XML declaration inside HTML
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = _unique_ids(svg, name)
-    svg = re.sub(_FONT, r"font: \1var(--figure-font, sans-serif)", svg)
-    return _named(_themed(svg), name, title, description)
+    svg = _METADATA.sub("", buffer.getvalue())
+    svg = _themed(_unique_ids(svg, name))
+    head, shapes = _PARTS.search(svg).groups()  # type: ignore[union-attr]
+    return Drawing(name, title, description, head, _FONT.sub(_FONT_OF_PAGE, shapes))
 
 
 def only_text(figure: "Figure") -> None:
@@ -197,14 +224,3 @@ def _unique_ids(svg: str, name: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{name}-\1"', svg)
     return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-
-
-def _named(svg: str, name: str, title: str, description: str) -> str:
-    """Give the picture its alternative text, and a size that the page decides."""
-    head, _, rest = svg.partition(">")
-    head = re.sub(r'\s(width|height)="[^"]*pt"', "", head)
-    return (
-        f'{head} role="img" aria-labelledby="{name}-title {name}-description">'
-        f'<title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-description">{escape(description)}</desc>{rest}'
-    )

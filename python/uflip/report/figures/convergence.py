@@ -12,9 +12,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
 from uflip.report.words import title
+
+Run = Mapping[str, Any]
 
 HEIGHT = 2.6
 ASKED = 0.05
@@ -23,7 +34,7 @@ LEAST = 1e-4
 
 
 @styled
-def convergence(experiments: Mapping[str, Sequence[Mapping[str, Any]]], *, simulated: bool) -> str:
+def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawing | None:
     """Draw the half widths of all runs.
 
     Parameters
@@ -35,8 +46,8 @@ def convergence(experiments: Mapping[str, Sequence[Mapping[str, Any]]], *, simul
 
     Returns
     -------
-    str
-        SVG; empty if no interval is known.
+    Drawing or None
+        None if no interval is known.
     """
     from matplotlib.lines import Line2D
 
@@ -61,7 +72,7 @@ def convergence(experiments: Mapping[str, Sequence[Mapping[str, Any]]], *, simul
                     mfc=look.color if each["converged"] else "none",
                 )
     if not drawn:
-        return ""
+        return None
     axis.axhline(ASKED, color=palette.MUTED, lw=0.8, ls=":")
     axis.set_yscale("log")
     axis.set_ylim(LEAST / 1.5, 5)
@@ -85,4 +96,18 @@ def convergence(experiments: Mapping[str, Sequence[Mapping[str, Any]]], *, simul
     legend_above(figure, handles)
     mark_simulated(figure, simulated)
     told = f"Half widths of the intervals of {drawn} runs relative to their means."
-    return to_svg(figure, "fig-convergence", "How well the means are known", told)
+    return to_drawing(figure, "convergence", "How well the means are known", told)
+
+
+def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figure | None:
+    """How well the means of all runs are known."""
+    drawing = draw(experiments, simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "convergence",
+        "How well the means are known",
+        drawing,
+        "Below the dotted line a mean is known to 5 %. Hollow marks have not converged: their "
+        "interval is too wide, or something speaks against believing it.",
+    )

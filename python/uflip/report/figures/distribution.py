@@ -10,10 +10,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.report.data import BaselineTrace
+from uflip.report.blocks import Figure
+from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
 from uflip.report.words import PATTERN_NAMES, format_ms
 
 HEIGHT = 2.9
@@ -30,17 +38,17 @@ TICKS = {
 
 
 @styled
-def distribution(baselines: Sequence[BaselineTrace], *, simulated: bool) -> str:
+def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | None:
     """Draw the share of I/Os slower than a time, a line per pattern, start-up left out.
 
     Returns
     -------
-    str
-        SVG; empty if there is nothing to draw.
+    Drawing or None
+        None if there is nothing to draw.
     """
     measured = [trace for trace in baselines if len(trace.measured_ms)]
     if not measured:
-        return ""
+        return None
     figure, (axis,) = new_figure(height=HEIGHT)
     handles = []
     for trace in measured:
@@ -63,7 +71,22 @@ def distribution(baselines: Sequence[BaselineTrace], *, simulated: bool) -> str:
     axis.set_ylabel("share of I/Os slower")
     legend_above(figure, handles)
     mark_simulated(figure, simulated)
-    return to_svg(figure, "fig-distribution", "Distribution of response times", _describe(measured))
+    return to_drawing(figure, "distribution", "Distribution of response times", _describe(measured))
+
+
+def figure(document: Document, baselines: Traces) -> Figure | None:
+    """The distributions of all baselines."""
+    drawing = draw(baselines, simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "distribution",
+        "Distribution",
+        drawing,
+        "How slow are the slow ones? "
+        "Read upwards from a time: the height of a line is the share of I/Os slower than that. "
+        "A steep line is a predictable device; a long tail to the right is what a mean hides.",
+    )
 
 
 def slower_than(response_time_ms: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

@@ -14,9 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
 from uflip.report.words import format_ms
 
 HEIGHT = 2.4
@@ -24,7 +33,7 @@ BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
 
 
 @styled
-def lingering(found: Mapping[str, Any], *, simulated: bool) -> str:
+def draw(found: Mapping[str, Any], *, simulated: bool) -> Drawing | None:
     """Draw the measurement of the pause.
 
     Parameters
@@ -36,8 +45,7 @@ def lingering(found: Mapping[str, Any], *, simulated: bool) -> str:
 
     Returns
     -------
-    str
-        SVG.
+    Drawing
     """
     from matplotlib.lines import Line2D
 
@@ -79,4 +87,19 @@ def lingering(found: Mapping[str, Any], *, simulated: bool) -> str:
         f"Sequential reads, random writes, sequential reads. {found['reads_affected']} reads after "
         f"the writes are slower than before, for {format_ms(found['lingering_ns'])} ms."
     )
-    return to_svg(figure, "fig-lingering", "Measurement of the pause", described)
+    return to_drawing(figure, "lingering", "Measurement of the pause", described)
+
+
+def figure(document: Document) -> Figure | None:
+    """The measurement from which the pause between runs follows."""
+    drawing = draw(document["interference"], simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "interference",
+        "Interference",
+        drawing,
+        "How long does a run linger (uFLIP Figure 5)? Sequential reads, random writes, sequential "
+        "reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded reads are "
+        "affected, by a test against the reads before the writes.",
+    )

@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
 from uflip.report.figures.sweep import whisker_ms
-from uflip.report.findings import expected_mix_ms
-from uflip.report.words import axis_name, by_pattern, format_value
+from uflip.report.findings import expected_mix_ms, finding
+from uflip.report.tables import components_tables, runs_table
+from uflip.report.words import MICRO_BENCHMARKS, anchor, axis_name, by_pattern, format_value, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +42,9 @@ PANEL_HEIGHT = 2.1
 
 
 @styled
-def mix(runs: Sequence[Run], baselines_ms: Mapping[str, float | None], *, simulated: bool) -> str:
+def draw(
+    runs: Sequence[Run], baselines_ms: Mapping[str, float | None], *, simulated: bool
+) -> Drawing | None:
     """Draw the mixes, a panel each on a common scale.
 
     Parameters
@@ -46,12 +58,12 @@ def mix(runs: Sequence[Run], baselines_ms: Mapping[str, float | None], *, simula
 
     Returns
     -------
-    str
-        SVG; empty if there is nothing to draw.
+    Drawing or None
+        None if there is nothing to draw.
     """
     experiments = by_pattern(runs)
     if not experiments:
-        return ""
+        return None
     rows = -(-len(experiments) // COLUMNS)
     columns = min(COLUMNS, len(experiments))
     figure, panels = new_figure(rows, columns, height=0.45 + PANEL_HEIGHT * rows, share_y=True)
@@ -65,7 +77,24 @@ def mix(runs: Sequence[Run], baselines_ms: Mapping[str, float | None], *, simula
     legend_above(figure, _legend())
     figure.supxlabel(axis_name("ratio", ""), size=8.5)
     mark_simulated(figure, simulated)
-    return to_svg(figure, "fig-mix", "Mix", _describe(experiments, baselines_ms))
+    return to_drawing(figure, "mix", "Mix", _describe(experiments, baselines_ms))
+
+
+def figure(document: Document, micro_benchmark: str) -> Figure | None:
+    """The mixes, with the numbers of the patterns within them."""
+    about, runs = MICRO_BENCHMARKS[micro_benchmark], document["micro_benchmarks"]
+    measured = runs.get(micro_benchmark, [])
+    drawing = draw(measured, document["baselines_ms"], simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        anchor(micro_benchmark),
+        title(micro_benchmark),
+        drawing,
+        about.how_to_read,
+        data=[runs_table(micro_benchmark, measured), *components_tables(measured)],
+        found=finding(micro_benchmark, document),
+    )
 
 
 def _panel(

@@ -71,13 +71,6 @@ def look(pattern: str) -> Look:
     return PATTERNS.get(pattern, OTHER)
 
 
-def css_variables(*, dark: bool) -> str:
-    """The theme's variables as CSS declarations."""
-    return "\n".join(
-        f"  --{name}: {night if dark else day};" for day, (name, night) in THEME.items()
-    )
-
-
 def readable_on(color: str) -> str:
     """Black or white, whichever is easier to read on a colour "#rrggbb".
 

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uflip.report.data import BaselineTrace
+from uflip.report.blocks import Figure
+from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +34,9 @@ PANEL_HEIGHT = 1.35
 
 
 @styled
-def phases(baselines: Sequence[BaselineTrace], found: Mapping[str, Any], *, simulated: bool) -> str:
+def draw(
+    baselines: Sequence[BaselineTrace], found: Mapping[str, Any], *, simulated: bool
+) -> Drawing | None:
     """Draw the long baseline runs with the phases that were found in them.
 
     Parameters
@@ -40,15 +50,15 @@ def phases(baselines: Sequence[BaselineTrace], found: Mapping[str, Any], *, simu
 
     Returns
     -------
-    str
-        SVG; empty if there is nothing to draw.
+    Drawing or None
+        None if there is nothing to draw.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     drawn = [trace for trace in baselines if trace.pattern in found]
     if not drawn:
-        return ""
+        return None
     rows = -(-len(drawn) // 2)
     figure, panels = new_figure(rows, 2, height=0.5 + PANEL_HEIGHT * rows, share_y=True)
     every = np.concatenate([trace.response_time_ms for trace in drawn])
@@ -70,7 +80,22 @@ def phases(baselines: Sequence[BaselineTrace], found: Mapping[str, Any], *, simu
     figure.supxlabel("I/O number", size=8.5)
     mark_simulated(figure, simulated)
     told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in drawn)
-    return to_svg(figure, "fig-phases", "Phases of the baselines", told + ".")
+    return to_drawing(figure, "phases", "Phases of the baselines", told + ".")
+
+
+def figure(document: Document, baselines: Traces) -> Figure | None:
+    """The phases of the long baseline runs."""
+    found = document["phases"]["patterns"]
+    drawing = draw(baselines, found, simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "phases",
+        "Phases",
+        drawing,
+        "What does the device do in a long run? The shaded part at the left is the start-up that "
+        "was found; lines are the levels of the running phase, the thicker the more I/Os.",
+    )
 
 
 def _panel(axis: "Axes", trace: BaselineTrace, seen: Mapping[str, Any]) -> None:

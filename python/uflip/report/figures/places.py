@@ -12,15 +12,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import Drawing, mark_simulated, new_figure, styled, to_drawing
 
 HEIGHT = 2.6
 GIB = 1 << 30
 
 
 @styled
-def places(spaces: Sequence[Mapping[str, Any]], target_size_bytes: int, *, simulated: bool) -> str:
+def draw(
+    spaces: Sequence[Mapping[str, Any]], target_size_bytes: int, *, simulated: bool
+) -> Drawing | None:
     """Draw the target spaces of the sequential writes of a plan.
 
     Parameters
@@ -34,11 +38,11 @@ def places(spaces: Sequence[Mapping[str, Any]], target_size_bytes: int, *, simul
 
     Returns
     -------
-    str
-        SVG; empty if nothing is written sequentially.
+    Drawing or None
+        None if nothing is written sequentially.
     """
     if not spaces:
-        return ""
+        return None
     figure, (axis,) = new_figure(height=HEIGHT)
     color = palette.look("SW").color
     for number, space in enumerate(spaces, start=1):
@@ -54,4 +58,20 @@ def places(spaces: Sequence[Mapping[str, Any]], target_size_bytes: int, *, simul
     mark_simulated(figure, simulated)
     resets = sum(space["reset_before"] for space in spaces)
     told = f"{len(spaces)} target spaces of sequential writes, {resets} resets of the state."
-    return to_svg(figure, "fig-places", "Target spaces of sequential writes", told)
+    return to_drawing(figure, "places", "Target spaces of sequential writes", told)
+
+
+def figure(document: Document) -> Figure | None:
+    """The target spaces of the plan."""
+    target = document["target_size_bytes"] or document["device"]["capacity_bytes"]
+    drawing = draw(document["target_spaces"], target, simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "places",
+        "Target spaces",
+        drawing,
+        "Where was written sequentially, run after run? Between two dashed lines, at which the "
+        "state was enforced again, no run touches what an earlier one wrote sequentially; patterns "
+        "with gaps may lie between each other.",
+    )

@@ -8,9 +8,18 @@ makes I/Os slow on average and what makes a few of them very slow are different 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from uflip.report.data import BaselineTrace
+from uflip.report.blocks import Figure
+from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
+from uflip.report.tables import causes_tables
 from uflip.report.words import cause_name, format_ms
 
 if TYPE_CHECKING:
@@ -26,21 +35,21 @@ NEGLIGIBLE = 0.001
 
 
 @styled
-def spent(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> str:
+def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawing | None:
     """Draw shares of the mean response time by cause, for all I/Os and for the slowest 1 %.
 
     Returns
     -------
-    str
-        SVG; empty if the device does not tell.
+    Drawing or None
+        None if the device does not tell.
     """
     told = [trace for trace in baselines if trace.causes_ms and len(trace.measured_ms)]
     if not told:
-        return ""
+        return None
     both = [[trace.mean_by_cause_ms(), trace.mean_by_cause_ms(slowest=0.01)] for trace in told]
     causes = _causes(both)
     if not causes:
-        return ""
+        return None
     figure, panels = new_figure(1, 2, height=0.95 + 0.4 * len(told), share_y=True)
     for column, (axis, name) in enumerate(zip(panels, ("all I/Os", "slowest 1 %"), strict=True)):
         for row, bars in enumerate(both):
@@ -56,7 +65,23 @@ def spent(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> str:
     legend_above(figure, _legend(causes), columns=5)
     mark_simulated(figure, simulated)
     description = _describe(told, [bars[0] for bars in both])
-    return to_svg(figure, "fig-spent", "What the time was spent on", description)
+    return to_drawing(figure, "spent", "What the time was spent on", description)
+
+
+def figure(document: Document, baselines: Traces) -> Figure | None:
+    """The causes, with the counters of the device."""
+    drawing = draw(baselines, simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "spent",
+        "What the time was spent on",
+        drawing,
+        "Why does it take so long? The parts of the response time as the simulator charged "
+        "them, for all I/Os and for the slowest hundredth; the number beside a bar is the mean "
+        "response time. A cause that grows from left to right is what makes slow I/Os slow.",
+        data=causes_tables(document),
+    )
 
 
 def _causes(bars: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, str]:

@@ -15,10 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
-from uflip.report.words import PATTERN_NAMES, axis_name, by_pattern, format_value, title
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
+from uflip.report.findings import finding
+from uflip.report.tables import runs_table
+from uflip.report.words import (
+    MICRO_BENCHMARKS,
+    PATTERN_NAMES,
+    anchor,
+    axis_name,
+    by_pattern,
+    format_value,
+    title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,16 +48,18 @@ HEIGHT = 3.5
 # Between neighbouring patterns, as a share of the distance between values and of the whole axis:
 # whiskers apart, but all patterns visibly at one value.
 DODGE, MOST_DODGE = 0.11, 0.011
+# In these the first value is the baseline itself, or the I/O size differs from it.
+WITHOUT_LEVELS = ("granularity",)
 
 
 @styled
-def sweep(
+def draw(
     micro_benchmark: str,
     runs: Sequence[Run],
     *,
     simulated: bool,
     levels: Mapping[str, float | None] | None = None,
-) -> str:
+) -> Drawing | None:
     """Draw one micro-benchmark.
 
     Parameters
@@ -54,12 +75,12 @@ def sweep(
 
     Returns
     -------
-    str
-        SVG; empty if there is nothing to draw.
+    Drawing or None
+        None if there is nothing to draw.
     """
     experiments = by_pattern(runs)
     if not experiments:
-        return ""
+        return None
     figure, (axis,) = new_figure(height=HEIGHT)
     measured = [run for experiment in experiments.values() for run in experiment]
     low, high = _range(measured)
@@ -75,7 +96,28 @@ def sweep(
     legend_above(figure, handles)
     mark_simulated(figure, simulated)
     description = _describe(experiments)
-    return to_svg(figure, f"fig-{micro_benchmark}", f"{title(micro_benchmark)}", description)
+    return to_drawing(figure, micro_benchmark, f"{title(micro_benchmark)}", description)
+
+
+def figure(document: Document, micro_benchmark: str) -> Figure | None:
+    """A micro-benchmark beside the baselines."""
+    about, runs = MICRO_BENCHMARKS.get(micro_benchmark), document["micro_benchmarks"]
+    drawing = draw(
+        micro_benchmark,
+        runs.get(micro_benchmark, []),
+        simulated=is_simulated(document),
+        levels=None if micro_benchmark in WITHOUT_LEVELS else document["baselines_ms"],
+    )
+    if drawing is None:
+        return None
+    return Figure(
+        anchor(micro_benchmark),
+        title(micro_benchmark),
+        drawing,
+        about.how_to_read if about else "",
+        data=[runs_table(micro_benchmark, runs[micro_benchmark])],
+        found=finding(micro_benchmark, document),
+    )
 
 
 def draw_experiment(axis: "Axes", pattern: str, runs: Sequence[Run], shift: float) -> object:

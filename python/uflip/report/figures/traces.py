@@ -17,10 +17,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.report.data import BaselineTrace
+from uflip.report.blocks import Figure
+from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import legend_above, mark_simulated, new_figure, styled, to_svg
+from uflip.report.figures.canvas import (
+    Drawing,
+    legend_above,
+    mark_simulated,
+    new_figure,
+    styled,
+    to_drawing,
+)
+from uflip.report.tables import baselines_tables
 from uflip.report.words import PATTERN_NAMES, format_ms
 from uflip.stats import running_mean
 
@@ -37,7 +46,7 @@ LINE_POINTS = 400
 
 
 @styled
-def traces(baselines: Sequence[BaselineTrace], *, simulated: bool) -> str:
+def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | None:
     """Draw the traces of the baselines, a panel each on a common scale.
 
     Parameters
@@ -49,11 +58,11 @@ def traces(baselines: Sequence[BaselineTrace], *, simulated: bool) -> str:
 
     Returns
     -------
-    str
-        SVG; empty if there is nothing to draw.
+    Drawing or None
+        None if there is nothing to draw.
     """
     if not baselines:
-        return ""
+        return None
     figure, panels = new_figure(
         len(baselines), 2, height=0.45 + PANEL_HEIGHT * len(baselines), share_y=True
     )
@@ -68,7 +77,24 @@ def traces(baselines: Sequence[BaselineTrace], *, simulated: bool) -> str:
     legend_above(figure, _legend())
     figure.supxlabel("I/O number", size=8.5)
     mark_simulated(figure, simulated)
-    return to_svg(figure, "fig-traces", "Traces of the baselines", _describe(baselines))
+    return to_drawing(figure, "traces", "Traces of the baselines", _describe(baselines))
+
+
+def figure(document: Document, baselines: Traces) -> Figure | None:
+    """The traces with the numbers of the baseline runs."""
+    drawing = draw(baselines, simulated=is_simulated(document))
+    if drawing is None:
+        return None
+    return Figure(
+        "traces",
+        "Traces",
+        drawing,
+        "Is there a start-up phase, and does the running phase repeat itself? Each dot is one "
+        "I/O; the first of them on the left, all on the right. A step at the left is a "
+        "start-up; bands are cheap and expensive I/Os that alternate; where dashed and solid "
+        "averages part, the start-up would have distorted the mean.",
+        data=baselines_tables(document),
+    )
 
 
 def _panel(axis: "Axes", trace: BaselineTrace, shown: int) -> None:
