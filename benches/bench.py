@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from uflip import _native
-from uflip.device_cache import FOLDER
-from uflip.run import open_device
+from uflip.device.cache import FOLDER
+from uflip.device.opening import open_device
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, Any]

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from uflip._native import __version__
-    from uflip.catalogue import inspect_device, known_devices
+    from uflip.device.catalogue import inspect_device, known_devices
+    from uflip.device.opened import Device
+    from uflip.device.opening import open_device
     from uflip.errors import UflipError
-    from uflip.run import Device, open_device
     from uflip.spec import baseline, basic, mix, parallel
 
 __all__ = [
@@ -39,11 +40,11 @@ __all__ = [
 
 _HOMES = {
     "__version__": "_native",
-    "inspect_device": "catalogue",
-    "known_devices": "catalogue",
+    "inspect_device": "device.catalogue",
+    "known_devices": "device.catalogue",
     "UflipError": "errors",
-    "Device": "run",
-    "open_device": "run",
+    "Device": "device.opened",
+    "open_device": "device.opening",
     "baseline": "spec",
     "basic": "spec",
     "mix": "spec",

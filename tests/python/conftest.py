@@ -12,10 +12,10 @@ import pytest
 from command_line import Outcome, uflip
 from xdist.scheduler import LoadFileScheduling
 
+from uflip.device.opening import open_device
 from uflip.errors import DeviceError
 from uflip.reproduce import Outcome as CarriedOut
 from uflip.reproduce import Reproduction, carry_out
-from uflip.run import open_device
 
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
 # this one and every program that it starts. Ctrl-C is under test here, whoever starts the tests.

@@ -24,9 +24,9 @@ from typing import Any
 import signatures
 from command_line import start, uflip
 
-from uflip.catalogue import report_block
+from uflip.device.catalogue import report_block
+from uflip.device.opening import open_device
 from uflip.errors import EXIT_CODES, UflipError
-from uflip.run import open_device
 from uflip.spec import baseline
 
 MIB = 1 << 20

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import Results, ResultsWriter, host_provenance
-from uflip.run import Device, open_device
 from uflip.spec import Spec, baseline, mix
 
 HARNESS = {"null_ns_per_io": 55.0, "clock_ns": 25.0}

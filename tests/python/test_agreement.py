@@ -9,12 +9,12 @@ from command_line import uflip
 from scipy import stats
 
 from uflip.analysis import analyse
+from uflip.device.opening import open_device
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.places import elsewhere
 from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, disagreement, together
-from uflip.run import open_device
 from uflip.spec import writes_sequentially
 
 CAPACITY = 1 << 32

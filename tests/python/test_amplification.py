@@ -9,7 +9,7 @@ import pytest
 from command_line import uflip
 
 from uflip.amplification import page_bytes, write_amplification
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
 from uflip.spec import basic
 from uflip.sweep import sweep
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 from uflip import _native
 from uflip.analysis import PHASES, REASONS, analyse, run_length
+from uflip.device.opening import open_device
 from uflip.errors import UsageError
-from uflip.run import open_device
 from uflip.spec import baseline, parallel
 
 MTRON = np.concatenate([np.full(125, 4e5), np.resize([4e5, 4e5, 27e6], 3000)])

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
 
-from uflip.catalogue import inspect_device, known_devices
 from uflip.cli.main import VERBS
 from uflip.cli.progress import PlanProgress
+from uflip.device.catalogue import inspect_device, known_devices
 from uflip.errors import EXIT_CODES
 from uflip.methodology import Choices, RunFinished, RunProgress, RunStarted, estimate, make_plan
 from uflip.results import Results

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from command_line import uflip
 
+from uflip.device.opening import open_device
+from uflip.device.resolving import resolve
 from uflip.methodology import Choices, make_plan
 from uflip.report.findings import finding
 from uflip.results.consistency import (
@@ -20,7 +22,6 @@ from uflip.results.consistency import (
     question,
     repeatability,
 )
-from uflip.run import open_device, resolve
 
 GIB = 1 << 30
 

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from command_line import start, uflip
 
-from uflip import _native, device_cache
-from uflip.device_url import parse_url
+from uflip import _native
+from uflip.device import cache as device_cache
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
+from uflip.device.simulated import open_sim
+from uflip.device.url import parse_url
 from uflip.errors import DeviceError, ResultsError, UsageError
-from uflip.run import Device, open_device
-from uflip.simulated import open_sim
 from uflip.spec import baseline
 
 URL = "sim:demo?blocks_per_die=64"
@@ -42,7 +44,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(name)
             return really(name, *more)
 
-    monkeypatch.setattr("uflip.simulated._native.Device", Counting)
+    monkeypatch.setattr("uflip.device.simulated._native.Device", Counting)
     return names
 
 
@@ -310,7 +312,7 @@ def test_a_name_that_cannot_be_saved_under_is_refused_first(
     folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("there.snapshot").write_text("mine")
-    monkeypatch.setattr("uflip.cli.pattern.open_shown", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr("uflip.cli.pattern.open_watched", lambda *_, **__: pytest.fail("opened"))
     done = uflip("pattern", URL, "--pattern", "RW", "--save", name)
     assert done.code == kind
     assert Path("there.snapshot").read_text() == "mine"

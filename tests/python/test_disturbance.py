@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from command_line import start, uflip
 
-from uflip.disturbance import check_target, disturbed
+from uflip.device.disturbance import check_target, disturbed
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.errors import DeviceError
 from uflip.results import Results
-from uflip.run import Device, open_device
 from uflip.spec import baseline
 
 MIB = 1 << 20

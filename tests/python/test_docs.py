@@ -16,9 +16,11 @@ import pytest
 from command_line import Outcome
 
 from uflip import _native
-from uflip.catalogue import inspect_device
 from uflip.cli.main import VERBS
 from uflip.data.manifest import Manifest
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
+from uflip.device.resolving import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import SCALES, Context
 from uflip.microbench import MICRO_BENCHMARKS
@@ -26,7 +28,6 @@ from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS
 from uflip.results import Results, ResultsWriter, host_provenance, summary
 from uflip.results.checks import CHECKS
-from uflip.run import open_device, resolve
 from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
 from uflip.stats import PERCENTILES
 from uflip.units import format_duration_ns, format_size

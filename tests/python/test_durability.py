@@ -16,11 +16,11 @@ from command_line import uflip
 
 import uflip as library
 from uflip.data.manifest import FILE_NAME
+from uflip.device.opening import open_device
 from uflip.durability import chosen, meaning, of_old
 from uflip.errors import UsageError
 from uflip.methodology import next_state_id
 from uflip.results import Results, differences, summary
-from uflip.run import open_device
 
 MIB = 1 << 20
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (
     Choices,
@@ -22,7 +24,6 @@ from uflip.methodology import (
     make_plan,
     measure_harness,
 )
-from uflip.run import Device, open_device
 
 
 class Writer:

@@ -16,10 +16,11 @@ import pytest
 import signatures
 from command_line import PACKAGE_ROOT, start, uflip
 
-from uflip.catalogue import inspect_device, known_devices, report_block
+from uflip.device.catalogue import inspect_device, known_devices, report_block
+from uflip.device.identity import other_medium
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.errors import EXIT_CODES, DeviceError, RefusedError, UflipError
-from uflip.identity import other_medium
-from uflip.run import Device, open_device
 from uflip.spec import baseline
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]

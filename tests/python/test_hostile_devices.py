@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from uflip import _native
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.errors import DeviceError, UsageError
 from uflip.profiles import read_profile
-from uflip.run import Device, open_device
 from uflip.spec import baseline
 
 PROFILES = sorted((Path(__file__).parents[1] / "hostile" / "profiles").glob("*.toml"))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from uflip.device.opening import open_device
 from uflip.reproduce import uflip_states as states
-from uflip.run import open_device
 
 STILL = dict.fromkeys(states.PATTERNS, 1.0)
 WAYS = dict.fromkeys(states.DISTURBANCES, STILL)

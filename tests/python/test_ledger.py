@@ -23,10 +23,10 @@ from uflip import _native
 from uflip.data import manifest
 from uflip.data.ledger import Document
 from uflip.data.ledger import line as line_of
+from uflip.device.opening import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, ResultsWriter, ledger, summary
 from uflip.results.proof import FolderProof, examine, read_ledger, verify
-from uflip.run import open_device
 
 RUNS = [
     stored.baseline_run(1, "SR"),

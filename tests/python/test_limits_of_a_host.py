@@ -17,12 +17,12 @@ import pytest
 from command_line import uflip
 from numpy.typing import NDArray
 
+from uflip.device.opening import open_device
+from uflip.device.virtual import behind, behind_device
 from uflip.results import Results
 from uflip.results.pace import TREND_Z, Pace, limit, pace_of, trend
 from uflip.results.ticks import TICKS_PER_S, ticking
-from uflip.run import open_device
 from uflip.spec import baseline
-from uflip.virtual import behind, behind_device
 
 Floats = NDArray[np.float64]
 MS = 1e6
@@ -135,7 +135,7 @@ import json, sys
 import numpy as np
 from uflip.results.pace import limit, pace_of
 from uflip.results.ticks import ticking
-from uflip.run import open_device
+from uflip.device.opening import open_device
 from uflip.spec import baseline
 
 paces, found = [], []

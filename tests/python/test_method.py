@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Choices, interference, make_plan
 from uflip.methodology.interference import WINDOW, lingering
 from uflip.methodology.lengths import MIN_IOS
 from uflip.methodology.phases import adapted, find_phases
 from uflip.results import Results, summary
-from uflip.run import open_device
 from uflip.spec import baseline
 
 MTRON_STARTUP, MTRON_PERIOD = 125, 3

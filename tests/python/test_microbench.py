@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.experiment import SCALES, Context, Experiment, run_seed
 from uflip.microbench import MICRO_BENCHMARKS, alignment, check_names, mix, partitioning
-from uflip.run import resolve
 from uflip.spec import BASELINES, components
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from command_line import uflip
 
+from uflip.device.opening import open_device
 from uflip.methodology import myers_sinclair
-from uflip.run import open_device
 from uflip.stats import latency_classes
 
 SMALL = "sim:fast-1gb?blocks_per_die=300&log_blocks=20&spare_factor=0.2&state=sequential"

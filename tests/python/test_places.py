@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
 from uflip.errors import UsageError
 from uflip.footprint import (
     Extents,
@@ -23,7 +24,6 @@ from uflip.footprint import (
 )
 from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
 from uflip.methodology.places import APART, BLOCK, Places
-from uflip.run import open_device
 from uflip.spec import Spec, baseline, basic, components, mix, writes_sequentially
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

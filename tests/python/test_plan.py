@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, make_plan
 from uflip.methodology.places import BLOCK
 from uflip.microbench import MICRO_BENCHMARKS
-from uflip.run import resolve
 from uflip.spec import components, writes_sequentially
 
 MIB, GIB = 1 << 20, 1 << 30

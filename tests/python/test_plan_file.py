@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from command_line import uflip, unchanged
 
-from uflip.catalogue import inspect_device
 from uflip.data.plan import PlanFile, RunEntry
+from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.methodology import Choices, Plan, make_plan, read_plan, within, write_plan
 from uflip.methodology.estimate import estimate

@@ -10,10 +10,10 @@ import pytest
 from command_line import uflip
 
 from uflip import _native
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
 from uflip.profiles import profile_names, profile_sources, read_profile
 from uflip.reproduce import fits, ofc
-from uflip.run import open_device
 from uflip.spec import baseline
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from uflip.analysis import analyse
+from uflip.device.opening import open_device
 from uflip.results.columns import as_array
-from uflip.run import open_device
 from uflip.spec import baseline, mix, until_converged
 
 STARTUP_IOS, PERIOD_IOS = 125, 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import uflip
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.reproduce import refit, table3
 

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from command_line import Outcome, uflip
 
+from uflip.device.opening import open_device
 from uflip.profiles import profile_names, profile_sources, read_profile
 from uflip.reproduce import REPRODUCTIONS, evidence, figure, fits, ofc_fig7, traffic, uflip_table3
 from uflip.reproduce.criterion import above
 from uflip.reproduce.published import PUBLISHED, with_what_determines
 from uflip.reproduce.row import RULES, Row, Wider, equation, printed, stated
 from uflip.reproduce.simulated import SimulatedDevice
-from uflip.run import open_device
 
 ROW_KEYS = [
     "what", "unit", "published", "ours", "deviation", "tolerance", "within", "kind", "value_id",

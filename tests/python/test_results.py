@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from uflip.data import manifest
 from uflip.data.manifest import DeviceState
+from uflip.device.opening import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
 from uflip.results.checks import CHECKS, Examined, achieved_pauses
 from uflip.results.columns import as_array, measured
 from uflip.results.warnings import about_conditions, about_interference
 from uflip.results.writer import refuse_existing
-from uflip.run import open_device
 from uflip.spec import baseline
 
 TESTS = Path(__file__).parent
@@ -171,7 +171,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
 from uflip.results import atomic
-from uflip.run import open_device
+from uflip.device.opening import open_device
 
 publish = atomic.publish
 def slow(temporary, path):
@@ -224,7 +224,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
-from uflip.run import open_device
+from uflip.device.opening import open_device
 runs = [stored.baseline_run(number, "RW", seed=number) for number in range(1, 2000)]
 with open_device("sim:demo") as device:
     writer = stored.writer(Path({out!r}), runs, device)
@@ -255,7 +255,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
 from uflip.errors import ResultsError
-from uflip.run import open_device
+from uflip.device.opening import open_device
 runs = [stored.baseline_run(1, "SR"), stored.baseline_run(2, "RW", io_count=200_000)]
 with open_device("sim:demo") as device:
     writer = stored.writer(Path({out!r}), runs, device)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from command_line import start, uflip, unchanged
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
 from uflip.footprint import (
     NOTHING,
     all_but_written_sequentially,

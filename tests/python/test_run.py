@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from command_line import unchanged
 
-from uflip.catalogue import inspect_device, known_devices
-from uflip.device_url import parse_url
+from uflip.device.catalogue import inspect_device, known_devices
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
+from uflip.device.resolving import resolve
+from uflip.device.url import parse_url
 from uflip.errors import (
     DeviceError,
     InterruptedRun,
@@ -22,7 +25,6 @@ from uflip.errors import (
     UsageError,
 )
 from uflip.profiles import profile_names, read_profile
-from uflip.run import Device, open_device, resolve
 from uflip.spec import baseline, basic, mix
 
 SIZE = 8 << 20

@@ -6,7 +6,7 @@ import pytest
 from command_line import uflip
 
 from uflip import selftest
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
 from uflip.parallel import on_all_cores
 from uflip.selftest import Check, amplification, channels, relocation
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.resolving import resolve
 from uflip.errors import UsageError
-from uflip.run import resolve
 from uflip.spec import (
     BASELINES,
     LOCATIONS,

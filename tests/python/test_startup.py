@@ -10,12 +10,13 @@ from command_line import uflip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.phases import MARGIN, adapted
 from uflip.results import Results
 from uflip.results.left import Length, inside_startup
-from uflip.run import Device, open_device
 from uflip.spec import baseline, mix
 from uflip.startup import Startup, in_rows, startup_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from command_line import start, uflip, unchanged
 
+from uflip.device.opening import open_device
 from uflip.errors import ResultsError, UsageError
 from uflip.methodology import History, enforce_state, next_state_id, plan_state
 from uflip.results.state_record import open_record
-from uflip.run import open_device
 from uflip.spec import baseline
 
 MIB = 1 << 20

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from command_line import uflip
 
+from uflip.device.opening import open_device
+from uflip.device.resolving import resolve
 from uflip.errors import UsageError
-from uflip.run import open_device, resolve
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
 from uflip.sweep import points, sweep

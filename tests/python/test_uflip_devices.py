@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
 from uflip.errors import UsageError
 from uflip.reproduce import table3, uflip_hints, uflip_table3
 from uflip.reproduce.benchmarked import benchmark, plan_for
-from uflip.run import open_device
 from uflip.spec import baseline, basic
 
 SHORT = 1.5

@@ -8,9 +8,9 @@ import pytest
 from command_line import uflip
 
 from uflip import _native
+from uflip.device.opening import open_device
 from uflip.errors import UsageError
 from uflip.results.columns import as_array, measured
-from uflip.run import open_device
 from uflip.spec import baseline, mix, parallel, until_converged
 
 BUDGET = {"max_ios": 60_000}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import uflip
 
-from uflip.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device
 from uflip.methodology import Choices, describe_wear, estimate, make_plan, wear_of
 from uflip.methodology.wear import of_smart_log
 from uflip.results import Results

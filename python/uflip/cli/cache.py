@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from uflip import device_cache
 from uflip.cli.common import echo_table, json_option
 from uflip.cli.terminal import echo, echo_json
+from uflip.device import cache
+from uflip.device.simulated import inspect_snapshot
 from uflip.errors import UflipError
-from uflip.simulated import inspect_snapshot
 from uflip.units import format_size
 
 # So many names of what stays are read at a glance.
@@ -36,11 +36,11 @@ UFLIP_CACHE_DIR names another folder, UFLIP_CACHE_SIZE another limit (0: keep no
 @json_option
 def command(clear: bool, as_json: bool) -> None:
     """List or remove the simulated devices that are kept in their state."""
-    kept, left = device_cache.clear() if clear else (device_cache.entries(), [])
+    kept, left = cache.clear() if clear else (cache.entries(), [])
     devices = [_describe(entry) for entry in reversed(kept)] if not clear else []
     document = {
-        "folder": str(device_cache.folder()),
-        "limit_bytes": device_cache.limit_bytes(),
+        "folder": str(cache.folder()),
+        "limit_bytes": cache.limit_bytes(),
         "size_bytes": sum(entry.size_bytes for entry in kept) if not clear else 0,
         "removed": len(kept) if clear else 0,
         "left": [path.name for path in left],
@@ -59,7 +59,7 @@ def command(clear: bool, as_json: bool) -> None:
         _print(document)
 
 
-def _describe(entry: device_cache.Entry) -> dict[str, Any]:
+def _describe(entry: cache.Entry) -> dict[str, Any]:
     """Say what is in a file; one that cannot be read any more is made anew when it is needed."""
     known = {
         "name": entry.path.stem,

@@ -8,10 +8,12 @@ import click
 
 from uflip import table
 from uflip.cli.terminal import echo, in_line, plain
-from uflip.device_cache import switched_off
+from uflip.device.cache import switched_off
+from uflip.device.info import DeviceInfo
+from uflip.device.opened import Device, check_snapshot_name
+from uflip.device.options import DATA
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
-from uflip.run import DATA, Device, DeviceInfo, check_snapshot_name
 from uflip.table import Table
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
 

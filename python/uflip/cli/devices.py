@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from uflip.catalogue import known_devices
 from uflip.cli.common import echo_table, json_option
 from uflip.cli.terminal import echo_json
+from uflip.device.catalogue import known_devices
 from uflip.units import format_size
 
 EPILOG = """\b

@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from uflip.catalogue import inspect_device, report_block
 from uflip.cli.common import (
     buffered_option,
     device_argument,
@@ -14,7 +13,8 @@ from uflip.cli.common import (
     size_option,
 )
 from uflip.cli.terminal import echo, echo_json, in_line
-from uflip.device_url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.device.catalogue import inspect_device, report_block
+from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.methodology import describe_used, wear_of
 from uflip.profiles import Source, profile_names, profile_sources

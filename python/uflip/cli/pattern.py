@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from uflip import ends
-from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
     device_argument,
@@ -18,7 +17,6 @@ from uflip.cli.common import (
     save_device,
     save_option,
 )
-from uflip.cli.opening import open_shown
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.pattern_output import describe, print_run, trace_place, write_trace
 from uflip.cli.pattern_preset import (
@@ -32,9 +30,12 @@ from uflip.cli.pattern_preset import (
 )
 from uflip.cli.progress import run_display
 from uflip.cli.terminal import echo, echo_json
-from uflip.disturbance import check_target, disturbed
+from uflip.cli.watching import Watching
+from uflip.device.catalogue import inspect_device
+from uflip.device.disturbance import check_target, disturbed
+from uflip.device.resolving import resolve
 from uflip.errors import UsageError
-from uflip.run import resolve
+from uflip.session.opening import open_watched
 from uflip.spec import writes
 
 EPILOG = """\b
@@ -104,33 +105,32 @@ def command(
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
     resolve(spec, info)
-    with (
-        ends.shielded(),
-        open_shown(
-            device,
-            info,
-            quiet=quiet or as_json,
-            size=size,
-            buffered=buffered,
-            durability=durability,
-            data=data,
-            writable=writes(spec) or size is not None,
-            destroy=destroy,
-            io_timeout_ns=io_timeout,
-        ) as opened,
-        run_display(quiet=quiet or as_json) as show,
-    ):
-        info = opened.info
-        if preset is not None:
-            document = run_preset(opened, spec, batches, trace_file, show, force=force)
-        else:
-            stood = opened.standing()
-            trace = opened.run(spec, show)
-            stands = opened.standing()
-            check_target(stood, stands, device)
-            others = disturbed(stood, stands, [trace], buffered=buffered)
-        if save is not None:
-            save_device(opened, save, force=force)
+    with ends.shielded():
+        with Watching(quiet=quiet or as_json) as watch:
+            opened = open_watched(
+                device,
+                info,
+                watch,
+                size=size,
+                buffered=buffered,
+                durability=durability,
+                data=data,
+                writable=writes(spec) or size is not None,
+                destroy=destroy,
+                io_timeout_ns=io_timeout,
+            )
+        with opened, run_display(quiet=quiet or as_json) as show:
+            info = opened.info
+            if preset is not None:
+                document = run_preset(opened, spec, batches, trace_file, show, force=force)
+            else:
+                stood = opened.standing()
+                trace = opened.run(spec, show)
+                stands = opened.standing()
+                check_target(stood, stands, device)
+                others = disturbed(stood, stands, [trace], buffered=buffered)
+            if save is not None:
+                save_device(opened, save, force=force)
     if preset is None:
         if trace_file is not None:
             write_trace(trace, trace_place(trace_file, force))

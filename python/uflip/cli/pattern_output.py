@@ -9,9 +9,9 @@ from uflip._native import Trace
 from uflip.amplification import page_bytes, write_amplification
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
+from uflip.device.info import DeviceInfo
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
-from uflip.run import DeviceInfo
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:

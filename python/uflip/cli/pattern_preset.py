@@ -14,7 +14,7 @@ from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
     from uflip._native import Trace
-    from uflip.run import Device
+    from uflip.device.opened import Device
     from uflip.spec import Spec
     from uflip.waiting import OnProgress
 

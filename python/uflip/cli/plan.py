@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     buffered_option,
     device_argument,
@@ -17,10 +16,11 @@ from uflip.cli.common import (
     json_option,
     size_option,
 )
-from uflip.cli.planning import Durable, Request, plan_options
+from uflip.cli.planning import plan_options
 from uflip.cli.progress import format_value
-from uflip.cli.state import announce_state, known_state, record_of, state_option, target_options
+from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
+from uflip.cli.watching import announce_state
 from uflip.durability import CACHED, meaning
 from uflip.methodology import (
     Estimate,
@@ -32,6 +32,8 @@ from uflip.methodology import (
     write_plan,
 )
 from uflip.results import outputs
+from uflip.session import Request
+from uflip.session.state import known_state, record_of
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -56,7 +58,7 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 @durability_option
 @click.option(
     "--plan",
-    "file",
+    "plan_file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Show the plan in this file, as `uflip run --plan` would execute it.",
@@ -73,13 +75,7 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 def command(
     *,
     device: str,
-    state: str | None,
-    target_size: int | None,
     record: Path | None,
-    size: int | None,
-    buffered: bool,
-    durability: str | None,
-    file: Path | None,
     out: Path | None,
     force: bool,
     each: bool,
@@ -89,9 +85,8 @@ def command(
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
     if out is not None:
         _place_of(out, force)
-    wanted = Durable(durability, buffered=buffered)
-    request = Request(device, state, target_size, record, options, wanted, file)
-    info = inspect_device(device, size=size, buffered=buffered)
+    request = Request(device=device, record=record, **options)
+    info = request.inspect()
     plan = request.plan(info)
     estimated = estimate(plan)
     known = known_state(info, plan.state, record_of(info, device, record)) is not None

@@ -1,33 +1,24 @@
-"""What `plan` and `run` share: the options that a plan is made from, and making or reading it."""
+"""What `plan` and `run` share: the options that a plan is made from."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from uflip.cli.common import read_duration, read_size, split_names, together, whole
-from uflip.cli.state import record_of, used_bytes
-from uflip.durability import chosen
-from uflip.errors import UsageError
-from uflip.experiment import BASELINE_IO_SIZE, SCALES
-from uflip.methodology import (
-    METHODS,
-    Choices,
-    Plan,
-    default_state,
-    make_plan,
-    plan_state,
-    read_plan,
-    within,
-)
-from uflip.run import DeviceInfo
-
-SCALE = "standard"
-SEED = 1
+from uflip.experiment import SCALES
+from uflip.methodology import METHODS
+from uflip.session.request import SCALE, SEED
 
 # Intervals over repetitions need a handful; a plan lists every run.
 MOST_REPETITIONS = 1000
+
+
+def _read_names(
+    _ctx: click.Context, _param: click.Parameter, value: Sequence[str]
+) -> tuple[str, ...] | None:
+    names = split_names(value)
+    return None if names is None else tuple(names)
+
 
 plan_options = together(
     [
@@ -41,6 +32,7 @@ plan_options = together(
             "--only",
             metavar="NAMES",
             multiple=True,
+            callback=_read_names,
             help="Only these micro-benchmarks, separated by commas.",
         ),
         click.option(
@@ -57,6 +49,7 @@ plan_options = together(
         ),
         click.option(
             "--pause",
+            "pause_ns",
             metavar="DURATION",
             callback=read_duration,
             help="Pause before each run.  [default: 1s; 100ms for quick on real devices]",
@@ -83,83 +76,11 @@ plan_options = together(
         ),
         click.option(
             "--max-time",
+            "max_time_ns",
             metavar="DURATION",
             callback=read_duration,
             help="Leave out runs beyond this time.",
         ),
     ]
 )
-"""Names: scale, only, seed, io_size, pause, repetitions, method, max_bytes_written, max_time."""
-
-
-@dataclass(frozen=True)
-class Durable:
-    """What the command line says of what writes wait for: nothing, or one of the forms."""
-
-    given: str | None
-    buffered: bool = field(kw_only=True)
-
-    def chosen(self) -> str:
-        """Return what was asked for, or what goes without saying."""
-        return chosen(self.given, buffered=self.buffered)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for: options for a plan, or a file that holds one."""
-
-    url: str
-    state: str | None
-    target_size: int | None
-    record: Path | None
-    options: dict[str, Any]
-    durable: Durable
-    file: Path | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse options that the file decides."""
-        if self.file is None:
-            return
-        decided = {**self.options, "state": self.state, "target_size": self.target_size}
-        decided["durability"] = self.durable.given
-        limits = ("max_bytes_written", "max_time")
-        given = [name for name, value in decided.items() if value and name not in limits]
-        if given:
-            option = f"--{given[0].replace('_', '-')}"
-            raise UsageError(
-                "The plan file decides this",
-                where=option,
-                got=f"{option} with --plan {self.file}",
-                action="edit the file, or leave one of the two out",
-            )
-
-    def plan(self, info: DeviceInfo) -> Plan:
-        """Make or read the plan for a device. Nothing is touched."""
-        options = self.options
-        if self.file is not None:
-            plan = read_plan(self.file, info)
-        else:
-            scale = SCALE if options["scale"] is None else options["scale"]
-            seed = SEED if options["seed"] is None else options["seed"]
-            plan = make_plan(info, scale, seed, self._choices(info))
-        return within(plan, options["max_bytes_written"], options["max_time"])
-
-    def _choices(self, info: DeviceInfo) -> Choices:
-        options = self.options
-        state = default_state(info) if self.state is None else self.state
-        only = split_names(options["only"])
-        record = record_of(info, self.url, self.record)
-        # Whatever is wrong with the state or its target is an error of the plan, not of the record.
-        known = record is not None and record.state is not None
-        wanted = plan_state(info, state, self.target_size) if known else None
-        return Choices(
-            only=None if only is None else tuple(only),
-            io_size=BASELINE_IO_SIZE if options["io_size"] is None else options["io_size"],
-            pause_ns=options["pause"],
-            target_size=self.target_size,
-            state=state,
-            repetitions=options["repetitions"],
-            method=options["method"],
-            durability=self.durable.chosen(),
-            used_bytes=used_bytes(wanted, record),
-        )
+"""Names as in `uflip.session.Request`."""

@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from uflip import ends
-from uflip.catalogue import inspect_device
 from uflip.cli.common import (
     check_saving,
     device_argument,
@@ -18,14 +17,18 @@ from uflip.cli.common import (
     save_option,
     whole,
 )
-from uflip.cli.opening import check_before_all, open_shown
-from uflip.cli.state import announce_state, bring_into_state, record_of, target_options
+from uflip.cli.state import target_options
 from uflip.cli.terminal import echo, echo_json
-from uflip.device_url import parse_url
+from uflip.cli.watching import Watching, announce_state
+from uflip.device.catalogue import inspect_device
+from uflip.device.info import DeviceInfo
+from uflip.device.options import check_options
+from uflip.device.url import parse_url
 from uflip.errors import unknown_name
 from uflip.methodology import STATES, Enforcement, describe_wear, plan_state, wear_of
 from uflip.results.state_record import StateRecord
-from uflip.run import DeviceInfo, check_options
+from uflip.session.opening import check_before_all, open_watched
+from uflip.session.state import bring_into_state, record_of
 
 EPILOG = """\b
 Examples:
@@ -106,8 +109,9 @@ def command(
     if not quiet and info["kind"] in ("file", "block"):
         echo(f"wear: {worn}", err=True)
     with (
+        Watching(quiet=quiet) as watch,
         ends.shielded(),
-        open_shown(device, info, quiet=quiet, **how, io_timeout_ns=io_timeout) as opened,
+        open_watched(device, info, watch, **how, io_timeout_ns=io_timeout) as opened,
     ):
         kept = record_of(opened.info, device, record)
         known = kept.state if kept else None
@@ -116,7 +120,7 @@ def command(
             text = f"{device} is in this state already; --again writes it once more"
             _tell(_document(device, info, wanted, kept, "was"), text, as_json, quiet)
             return
-        bring_into_state(opened, wanted, kept, quiet=quiet)
+        bring_into_state(opened, wanted, kept, watch)
         if save is not None:
             save_device(opened, save, force=force)
     kept_in = f"; kept in {save}" if save else "; it ends with this command"

@@ -6,7 +6,6 @@ rich installed it is a bar, without it one line that is written over.
 
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
@@ -15,10 +14,8 @@ from typing import Any, Protocol, Self
 from uflip.cli.terminal import in_line
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
-    Enforcement,
     Estimate,
     Event,
-    OnState,
     Plan,
     ResetProgress,
     RunFinished,
@@ -126,54 +123,6 @@ def run_display(*, quiet: bool) -> Iterator[OnProgress]:
         def show(done: int, total: int, last_response_ns: int) -> None:
             response = format_duration_ns(last_response_ns)
             sink.draw(done / total, f"{format_count(done)} of {format_count(total)}  {response}")
-
-        yield show
-
-
-@contextmanager
-def file_display(url: str, *, quiet: bool) -> Iterator[OnProgress]:
-    """Show how much of a file that is being made is there.
-
-    Parameters
-    ----------
-    url : str
-        The file.
-    quiet : bool
-        Show nothing.
-    """
-    with display(1, quiet=quiet) as sink:
-
-        def show(done: int, total: int, _last_response_ns: int) -> None:
-            sink.draw(done / total, f"writing {url}  {done / total:.0%}")
-
-        yield show
-
-
-@contextmanager
-def state_display(wanted: Enforcement, done_ios: int, *, quiet: bool) -> Iterator[OnState]:
-    """Show how far a state is, and how long the rest will take.
-
-    Parameters
-    ----------
-    wanted : Enforcement
-        The state.
-    done_ios : int
-        Writes that were made before.
-    quiet : bool
-        Show nothing.
-    """
-    began = time.monotonic_ns()
-    with display(1, quiet=quiet) as sink:
-
-        def show(made: int, total: int) -> None:
-            taken_ns = time.monotonic_ns() - began
-            now = made - done_ios
-            left_ns = (
-                taken_ns * (total - made) / now if now else wanted.time_ns * (1 - made / total)
-            )
-            name = f"{wanted.request['state']} state"
-            text = f"{format_duration_ns(left_ns)} left  {name}  {made / total:.0%}"
-            sink.draw(made / total, text)
 
         yield show
 

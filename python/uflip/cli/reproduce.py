@@ -121,7 +121,7 @@ def _check_refit(reproduction_id: str | None, refit: str | None, out: Path | Non
 def _refit(
     profile: str, without: tuple[str, ...], leave: str, *, quiet: bool, as_json: bool
 ) -> None:
-    from uflip.catalogue import inspect_device
+    from uflip.device.catalogue import inspect_device
     from uflip.reproduce import refit, table3
     from uflip.reproduce.benchmarked import Stop
 

@@ -20,7 +20,7 @@ from uflip.cli.common import (
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.progress import display
 from uflip.cli.terminal import echo_json
-from uflip.device_url import read_override
+from uflip.device.url import read_override
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 

@@ -8,11 +8,11 @@ Time is a guess until the first runs are over, and the guess says on what it res
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology.cost import Cost, cost_of
 from uflip.methodology.lengths import shortest
 from uflip.methodology.plan import Plan
-from uflip.run import resolve
 from uflip.spec import Spec
 
 

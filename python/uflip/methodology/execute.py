@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from uflip import ends
 from uflip._native import Trace
-from uflip.disturbance import check_target, disturbed
+from uflip.device.disturbance import check_target, disturbed
+from uflip.device.opened import Device
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
@@ -22,7 +23,6 @@ from uflip.methodology.found import Found
 from uflip.methodology.history import History
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import OnState
-from uflip.run import Device
 
 
 class Writer(Protocol):

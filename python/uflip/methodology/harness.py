@@ -8,8 +8,8 @@ from statistics import median
 from typing import Any
 
 from uflip import _native
+from uflip.device.opening import open_device
 from uflip.errors import native_errors
-from uflip.run import open_device
 from uflip.spec import baseline
 
 # Enough that the clock's granularity vanishes; over in some ten milliseconds.

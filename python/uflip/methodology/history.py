@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from uflip._native import Trace
+from uflip.device.opened import Device
 from uflip.durability import CACHED
 from uflip.footprint import written_sequentially
 from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id
-from uflip.run import Device
 from uflip.spec import writes
 
 

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
+from uflip.device.opened import Device
 from uflip.experiment import Context, Counts, PlannedRun, run_seed
 from uflip.microbench.layout import baseline_spec
-from uflip.run import Device
 
 NAME = "interference"
 BATCHES = ("SR", "RW", "SR")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from uflip._native import Trace
 from uflip.analysis import Analysis, analyse
-from uflip.run import Device
+from uflip.device.opened import Device
 from uflip.spec import Spec, basic
 from uflip.stats import LatencyClasses, latency_classes
 from uflip.waiting import OnProgress
@@ -125,7 +125,7 @@ def run(
     on_batch : callable, optional
         Is given each batch when it is over, to write it out.
     on_progress : callable, optional
-        As for `uflip.run.Device.run`, counted over all batches.
+        As for `uflip.device.opened.Device.run`, counted over all batches.
 
     Returns
     -------
@@ -134,11 +134,11 @@ def run(
     Raises
     ------
     UsageError, DeviceError, InterruptedRun
-        As for `uflip.run.Device.run`.
+        As for `uflip.device.opened.Device.run`.
 
     Examples
     --------
-    >>> from uflip.run import open_device
+    >>> from uflip.device.opening import open_device
     >>> found = run(open_device("sim:demo?blocks_per_die=64"), batches=2, batch_ios=500)
     >>> found.steady.ios + (found.startup.ios if found.startup else 0)
     1000

@@ -22,14 +22,14 @@ from uflip.data.plan import (
     RunEntry,
 )
 from uflip.data.toml_text import read_toml
+from uflip.device.identity import model_identity, other_medium
+from uflip.device.resolving import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import SCALES, Info, PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially
-from uflip.identity import model_identity, other_medium
 from uflip.methodology.lengths import METHODS
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
-from uflip.run import resolve
 
 Shape = TypeVar("Shape", PlanFile, RunEntry)
 

@@ -19,10 +19,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from uflip.device.info import DeviceInfo
+from uflip.device.opened import Device
+from uflip.device.resolving import resolve_state
 from uflip.durability import CACHED
 from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of
-from uflip.run import Device, DeviceInfo, resolve_state
 
 STATES = ("random", "sequential", "as-is")
 """`as-is` enforces nothing: the device is measured as it was found."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native
-from uflip.run import DeviceInfo
+from uflip.device.info import DeviceInfo
 from uflip.units import format_size
 
 BOUNDS = ("about", "less than", "at least")

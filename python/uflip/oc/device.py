@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from uflip import _native
-from uflip.device_url import parse_url
+from uflip.device.info import DeviceInfo
+from uflip.device.simulated import open_flash
+from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.run import DeviceInfo
-from uflip.simulated import open_flash
 from uflip.waiting import OnProgress, finished
 
 Job = dict[str, Any]

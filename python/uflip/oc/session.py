@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from uflip import _native
+from uflip.device.info import DeviceInfo
 from uflip.errors import RefusedError, UsageError
 from uflip.oc.device import FlashDevice, Job
-from uflip.run import DeviceInfo
 
 Keep = Callable[[str, _native.FlashTrace], None]
 """Takes the name of a job and its log."""

@@ -13,20 +13,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.errors import InterruptedRun
-from uflip.methodology import (
-    Choices,
-    Found,
-    History,
-    Plan,
-    execute,
-    make_plan,
-    measure_harness,
-    state_of_profile,
-)
+from uflip.methodology import Choices, Plan, make_plan
 from uflip.reproduce import table3
-from uflip.results import Results, ResultsWriter, host_provenance, summary
-from uflip.run import Device, open_device
+from uflip.results import Results, summary
+from uflip.session import new_work
+from uflip.session.state import AS_IS, known_state
 
 SCALE = "standard"
 SEED = 1
@@ -85,24 +79,12 @@ def benchmark_on(
         if stopped():
             raise InterruptedRun("The benchmark was interrupted", where=device.url)
 
+    begun = known_state(device.info, plan.state, None) or AS_IS
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
-        writer = ResultsWriter.create(
-            Path(folder) / "result",
-            device=plan.device,
-            host=host_provenance(["uflip", "reproduce"]),
-            harness=measure_harness(),
-            scale=plan.scale,
-            seed=plan.seed,
-            pause_ns=plan.pause_ns,
-            repetitions=plan.repetitions,
-            durability=device.durability,
-            plan=[run.as_dict() for run in plan.runs],
-            skipped=[skip.as_dict() for skip in plan.skipped],
-            warnings=plan.warnings,
-        )
-        history = History(state_of_profile(device.info["details"]["profile"]))
-        execute(plan, device, writer, look, history=history, found=Found(plan, writer))
-        return summary(Results.load(writer.path))
+        command = ["uflip", "reproduce"]
+        work = new_work(device, plan, Path(folder) / "result", begun, command=command)
+        work.carry_out(on_event=look)
+        return summary(Results.load(work.writer.path))
 
 
 class Stop:

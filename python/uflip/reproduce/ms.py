@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.device.opening import open_device
 from uflip.durability import FUA
 from uflip.methodology.myers_sinclair import IO_BYTES, batch
 from uflip.reproduce import figure
 from uflip.reproduce.simulated import Counters, device_url
-from uflip.run import open_device
 from uflip.spec import basic
 from uflip.stats import LatencyClass, LatencyClasses, latency_classes
 

@@ -24,13 +24,13 @@ from math import inf, log
 from statistics import median_low
 from typing import Any
 
-from uflip.device_cache import switched_off
+from uflip.device.cache import switched_off
+from uflip.device.info import DeviceInfo
 from uflip.errors import UsageError, unknown_name
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
 from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.simulated import device_url
-from uflip.run import DeviceInfo
 from uflip.table import Table
 
 Number = int | float

@@ -1,7 +1,7 @@
 """A simulated device as experiments need it: overridden, brought into a state, cloned, measured.
 
-`uflip.run.Device` is a device of any kind and knows runs only. What is particular to simulated
-ones, the untimed gear and copies, is added here, on the same native device.
+`uflip.device.opened.Device` is a device of any kind and knows runs only. What is particular to
+simulated ones, the untimed gear and copies, is added here, on the same native device.
 """
 
 import json
@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.device_url import parse_url
-from uflip.run import Device
-from uflip.simulated import open_sim
+from uflip.device.opened import Device
+from uflip.device.simulated import open_sim
+from uflip.device.url import parse_url
 from uflip.spec import Spec
 
 Counters = dict[str, int]

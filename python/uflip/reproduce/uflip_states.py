@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.methodology import Choices, make_plan
 from uflip.microbench import MICRO_BENCHMARKS
@@ -34,7 +36,6 @@ from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
 from uflip.reproduce.uflip_hints import STEP
-from uflip.run import Device, open_device
 from uflip.spec import Spec, baseline
 from uflip.table import Table
 

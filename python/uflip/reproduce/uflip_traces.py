@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.parallel import OnStep
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed
-from uflip.run import Device, open_device
 from uflip.spec import baseline
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ class Examined:
     ended: Mapping[str, Any] | None = None  # how a run with a stop rule came to its length
     # Of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
-    # What others did to a real target meanwhile: see `uflip.disturbance`.
+    # What others did to a real target meanwhile: see `uflip.device.disturbance`.
     disturbed: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -17,8 +17,8 @@ import msgspec
 from uflip import _native
 from uflip.data import state_record
 from uflip.data.state_record import Request, State, Written
+from uflip.device.identity import MEDIUM, identity, medium, other_medium
 from uflip.errors import ResultsError
-from uflip.identity import MEDIUM, identity, medium, other_medium
 from uflip.results import atomic
 
 FOLDER = Path("results") / "states"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from uflip.device_url import parse_url
+from uflip.device.url import parse_url
 
 # Parts of the place in the tree -> what it is.
 BUSES = {

@@ -1,14 +1,15 @@
-"""What the verbs that write share: refusing early, and opening with what that takes shown."""
+"""Before the first byte: what must not be written to is refused early, and a file gets its size."""
 
 from typing import Any
 
 from uflip import _native
-from uflip.cli.progress import file_display
-from uflip.cli.terminal import echo
-from uflip.device_url import parse_url
+from uflip.device.info import DeviceInfo
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
+from uflip.device.options import check_options
+from uflip.device.url import parse_url
 from uflip.errors import native_errors
-from uflip.run import Device, DeviceInfo, check_options, open_device
-from uflip.units import format_size
+from uflip.session.events import FileBegins, FileProgress, OnEvent
 
 
 def check_before_all(
@@ -30,8 +31,8 @@ def check_before_all(
             _native.check_block(target.name, destroy)
 
 
-def open_shown(url: str, info: DeviceInfo, *, quiet: bool, **options: Any) -> Device:
-    """Open a device as `open_device` does, and show how far a file is that is made or grows.
+def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) -> Device:
+    """Open a device as `open_device` does, and tell how far a file is that is made or grows.
 
     Parameters
     ----------
@@ -39,17 +40,17 @@ def open_shown(url: str, info: DeviceInfo, *, quiet: bool, **options: Any) -> De
         The device.
     info : DeviceInfo
         From `inspect_device`, with the same options.
-    quiet : bool
-        Show nothing.
+    on_event : callable
+        Told about it.
     **options
         Of `open_device`.
     """
     missing = info["details"].get("to_be_written_bytes")
     if not missing:
         return open_device(url, **options)
-    if not quiet:
-        whole = missing == info["capacity_bytes"]
-        what = "creating" if whole else "enlarging"
-        echo(f"{what} {url}: {format_size(missing)} to write ...", err=True)
-    with file_display(url, quiet=quiet) as show:
-        return open_device(url, on_progress=show, **options)
+    on_event(FileBegins(url, missing, missing == info["capacity_bytes"]))
+    return open_device(
+        url,
+        on_progress=lambda done, total, _last: on_event(FileProgress(url, done, total)),
+        **options,
+    )

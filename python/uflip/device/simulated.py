@@ -6,8 +6,8 @@ from typing import Any
 
 from uflip import _native
 from uflip.data.reading import Kind, read_start
-from uflip.device_cache import cached, name_of
-from uflip.device_url import SNAPSHOT, DeviceUrl, read_override
+from uflip.device.cache import cached, name_of
+from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.profiles import profile_interface, read_profile
 from uflip.waiting import MAKING_PATIENCE_S, finished
@@ -34,7 +34,7 @@ def open_sim(target: DeviceUrl) -> _native.Device:
 
 
 def state_name(info: dict[str, Any]) -> str:
-    """Name the state in which a device is opened, as `uflip.device_cache` does."""
+    """Name the state in which a device is opened, as `uflip.device.cache` does."""
     details = info["details"]
     return name_of(info["model"], details["profile"], details.get("snapshot"))
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native
-from uflip.device_url import DeviceUrl, parse_url
+from uflip.device.info import DeviceInfo
+from uflip.device.opened import Device
+from uflip.device.opening import open_null
+from uflip.device.options import SMALLEST_SECTOR, check_options
+from uflip.device.simulated import inspect_sim
+from uflip.device.url import DeviceUrl, parse_url
 from uflip.errors import DeviceError, native_errors
 from uflip.profiles import profile_names, read_profile
-from uflip.run import SMALLEST_SECTOR, Device, DeviceInfo, check_options, open_null
-from uflip.simulated import inspect_sim
 
 
 def inspect_device(
@@ -28,7 +31,7 @@ def inspect_device(
     Parameters
     ----------
     url : str
-        One of the forms in `uflip.device_url`.
+        One of the forms in `uflip.device.url`.
     size : str or int, optional
         As for `open_device`: a file is described as it would be after that.
     buffered : bool

@@ -1,7 +1,6 @@
-"""`uflip run --resume FOLDER`: what was cut short goes on, on the same device."""
+"""What was cut short goes on, on the same device."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +8,21 @@ import numpy as np
 from msgspec import structs
 
 from uflip._native import Trace
-from uflip.catalogue import inspect_device
-from uflip.cli.state import bring_into_state
 from uflip.data.manifest import Manifest
+from uflip.device.catalogue import inspect_device
+from uflip.device.identity import identity, medium, other_medium
+from uflip.device.info import DeviceInfo
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
-from uflip.identity import identity, medium, other_medium
 from uflip.methodology import Found, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
 from uflip.results import Results, ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
-from uflip.run import Device, DeviceInfo, open_device
-
-
-@dataclass(frozen=True)
-class Resumed:
-    """A benchmark that goes on."""
-
-    device: Device
-    plan: Plan
-    writer: ResultsWriter
-    history: History
-    found: Found
-    replay: "Replay | None"
+from uflip.session.carrying_out import Work
+from uflip.session.events import OnEvent
+from uflip.session.state import bring_into_state
 
 
 class Replay:
@@ -56,13 +47,13 @@ class Replay:
 
 def go_on(
     folder: Path,
-    url: str | None,
+    *,
+    device: str | None,
     destroy: str | None,
     record: Path | None,
     io_timeout_ns: int,
-    *,
-    quiet: bool,
-) -> Resumed:
+    on_event: OnEvent,
+) -> Work:
     """Open the device of a benchmark that was cut short, and find what is left of its plan.
 
     Raises
@@ -75,15 +66,15 @@ def go_on(
     writer = ResultsWriter.resume(folder)
     try:
         kept = writer.manifest
-        device = _reopen(kept, url, destroy)
-        device.io_timeout_ns = io_timeout_ns
-        plan = _plan_of(kept, device)
-        simulated = device.info["kind"] == "sim"
-        noted = _record_of(kept, device.info, record)
+        opened = _reopen(kept, device, destroy)
+        opened.io_timeout_ns = io_timeout_ns
+        plan = _plan_of(kept, opened)
+        simulated = opened.info["kind"] == "sim"
+        noted = _record_of(kept, opened.info, record)
         history = History(kept.state.state_id, noted)
         if simulated:
             if kept.state.known_from == "enforced" and plan.state is not None:
-                bring_into_state(device, plan.state, None, quiet=quiet)
+                bring_into_state(opened, plan.state, None, on_event)
         else:
             plan = _on_a_device_with_a_past(plan, writer.done, history, noted)
         writer.replan([run.as_dict() for run in plan.runs])
@@ -92,7 +83,7 @@ def go_on(
         raise
     # A device that was made anew shows it again; a real one has shown it.
     found = Found(plan, writer, None if simulated else kept.interference)
-    return Resumed(device, plan, writer, history, found, Replay(folder) if simulated else None)
+    return Work(opened, plan, writer, history, found, Replay(folder) if simulated else None)
 
 
 def _outlives(info: Mapping[str, Any]) -> bool:

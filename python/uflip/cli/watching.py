@@ -1,0 +1,128 @@
+"""What a terminal shows of a session: a line for what begins, a bar for how far it is."""
+
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from uflip.cli.progress import PlanProgress, Sink, display
+from uflip.cli.terminal import echo
+from uflip.methodology import Enforcement, Estimate, Plan, describe_wear
+from uflip.session.events import (
+    FileBegins,
+    FileProgress,
+    RunsBegin,
+    SessionEvent,
+    StateBegins,
+    StateProgress,
+    WearTold,
+)
+from uflip.units import format_count, format_duration_ns, format_size
+
+
+class Watching:
+    """Takes the events of a session; `with Watching(quiet=quiet) as watch: ...`.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._shown = ExitStack()
+        self._sink: Sink | None = None
+        self._plan: PlanProgress | None = None
+        self._state: StateShown | None = None
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Show an event."""
+        if self._quiet:
+            return
+        if isinstance(event, FileBegins):
+            what = "creating" if event.new else "enlarging"
+            self._begin(f"{what} {event.url}: {format_size(event.missing_bytes)} to write ...", 1)
+        elif isinstance(event, FileProgress):
+            share = event.done / event.total
+            self._draw(share, f"writing {event.url}  {share:.0%}")
+        elif isinstance(event, StateBegins):
+            self._begin(announce_state(event.wanted, event.done_ios), 1)
+            self._state = StateShown(event.wanted, event.done_ios)
+        elif isinstance(event, StateProgress):
+            assert self._state is not None, "it has begun"
+            self._draw(event.done / event.total, self._state.text(event.done, event.total))
+        elif isinstance(event, WearTold):
+            self._begin(f"wear: {describe_wear(event.wear, event.bytes_written)}", 0)
+        elif isinstance(event, RunsBegin):
+            self._begin(_announce(event.plan, event.estimate, event.done), len(event.plan.runs))
+            assert self._sink is not None, "it has begun"
+            self._plan = PlanProgress(event.plan, event.estimate, self._sink)
+        elif self._plan is not None:
+            self._plan(event)
+
+    def _begin(self, line: str, total: int) -> None:
+        """End what was shown before, say what begins, and show how far it is if it takes time."""
+        self._shown.close()
+        echo(line, err=True)
+        self._sink = self._shown.enter_context(display(total, quiet=False)) if total else None
+
+    def _draw(self, share: float, text: str) -> None:
+        if self._sink is not None:
+            self._sink.draw(share, text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._shown.close()
+
+
+class StateShown:
+    """How far a state is, and how long the rest will take."""
+
+    def __init__(self, wanted: Enforcement, done_ios: int) -> None:
+        self._wanted, self._done_ios = wanted, done_ios
+        self._began = time.monotonic_ns()
+
+    def text(self, made: int, total: int) -> str:
+        """Say it for a terminal."""
+        now = made - self._done_ios
+        left_ns = (
+            (time.monotonic_ns() - self._began) * (total - made) / now
+            if now
+            else self._wanted.time_ns * (1 - made / total)
+        )
+        name = f"{self._wanted.request['state']} state"
+        return f"{format_duration_ns(left_ns)} left  {name}  {made / total:.0%}"
+
+
+def announce_state(wanted: Enforcement, done_ios: int = 0) -> str:
+    """Say what enforcing a state takes, before it begins."""
+    left = 1 - done_ios / wanted.total_ios
+    head = f"{wanted.request['state']} state over {format_size(wanted.request['target_size'])}"
+    gone_on = f"going on after {done_ios / wanted.total_ios:.0%}, " if done_ios else ""
+    return (
+        f"{head}: {gone_on}{format_count(wanted.total_ios - done_ios)} writes, "
+        f"{format_size(round(wanted.bytes_written * left))}, "
+        f"about {format_duration_ns(wanted.time_ns * left)}"
+    )
+
+
+def _announce(plan: Plan, estimated: Estimate, done: int) -> str:
+    skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
+    open_ended = estimated.fewest.ios != estimated.ios
+    least = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"
+    there = f" ({done} of them finished before)" if done else ""
+    return (
+        f"{plan.device['url']}: {estimated.runs} runs{there}{skipped}, "
+        f"{format_count(estimated.ios)} I/Os, "
+        f"{format_size(estimated.bytes_read)} to read, "
+        f"{format_size(estimated.bytes_written)} to write, "
+        f"about {format_duration_ns(estimated.time_ns)}{least if open_ended else ''}"
+    )

@@ -1,0 +1,16 @@
+"""Devices: what they are called, what is known of them, opening one, and runs on it.
+
+==============  ==============================================================
+`url`           the forms of a name
+`options`       what can be checked before a device is touched
+`catalogue`     which devices there are, and what is known of one before use
+`opening`       from a name to an open device
+`opened`        an open device: runs, states, snapshots
+`resolving`     patterns and states as a device would take them
+`simulated`     simulated devices: made or restored
+`cache`         those that were made before, kept on disk
+`identity`      what makes two descriptions descriptions of one device
+`virtual`       is a disk a disk
+`disturbance`   is the target still what it was, and was anybody else there
+==============  ==============================================================
+"""

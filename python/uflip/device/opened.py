@@ -1,0 +1,304 @@
+"""An open device, and one run on it: a specification goes down, a trace comes up."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from uflip import _native
+from uflip import durability as durabilities
+from uflip.device.cache import cached, name_of
+from uflip.device.disturbance import Standing
+from uflip.device.info import DeviceInfo
+from uflip.device.resolving import resolve_state
+from uflip.device.url import SNAPSHOT
+from uflip.errors import InterruptedRun, UsageError, native_errors
+from uflip.spec import Spec
+from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
+
+T = TypeVar("T")
+
+
+class Device:
+    """An open device. Runs follow each other on it, and its state stays between them.
+
+    Made by `open_device`; closed at the end of a `with` statement, or when it is released.
+    """
+
+    def __init__(
+        self, native: _native.Device, url: str, durability: str = durabilities.CACHED
+    ) -> None:
+        self._native: _native.Device | None = native
+        self._copied = Lock()
+        self.url = url
+        self.info = _read_info(native, url)
+        """What is known about the device; plain data that goes into the manifest."""
+        self.durability = durability
+        """What writes wait for: cached, fua or flush:N, see `uflip.durability`."""
+        self.io_timeout_ns = 0
+        """How long an I/O on a real device may take [ns]; 0: for ever."""
+        self._state_name: str | None = None
+        """The name of its state for the cache, as long as that is known."""
+
+    def _opened(self) -> _native.Device:
+        if self._native is None:
+            raise UsageError(
+                "The device is closed", where=self.url, action="open it again with open_device"
+            )
+        return self._native
+
+    def counters(self) -> dict[str, Any] | None:
+        """Return what the device counted since it was opened; None where that is unknowable."""
+        with native_errors():
+            text = self._opened().counters_json()
+        return None if text is None else json.loads(text)
+
+    def standing(self) -> Standing | None:
+        """Return how a file or block device stands now; None for any other device.
+
+        Asked before and after a run, by `uflip.device.disturbance`.
+        """
+        with native_errors():
+            text = self._opened().standing_json()
+        return None if text is None else json.loads(text)
+
+    def idle(self, duration_ns: int) -> None:
+        """Let the device idle [ns]: sleep on a real device, let time pass on a simulated one.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            At most `SLICE_S` after Ctrl-C, however long the pause.
+        """
+        self._state_name = None
+        if duration_ns > 0:
+            finished(lambda: self._opened().idle(duration_ns))
+
+    def run(self, spec: Spec, on_progress: OnProgress | None = None) -> _native.Trace:
+        """Execute one pattern and return the trace of all of its I/Os.
+
+        Parameters
+        ----------
+        spec : Spec
+            What to do, as made by `uflip.spec`.
+        on_progress : callable, optional
+            Called about ten times a second with (done, total, last_response_ns).
+
+        Returns
+        -------
+        Trace
+            One row per I/O.
+
+        Raises
+        ------
+        UsageError
+            If the specification does not make sense, or does not fit the device.
+        DeviceError
+            If an I/O fails.
+        InterruptedRun
+            After Ctrl-C; the run is stopped and its trace dropped.
+        """
+        self._state_name = None
+        text = json.dumps(spec)
+        return self._finished(lambda: self._opened().start(text, self.durability), on_progress)
+
+    def run_series(
+        self, specs: Sequence[Spec], on_progress: OnProgress | None = None
+    ) -> list[tuple[int, _native.Trace]]:
+        """Execute patterns one right after the other, without a rest of the device between them.
+
+        Parameters
+        ----------
+        specs : sequence of Spec
+            What to do; none of them may find its length itself.
+        on_progress : callable, optional
+            Called about ten times a second with (done, total, last_response_ns) of all together.
+
+        Returns
+        -------
+        list of (int, Trace)
+            For each pattern when it began, since the first one did [ns], and its I/Os.
+
+        Raises
+        ------
+        UflipError
+            As `run`; the traces of all are dropped then.
+        """
+        self._state_name = None
+        texts = [json.dumps(spec) for spec in specs]
+        return self._finished(
+            lambda: self._opened().start_series(texts, self.durability), on_progress
+        )
+
+    def _finished(
+        self, start: Callable[[], _native.Handle[T]], on_progress: OnProgress | None
+    ) -> T:
+        """Do what the device is to do; raise `InterruptedRun` after Ctrl-C."""
+        try:
+            return finished(start, on_progress, io_timeout_ns=self.io_timeout_ns)
+        except KeyboardInterrupt:
+            raise InterruptedRun(
+                "The run was interrupted",
+                where=self.url,
+                action="start it again when it suits you; no part of its trace was kept",
+            ) from None
+
+    def enforce(
+        self, state: Spec, skip_ios: int = 0, on_progress: OnProgress | None = None
+    ) -> None:
+        """Make the writes that bring the device into a state (uFLIP §4.1).
+
+        On a simulated device in the untimed gear: no time passes.
+
+        Parameters
+        ----------
+        state : Spec
+            As `resolve_state` takes it.
+        skip_ios : int
+            Leave out so many writes, which were made before.
+        on_progress : callable, optional
+            Called about ten times a second, and at the end, whatever ends it.
+
+        Raises
+        ------
+        UsageError
+            If the state does not make sense, or does not fit the device.
+        DeviceError
+            If a write fails.
+        InterruptedRun
+            After Ctrl-C.
+        """
+        before, self._state_name = self._state_name, None
+        if before is None or skip_ios:
+            self._enforce(state, skip_ios, on_progress)
+            return
+
+        made = False
+
+        def make() -> _native.Device:
+            nonlocal made
+            made = True
+            self._enforce(state, skip_ios, on_progress)
+            return self._opened()
+
+        # The same writes to the same simulated device: it may be in the cache.
+        after = name_of(before, "enforce", state)
+        self._native = cached(after, make)
+        self._state_name = after
+        if on_progress is not None and not made:
+            total = resolve_state(state, self.info)["totals"]["total_ios"]
+            on_progress(total, total, 0)
+
+    def _enforce(self, state: Spec, skip_ios: int, on_progress: OnProgress | None) -> None:
+        self._finished(lambda: self._opened().enforce(json.dumps(state), skip_ios), on_progress)
+
+    def save(self, path: str | Path) -> None:
+        """Write a simulated device with its whole state to a new file.
+
+        `open_device("sim:" + path)` opens it again; it then goes on as this one would.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ".snapshot"; nothing of that name may exist.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the name ends otherwise.
+        ResultsError
+            If the file exists.
+        DeviceError
+            If it cannot be written.
+        """
+        check_snapshot_name(path)
+        finished(lambda: self._opened().save(str(path)), patience_s=COMPUTING_PATIENCE_S)
+
+    def clone(self) -> "Device":
+        """Return a simulated device of its own in the same state.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated.
+        """
+        copy = Device(self.native_copy(), self.url, self.durability)
+        copy.info, copy._state_name = self.info, self._state_name
+        return copy
+
+    def native_copy(self) -> _native.Device:
+        """Copy the native part; threads that share a device may ask for copies at the same time."""
+        with self._copied:
+            return finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
+
+    def apply(self, spec: Spec) -> dict[str, int]:
+        """Do what a pattern asks for in the untimed gear of a simulated device.
+
+        No time passes and no trace is kept; for bringing a device into a state, and for studies of
+        write amplification.
+
+        Returns
+        -------
+        dict
+            What was counted, by the names of `counters`.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the specification does not fit it.
+        """
+        self._state_name = None
+        text = finished(lambda: self._opened().apply(json.dumps(spec)))
+        counted: dict[str, int] = json.loads(text)
+        return counted
+
+    def trim(self, offset_bytes: int, size_bytes: int) -> None:
+        """Tell a simulated device that a range is not needed any more [bytes].
+
+        Flash pages that are covered only in part keep their data.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the range lies outside of it.
+        """
+        self._state_name = None
+        with native_errors():
+            self._opened().trim(offset_bytes, size_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._native = None  # the last reference: the native part closes the device
+
+
+def _read_info(native: _native.Device, url: str) -> DeviceInfo:
+    with native_errors():
+        info: DeviceInfo = json.loads(native.info_json())
+    # A simulated device has the overrides of its URL in its name.
+    return info | {"url": url} if info["kind"] == "sim" else info
+
+
+def check_snapshot_name(path: str | Path) -> None:
+    """Refuse a name by which a snapshot would not be found again.
+
+    Raises
+    ------
+    UsageError
+        If it does not end in ".snapshot".
+    """
+    if not str(path).endswith(SNAPSHOT):
+        raise UsageError(
+            "The name of the snapshot does not say what it is",
+            where=str(path),
+            allowed=f"FILE{SNAPSHOT}",
+            action=f"call it {path}{SNAPSHOT}",
+        )

@@ -1,0 +1,165 @@
+"""Opening a device by its URL."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from uflip import _native
+from uflip import durability as durabilities
+from uflip.device.opened import Device
+from uflip.device.options import check_options
+from uflip.device.simulated import inspect_sim, open_sim, state_name
+from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.errors import InterruptedRun, native_errors
+from uflip.waiting import OnProgress, finished
+
+IO_TIMEOUT_NS = 60 * 10**9
+"""How long an I/O on a real device may take where nobody says so [ns]: longer than any device that
+works, and than the kernel's own patience with one (30 s) before it gives up or resets it."""
+
+# A null device has no end of its own; this one holds every target of the standard plan.
+NULL_CAPACITY_BYTES = 64 << 30
+
+
+def open_device(
+    url: str,
+    *,
+    size: str | int | None = None,
+    buffered: bool = False,
+    durability: str | None = None,
+    data: str = "random",
+    writable: bool = True,
+    destroy: str | None = None,
+    brand: str | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
+    on_progress: OnProgress | None = None,
+) -> Device:
+    """Open a device for runs.
+
+    Parameters
+    ----------
+    url : str
+        One of the forms in `uflip.device.url`.
+    size : str or int, optional
+        For `file:`, create the file, or grow it, to this size [bytes]; for `null`, its size.
+        Without it a file must exist, and is used as it is.
+    buffered : bool
+        Accept I/O through the page cache, where direct I/O is not possible or not wanted.
+    durability : str, optional
+        What a write waits for: "cached", "fua" or "flush:N" (`uflip.durability`). Without it
+        "cached", and "fua" where the page cache would take the data.
+    data : str
+        What is written: "random" (incompressible) or "zeros".
+    writable : bool
+        Open for writing as well.
+    destroy : str, optional
+        For a block device that is to be written: its token, as `uflip devices` shows it. For a file
+        that is there and was not made by uflip: its path once more. Both with what they hold, as in
+        "+ext4".
+    brand : str, optional
+        For a block device: the brand that data on it had before, where none is found there.
+    io_timeout_ns : int
+        How long an I/O on a file or block device may take [ns]; 0: for ever. One that takes longer
+        is given up as a `DeviceError`.
+    on_progress : callable, optional
+        Called about ten times a second while a file is brought to its size, with (writes made,
+        writes in all, last response time [ns]).
+
+    Returns
+    -------
+    Device
+
+    Raises
+    ------
+    UsageError
+        For an unknown device or profile, or options that do not fit the device.
+    RefusedError
+        For writing to anything that is in use, to a block device without its exact token, or to a
+        file that uflip did not make.
+    DeviceError
+        If it cannot be opened, or a file not be brought to its size; it is then as it was.
+    InterruptedRun
+        After Ctrl-C while a file is brought to its size; it is then as it was.
+
+    Examples
+    --------
+    >>> open_device("null").info["kind"]
+    'null'
+    """
+    target = parse_url(url)
+    size_bytes = check_options(target, size, data, destroy, buffered=buffered)
+    durability = durabilities.chosen(durability, buffered=buffered)
+    if target.kind == "sim":
+        return _open_simulated(target, durability)
+    if target.kind == "null":
+        return Device(open_null(size_bytes), url, durability)
+    if target.kind == "block":
+        with native_errors():
+            block = _native.Device.block(
+                target.name,
+                writable=writable,
+                buffered=buffered,
+                data=data,
+                destroy=destroy,
+                brand=brand,
+            )
+        return _with_timeout(Device(block, url, durability), io_timeout_ns)
+    present = Path(target.name).exists()
+
+    def make() -> _native.Handle[_native.Device]:
+        return _native.Device.file(
+            target.name,
+            writable=writable,
+            buffered=buffered,
+            data=data,
+            size_bytes=size_bytes,
+            destroy=destroy,
+        )
+
+    file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
+    return _with_timeout(Device(file, url, durability), io_timeout_ns)
+
+
+def _with_timeout(device: Device, io_timeout_ns: int) -> Device:
+    device.io_timeout_ns = io_timeout_ns
+    return device
+
+
+def _file_of_its_size(
+    make: Callable[[], _native.Handle[_native.Device]],
+    url: str,
+    on_progress: OnProgress | None,
+    io_timeout_ns: int,
+    *,
+    present: bool,
+) -> _native.Device:
+    """Wait until a file has the size that was asked for."""
+    done, total = 0, 0
+
+    def progress(made: int, in_all: int, response_ns: int) -> None:
+        nonlocal done, total
+        done, total = made, in_all
+        if on_progress is not None:
+            on_progress(made, in_all, response_ns)
+
+    try:
+        return finished(make, progress, io_timeout_ns=io_timeout_ns)
+    except KeyboardInterrupt:
+        raise InterruptedRun(
+            f"Interrupted after {done} of {total} MiB of the file were written",
+            where=url,
+            action="the file is as long as it was before" if present else "the file was removed",
+        ) from None
+
+
+def _open_simulated(target: DeviceUrl, durability: str) -> Device:
+    device = Device(open_sim(target), target.text, durability)
+    if target.name.endswith(SNAPSHOT):
+        device.info = inspect_sim(target) | {"url": target.text}
+    device._state_name = state_name(device.info)
+    return device
+
+
+def open_null(size_bytes: int | None) -> _native.Device:
+    """Make a null device of a size [bytes], or of a size that fits everything."""
+    with native_errors():
+        return _native.Device.null(NULL_CAPACITY_BYTES if size_bytes is None else size_bytes)

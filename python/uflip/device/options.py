@@ -1,0 +1,74 @@
+"""Options of a device that can be checked before any device is touched."""
+
+from uflip.device.url import DeviceUrl
+from uflip.errors import UsageError, unknown_name
+from uflip.units import parse_size
+
+DATA = ("random", "zeros")
+# Every device has sectors of a multiple of this [bytes].
+SMALLEST_SECTOR = 512
+
+
+def check_options(
+    target: DeviceUrl,
+    size: str | int | None = None,
+    data: str = DATA[0],
+    destroy: str | None = None,
+    *,
+    buffered: bool = False,
+) -> int | None:
+    """Check what can be checked before any device is touched; return the size [bytes].
+
+    Raises
+    ------
+    UsageError
+        For options that do not belong to the device, or a size that no device has.
+    """
+    if data not in DATA:
+        raise unknown_name("data", data, DATA, where="--data")
+    if data != DATA[0] and target.kind not in ("file", "block"):
+        raise UsageError(
+            "--data belongs to files and block devices only",
+            where="--data",
+            got=f"{target.text} with --data {data}",
+            allowed="file:PATH, /dev/NAME",
+            action="leave --data away: nothing is stored on this device",
+        )
+    if buffered and target.kind not in ("file", "block"):
+        raise UsageError(
+            "--buffered belongs to files and block devices only",
+            where="--buffered",
+            got=f"{target.text} with --buffered",
+            allowed="file:PATH, /dev/NAME",
+            action="leave --buffered away: no page cache lies before this device",
+        )
+    # A file's own name, and behind it what it holds.
+    of_file = target.kind == "file" and (destroy or "").startswith(target.name)
+    its_own = of_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
+    if destroy is not None and target.kind != "block" and not its_own:
+        raise UsageError(
+            "--destroy belongs to block devices, and to a file by its own name",
+            where="--destroy",
+            got=f"{target.text} with --destroy {destroy}",
+            action="leave --destroy away",
+        )
+    if size is None:
+        return None
+    if target.kind not in ("file", "null"):
+        raise UsageError(
+            "--size belongs to files only",
+            where="--size",
+            got=f"{target.text} with --size {size}",
+            allowed="file:PATH, null",
+            action="leave --size away: the device has a size of its own",
+        )
+    size_bytes = parse_size(size, where="--size")
+    if size_bytes == 0 or size_bytes % SMALLEST_SECTOR:
+        raise UsageError(
+            "The size is not a whole number of sectors",
+            where="--size",
+            got=f"{size} ({size_bytes} bytes)",
+            allowed=f"multiples of {SMALLEST_SECTOR} bytes, as in 64MiB, 1GiB",
+            action="give another --size",
+        )
+    return size_bytes

@@ -1,0 +1,26 @@
+"""Where a benchmark is run: plan, open, state, folder, runs. Command line, reproductions and
+`uflip.run` all come through here.
+
+```text
+Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ folder ─┐
+          resume ─▶ what is left of a folder ─────────────────┴─▶ Work.carry_out ─▶ results
+                                    events on the way ─▶ whoever watches
+```
+
+===============  ==================================================================
+`request`        what is wanted, and the plan that follows from it
+`opening`        refusing early; a file that gets its size
+`state`          what is known of the device's state, and enforcing one
+`carrying_out`   device, plan and folder together: the runs
+`benchmark`      the whole way, for a new benchmark and for one that was cut short
+`resuming`       what is left of one that was cut short
+`events`         what is told on the way
+===============  ==================================================================
+"""
+
+from uflip.session.benchmark import begin, resume
+from uflip.session.carrying_out import Work, new_work
+from uflip.session.events import OnEvent, SessionEvent, ignore
+from uflip.session.request import Request
+
+__all__ = ["OnEvent", "Request", "SessionEvent", "Work", "begin", "ignore", "new_work", "resume"]

@@ -1,0 +1,139 @@
+"""A benchmark from the name of a device to its results, and one that was cut short to its end."""
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from uflip import ends
+from uflip.device.info import DeviceInfo
+from uflip.device.opening import IO_TIMEOUT_NS
+from uflip.errors import ResultsError
+from uflip.methodology import Plan, Wear, check_worth_running, estimate, wear_of
+from uflip.results.writer import refuse_existing
+from uflip.session.carrying_out import new_work
+from uflip.session.events import OnEvent, WearTold, ignore
+from uflip.session.request import Request
+from uflip.session.resuming import go_on
+from uflip.session.state import bring_into_state, known_state, record_of
+
+
+def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore) -> Path:
+    """Plan, open the device, bring it into its state, and make every run.
+
+    Parameters
+    ----------
+    request : Request
+        What is wanted.
+    out : Path, optional
+        New folder for the results; without it one under `results/`, named by device and time.
+    on_event : callable
+        Told about everything that takes time.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C; finished runs are stored, and `resume` makes the others.
+    UflipError
+        All that can be wrong is looked for before anything is created, written or opened for
+        writing.
+    """
+    request.check()
+    folder = Path("results") / folder_name(request.device) if out is None else out
+    check_out(folder)
+    info = request.inspect()
+    planned = request.plan(info)
+    check_worth_running(planned)
+    estimate(planned)
+    # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
+    with ends.shielded(), request.open(info, planned.durability, on_event) as device:
+        plan = request.plan(device.info)
+        record = record_of(device.info, request.device, request.record)
+        begun = known_state(device.info, plan.state, record)
+        if begun is None:
+            assert plan.state is not None, "a device as it is, is in its state"
+            begun = bring_into_state(device, plan.state, record, on_event)
+        wear = _tell_wear(device.info, plan, on_event)
+        work = new_work(device, plan, folder, begun, record=record, wear=wear)
+        work.carry_out(request.max_time_ns, on_event)
+    return folder
+
+
+def resume(
+    folder: Path,
+    *,
+    device: str | None = None,
+    destroy: str | None = None,
+    record: Path | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
+    max_time_ns: int | None = None,
+    on_event: OnEvent = ignore,
+) -> Path:
+    """Go on with a benchmark that was cut short, on the same device.
+
+    Parameters
+    ----------
+    folder : Path
+        Its results.
+    device : str, optional
+        The device, as a check: the results say which it is.
+    destroy, io_timeout_ns
+        As `uflip.open_device` takes them.
+    record : Path, optional
+        Where the state of the device was noted, if not in the usual place.
+    max_time_ns : int, optional
+        No run begins after so much time [ns].
+    on_event : callable
+        Told about everything that takes time.
+
+    Raises
+    ------
+    UflipError
+        As `begin`; if the folder is complete, foreign, or open in another process; if the device or
+        its medium is another one than it was.
+    """
+    with ends.shielded():
+        work = go_on(
+            folder,
+            device=device,
+            destroy=destroy,
+            record=record,
+            io_timeout_ns=io_timeout_ns,
+            on_event=on_event,
+        )
+        with work.device:
+            work.carry_out(max_time_ns, on_event)
+    return folder
+
+
+def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> Wear:
+    wear = wear_of(info)
+    if info["kind"] != "null" and not (info["simulated"] and wear.unknown):
+        on_event(WearTold(plan, wear, estimate(plan).bytes_written))
+    return wear
+
+
+def folder_name(device: str) -> str:
+    """Make a name from the device and the time, for people who do not want to choose one."""
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")
+    return f"{slug[-60:]}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def check_out(out: Path) -> None:
+    """Fail now rather than after the device was opened, if no folder can be made there."""
+    refuse_existing(out)
+    ancestor = next(folder for folder in out.absolute().parents if folder.exists())
+    if ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK):
+        return
+    raise ResultsError(
+        "The result folder cannot be made",
+        where=f"--out {out}",
+        got=f"{ancestor} is {'not writable' if ancestor.is_dir() else 'not a folder'}",
+        allowed="a new name in a folder that can be written",
+        action="choose another --out",
+    )

@@ -1,0 +1,132 @@
+"""A plan, an open device and a result folder: all that it takes to make the runs."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uflip._native import Trace
+from uflip.device.opened import Device
+from uflip.device.virtual import behind_device
+from uflip.experiment import PlannedRun
+from uflip.methodology import (
+    Found,
+    History,
+    Plan,
+    Wear,
+    estimate,
+    execute,
+    measure_harness,
+    wear_of,
+)
+from uflip.results import ResultsWriter, host_provenance
+from uflip.results.state_record import StateRecord
+from uflip.session.events import OnEvent, RunsBegin, ignore
+
+
+@dataclass(frozen=True)
+class Work:
+    """Runs that are about to be made.
+
+    Attributes
+    ----------
+    device : Device
+        Open for writing.
+    plan : Plan
+        What is made on it.
+    writer : ResultsWriter
+        Where it goes; it knows which runs are there already.
+    history : History
+        The state of the device, which runs change.
+    found : Found
+        Phases and pause: found on the way, or known from before.
+    replay : callable or None
+        Checks that a simulated device that was made anew does what it did before.
+    """
+
+    device: Device
+    plan: Plan
+    writer: ResultsWriter
+    history: History
+    found: Found
+    replay: Callable[[PlannedRun, Trace], None] | None = None
+
+    def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
+        """Make the runs that are not there, and store them one by one.
+
+        Raises
+        ------
+        UflipError
+            As `uflip.methodology.execute`.
+        """
+        done = self.writer.done
+        on_event(RunsBegin(self.plan, estimate(self.plan), len(done)))
+        execute(
+            self.plan,
+            self.device,
+            self.writer,
+            on_event,
+            history=self.history,
+            found=self.found,
+            max_time_ns=max_time_ns,
+            done=done,
+            replay=self.replay,
+        )
+
+
+def new_work(
+    device: Device,
+    plan: Plan,
+    out: Path,
+    begun: Mapping[str, Any],
+    *,
+    record: StateRecord | None = None,
+    wear: Wear | None = None,
+    command: Sequence[str] | None = None,
+) -> Work:
+    """Make the result folder of a plan, whose runs are then to be made.
+
+    Parameters
+    ----------
+    device : Device
+        Open for writing.
+    plan : Plan
+        For this device.
+    out : Path
+        A name that is not taken.
+    begun : mapping
+        The state that the device is in, as the manifest holds it (`uflip.session.state`).
+    record : StateRecord, optional
+        Where its state is noted.
+    wear : Wear, optional
+        How worn the device is, where that is known already.
+    command : sequence of str, optional
+        What is written down as the command; without it, that of this process.
+
+    Raises
+    ------
+    ResultsError
+        If the folder exists, or cannot be made.
+    """
+    worn = wear_of(plan.device) if wear is None else wear
+    details = plan.device["details"] | {"wear": worn.as_dict()}
+    host = host_provenance(sys.argv if command is None else command)
+    writer = ResultsWriter.create(
+        out,
+        device=plan.device | {"details": details},
+        host=host | {"virtual_disk": behind_device(plan.device)},
+        harness=measure_harness(),
+        scale=plan.scale,
+        seed=plan.seed,
+        pause_ns=plan.pause_ns,
+        target_size_bytes=plan.target_size,
+        repetitions=plan.repetitions,
+        method=plan.method,
+        durability=plan.durability,
+        state=dict(begun) | {"record": None if record is None else str(record.path)},
+        plan=[run.as_dict() for run in plan.runs],
+        skipped=[skip.as_dict() for skip in plan.skipped],
+        warnings=plan.warnings,
+    )
+    return Work(device, plan, writer, History(begun["state_id"], record), Found(plan, writer))

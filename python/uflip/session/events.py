@@ -1,0 +1,69 @@
+"""What a session tells whoever watches it, beside the runs (`uflip.methodology.execute`)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from uflip.methodology import Enforcement, Estimate, Event, Plan, Wear
+
+
+@dataclass(frozen=True)
+class FileBegins:
+    """A file is about to be made, or enlarged: so many bytes are to be written."""
+
+    url: str
+    missing_bytes: int
+    new: bool
+
+
+@dataclass(frozen=True)
+class FileProgress:
+    """So many of the writes that bring a file to its size are made."""
+
+    url: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class StateBegins:
+    """A state is about to be enforced; `done_ios` of its writes were made before."""
+
+    wanted: Enforcement
+    done_ios: int
+
+
+@dataclass(frozen=True)
+class StateProgress:
+    """So many of the writes of a state are made, those before included."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class WearTold:
+    """What the runs of a plan will take of the device's endurance."""
+
+    plan: Plan
+    wear: Wear
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class RunsBegin:
+    """The runs of a plan are about to be made; `done` of them are there already."""
+
+    plan: Plan
+    estimate: Estimate
+    done: int
+
+
+SessionEvent = (
+    FileBegins | FileProgress | StateBegins | StateProgress | WearTold | RunsBegin | Event
+)
+
+OnEvent = Callable[[SessionEvent], None]
+
+
+def ignore(_event: SessionEvent) -> None:
+    """Watch nothing."""

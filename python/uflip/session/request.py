@@ -1,0 +1,155 @@
+"""What somebody wants of a device: how it is opened, and which plan it gets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uflip.device.catalogue import inspect_device
+from uflip.device.info import DeviceInfo
+from uflip.device.opened import Device
+from uflip.device.opening import IO_TIMEOUT_NS
+from uflip.device.options import DATA
+from uflip.durability import chosen
+from uflip.errors import UsageError
+from uflip.experiment import BASELINE_IO_SIZE
+from uflip.methodology import (
+    Choices,
+    Plan,
+    default_state,
+    make_plan,
+    plan_state,
+    read_plan,
+    within,
+)
+from uflip.session.events import OnEvent
+from uflip.session.opening import check_before_all, open_watched
+from uflip.session.state import record_of, used_bytes
+
+SCALE = "standard"
+SEED = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is wanted; None leaves the choice to the method.
+
+    Attributes
+    ----------
+    device : str
+        Its name, as in `uflip.device.url`.
+    scale, only, seed, io_size, pause_ns, repetitions, method
+        Of the plan, see `uflip.methodology.Choices`.
+    state, target_size : str, int [bytes]
+        State to be enforced, and how much of the device is used.
+    max_bytes_written, max_time_ns : int
+        Runs beyond are left out [bytes, ns].
+    plan_file : Path
+        The plan, instead of all of these but the limits.
+    record : Path
+        Where the state of the device is noted.
+    size, buffered, durability, data, destroy, io_timeout_ns
+        As `uflip.open_device` takes them.
+    """
+
+    device: str
+    scale: str | None = None
+    only: Sequence[str] | None = None
+    seed: int | None = None
+    io_size: int | None = None
+    pause_ns: int | None = None
+    repetitions: int | None = None
+    method: str | None = None
+    state: str | None = None
+    target_size: int | None = None
+    max_bytes_written: int | None = None
+    max_time_ns: int | None = None
+    plan_file: Path | None = None
+    record: Path | None = None
+    size: int | None = None
+    buffered: bool = False
+    durability: str | None = None
+    data: str = DATA[0]
+    destroy: str | None = None
+    io_timeout_ns: int = IO_TIMEOUT_NS
+
+    def __post_init__(self) -> None:
+        """Refuse options that the file decides."""
+        if self.plan_file is None:
+            return
+        decided = {
+            "scale": self.scale,
+            "only": self.only,
+            "seed": self.seed,
+            "io_size": self.io_size,
+            "pause": self.pause_ns,
+            "repetitions": self.repetitions,
+            "method": self.method,
+            "state": self.state,
+            "target_size": self.target_size,
+            "durability": self.durability,
+        }
+        for name, value in decided.items():
+            if value is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    "The plan file decides this",
+                    where=option,
+                    got=f"{option} with --plan {self.plan_file}",
+                    action="edit the file, or leave one of the two out",
+                )
+
+    def check(self) -> None:
+        """Refuse a device that must not be written to, before anything else is looked at."""
+        check_before_all(
+            self.device,
+            size=self.size,
+            buffered=self.buffered,
+            data=self.data,
+            destroy=self.destroy,
+        )
+
+    def inspect(self) -> DeviceInfo:
+        """Describe the device as it will be; nothing is touched."""
+        return inspect_device(self.device, size=self.size, buffered=self.buffered)
+
+    def open(self, info: DeviceInfo, durability: str, on_event: OnEvent) -> Device:
+        """Open the device for writing."""
+        return open_watched(
+            self.device,
+            info,
+            on_event,
+            size=self.size,
+            buffered=self.buffered,
+            data=self.data,
+            destroy=self.destroy,
+            durability=durability,
+            io_timeout_ns=self.io_timeout_ns,
+        )
+
+    def plan(self, info: DeviceInfo) -> Plan:
+        """Make or read the plan for a device. Nothing is touched."""
+        if self.plan_file is not None:
+            plan = read_plan(self.plan_file, info)
+        else:
+            scale = SCALE if self.scale is None else self.scale
+            seed = SEED if self.seed is None else self.seed
+            plan = make_plan(info, scale, seed, self._choices(info))
+        return within(plan, self.max_bytes_written, self.max_time_ns)
+
+    def _choices(self, info: DeviceInfo) -> Choices:
+        state = default_state(info) if self.state is None else self.state
+        record = record_of(info, self.device, self.record)
+        # Whatever is wrong with the state or its target is an error of the plan, not of the record.
+        known = record is not None and record.state is not None
+        wanted = plan_state(info, state, self.target_size) if known else None
+        return Choices(
+            only=None if self.only is None else tuple(self.only),
+            io_size=BASELINE_IO_SIZE if self.io_size is None else self.io_size,
+            pause_ns=self.pause_ns,
+            target_size=self.target_size,
+            state=state,
+            repetitions=self.repetitions,
+            method=self.method,
+            durability=chosen(self.durability, buffered=self.buffered),
+            used_bytes=used_bytes(wanted, record),
+        )
