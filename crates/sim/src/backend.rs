@@ -170,10 +170,10 @@ impl Extent {
     /// Whether every page is covered as a whole.
     #[inline]
     pub(crate) fn is_whole(&self) -> bool {
-        self.begin == self.first && self.first < self.end
+        self.begin == self.first && self.end == self.until && self.first < self.end
     }
 
-    /// The pages that are covered, the last one only if as a whole.
+    /// The pages of an extent that is whole.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Lpn> + use<> {
         (self.begin..self.end).map(Lpn)
     }
