@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder where no disk is waited for: for tests of many runs, whose subject is the
+    order of calls and not what a loss of power leaves.
+    """
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        monkeypatch.chdir(folder)
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -27,13 +27,13 @@ OUT, TARGET, RECORD = "kept-here", "scratch-target.bin", "kept-record.json"
 PLANS = {
     "simulated": ("sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order"),
     "file": (f"file:{TARGET}", "--size", "4MiB", "--buffered", "--scale", "quick", "--only",
-             "mix", "--io-size", "4k", "--pause", "1us", "--record", RECORD),
+             "partitioning", "--io-size", "4k", "--pause", "1us", "--record", RECORD),
 }  # fmt: skip
 
 
 @pytest.fixture
-def injector(here: Path) -> Injector:
-    return build(here, OUT, TARGET, RECORD)
+def injector(in_memory: Path) -> Injector:
+    return build(in_memory, OUT, TARGET, RECORD)
 
 
 def clear() -> None:
@@ -51,10 +51,10 @@ def finished() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_fault_at_any_call_ends_in_order_and_goes_on(
-    here: Path, injector: Injector, plan: str
+    in_memory: Path, injector: Injector, plan: str
 ) -> None:
     arguments = ("run", *PLANS[plan], "--out", OUT, "-q")
-    calls = injector.calls(*arguments, log=here / "calls")
+    calls = injector.calls(*arguments, log=in_memory / "calls")
     random_ = random.Random(f"{SEED} {plan}")
     # I/Os of the target are many and all alike: half of the moments are among the other calls.
     ios = [call for call in calls if call.name.startswith(("pread", "pwrite"))]
@@ -99,11 +99,11 @@ def check_going_on(arguments: tuple[object, ...], said: str) -> None:
 
 
 def test_results_that_become_read_only_in_mid_run_end_in_four_parts(
-    here: Path, injector: Injector
+    in_memory: Path, injector: Injector
 ) -> None:
     """From some write on everything is refused, cleaning up included."""
     arguments = ("run", *PLANS["simulated"], "--out", OUT, "-q")
-    calls = injector.calls(*arguments, log=here / "calls")
+    calls = injector.calls(*arguments, log=in_memory / "calls")
     third = next(call for call in calls if "runs/.0003" in call.path and call.name == "write")
     clear()
     done = injector.run(*arguments, at=third.number, errno=number_of("EROFS"), **{"from": 1})
@@ -115,11 +115,11 @@ def test_results_that_become_read_only_in_mid_run_end_in_four_parts(
 
 
 def test_no_moment_leaves_a_folder_that_is_neither_new_nor_to_be_gone_on_with(
-    here: Path, injector: Injector
+    in_memory: Path, injector: Injector
 ) -> None:
     """Each call that makes the folder fails once: its name is free, or it can be resumed."""
     arguments = ("run", *PLANS["simulated"], "--out", OUT, "-q")
-    calls = injector.calls(*arguments, log=here / "calls")
+    calls = injector.calls(*arguments, log=in_memory / "calls")
     first = next(call.number for call in calls if "runs/.0001" in call.path)
     making = [call for call in calls if call.number < first]
     assert {"mkdir", "fsync", "rename"} <= {call.name for call in making}
@@ -136,7 +136,9 @@ def spread(calls: list[Call], count: int) -> list[Call]:
 
 
 @pytest.mark.parametrize("command", ["run", "pattern", "prepare"])
-def test_an_io_that_never_ends_is_given_up(here: Path, injector: Injector, command: str) -> None:
+def test_an_io_that_never_ends_is_given_up(
+    in_memory: Path, injector: Injector, command: str
+) -> None:
     """The thread hangs; the process ends all the same, says where, and can be gone on with."""
     target = (f"file:{TARGET}", "--size", "4MiB", "--buffered")
     assert uflip("pattern", *target, "--pattern", "SW", "--io-count", "1", "-q").code == 0
@@ -145,7 +147,7 @@ def test_an_io_that_never_ends_is_given_up(here: Path, injector: Injector, comma
         "pattern": ("pattern", *target, "--pattern", "RW", "--io-size", "4k", "-q"),
         "prepare": ("prepare", *target, "--record", RECORD, "-q"),
     }
-    calls = injector.calls(*arguments[command], log=here / "calls")
+    calls = injector.calls(*arguments[command], log=in_memory / "calls")
     writes = [call for call in calls if call.name.startswith("pwrite")]
     hanging = writes[len(writes) * 3 // 4]
     shutil.rmtree(OUT, ignore_errors=True)

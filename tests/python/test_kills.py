@@ -22,7 +22,8 @@ OUT = Path("kept-here")
 PLANS = {
     "simulated": ("sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order"),
     "file": ("file:scratch-target.bin", "--size", "4MiB", "--buffered", "--scale", "quick",
-             "--only", "mix", "--io-size", "4k", "--pause", "1ms", "--record", "record.json"),
+             "--only", "partitioning", "--io-size", "4k", "--pause", "1ms",
+             "--record", "record.json"),
 }  # fmt: skip
 
 GO_ON = ("run", "--resume", OUT, "-q")
@@ -49,7 +50,7 @@ def killed_somewhere(random_: random.Random, *arguments: object) -> int:
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_nothing_acknowledged_is_lost_by_kills(here: Path, plan: str) -> None:
+def test_nothing_acknowledged_is_lost_by_kills(in_memory: Path, plan: str) -> None:
     random_ = random.Random(f"{SEED} {plan}")
     for point in range(POINTS):
         said = f"UFLIP_SEED={SEED} {plan} point {point}"
