@@ -27,7 +27,7 @@ def profile(name: str) -> dict[str, dict[str, object]]:
 
 @pytest.mark.parametrize("name", profile_names())
 def test_the_parser_of_profiles_and_plans_reads_what_that_of_python_reads(name: str) -> None:
-    _, text = read_profile(name)
+    text = read_profile(name)[1]
     odd = '\n[odd]\na = [1, -2.5, true, {b = "\\u00e9\\u0000"}, []]\n"c.d" = 9223372036854775807\n'
     assert json.loads(_native.toml_to_json(text + odd)) == tomllib.loads(text + odd)
 
