@@ -190,7 +190,9 @@ def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     formats = {"bytes": format_size, "ns": format_duration_ns}
     for scale in SCALES:
         # A null device can do everything.
-        for experiment in MICRO_BENCHMARKS[name](Context(inspect_device("null"), scale, seed=1)):
+        for experiment in MICRO_BENCHMARKS[name].experiments(
+            Context(inspect_device("null"), scale, seed=1)
+        ):
             values = [run.value for run in experiment.runs]
             first, last = (
                 formats.get(experiment.unit, str)(end) for end in (values[0], values[-1])
@@ -319,7 +321,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     path = tmp_path_factory.mktemp("results") / "small"
     with open_device(SMALL_SIM) as device:
         context = Context(device.info, "quick", seed=1)
-        layouts = [MICRO_BENCHMARKS[name](context) for name in ("baseline", "mix")]
+        layouts = [MICRO_BENCHMARKS[name].experiments(context) for name in ("baseline", "mix")]
         runs = [experiments[-1].runs[0] for experiments in layouts]
         writer = ResultsWriter.create(
             path,

@@ -11,16 +11,19 @@ import pytest
 import stored
 from command_line import uflip
 
+from uflip.microbench import varied
+from uflip.microbench.mix import expected_mix_ms
+from uflip.microbench.words import by_pattern
 from uflip.report import figures, write_report
 from uflip.report.data import BaselineTrace, baseline_traces
 from uflip.report.figures.axes import positions
 from uflip.report.figures.distribution import slower_than
-from uflip.report.findings import expected_mix_ms, finding, headline
+from uflip.report.findings import finding, headline
 from uflip.report.html import build_page
 from uflip.report.page import render
 from uflip.report.text import next_commands
 from uflip.report.text import render as as_text
-from uflip.report.words import MICRO_BENCHMARKS, by_pattern, format_ms
+from uflip.report.words import format_ms
 from uflip.results import Results, summary
 from uflip.stats import summarise
 
@@ -123,20 +126,20 @@ def test_figures_can_be_read_without_seeing_them(html: str, page: Page) -> None:
 
 
 def test_figures_are_numbered_as_they_stand(page: Page, html: str) -> None:
-    drawn = ["traces", "distribution", "spent", *MICRO_BENCHMARKS]
+    drawn = ["traces", "distribution", "spent", *varied()]
     drawn += ["phases", "interference", "convergence", "places"]
     assert [figure["id"] for figure in page.all("figure")] == [f"figure-{name}" for name in drawn]
     expected = list(range(1, len(drawn) + 1))
     assert [int(number) for number in re.findall(r"<b>Figure (\d+)\. ", html)] == expected
     # All that is drawn of runs has its numbers below; the distribution has the traces'.
-    numbered = [expected[drawn.index(name)] for name in ("traces", "spent", *MICRO_BENCHMARKS)]
+    numbered = [expected[drawn.index(name)] for name in ("traces", "spent", *varied())]
     assert [int(number) for number in re.findall(r"Data of figure (\d+)<", html)] == numbered
 
 
 def test_every_micro_benchmark_has_question_figure_and_numbers(
     page: Page, document: dict[str, Any]
 ) -> None:
-    for name, about in MICRO_BENCHMARKS.items():
+    for name, about in varied().items():
         assert about.question in page.text
         assert about.how_to_read in page.text
         assert finding(name, document), name
@@ -370,7 +373,7 @@ def test_the_terminal_summary(document: dict[str, Any], full: bool) -> None:
     assert "SIMULATED" in text
     assert max(len(line) for line in text.splitlines()) <= 120
     assert not any(line.endswith(" ") for line in text.splitlines())
-    for name in MICRO_BENCHMARKS.values():
+    for name in varied().values():
         assert name.title in text
     for run in document["baselines"]:
         assert format_ms(run["statistics"]["mean_ns"]) in text

@@ -68,8 +68,8 @@ def command(
 ) -> None:
     """Run the micro-benchmarks on DEVICE and keep the results.
 
-    Without --only, all nine micro-benchmarks of uFLIP and the long baseline runs. A device that is
-    not known to be in a well-defined state is brought into one first (see `uflip prepare`).
+    Without --only, all micro-benchmarks of uFLIP and the long baseline runs. A device that is not
+    known to be in a well-defined state is brought into one first (see `uflip prepare`).
     Everything that is stored on a block device, and in a file, is overwritten.
     """
     quiet = quiet or as_json

@@ -193,7 +193,9 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     repetitions = _repetitions(context, chosen.repetitions)
     state_name = default_state(info) if chosen.state is None else chosen.state
     state = plan_state(info, state_name, chosen.target_size)
-    experiments = [experiment for name in names for experiment in MICRO_BENCHMARKS[name](context)]
+    experiments = [
+        experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
+    ]
     runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
     lingering = interference.lay_out(context) if _finds_its_pause(context, runs, chosen) else []
     ordered = _in_order(runs, lingering, repetitions, seed, context.capacity)

@@ -1,13 +1,18 @@
 """The micro-benchmarks of uFLIP, one file each: the list of what exists.
 
 Each module says which part of Table 1 it implements, holds the ranges as data (`STANDARD`, `QUICK`)
-and lays out its experiments for a device (`experiments`). Adding one is a file and a line here.
+and lays out its experiments for a device (`experiments`); its `MICRO_BENCHMARK` has the words and
+the finding of a report. Adding one is a file and a line here.
+
+=====================  =======================================================================
+`layout`               what they share: target spaces, an experiment value by value
+`micro_benchmark`      what a micro-benchmark is
+`finding`              rules that say in a sentence what was measured
+`words`                names of patterns and parameters, values as people write them
+=====================  =======================================================================
 """
 
-from collections.abc import Callable
-
 from uflip.errors import unknown_name
-from uflip.experiment import Context, Experiment
 from uflip.microbench import (
     alignment,
     baseline,
@@ -20,21 +25,32 @@ from uflip.microbench import (
     partitioning,
     pause,
 )
+from uflip.microbench.micro_benchmark import MicroBenchmark
 
-MICRO_BENCHMARKS: dict[str, Callable[[Context], list[Experiment]]] = {
-    "baseline": baseline.experiments,
-    "granularity": granularity.experiments,
-    "alignment": alignment.experiments,
-    "locality": locality.experiments,
-    "partitioning": partitioning.experiments,
-    "order": order.experiments,
-    "parallelism": parallelism.experiments,
-    "mix": mix.experiments,
-    "pause": pause.experiments,
-    "bursts": bursts.experiments,
+BASELINE = baseline.MICRO_BENCHMARK.name
+
+MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
+    module.MICRO_BENCHMARK.name: module.MICRO_BENCHMARK
+    for module in (
+        baseline,
+        granularity,
+        alignment,
+        locality,
+        partitioning,
+        order,
+        parallelism,
+        mix,
+        pause,
+        bursts,
+    )
 }
-"""Name -> its layout, in the order of the paper. `baseline` comes first and is not one of the nine:
-it holds the long runs of the four baseline patterns that every other number is compared with."""
+"""By name, in the order of the paper. `baseline` comes first and varies nothing: it holds the long
+runs of the four baseline patterns that every other number is compared with."""
+
+
+def varied() -> dict[str, MicroBenchmark]:
+    """Return those that vary a parameter: all but the baseline."""
+    return {name: one for name, one in MICRO_BENCHMARKS.items() if name != BASELINE}
 
 
 def check_names(names: list[str]) -> list[str]:

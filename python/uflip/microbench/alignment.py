@@ -11,6 +11,7 @@ I/O more of it keeps sequential patterns from wrapping at any shift.
 
 from uflip.experiment import Context, Experiment
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("alignment", "io_shift", "bytes")
@@ -43,3 +44,15 @@ def _describe(context: Context, pattern: str, io_shift: int) -> Spec:
     room = context.counts(pattern).io_count + 1
     target = target_size(context, pattern, room, context.io_size)
     return baseline_spec(context, pattern, io_shift=io_shift, target_size=target)
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Alignment",
+    experiments=experiments,
+    question="What does it cost to shift I/Os off their natural boundaries?",
+    how_to_read=(
+        "A level that drops at some shift shows the unit in which the device works: shifts that "
+        "are not multiples of it touch one unit more."
+    ),
+)

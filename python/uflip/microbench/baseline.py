@@ -10,6 +10,7 @@ over.
 
 from uflip.experiment import Context, Experiment
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("baseline", "io_size", "bytes")
@@ -22,3 +23,6 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
     return baseline_spec(context, pattern, io_size=io_size, counts=context.long_counts(pattern))
+
+
+MICRO_BENCHMARK = MicroBenchmark(VARYING.micro_benchmark, "Baseline", experiments)

@@ -11,6 +11,7 @@ runs make two whole groups at least, else a single pause would be all there is.
 
 from uflip.experiment import Context, Counts, Experiment
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("bursts", "burst", "ios")
@@ -45,3 +46,15 @@ def _describe(context: Context, pattern: str, burst: int) -> Spec:
         burst=burst,
         pause=PAUSE_NS,
     )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Bursts",
+    experiments=experiments,
+    question="How does deferred work pile up within a burst?",
+    how_to_read=(
+        "A line that rises with the length of the burst shows work put off during the burst that "
+        "the pause between bursts could still absorb when bursts were shorter."
+    ),
+)

@@ -9,7 +9,10 @@ between two powers, where a device that maps in powers of two shows it.
 """
 
 from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.words import format_value
 from uflip.spec import Spec
 
 VARYING = Varying("granularity", "io_size", "bytes")
@@ -28,3 +31,33 @@ def experiments(context: Context) -> list[Experiment]:
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
     counts = context.counts(pattern, io_size)
     return baseline_spec(context, pattern, io_size=io_size, counts=counts)
+
+
+def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
+    """Throughput at the smallest and largest size: who profits from larger I/Os."""
+    parts = []
+    for pattern, runs in measured.items():
+        first, last = runs[0], runs[-1]
+        parts.append(f"{pattern} {_throughput(first)} → {_throughput(last)}")
+    small = format_value(next(iter(measured.values()))[0]["value"], "bytes")
+    large = format_value(next(iter(measured.values()))[-1]["value"], "bytes")
+    return f"Throughput of one I/O at a time, from {small} to {large}: " + ", ".join(parts) + "."
+
+
+def _throughput(run: Run) -> str:
+    megabytes = run["value"] / mean_ns(run) * 1e3  # bytes/ns → MB/s
+    return f"{megabytes:,.0f} MB/s" if megabytes >= 9.95 else f"{megabytes:.2g} MB/s"
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Granularity",
+    experiments=experiments,
+    question="What does an I/O cost as it grows?",
+    how_to_read=(
+        "Where a line is flat, a fixed cost per I/O dominates and a larger I/O comes almost free; "
+        "where it doubles with the size, the device has reached its bandwidth."
+    ),
+    finding=finding,
+    levels=False,
+)

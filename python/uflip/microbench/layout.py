@@ -135,6 +135,12 @@ def _why_impossible(context: Context, part: Mapping[str, int]) -> str | None:
             f"the target of {format_size(max(size, io_size))} is larger than "
             f"the device of {format_size(context.capacity)}"
         )
+    end = part.get("target_offset", 0) + size
+    if end > context.capacity:
+        return (
+            f"the target ends at {format_size(end)}, beyond the device of "
+            f"{format_size(context.capacity)}"
+        )
     slots = part.get("partitions", 1) * part.get("parallel_degree", 1)
     if size < slots * io_size + shift:
         return (

@@ -10,7 +10,10 @@ fit; they are skipped, not cut, because a cut one would stand at a value that it
 """
 
 from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
 from uflip.microbench.layout import LABELS, SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.words import format_value
 from uflip.spec import Spec
 
 VARYING = Varying("locality", "target_size", "bytes")
@@ -39,3 +42,29 @@ def _values(context: Context, pattern: str) -> list[int]:
 
 def _describe(context: Context, pattern: str, target_size: int) -> Spec:
     return baseline_spec(context, pattern, target_size=target_size)
+
+
+def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
+    """Random writes in the smallest and in the largest area, against the sequential write."""
+    runs, reference = measured.get("RW", ()), baselines.get("SW")
+    if len(runs) < 2 or not reference:
+        return largest_effect(measured, baselines, ratios)
+    parts = [
+        f"{ratios.times(mean_ns(run) / 1e6 / reference, 'SW', 'RW')} within "
+        f"{format_value(run['value'], 'bytes')}"
+        for run in (runs[0], runs[-1])
+    ]
+    return f"A random write costs {parts[0]}, and {parts[1]}, the mean of the sequential baseline."
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Locality",
+    experiments=experiments,
+    question="Are random I/Os cheaper inside a small area?",
+    how_to_read=(
+        "Follow RW from left to right: it leaves the level of SW where the area grows beyond what "
+        "the device keeps in order at once."
+    ),
+    finding=finding,
+)

@@ -17,7 +17,9 @@ three repetitions over twice a device whose state is "never reset" (§4.2): they
 import math
 
 from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec, baseline, mix
 
 VARYING = Varying("mix", "ratio", "")
@@ -75,3 +77,49 @@ def _half(context: Context, pattern: str, half: int, io_count: int) -> Spec:
 def _whole(size: int, io_size: int) -> int:
     """Return a size cut to whole I/Os, at least one [bytes]."""
     return max(size // io_size, 1) * io_size
+
+
+def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
+    """The mix that is furthest from what its two baselines would cost."""
+    deviations = [
+        (abs(actual / expected - 1), run, actual / expected)
+        for runs in measured.values()
+        for run in runs
+        if (expected := expected_mix_ms(run, baselines)) and (actual := mean_ns(run) / 1e6)
+    ]
+    if not deviations:
+        return ""
+    _, run, ratio = max(deviations, key=lambda deviation: deviation[0])
+    return (
+        f"Furthest from its baselines is {run['pattern']} at {run['value']} : 1, with "
+        f"{ratios.times(ratio, *run['pattern'].split('/'))} the cost that they have apart, in the "
+        "same proportion."
+    )
+
+
+def expected_mix_ms(run: Run, baselines: Means) -> float | None:
+    """Mean of a mix if its patterns did not disturb each other [ms], from the baseline means.
+
+    With n I/Os of the first per one of the second: (n × first + second) / (n + 1).
+    """
+    first, _, second = str(run["pattern"]).partition("/")
+    first_ms, second_ms = baselines.get(first), baselines.get(second)
+    if first_ms is None or second_ms is None:
+        return None
+    ratio = int(run["value"])
+    return (ratio * first_ms + second_ms) / (ratio + 1)
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Mix",
+    experiments=experiments,
+    question="Do two patterns disturb each other?",
+    how_to_read=(
+        "The dotted line is what the two baselines would cost in the same proportion. Where the "
+        "solid line (all I/Os) leaves it, the patterns interact; the faint lines show which "
+        "of the two pays."
+    ),
+    finding=finding,
+    figure="mix",
+)

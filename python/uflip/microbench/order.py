@@ -12,7 +12,9 @@ come round beside what was written and not on it.
 """
 
 from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("order", "incr", "")
@@ -35,3 +37,35 @@ def _describe(context: Context, pattern: str, incr: int) -> Spec:
     return baseline_spec(
         context, pattern, location="ordered", incr=incr, target_size=ios * context.io_size
     )
+
+
+def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
+    """Reverse and in-place against sequential writes, large increments against random ones."""
+    runs = {run["value"]: run for run in measured.get("SW", ())}
+    if 1 not in runs or len(runs) < 2:
+        return largest_effect(measured, baselines, ratios)
+    unit = mean_ns(runs[1])
+    parts = [
+        f"{name} {ratios.times(mean_ns(runs[value]) / unit, 'SW')}"
+        for value, name in ((-1, "a reverse write costs"), (0, "an in-place write"))
+        if value in runs
+    ]
+    text = f"Compared with Incr = 1, {' and '.join(parts)} as much." if parts else ""
+    largest = max(runs)
+    if largest > 1 and (reference := baselines.get("RW")):
+        ratio = ratios.times(mean_ns(runs[largest]) / 1e6 / reference, "SW", "RW")
+        text += f" With Incr = {largest}, a write costs {ratio} a random one."
+    return text.strip()
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Order",
+    experiments=experiments,
+    question="What if addresses go backwards, stand still, or stride?",
+    how_to_read=(
+        "Compare with Incr = 1, the sequential pattern: −1 walks backwards, 0 rewrites one place, "
+        "larger values leave gaps."
+    ),
+    finding=finding,
+)

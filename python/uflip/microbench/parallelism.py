@@ -10,8 +10,11 @@ for sequential ones each process has room for its I/Os, so that no process wraps
 """
 
 from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
+from uflip.units import format_count
 
 VARYING = Varying("parallelism", "parallel_degree", "")
 STANDARD = tuple(2**k for k in range(5))
@@ -41,3 +44,41 @@ def _describe(context: Context, pattern: str, degree: int) -> Spec:
         parallel_degree=degree,
         target_size=whole // step * step,
     )
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """I/Os per second at the lowest and highest degree."""
+    parts = []
+    for pattern, runs in measured.items():
+        first, last = _rate(runs[0]), _rate(runs[-1])
+        if len(runs) > 1 and first and last:
+            parts.append(
+                f"{pattern} {format_count(round(first))} → {format_count(round(last))} "
+                f"({ratios.factor(last / first, pattern)})"
+            )
+    if not parts:
+        return ""
+    runs = next(iter(measured.values()))
+    return (
+        f"I/Os per second with {runs[0]['value']} and with {runs[-1]['value']} processes: "
+        + ", ".join(parts)
+        + "."
+    )
+
+
+def _rate(run: Run) -> float:
+    """I/Os per second over the whole run, pauses and start-up included."""
+    return float(run["io_count"] / run["elapsed_ns"] * 1e9) if run["elapsed_ns"] else 0.0
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Parallelism",
+    experiments=experiments,
+    question="Does the device overlap the I/Os of concurrent processes?",
+    how_to_read=(
+        "Flat: the I/Os overlap perfectly. Doubling with the degree: they wait for one another, "
+        "and nothing is gained by submitting them together."
+    ),
+    finding=finding,
+)

@@ -11,7 +11,9 @@ the printed ⌊i/Partitions × IOSize⌋, which would not be whole I/Os.
 """
 
 from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("partitioning", "partitions", "")
@@ -43,3 +45,31 @@ def _describe(context: Context, pattern: str, partitions: int) -> Spec:
         partitions=partitions,
         target_size=target_size(context),
     )
+
+
+def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
+    """Sequential writes to many partitions, against one partition and random writes."""
+    runs = measured.get("SW", ())
+    if len(runs) < 2:
+        return largest_effect(measured, baselines, ratios)
+    first, last = runs[0], runs[-1]
+    text = (
+        f"With {last['value']} partitions a write costs "
+        f"{ratios.times(mean_ns(last) / mean_ns(first), 'SW')} what it costs with {first['value']}"
+    )
+    if reference := baselines.get("RW"):
+        text += f", and {ratios.times(mean_ns(last) / 1e6 / reference, 'SW', 'RW')} a random write"
+    return text + "."
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Partitioning",
+    experiments=experiments,
+    question="How many sequential streams can be interleaved?",
+    how_to_read=(
+        "Writes stay flat for as many partitions as the device keeps open at a time; "
+        "beyond that, interleaved sequential writes cost as much as random ones."
+    ),
+    finding=finding,
+)

@@ -8,8 +8,19 @@ up to at most `QUICK_LONGEST_NS`; `io_count` of each run is stored.
 """
 
 from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import (
+    Experiments,
+    Means,
+    Ratios,
+    duration_of_ms,
+    largest_effect,
+    mean_ns,
+)
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.words import format_value
 from uflip.spec import Spec
+from uflip.units import format_duration_ns
 
 VARYING = Varying("pause", "pause", "ns")
 PAUSE_UNIT_NS = 100_000
@@ -39,3 +50,29 @@ def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
         time="pause",
         pause=pause_ns,
     )
+
+
+def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
+    """Random writes with the longest pause, against none."""
+    runs, reference = measured.get("RW", ()), baselines.get("RW")
+    if not runs or not reference:
+        return largest_effect(measured, baselines, ratios)
+    last = runs[-1]
+    length = format_value(last["value"], last["unit"])
+    return (
+        f"With {length} after each I/O a random write takes {format_duration_ns(mean_ns(last))}, "
+        f"without a pause {duration_of_ms(reference)}."
+    )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Pause",
+    experiments=experiments,
+    question="Does the device use idle time to prepare?",
+    how_to_read=(
+        "A line that falls as the pause grows shows work done in the background. The pause itself "
+        "is not part of the response time: compare what is saved with what is waited."
+    ),
+    finding=finding,
+)

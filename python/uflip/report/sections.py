@@ -6,11 +6,12 @@ What they return is text and numbers; the templates make HTML of it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uflip.microbench import varied
 from uflip.report import figures, key_row, tables
 from uflip.report.blocks import Benchmark, Block, Details, Facts, Paragraph, Table, Tiles, Warned
 from uflip.report.data import Document, Traces
 from uflip.report.tiles import scale_note, tiles
-from uflip.report.words import MICRO_BENCHMARKS, anchor, title
+from uflip.report.words import anchor, title
 
 Blocks = Sequence[Block]
 
@@ -49,14 +50,14 @@ READING = (
 
 def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
     """All of them, in the paper's order: question, figure, how to read it, what it says here."""
-    others = sorted(set(document["micro_benchmarks"]) - set(MICRO_BENCHMARKS))
-    shown = [_micro_benchmark(name, document) for name in [*MICRO_BENCHMARKS, *others]]
+    others = sorted(set(document["micro_benchmarks"]) - set(varied()))
+    shown = [_micro_benchmark(name, document) for name in [*varied(), *others]]
     return [Paragraph(READING), *shown]
 
 
 def _micro_benchmark(name: str, document: Document) -> Benchmark:
-    about = MICRO_BENCHMARKS.get(name)
-    drawn = figures.MICRO_BENCHMARKS["mix" if name == "mix" else "sweep"](document, name)
+    about = varied().get(name)
+    drawn = figures.MICRO_BENCHMARKS[about.figure if about else "sweep"](document, name)
     body = drawn or Paragraph(_why_absent(name, document), "absent")
     return Benchmark(anchor(name), title(name), about.question if about else "", [body])
 

@@ -4,15 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from uflip.report.words import (
-    by_pattern,
-    cause_name,
-    format_ms,
-    format_ratio,
-    format_value,
-    parameter_name,
-    title,
-)
+from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
+from uflip.report.words import cause_name, format_ms, title
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size
 

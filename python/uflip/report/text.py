@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from uflip.durability import CACHED
-from uflip.report import key_row
-from uflip.report.findings import finding, headline
-from uflip.report.words import (
+from uflip.microbench.words import (
     PATTERN_NAMES,
     by_pattern,
-    format_ms,
     format_ratio,
     format_value,
     parameter_name,
-    title,
 )
+from uflip.report import key_row
+from uflip.report.findings import finding, headline
+from uflip.report.words import format_ms, title
 from uflip.results.summarise import describe_device
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns

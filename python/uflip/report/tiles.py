@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from uflip.microbench.words import PATTERN_NAMES, format_value
 from uflip.report.data import BaselineTrace, Document, Traces
 from uflip.report.figures import palette
-from uflip.report.words import PATTERN_NAMES, format_ms, format_value, tail_percentile
+from uflip.report.words import format_ms, tail_percentile
 from uflip.results.summarise import PATTERNS, baseline_of
 
 BINS = 48

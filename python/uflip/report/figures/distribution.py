@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.microbench.words import PATTERN_NAMES
 from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
@@ -22,7 +23,7 @@ from uflip.report.figures.canvas import (
     styled,
     to_drawing,
 )
-from uflip.report.words import PATTERN_NAMES, format_ms
+from uflip.report.words import format_ms
 
 HEIGHT = 2.9
 LINE_POINTS = 600

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.mix import expected_mix_ms
+from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
@@ -28,9 +31,9 @@ from uflip.report.figures.canvas import (
     to_drawing,
 )
 from uflip.report.figures.sweep import whisker_ms
-from uflip.report.findings import expected_mix_ms, finding
+from uflip.report.findings import finding
 from uflip.report.tables import components_tables, runs_table
-from uflip.report.words import MICRO_BENCHMARKS, anchor, axis_name, by_pattern, format_value, title
+from uflip.report.words import anchor, axis_name, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

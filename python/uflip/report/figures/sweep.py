@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
@@ -29,15 +31,7 @@ from uflip.report.figures.canvas import (
 )
 from uflip.report.findings import finding
 from uflip.report.tables import runs_table
-from uflip.report.words import (
-    MICRO_BENCHMARKS,
-    PATTERN_NAMES,
-    anchor,
-    axis_name,
-    by_pattern,
-    format_value,
-    title,
-)
+from uflip.report.words import anchor, axis_name, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,8 +42,6 @@ HEIGHT = 3.5
 # Between neighbouring patterns, as a share of the distance between values and of the whole axis:
 # whiskers apart, but all patterns visibly at one value.
 DODGE, MOST_DODGE = 0.11, 0.011
-# In these the first value is the baseline itself, or the I/O size differs from it.
-WITHOUT_LEVELS = ("granularity",)
 
 
 @styled
@@ -106,7 +98,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
         micro_benchmark,
         runs.get(micro_benchmark, []),
         simulated=is_simulated(document),
-        levels=None if micro_benchmark in WITHOUT_LEVELS else document["baselines_ms"],
+        levels=document["baselines_ms"] if about is None or about.levels else None,
     )
     if drawing is None:
         return None

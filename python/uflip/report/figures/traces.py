@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.microbench.words import PATTERN_NAMES
 from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
@@ -30,7 +31,7 @@ from uflip.report.figures.canvas import (
     to_drawing,
 )
 from uflip.report.tables import baselines_tables
-from uflip.report.words import PATTERN_NAMES, format_ms
+from uflip.report.words import format_ms
 from uflip.stats import running_mean
 
 if TYPE_CHECKING:

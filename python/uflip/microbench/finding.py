@@ -1,0 +1,78 @@
+"""Findings: what the numbers of a micro-benchmark say, a computed sentence that rests on them.
+
+**Source** uFLIP (CIDR 2009) §5.2, Table 3: pauses, locality, partitions, reverse, in-place and
+large increments, each against the cost of a baseline pattern.
+
+**Faithful** The same comparisons, of means.
+
+**Simplified** No verdicts ("significant degradation"): the ratios are given, the reader judges.
+
+**Ambiguous** Table 3 does not say where a locality area ends; here the ends of the range are given.
+
+A rule compares measured means and never interpolates; it says nothing where a number is missing.
+That of a micro-benchmark stands in its file; one without gets its `largest_effect`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from uflip.microbench.words import format_ratio, format_value, parameter_name, times
+from uflip.units import format_duration_ns
+
+Run = Mapping[str, Any]
+Experiments = Mapping[str, Sequence[Run]]
+"""Pattern -> its runs in the order of their values, as a summary has them; all have statistics."""
+Means = Mapping[str, float | None]
+"""Pattern -> mean of its baseline run [ms]."""
+
+
+class Ratios:
+    """Says ratios in words, and remembers them with the patterns whose means they compare."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[float, tuple[str, ...]]] = []
+
+    def times(self, ratio: float, *labels: str) -> str:
+        """Say it as a number of times."""
+        self.told.append((ratio, labels))
+        return times(ratio)
+
+    def factor(self, ratio: float, *labels: str) -> str:
+        """Say it as a factor."""
+        self.told.append((ratio, labels))
+        return format_ratio(ratio)
+
+
+Rule = Callable[[Experiments, Means, Ratios], str]
+
+
+def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """The pattern whose mean depends most on the varying parameter."""
+    spans = [_extremes(runs) for runs in experiments.values() if len(runs) > 1]
+    if not spans:
+        return ""
+    low, high = max(spans, key=lambda span: mean_ns(span[1]) / mean_ns(span[0]))
+    return (
+        f"The largest effect is on {high['pattern']}: {_at(low)}, {_at(high)} "
+        f"({ratios.factor(mean_ns(high) / mean_ns(low), *high['pattern'].split('/'))})."
+    )
+
+
+def mean_ns(run: Run) -> float:
+    """Mean response time of a run [ns]."""
+    return float(run["statistics"]["mean_ns"])
+
+
+def _extremes(runs: Sequence[Run]) -> tuple[Run, Run]:
+    return min(runs, key=mean_ns), max(runs, key=mean_ns)
+
+
+def _at(run: Run) -> str:
+    value = format_value(run["value"], run["unit"])
+    mean = format_duration_ns(mean_ns(run))
+    return f"{mean} at {parameter_name(run['parameter'])} = {value}"
+
+
+def duration_of_ms(milliseconds: float) -> str:
+    """Write a response time [ms] with the unit that suits it."""
+    return format_duration_ns(milliseconds * 1e6)

@@ -1,0 +1,99 @@
+"""The words of Table 1: names of patterns and parameters, and values as people write them.
+
+**Source** uFLIP (CIDR 2009) §3, Table 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from uflip.units import format_duration_ns, format_size
+
+PATTERN_NAMES = {
+    "SR": "sequential read",
+    "RR": "random read",
+    "SW": "sequential write",
+    "RW": "random write",
+}
+
+# The paper's own names of the varying parameters (Table 1).
+PARAMETERS = {
+    "io_size": "IOSize",
+    "io_shift": "IOShift",
+    "target_size": "TargetSize",
+    "partitions": "Partitions",
+    "incr": "Incr",
+    "parallel_degree": "ParallelDegree",
+    "ratio": "Ratio",
+    "pause": "Pause",
+    "burst": "Burst",
+}
+
+
+def parameter_name(parameter: str | None) -> str:
+    """The paper's name of a varying parameter."""
+    return PARAMETERS.get(parameter or "", parameter or "")
+
+
+def format_value(value: Any, unit: str | None) -> str:
+    """A value of the varying parameter as people write it.
+
+    Examples
+    --------
+    >>> format_value(32768, "bytes"), format_value(100_000, "ns"), format_value(-1, "")
+    ('32 KiB', '100 µs', '−1')
+    """
+    if value is None:
+        return ""
+    if unit == "bytes":
+        return format_size(int(value))
+    if unit == "ns":
+        return format_duration_ns(float(value))
+    return str(value).replace("-", "−")
+
+
+def format_ratio(ratio: float) -> str:
+    """How many times as much.
+
+    Examples
+    --------
+    >>> format_ratio(12.34), format_ratio(1.0), format_ratio(0.371), format_ratio(1234.5)
+    ('×12', '×1.0', '×0.37', '×1,234')
+    """
+    return f"×{_times(ratio)}"
+
+
+def times(ratio: float) -> str:
+    """How many times as much, in a sentence.
+
+    Examples
+    --------
+    >>> times(12.34), times(0.371)
+    ('12 times', '0.37 times')
+    """
+    return f"{_times(ratio)} times"
+
+
+def _times(ratio: float) -> str:
+    if ratio >= 9.95:
+        return f"{ratio:,.0f}"
+    return f"{ratio:.1f}" if ratio >= 0.995 else f"{ratio:.2f}"
+
+
+def by_pattern(runs: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Runs of a micro-benchmark as experiments: pattern → measured runs in the order of values."""
+    experiments: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        if run["statistics"] is not None:
+            experiments.setdefault(run["pattern"], []).append(run)
+    for experiment in experiments.values():
+        experiment.sort(key=lambda run: (run["value"] is not None, run["value"]))
+    return dict(sorted(experiments.items(), key=lambda item: _pattern_place(item[0])))
+
+
+def _pattern_place(pattern: str) -> tuple[int, list[int], str]:
+    """SR RR SW RW as the paper lists them, then mixes in that order, then other names."""
+    order = list(PATTERN_NAMES)
+    parts = pattern.split("/")
+    if any(part not in order for part in parts):
+        return len(order), [], pattern
+    return len(parts), [order.index(part) for part in parts], pattern

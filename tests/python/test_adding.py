@@ -1,0 +1,100 @@
+"""Is adding a micro-benchmark, or a figure, really a file and a line in a list?
+
+The micro-benchmark is that of docs/how-to/add-a-micro-benchmark.md, as it stands there. It is put
+into the list while the program runs, and then looked for wherever a user meets one.
+"""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.microbench import MICRO_BENCHMARKS, MicroBenchmark, varied
+from uflip.report import figures, write_report
+from uflip.report.blocks import Figure
+from uflip.report.data import Document, Traces
+from uflip.report.figures.canvas import new_figure, styled, to_drawing
+
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "add-a-micro-benchmark.md"
+DEVICE = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture
+def distance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MicroBenchmark:
+    """The micro-benchmark of the how-to, in the list."""
+    code = re.search(r"^```python file=(\w+)\.py\n(.*?)^```$", HOW_TO.read_text(), re.M | re.S)
+    assert code
+    path = tmp_path / f"{code[1]}.py"
+    path.write_text(code[2])
+    spec = importlib.util.spec_from_file_location(code[1], path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    added: MicroBenchmark = module.MICRO_BENCHMARK
+    monkeypatch.setitem(MICRO_BENCHMARKS, added.name, added)
+    return added
+
+
+def numbers(html: str) -> dict[str, int]:
+    """Numbers of the figures by their names."""
+    found = re.findall(r'<figure id="figure-([\w-]+)">.*?<b>Figure (\d+)\. ', html, re.S)
+    return {name: int(number) for name, number in found}
+
+
+def test_a_micro_benchmark_is_a_file_and_a_line(distance: MicroBenchmark, tmp_path: Path) -> None:
+    planned = uflip("plan", DEVICE, "--only", "baseline,distance", "--scale", "quick")
+    assert planned.code == 0, planned.err
+    assert "distance" in planned.out
+    out = tmp_path / "r"
+    only = ("--only", "baseline,distance", "--scale", "quick", "--state", "as-is")
+    done = uflip("run", DEVICE, *only, "--out", out)
+    assert done.code == 0, done.err
+    assert "beyond the device of" in done.out, "what does not fit is skipped, with its reason"
+    # On the terminal with its title, its parameter, and what its numbers say.
+    assert "Distance   target_offset 0 B …" in done.out
+    said = done.out[done.out.index("Distance ") :]
+    assert "The largest effect is on" in said
+    page = tmp_path / "report.html"
+    assert uflip("report", out, "-o", page).code == 0
+    html = page.read_text()
+    assert distance.question in html
+    assert distance.how_to_read in html
+    assert list(numbers(html))[:4] == ["traces", "distribution", "spent", "distance"]
+    assert list(numbers(html).values()) == list(range(1, len(numbers(html)) + 1))
+    # The others were not made, and have their place all the same.
+    assert html.count("it was not part of the plan") == len(varied()) - 1
+    assert uflip("export", out, "-o", tmp_path / "tables").code == 0
+    assert "distance" in (tmp_path / "tables" / "summary.csv").read_text()
+    unknown = uflip("plan", DEVICE, "--only", "distanze")
+    assert "distance" in unknown.err
+
+
+def test_a_figure_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = stored.results(tmp_path / "r")
+    write_report(results, tmp_path / "before.html")
+    monkeypatch.setattr(figures, "BASELINES", [_longest, *figures.BASELINES])
+    write_report(results, tmp_path / "after.html")
+    before, after = (
+        numbers((tmp_path / f"{name}.html").read_text()) for name in ("before", "after")
+    )
+    assert after == {"longest": 1} | {name: number + 1 for name, number in before.items()}
+    html = (tmp_path / "after.html").read_text()
+    assert "<b>Figure 1. The longest &amp; the rest.</b> How long is it?" in html
+    assert '<title id="fig-longest-title">The longest &lt;b&gt;</title>' in html
+
+
+def _longest(document: Document, traces: Traces) -> Figure | None:
+    """A figure as a new module would offer it."""
+    assert document["baselines"]
+    return Figure("longest", "The longest & the rest", _draw(traces), "How long is it?")
+
+
+@styled
+def _draw(traces: Traces) -> figures.canvas.Drawing:
+    figure, (axis,) = new_figure(height=2.0)
+    axis.bar([trace.pattern for trace in traces], [trace.measured_ms.max() for trace in traces])
+    return to_drawing(figure, "longest", "The longest <b>", "A bar a pattern.")
