@@ -43,7 +43,18 @@ class Trace:
         """
     @property
     def causes(self) -> list[str]: ...
-    def column(self, name: str) -> Column: ...
+    def column(self, name: str, start: int = 0, stop: int | None = None) -> Column:
+        """I/Os `start` to `stop` of a column; of a long trace, which is in a file, only they are
+        read."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Every I/O as record batches, for `pyarrow.table(trace)` and whatever else knows Arrow's C
+        stream interface: a column `index`, then `columns`, with `mode` as words and `ignored` as
+        booleans. What is in memory is lent, not copied; a long trace is read batch by batch."""
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def bytes_written(self) -> int:
+        """What the host wrote in all, start-up included."""
     def counters_json(self) -> str | None:
         """Device counters of this run (after minus before); None where unknowable or loaded."""
     @property
@@ -124,8 +135,11 @@ class Device:
         a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Whole flash pages of the range hold nothing any more. Simulated only."""
-    def start(self, spec_json: str, durability: str = "cached") -> Handle[Trace]:
-        """Run a pattern whose writes wait for what `durability` says."""
+    def start(
+        self, spec_json: str, durability: str = "cached", spool: str | None = None
+    ) -> Handle[Trace]:
+        """Run a pattern whose writes wait for what `durability` says. With `spool`, the I/Os of a
+        long run go to a file without a name in that folder while it lasts: memory is bounded."""
     def start_series(
         self, specs_json: list[str], durability: str = "cached"
     ) -> Handle[list[tuple[int, Trace]]]:

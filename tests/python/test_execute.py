@@ -31,6 +31,7 @@ class Writer:
 
     def __init__(self, fail_at: int = -1, finish_fails: bool = False) -> None:
         self.path = Path("results/here")
+        self.spool = Path("results/here/runs")
         self.committed: list[str] = []
         self.lengths: list[int] = []
         self.status = ""

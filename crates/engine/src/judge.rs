@@ -253,7 +253,7 @@ pub(crate) struct Watched<'a, 'c> {
 impl<'a, 'c> Watched<'a, 'c> {
     pub(crate) fn new(
         process: usize,
-        trace: Recorder<'c>,
+        mut trace: Recorder<'c>,
         desk: Desk<'a, 'c>,
         control: &'c Control,
         stop: &Stop,
@@ -261,6 +261,7 @@ impl<'a, 'c> Watched<'a, 'c> {
     ) -> Watched<'a, 'c> {
         let max_time = Nanos(stop.max_time_ns.unwrap_or(u64::MAX));
         let budget = trace.total();
+        trace.judged_to(0);
         Watched { trace, process, desk, control, max_time, ending, budget, sent: 0, due: PIECE.0 }
     }
 
@@ -290,6 +291,7 @@ impl<'a, 'c> Watched<'a, 'c> {
             }
             self.sent += times.len();
         }
+        self.trace.judged_to(self.sent);
         let known = self.sent.max(self.due);
         self.due = known + (known / 32).clamp(PIECE.0, PIECE.1);
     }

@@ -21,8 +21,10 @@ mod turns;
 
 pub use drive::{AHEAD, Control, Record, Requests};
 pub use pattern::{Next, Pattern};
-pub use run::run;
+pub use recorder::Sink;
+pub use run::{Outcome, run, run_into};
+pub use sense::Sense;
 pub use series::{Part, run_series};
 pub use spec::{PatternSpec, Resolved};
 pub use state::{ResolvedState, StateName, StateSpec, StateTotals, enforce};
-pub use trace::Trace;
+pub use trace::{Columns, Row, Trace, Walk};

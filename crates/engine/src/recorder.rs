@@ -5,28 +5,43 @@
 //!  real time              one block, allocated and touched before the first I/O
 //!  real time, open end    block ── block ── block        each touched by a thread beside the run
 //!                                    └ being filled      before its first I/O comes
+//!  a long run with a      (block) ─ (block) ─ block      full ones go to a thread that writes them
+//!  sink, either time          └ gone        └ being filled
 //! ```
 //!
 //! In real time no page fault may fall into a response time, and the device may not idle while memory is
 //! got. A budget is not what a run comes to use, so the memory of a run that finds its length itself is
 //! got as it goes. What memory may be used is asked of [`Control`] before it is got: an allocation that
 //! fails ends the process, one that succeeds may end another one.
+//!
+//! With a [`Sink`] memory is bounded, whatever the length of the run. In virtual time the device waits
+//! for who writes. In real time it never does: up to [`BACKLOG_BYTES`] wait to be written, and a run
+//! whose I/Os come quicker than they can be written ends with an error that says so.
 
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use uflip_core::{Breakdown, Completion, Device, Error, ErrorKind, Io, Nanos, Result};
 
 use crate::drive::{Control, Record};
-use crate::trace::{Trace, UNTOLD, pack};
+use crate::trace::{Columns, UNTOLD};
 
-/// I/Os of a block in real time, and those that a block in virtual time begins with.
+/// I/Os of a block where there is one process, and those that a block in virtual time begins with.
 const BLOCK_IOS: usize = 1 << 16;
+/// ... and at least where there are many: a block is what is written, and found again, at once.
+const LEAST_BLOCK_IOS: usize = 1 << 12;
+/// What may wait to be written in real time, in all processes [bytes]: some seconds of the quickest
+/// devices, for a disk that is busy with something else.
+const BACKLOG_BYTES: u64 = 256 << 20;
+/// Blocks that may wait to be written in virtual time, where the device waits.
+const BACKLOG_BLOCKS: usize = 1;
 /// What a run with an open end may take at once, before its first I/O, in all processes [bytes].
 const AT_ONCE_BYTES: u64 = 64 << 20;
 /// Blocks that are ready before they are needed.
 const READY_BLOCKS: usize = 2;
 /// Runs of up to so much are not worth a look at the memory of the system [bytes].
 const SMALL_BYTES: u64 = 16 << 20;
+/// What checks of a run that is over have in memory, an I/O [bytes].
+const LOOKED_AT_BYTES: u64 = 32;
 /// Room for all that is not a trace [bytes].
 const MARGIN_BYTES: u64 = 64 << 20;
 
@@ -38,11 +53,60 @@ pub(crate) struct Plan {
     pub(crate) in_real_time: bool,
     /// The number of I/Os is a budget.
     pub(crate) has_open_end: bool,
+    /// Full blocks are handed over.
+    pub(crate) has_sink: bool,
+}
+
+/// Who takes the blocks of a long run while it lasts.
+pub trait Sink: Send {
+    /// Take the next I/Os of a process. Called on a thread beside the run.
+    ///
+    /// # Errors
+    /// They cannot be kept: the run ends with this error.
+    fn take(&mut self, process: usize, block: Columns) -> Result<()>;
+}
+
+/// Blocks on their way to a sink, each with its process.
+pub(crate) type Full = (usize, Columns);
+
+/// Hand on blocks as they come, until the run is over; an error ends the run.
+pub(crate) fn pour(blocks: &Receiver<Full>, sink: &mut dyn Sink, control: &Control) -> Result<()> {
+    for (process, block) in blocks {
+        sink.take(process, block).inspect_err(|_| control.cancel())?;
+    }
+    Ok(())
 }
 
 impl Plan {
     fn bytes(&self, ios: usize) -> u64 {
-        (ios as u64).saturating_mul(24 + 8 * self.causes as u64)
+        (ios as u64).saturating_mul(16 + 8 * self.causes as u64)
+    }
+
+    /// I/Os of a block: fewer where there are many processes, each with blocks of its own.
+    fn block_ios(&self) -> usize {
+        (BLOCK_IOS / self.processes).next_power_of_two().clamp(LEAST_BLOCK_IOS, BLOCK_IOS)
+    }
+
+    /// Blocks that may wait to be written.
+    pub(crate) fn backlog(&self) -> usize {
+        if !self.in_real_time {
+            return BACKLOG_BLOCKS;
+        }
+        ((BACKLOG_BYTES / self.bytes(self.block_ios())) as usize).max(self.processes)
+    }
+
+    /// Whether there is room for `total` I/Os of each process before the first one.
+    pub(crate) fn is_at_once(&self, total: usize) -> bool {
+        let all = self.bytes(total).saturating_mul(self.processes as u64);
+        all <= AT_ONCE_BYTES || !self.has_open_end && !self.has_sink
+    }
+
+    /// How many of so many I/Os are ever in memory.
+    fn held(&self, ios: usize) -> usize {
+        let blocks = self.backlog() + self.processes * (2 + READY_BLOCKS);
+        let at_once = (AT_ONCE_BYTES / self.bytes(1)) as usize;
+        let most = (blocks * self.block_ios()).max(at_once);
+        if self.has_sink { ios.min(most) } else { ios }
     }
 
     /// What the system must have for a trace of so many I/Os in all: the trace, and what is made of it
@@ -55,11 +119,13 @@ impl Plan {
 
     /// An error where so many I/Os more, of so many in all, do not fit into memory.
     pub(crate) fn check(&self, more: usize, in_all: usize, control: &Control) -> Result<()> {
-        if self.bytes(in_all) <= SMALL_BYTES {
+        let (there, held) = (self.held(in_all - more), self.held(in_all));
+        // Whoever looks at a run that is in a file has a few of its columns in memory.
+        let looked_at = if self.has_sink { LOOKED_AT_BYTES * in_all as u64 } else { 0 };
+        if self.bytes(held) <= SMALL_BYTES && looked_at <= SMALL_BYTES {
             return Ok(());
         }
-        let there = self.needs(in_all - more);
-        let needed = (self.needs(in_all) - there).saturating_add(MARGIN_BYTES);
+        let needed = (self.needs(held) - self.needs(there)) + looked_at + MARGIN_BYTES;
         let room = control.room();
         if needed <= room { Ok(()) } else { Err(too_little(in_all, needed, room)) }
     }
@@ -75,12 +141,20 @@ pub(crate) fn too_little(ios: usize, needed: u64, room: u64) -> Error {
         .action("ask for fewer I/Os (io_count, max_ios), or allow more memory (ulimit -v, cgroup)")
 }
 
-/// Columns of one length.
+/// The error of a run whose I/Os come quicker than they can be written.
+fn too_slow() -> Error {
+    Error::new(ErrorKind::Unavailable, "The trace of this run cannot be written as it is made")
+        .at("where the results are stored")
+        .got(format!("{} MiB that wait to be written", BACKLOG_BYTES >> 20))
+        .allowed("less: the device never waits for them")
+        .action("store the results on a quicker disk (--out), or ask for fewer I/Os (io_count)")
+}
+
+/// Columns that are being filled.
 struct Block {
-    submit_ns: Vec<u64>,
-    response_time_ns: Vec<u64>,
-    packed_io: Vec<u64>,
-    cause_ns: Vec<Vec<u64>>,
+    columns: Columns,
+    /// Places that are empty.
+    left: usize,
 }
 
 impl Block {
@@ -88,25 +162,21 @@ impl Block {
     /// page fault can be measured, pages that are not come to are never touched.
     fn new(length: usize, plan: &Plan) -> Option<Block> {
         // `vec!` ends the process where there is no memory: so ask first, for all columns at once.
-        let words = length.checked_mul(3 + plan.causes)?;
+        let words = length.checked_mul(2 + plan.causes)?;
         Vec::<u64>::new().try_reserve_exact(words).ok()?;
         let unknown = if plan.in_real_time { UNTOLD } else { 0 };
-        Some(Block {
+        let columns = Columns {
             submit_ns: vec![unknown; length],
             response_time_ns: vec![UNTOLD; length],
-            packed_io: vec![unknown; length],
             cause_ns: (0..plan.causes).map(|_| vec![unknown; length]).collect(),
-        })
-    }
-
-    fn columns(&mut self) -> impl Iterator<Item = &mut Vec<u64>> {
-        let fixed = [&mut self.submit_ns, &mut self.response_time_ns, &mut self.packed_io];
-        fixed.into_iter().chain(&mut self.cause_ns)
+        };
+        Some(Block { columns, left: length })
     }
 
     /// Make it `length` long; `None` where there is not so much memory.
     fn grow_to(&mut self, length: usize) -> Option<()> {
-        self.columns().try_for_each(|column| {
+        self.left += length - self.columns.len();
+        self.columns.each().try_for_each(|column| {
             column.try_reserve_exact(length - column.len()).ok()?;
             column.resize(length, UNTOLD);
             Some(())
@@ -114,45 +184,86 @@ impl Block {
     }
 }
 
+/// What a process leaves behind.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// I/Os that were handed to a sink.
+    pub(crate) handed_over: usize,
+    /// Those after them.
+    pub(crate) rest: Columns,
+}
+
+impl Kept {
+    pub(crate) fn len(&self) -> usize {
+        self.handed_over + self.rest.len()
+    }
+
+    /// Keep the first `ios` I/Os. A sink is told by the pattern in the end.
+    pub(crate) fn truncate(&mut self, ios: usize) {
+        self.rest.truncate(ios.saturating_sub(self.handed_over));
+        self.handed_over = self.handed_over.min(ios);
+    }
+}
+
 /// The I/Os of one process.
 pub(crate) struct Recorder<'c> {
     control: &'c Control,
     plan: Plan,
+    process: usize,
     /// The process makes at most so many I/Os.
     total: usize,
+    /// Blocks that are not handed over.
     blocks: Vec<Block>,
-    /// The I/O `index` is in block `index >> shift`.
+    /// The number of the first I/O in them.
+    first: usize,
+    /// The I/O `index` is in block `(index - first) >> shift`.
     shift: u32,
     /// There is a place for I/Os below this.
     room: usize,
+    /// I/Os below this are not needed any more.
+    judged: usize,
     ahead: Option<Receiver<Result<Block>>>,
+    out: Option<SyncSender<Full>>,
     failed: Option<Error>,
 }
 
 impl<'c> Recorder<'c> {
-    /// Room for `total` I/Os of each process of `plan`, which was checked.
-    pub(crate) fn new(plan: Plan, total: usize, control: &'c Control) -> Result<Recorder<'c>> {
+    /// Room for `total` I/Os of `process`, one of those of `plan`, which was checked. Full blocks of a
+    /// long run go `out`.
+    pub(crate) fn new(
+        plan: Plan,
+        process: usize,
+        total: usize,
+        control: &'c Control,
+        out: Option<&SyncSender<Full>>,
+    ) -> Result<Recorder<'c>> {
         let mut recorder = Recorder {
             control,
             plan,
+            process,
             total,
             blocks: Vec::new(),
+            first: 0,
             shift: usize::BITS - 1,
             room: 0,
+            judged: usize::MAX,
             ahead: None,
+            out: None,
             failed: None,
         };
-        let small = plan.bytes(total).saturating_mul(plan.processes as u64) <= AT_ONCE_BYTES;
-        let at_once = small || !plan.has_open_end;
-        if plan.in_real_time && !at_once {
-            recorder.shift = BLOCK_IOS.trailing_zeros();
+        if plan.is_at_once(total) {
+            recorder.take_new(total)?;
+            return Ok(recorder);
+        }
+        recorder.out = out.cloned();
+        if plan.in_real_time || plan.has_sink {
+            recorder.shift = plan.block_ios().trailing_zeros();
+        }
+        if plan.in_real_time {
             recorder.ahead = Some(prepare_ahead(plan, total, control));
-            recorder.take_block()?;
+            recorder.take_prepared()?;
         } else {
-            recorder.room = if at_once { total } else { BLOCK_IOS };
-            let block = Block::new(recorder.room, &plan);
-            let too_little = || too_little(total, plan.bytes(recorder.room), control.room());
-            recorder.blocks.push(block.ok_or_else(too_little)?);
+            recorder.take_new(plan.block_ios().min(total))?;
         }
         Ok(recorder)
     }
@@ -167,28 +278,45 @@ impl<'c> Recorder<'c> {
         self.failed.take()
     }
 
-    /// The trace of the first `ios` I/Os.
-    pub(crate) fn into_trace(mut self, ios: usize) -> Trace {
-        self.ahead = None;
-        let mut trace = Trace::empty(self.plan.causes);
-        if let [only] = &mut self.blocks[..] {
-            trace
-                .columns()
-                .zip(only.columns())
-                .for_each(|(whole, part)| std::mem::swap(whole, part));
-        } else {
-            for number in 0..3 + self.plan.causes {
-                let whole = trace.columns().nth(number).expect("as many columns");
-                whole.reserve_exact(ios);
-                for block in &mut self.blocks {
-                    // Given back as soon as it is copied: two traces do not fit where one did.
-                    let part = std::mem::take(block.columns().nth(number).expect("as many"));
-                    whole.extend_from_slice(&part[..part.len().min(ios - whole.len())]);
-                }
+    /// What is kept of the first `ios` I/Os.
+    pub(crate) fn into_kept(self, ios: usize) -> Kept {
+        let mut left = ios - self.first;
+        let parts = self.blocks.into_iter().map(|mut block| {
+            let own = left.min(block.columns.len());
+            left -= own;
+            block.columns.truncate(own);
+            block.columns
+        });
+        let rest = Columns::concat(parts.collect(), self.plan.causes);
+        Kept { handed_over: self.first, rest }
+    }
+
+    /// I/Os below `ios` were judged; nothing is handed over before that.
+    pub(crate) fn judged_to(&mut self, ios: usize) {
+        self.judged = ios;
+        self.hand_over();
+    }
+
+    /// Hand over blocks that are full.
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&mut self) {
+        let Some(out) = &self.out else { return };
+        while let Some(block) = self.blocks.first()
+            && block.left == 0
+            && self.first + block.columns.len() <= self.judged
+        {
+            let columns = self.blocks.remove(0).columns;
+            self.first += columns.len();
+            let full = (self.process, columns);
+            // Nobody takes blocks any more where one could not be written: then the run is ending.
+            if !self.plan.in_real_time {
+                let _ = out.send(full);
+            } else if let Err(TrySendError::Full(_)) = out.try_send(full) {
+                self.failed.get_or_insert_with(too_slow);
+                self.control.cancel();
             }
         }
-        trace.truncate(ios);
-        trace
     }
 
     /// The response times from I/O number `from` on that are known without a gap [ns], up to the end
@@ -197,7 +325,8 @@ impl<'c> Recorder<'c> {
         if from >= self.room {
             return &[];
         }
-        let rest = &self.blocks[from >> self.shift].response_time_ns[from & self.mask()..];
+        let rest = &self.blocks[(from - self.first) >> self.shift].columns.response_time_ns;
+        let rest = &rest[from & self.mask()..];
         let known = rest.iter().position(|time| *time == UNTOLD).unwrap_or(rest.len());
         &rest[..known]
     }
@@ -213,7 +342,13 @@ impl<'c> Recorder<'c> {
     fn make_room_for(&mut self, index: usize) {
         while index >= self.room && self.failed.is_none() {
             let more = match self.ahead {
-                Some(_) => self.take_block(),
+                Some(_) => self.take_prepared(),
+                None if self.out.is_some() => {
+                    let length = self.plan.block_ios().min(self.total - self.room);
+                    let all = (self.room + length) * self.plan.processes;
+                    let checked = self.plan.check(length, all, self.control);
+                    checked.and_then(|()| self.take_new(length))
+                }
                 None => {
                     let length = (2 * self.room).max(index + 1).min(self.total);
                     let (more, all) = (length - self.room, length * self.plan.processes);
@@ -238,12 +373,20 @@ impl<'c> Recorder<'c> {
         Ok(())
     }
 
-    fn take_block(&mut self) -> Result<()> {
+    fn take_new(&mut self, length: usize) -> Result<()> {
+        let too_little = || too_little(self.total, self.plan.bytes(length), self.control.room());
+        let block = Block::new(length, &self.plan).ok_or_else(too_little)?;
+        self.room += length;
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn take_prepared(&mut self) -> Result<()> {
         let ahead = self.ahead.as_ref().expect("there is a thread");
         let received = ahead.recv();
         let lost = |_| Err(too_little(self.room, MARGIN_BYTES, self.control.room()));
         let block = received.unwrap_or_else(lost)?;
-        self.room += block.submit_ns.len();
+        self.room += block.columns.len();
         self.blocks.push(block);
         Ok(())
     }
@@ -254,10 +397,11 @@ fn prepare_ahead(plan: Plan, total: usize, control: &Control) -> Receiver<Result
     let (sender, receiver) = sync_channel(READY_BLOCKS);
     let memory = Control::of_memory(control);
     let prepare = move || {
-        for from in (0..total).step_by(BLOCK_IOS) {
-            let in_all = (from + BLOCK_IOS) * plan.processes;
-            let made = plan.check(BLOCK_IOS, in_all, &memory).and_then(|()| {
-                let block = Block::new(BLOCK_IOS.min(total - from), &plan);
+        let length = plan.block_ios();
+        for from in (0..total).step_by(length) {
+            let in_all = (from + length) * plan.processes;
+            let made = plan.check(length, in_all, &memory).and_then(|()| {
+                let block = Block::new(length.min(total - from), &plan);
                 block.ok_or_else(|| too_little(in_all, MARGIN_BYTES, memory.room()))
             });
             let last = made.is_err();
@@ -276,7 +420,7 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
     fn record(
         &mut self,
         index: usize,
-        io: &Io,
+        _: &Io,
         start: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
@@ -288,12 +432,15 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         }
         let Completion { submitted, completed, breakdown, .. } = completion;
         let at = index & self.mask();
-        let block = &mut self.blocks[index >> self.shift];
-        block.submit_ns[at] = submitted.0 - start.0;
-        block.response_time_ns[at] = completed.0 - submitted.0;
-        block.packed_io[at] = pack(*io);
-        for (column, part) in block.cause_ns.iter_mut().zip(breakdown.parts()) {
+        let block = &mut self.blocks[(index - self.first) >> self.shift];
+        block.columns.submit_ns[at] = submitted.0 - start.0;
+        block.columns.response_time_ns[at] = completed.0 - submitted.0;
+        for (column, part) in block.columns.cause_ns.iter_mut().zip(breakdown.parts()) {
             column[at] = *part;
+        }
+        block.left -= 1;
+        if block.left == 0 {
+            self.hand_over();
         }
     }
 }

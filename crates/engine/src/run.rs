@@ -1,21 +1,33 @@
 //! From a validated pattern to a trace.
 
 use std::sync::Mutex;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use uflip_core::{Breakdown, Device, Io, Result};
 
 use crate::drive::{Control, Ending, Record, Requests, Submitter, drive};
 use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
-use crate::recorder::{Plan, Recorder};
+use crate::recorder::{Full, Kept, Plan, Recorder, Sink, pour};
 use crate::spec::{Part, Resolved, Stop};
 use crate::threads::{Gate, no_thread, thread};
-use crate::trace::Trace;
+use crate::trace::{Columns, Trace};
 
 /// So many pieces may wait for a judge on a thread of its own: 32 MiB. What it is behind with beyond
 /// that waits in the trace.
 const PIECES: usize = 1024;
+
+/// What came of a run: every I/O that no sink took, and what there is to know about all of them.
+pub struct Outcome {
+    /// The pattern that was run, complete. A sink was handed more where its processes are shorter.
+    pub pattern: Resolved,
+    /// Names of the causes.
+    pub causes: Vec<String>,
+    /// How the run came to its length, where that was not given.
+    pub ended: Option<serde_json::Value>,
+    /// The last I/Os of each process: those that were not handed over.
+    pub rest: Vec<Columns>,
+}
 
 /// Drive `device` with `pattern` and return every I/O.
 ///
@@ -30,66 +42,117 @@ pub fn run<D>(device: &mut D, pattern: Resolved, control: &Control) -> Result<Tr
 where
     D: Device<Request = Io> + Send,
 {
-    pattern.check_on(device.info().kind)?;
-    let (traces, pattern, ended) = match pattern.stop {
-        None => (fixed_length(device, &pattern, control)?, pattern, None),
-        Some(stop) => {
-            let (traces, ended, startups) = found_length(device, &pattern, &stop, control)?;
-            let pattern = pattern.of_lengths(&lengths(&traces, &pattern, &startups));
-            (traces, pattern, Some(ended))
-        }
-    };
-    let mut whole = one_trace::<D>(traces.into_iter());
-    whole.pattern = pattern;
-    whole.ended = ended.map(|ended| serde_json::to_value(ended).expect("plain data"));
-    Ok(whole)
+    let Outcome { pattern, causes, ended, rest } = driven(device, pattern, control, None)?;
+    let columns = Columns::concat(rest, causes.len());
+    Ok(Trace { pattern, columns, causes, ended })
 }
 
-/// The traces of all processes in one.
-pub(crate) fn one_trace<D: Device>(mut traces: impl Iterator<Item = Trace>) -> Trace {
-    let mut whole = traces.next().expect("a pattern has at least one process");
-    traces.for_each(|more| whole.append(more));
+/// The same with the I/Os of a long run handed to `sink` while it lasts, so that its memory is bounded.
+///
+/// # Errors
+/// As [`run`]; that of the sink; I/Os of a real device that come quicker than the sink takes them.
+///
+/// # Panics
+/// Where a submitting thread or the sink panics.
+pub fn run_into<D>(
+    device: &mut D,
+    pattern: Resolved,
+    control: &Control,
+    sink: &mut dyn Sink,
+) -> Result<Outcome>
+where
+    D: Device<Request = Io> + Send,
+{
+    let plan = plan(device, &pattern, true);
+    let longest = pattern.streams.iter().map(|stream| stream.total_ios).max().unwrap_or(0);
+    if plan.is_at_once(longest as usize) {
+        return driven(device, pattern, control, None);
+    }
+    std::thread::scope(|scope| {
+        let (out, blocks) = sync_channel(plan.backlog());
+        let writer = std::thread::Builder::new()
+            .spawn_scoped(scope, move || pour(&blocks, sink, control))
+            .map_err(|error| no_thread(&error))?;
+        let outcome = driven(device, pattern, control, Some(&out));
+        drop(out);
+        writer.join().expect("the sink panicked").and(outcome)
+    })
+}
+
+fn driven<D>(
+    device: &mut D,
+    pattern: Resolved,
+    control: &Control,
+    out: Option<&SyncSender<Full>>,
+) -> Result<Outcome>
+where
+    D: Device<Request = Io> + Send,
+{
+    pattern.check_on(device.info().kind)?;
+    let (kept, pattern, ended) = match pattern.stop {
+        None => (fixed_length(device, &pattern, control, out)?, pattern, None),
+        Some(stop) => {
+            let (kept, ended, startups) = found_length(device, &pattern, &stop, control, out)?;
+            let pattern = pattern.of_lengths(&lengths(&kept, &pattern, &startups));
+            (kept, pattern, Some(ended))
+        }
+    };
+    Ok(Outcome {
+        pattern,
+        causes: causes::<D>(),
+        ended: ended.map(|ended| serde_json::to_value(ended).expect("plain data")),
+        rest: kept.into_iter().map(|kept| kept.rest).collect(),
+    })
+}
+
+/// The names of what a device spends time on.
+pub(crate) fn causes<D: Device>() -> Vec<String> {
     let names = <D::Breakdown as Breakdown>::CAUSES;
-    whole.causes = names.iter().map(|name| (*name).to_owned()).collect();
-    whole
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// `io_count` and `io_ignore` of each part of a pattern that made these traces.
-fn lengths(traces: &[Trace], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
+fn lengths(kept: &[Kept], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
     let mut process = 0;
     let mut length = |(part, startup): (&Part, &u64)| {
-        let io_count = traces[process].len() as u64 / part.round;
+        let io_count = kept[process].len() as u64 / part.round;
         process += part.processes;
         (io_count, (*startup).min(io_count - 1))
     };
     pattern.parts.iter().zip(startups).map(&mut length).collect()
 }
 
-/// Every I/O of a pattern that says how long it is, a trace for each process.
-fn fixed_length<D>(device: &mut D, pattern: &Resolved, control: &Control) -> Result<Vec<Trace>>
+/// What each process keeps of a pattern that says how long it is.
+fn fixed_length<D>(
+    device: &mut D,
+    pattern: &Resolved,
+    control: &Control,
+    out: Option<&SyncSender<Full>>,
+) -> Result<Vec<Kept>>
 where
     D: Device<Request = Io> + Send,
 {
-    let mut submitters = submitters(device, pattern, control, |_, trace| trace)?;
+    let mut submitters = submitters(device, pattern, control, out, |_, trace| trace)?;
     let driven = drive_all(device, &mut submitters, control);
     kept(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
     Ok(submitters.into_iter().map(whole).collect())
 }
 
-/// The same until the judge has seen enough: the traces, how it ended, and the start-up of each part.
+/// The same until the judge has seen enough; how it ended, and the start-up of each part.
 fn found_length<D>(
     device: &mut D,
     pattern: &Resolved,
     stop: &Stop,
     control: &Control,
-) -> Result<(Vec<Trace>, Ended, Vec<u64>)>
+    out: Option<&SyncSender<Full>>,
+) -> Result<(Vec<Kept>, Ended, Vec<u64>)>
 where
     D: Device<Request = Io> + Send,
 {
     let ending = Ending::of(pattern);
     let (traces, judge) = if device.info().simulated {
         let judge = Mutex::new(Judge::new(pattern, stop, control, 0));
-        let traces = drive_watched(device, pattern, control, |process, trace| {
+        let traces = drive_watched(device, pattern, control, out, |process, trace| {
             Watched::new(process, trace, Desk::Here(&judge), control, stop, ending)
         });
         let mut judge = judge.into_inner().expect("no panic while held");
@@ -101,7 +164,7 @@ where
             let judge = thread()
                 .spawn_scoped(scope, move || judge.listen(&pieces))
                 .map_err(|error| no_thread(&error))?;
-            let traces = drive_watched(device, pattern, control, |process, trace| {
+            let traces = drive_watched(device, pattern, control, out, |process, trace| {
                 let desk = Desk::There(sender.clone());
                 Watched::new(process, trace, desk, control, stop, ending)
             });
@@ -110,7 +173,7 @@ where
             judge.failure().map_or(traces, Err).map(|traces| (traces, judge))
         })?
     };
-    let mut made = traces.iter().map(Trace::len).zip(&pattern.streams);
+    let mut made = traces.iter().map(Kept::len).zip(&pattern.streams);
     let budget_is_spent = made.any(|(ios, stream)| ios as u64 == stream.total_ios);
     let (ended, startups) = judge.ended(stop, budget_is_spent);
     let mut traces = traces;
@@ -127,19 +190,20 @@ fn drive_watched<'a, 'c: 'a, D>(
     device: &mut D,
     pattern: &Resolved,
     control: &'c Control,
+    out: Option<&SyncSender<Full>>,
     watched: impl Fn(usize, Recorder<'c>) -> Watched<'a, 'c>,
-) -> Result<Vec<Trace>>
+) -> Result<Vec<Kept>>
 where
     D: Device<Request = Io> + Send,
 {
-    let mut submitters = submitters(device, pattern, control, watched)?;
+    let mut submitters = submitters(device, pattern, control, out, watched)?;
     let driven = drive_all(device, &mut submitters, control);
     kept(submitters.iter_mut().map(|submitter| &mut submitter.trace.trace), driven)?;
     Ok(submitters
         .into_iter()
         .map(|submitter| {
             let ios = submitter.done();
-            submitter.trace.into_recorder().into_trace(ios)
+            submitter.trace.into_recorder().into_kept(ios)
         })
         .collect())
 }
@@ -152,21 +216,21 @@ pub(crate) fn kept<'a, 'c: 'a>(
     recorders.find_map(Recorder::failure).map_or(driven, Err)
 }
 
-/// The whole trace of a process that is over.
-pub(crate) fn whole(submitter: Submitter<Pattern, Recorder<'_>>) -> Trace {
+/// What a process that is over keeps.
+pub(crate) fn whole(submitter: Submitter<Pattern, Recorder<'_>>) -> Kept {
     let ios = submitter.done();
-    submitter.trace.into_trace(ios)
+    submitter.trace.into_kept(ios)
 }
 
 /// A process that was told too late to end made a few I/Os more than the others.
-fn to_one_length(traces: &mut [Trace], round: usize) {
-    let shortest = traces.iter().map(Trace::len).min().unwrap_or(0);
+fn to_one_length(traces: &mut [Kept], round: usize) {
+    let shortest = traces.iter().map(Kept::len).min().unwrap_or(0);
     for trace in traces {
         trace.truncate((shortest / round * round).max(round.min(shortest)));
     }
 }
 
-/// A submitter for each process, with what `keep` makes of what records it.
+/// A submitter for each process, with what `keep` makes of what records it. Full blocks go `out`.
 ///
 /// # Errors
 /// Where there is not enough memory.
@@ -174,14 +238,10 @@ pub(crate) fn submitters<'c, D: Device, T>(
     device: &D,
     pattern: &Resolved,
     control: &'c Control,
+    out: Option<&SyncSender<Full>>,
     keep: impl Fn(usize, Recorder<'c>) -> T,
 ) -> Result<Vec<Submitter<Pattern, T>>> {
-    let plan = Plan {
-        processes: pattern.streams.len(),
-        causes: <D::Breakdown as Breakdown>::CAUSES.len(),
-        in_real_time: !device.info().simulated,
-        has_open_end: pattern.stop.is_some(),
-    };
+    let plan = plan(device, pattern, out.is_some());
     if !plan.has_open_end {
         let all = pattern.totals.total_ios as usize;
         plan.check(all, all, control)?;
@@ -189,11 +249,21 @@ pub(crate) fn submitters<'c, D: Device, T>(
     let streams = pattern.streams.iter().enumerate();
     streams
         .map(|(process, spec)| {
-            let recorder = Recorder::new(plan, spec.total_ios as usize, control)?;
+            let recorder = Recorder::new(plan, process, spec.total_ios as usize, control, out)?;
             Ok(Submitter::new(process, Pattern::new(spec), spec.total_ios, keep(process, recorder))
                 .with_queue(spec.queue_depth as usize))
         })
         .collect()
+}
+
+fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> Plan {
+    Plan {
+        processes: pattern.streams.len(),
+        causes: <D::Breakdown as Breakdown>::CAUSES.len(),
+        in_real_time: !device.info().simulated,
+        has_open_end: pattern.stop.is_some(),
+        has_sink,
+    }
 }
 
 /// Drive `device` with all `submitters`: on threads of their own where the device has a handle for

@@ -9,10 +9,14 @@
 //! - submissions of a process that go back in time;
 //! - more I/Os of a process under way than its queue is deep.
 
+//!
+//! Long traces are looked at piece by piece.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::Trace;
+use crate::spec::Resolved;
+use crate::{Columns, Trace};
 
 /// Instants are below this [ns].
 const LATEST: u64 = 1 << 63;
@@ -25,29 +29,78 @@ impl Trace {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check_sense(&self, at_once: bool) -> Result<(), String> {
-        let (submitted, times) = (&self.submit_ns, &self.response_time_ns);
-        let lengths = [times.len(), self.packed_io.len()].into_iter();
-        let mut lengths = lengths.chain(self.cause_ns.iter().map(Vec::len));
+        let mut sense = Sense::of(&self.pattern, at_once);
+        sense.look(&self.columns)?;
+        sense.end()
+    }
+}
+
+/// Looks at the I/Os of a pattern in their order.
+pub struct Sense<'a> {
+    pattern: &'a Resolved,
+    at_once: bool,
+    /// I/Os that were looked at.
+    seen: usize,
+    /// The process of the next one, and the number of its I/Os to come.
+    process: usize,
+    to_come: u64,
+    /// When the last one of the process was submitted.
+    before: u64,
+    /// Ends of what the process has under way, the next first: never more than its queue is deep.
+    under_way: BinaryHeap<Reverse<u64>>,
+}
+
+impl<'a> Sense<'a> {
+    /// Of a trace of `pattern`; `at_once` as for [`Trace::check_sense`].
+    #[must_use]
+    pub fn of(pattern: &'a Resolved, at_once: bool) -> Sense<'a> {
+        let to_come = pattern.streams.first().map_or(0, |stream| stream.total_ios);
+        let (seen, process, before) = (0, 0, 0);
+        let under_way = BinaryHeap::new();
+        Sense { pattern, at_once, seen, process, to_come, before, under_way }
+    }
+
+    /// Look at the next I/Os.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn look(&mut self, columns: &Columns) -> Result<(), String> {
+        let ios = columns.len();
+        let mut lengths = columns.cause_ns.iter().map(Vec::len);
         let expected = self.pattern.streams.iter().map(|stream| stream.total_ios).sum::<u64>();
-        if lengths.any(|length| length != submitted.len()) || submitted.len() as u64 != expected {
-            return Err(format!("{} I/Os where the pattern has {expected}", submitted.len()));
+        let in_all = (self.seen + ios) as u64;
+        if columns.response_time_ns.len() != ios
+            || lengths.any(|length| length != ios)
+            || in_all > expected
+        {
+            return Err(format!("{in_all} I/Os where the pattern has {expected}"));
         }
-        self.check_times(at_once || !self.causes.is_empty())?;
-        self.check_causes()?;
-        let mut from = 0;
-        for stream in &self.pattern.streams {
-            let to = from + stream.total_ios as usize;
-            let (submitted, times) = (&submitted[from..to], &times[from..to]);
-            check_order(submitted, times, stream.queue_depth as usize)
-                .map_err(|(index, message)| format!("I/O {}: {message}", from + index))?;
-            from = to;
+        self.check_times(columns)?;
+        self.check_causes(columns)?;
+        for (submit, time) in columns.submit_ns.iter().zip(&columns.response_time_ns) {
+            self.check_order(*submit, *time)
+                .map_err(|message| format!("I/O {}: {message}", self.seen))?;
+            self.seen += 1;
         }
         Ok(())
     }
 
-    fn check_times(&self, at_once: bool) -> Result<(), String> {
-        for (index, (submit, time)) in self.submit_ns.iter().zip(&self.response_time_ns).enumerate()
-        {
+    /// That was all.
+    ///
+    /// # Errors
+    /// The pattern has more I/Os.
+    pub fn end(&self) -> Result<(), String> {
+        let expected = self.pattern.streams.iter().map(|stream| stream.total_ios).sum::<u64>();
+        if self.seen as u64 == expected {
+            return Ok(());
+        }
+        Err(format!("{} I/Os where the pattern has {expected}", self.seen))
+    }
+
+    fn check_times(&self, columns: &Columns) -> Result<(), String> {
+        let at_once = self.at_once || !columns.cause_ns.is_empty();
+        let times = columns.submit_ns.iter().zip(&columns.response_time_ns);
+        for (index, (submit, time)) in (self.seen..).zip(times) {
             if submit.checked_add(*time).is_none_or(|end| end >= LATEST) {
                 return Err(format!("I/O {index}: submitted at {submit} ns, took {time} ns"));
             }
@@ -58,45 +111,49 @@ impl Trace {
         Ok(())
     }
 
-    fn check_causes(&self) -> Result<(), String> {
-        if self.causes.is_empty() {
+    fn check_causes(&self, columns: &Columns) -> Result<(), String> {
+        if columns.cause_ns.is_empty() {
             return Ok(());
         }
-        for (index, time) in self.response_time_ns.iter().enumerate() {
-            let parts =
-                self.cause_ns.iter().try_fold(0u64, |sum, part| sum.checked_add(part[index]));
-            if parts != Some(*time) {
-                let sum = parts.map_or("too much".to_owned(), |sum| format!("{sum} ns"));
+        for (index, time) in columns.response_time_ns.iter().enumerate() {
+            let mut parts = columns.cause_ns.iter().map(|part| part[index]);
+            let sum = parts.try_fold(0u64, u64::checked_add);
+            if sum != Some(*time) {
+                let sum = sum.map_or("too much".to_owned(), |sum| format!("{sum} ns"));
+                let index = self.seen + index;
                 return Err(format!("I/O {index}: took {time} ns, its causes sum to {sum}"));
             }
         }
         Ok(())
     }
-}
 
-/// Submissions of one process follow each other, and no more than `depth` are ever under way.
-fn check_order(submitted: &[u64], times: &[u64], depth: usize) -> Result<(), (usize, String)> {
-    // Ends of what is under way, the next first: never more than the queue is deep.
-    let mut under_way = BinaryHeap::with_capacity(depth.min(submitted.len()) + 1);
-    let mut before = 0;
-    for (index, (submit, time)) in submitted.iter().zip(times).enumerate() {
-        if *submit < before {
-            return Err((
-                index,
-                format!("submitted at {submit} ns, the one before at {before} ns"),
+    /// Submissions of one process follow each other, and no more than its queue is deep are ever under
+    /// way.
+    fn check_order(&mut self, submit: u64, time: u64) -> Result<(), String> {
+        while self.to_come == 0 {
+            self.process += 1;
+            self.to_come = self.pattern.streams[self.process].total_ios;
+            self.before = 0;
+            self.under_way.clear();
+        }
+        self.to_come -= 1;
+        if submit < self.before {
+            return Err(format!("submitted at {submit} ns, the one before at {} ns", self.before));
+        }
+        self.before = submit;
+        while self.under_way.peek().is_some_and(|Reverse(end)| *end <= submit) {
+            self.under_way.pop();
+        }
+        let (depth, under_way) =
+            (self.pattern.streams[self.process].queue_depth, self.under_way.len());
+        if under_way as u64 >= depth {
+            return Err(format!(
+                "submitted at {submit} ns with {under_way} I/Os under way already, queue depth {depth}"
             ));
         }
-        before = *submit;
-        while under_way.peek().is_some_and(|Reverse(end)| end <= submit) {
-            under_way.pop();
-        }
-        if under_way.len() >= depth {
-            let depths = format!("{} I/Os under way already, queue depth {depth}", under_way.len());
-            return Err((index, format!("submitted at {submit} ns with {depths}")));
-        }
-        under_way.push(Reverse(submit + time));
+        self.under_way.push(Reverse(submit + time));
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -114,8 +171,9 @@ mod tests {
         });
         let spec = PatternSpec::parse(&spec.to_string()).unwrap();
         let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
-        let (submit, times) = (submit_ns.to_vec(), response_time_ns.to_vec());
-        Trace::from_columns(pattern, submit, times, Vec::new(), Vec::new())
+        let (submit_ns, response_time_ns) = (submit_ns.to_vec(), response_time_ns.to_vec());
+        let columns = Columns { submit_ns, response_time_ns, cause_ns: Vec::new() };
+        Trace { pattern, columns, causes: Vec::new(), ended: None }
     }
 
     fn wrong(trace: &Trace) -> String {
@@ -140,11 +198,11 @@ mod tests {
     fn a_simulated_one_may_where_its_causes_say_so() {
         let mut simulated = trace(1, &[0, 10], &[10, 0]);
         simulated.causes = vec!["a".into(), "b".into()];
-        simulated.cause_ns = vec![vec![4, 0], vec![6, 0]];
+        simulated.columns.cause_ns = vec![vec![4, 0], vec![6, 0]];
         assert_eq!(simulated.check_sense(false), Ok(()));
-        simulated.cause_ns[1][1] = 1;
+        simulated.columns.cause_ns[1][1] = 1;
         assert_eq!(wrong(&simulated), "I/O 1: took 0 ns, its causes sum to 1 ns");
-        simulated.cause_ns = vec![vec![4, u64::MAX], vec![6, 1]];
+        simulated.columns.cause_ns = vec![vec![4, u64::MAX], vec![6, 1]];
         assert_eq!(wrong(&simulated), "I/O 1: took 0 ns, its causes sum to too much");
     }
 
@@ -175,7 +233,8 @@ mod tests {
     #[test]
     fn there_are_as_many_ios_as_the_pattern_says() {
         let mut short = trace(1, &[0, 10], &[1, 1]);
-        short.submit_ns.pop();
+        short.columns.submit_ns.pop();
+        short.columns.response_time_ns.pop();
         assert_eq!(wrong(&short), "1 I/Os where the pattern has 2");
     }
 }

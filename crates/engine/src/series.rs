@@ -8,9 +8,9 @@
 use uflip_core::{Counters, Device, Error, Io, Nanos, Result};
 
 use crate::drive::Control;
-use crate::run::{drive_all, kept, one_trace, submitters, whole};
+use crate::run::{causes, drive_all, kept, submitters, whole};
 use crate::spec::Resolved;
-use crate::trace::Trace;
+use crate::trace::{Columns, Trace};
 
 /// What one pattern of a series did.
 pub struct Part {
@@ -42,7 +42,7 @@ where
                 .action("take 'stop' out, or run the pattern alone"));
         }
     }
-    let prepare = |pattern| submitters(device, pattern, control, |_, recorder| recorder);
+    let prepare = |pattern| submitters(device, pattern, control, None, |_, recorder| recorder);
     let mut prepared = patterns.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let mut marks = Vec::with_capacity(patterns.len() + 1);
     for submitters in &mut prepared {
@@ -56,8 +56,10 @@ where
     let parts = prepared.into_iter().zip(patterns).zip(marks.windows(2));
     Ok(parts
         .map(|((submitters, pattern), mark)| {
-            let mut trace = one_trace::<D>(submitters.into_iter().map(whole));
-            trace.pattern = pattern;
+            let causes = causes::<D>();
+            let kept = submitters.into_iter().map(|submitter| whole(submitter).rest).collect();
+            let columns = Columns::concat(kept, causes.len());
+            let trace = Trace { pattern, columns, causes, ended: None };
             let counters = mark[0].1.zip(mark[1].1).map(|(before, after)| after.since(&before));
             Part { trace, began: mark[0].0 - start, counters }
         })

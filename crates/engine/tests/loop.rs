@@ -111,8 +111,8 @@ fn consecutive_ios_follow_without_a_gap() {
     let trace = trace_of(json!({"kind": "basic", "mode": "read", "location": "sequential",
         "io_count": 100}));
     let expected: Vec<u64> = (0..100).map(|i| i * READ_NS).collect();
-    assert_eq!(trace.submit_ns, expected, "times count from the start of the run");
-    assert!(trace.response_time_ns.iter().all(|ns| *ns == READ_NS));
+    assert_eq!(trace.columns.submit_ns, expected, "times count from the start of the run");
+    assert!(trace.columns.response_time_ns.iter().all(|ns| *ns == READ_NS));
     assert_eq!(trace.elapsed_ns(), 100 * READ_NS);
 }
 
@@ -120,7 +120,7 @@ fn consecutive_ios_follow_without_a_gap() {
 fn a_pause_begins_when_the_io_before_it_has_ended() {
     let trace = trace_of(json!({"kind": "basic", "mode": "write", "location": "sequential",
         "time": "burst", "burst": 2, "pause": 5_000, "io_count": 5}));
-    assert_eq!(trace.submit_ns, [0, 700, 6_400, 7_100, 12_800]);
+    assert_eq!(trace.columns.submit_ns, [0, 700, 6_400, 7_100, 12_800]);
 }
 
 #[test]
@@ -254,8 +254,8 @@ proptest! {
         let trace = trace_on(&mut device, json!({"kind": "basic", "mode": "write", "location": "sequential",
             "time": "burst", "burst": burst, "pause": pause, "queue_depth": depth,
             "io_size": 512, "io_count": services.len()}));
-        prop_assert_eq!(&trace.submit_ns, &submits(&services, depth, burst, pause));
-        prop_assert_eq!(&trace.response_time_ns, &services, "in the order of submission");
+        prop_assert_eq!(&trace.columns.submit_ns, &submits(&services, depth, burst, pause));
+        prop_assert_eq!(&trace.columns.response_time_ns, &services, "in the order of submission");
         let offsets: Vec<u64> = trace.ios().map(|io| io.offset.0).collect();
         let expected: Vec<u64> = (0..services.len() as u64).map(|i| i * 512).collect();
         prop_assert_eq!(offsets, expected);
@@ -270,7 +270,7 @@ proptest! {
         prop_assert_eq!(trace.elapsed_ns(), 2 * count * READ_NS);
         for i in 0..2 * count {
             let expected = (i + 1).min(depth) * READ_NS;
-            prop_assert_eq!(trace.response_time_ns[i as usize], expected, "I/O {}", i);
+            prop_assert_eq!(trace.columns.response_time_ns[i as usize], expected, "I/O {}", i);
         }
     }
 
@@ -286,7 +286,7 @@ proptest! {
             for i in 0..count {
                 let index = (process * count + i) as usize;
                 let expected = if i == 0 { (process + 1) * READ_NS } else { degree * READ_NS };
-                prop_assert_eq!(trace.response_time_ns[index], expected, "I/O {} of {}", i, process);
+                prop_assert_eq!(trace.columns.response_time_ns[index], expected, "I/O {} of {}", i, process);
             }
         }
     }
@@ -309,11 +309,11 @@ fn the_parts_of_a_series_follow_each_other_without_a_rest() {
     assert_eq!(began, [0, 5 * READ_NS, 5 * READ_NS + 3 * WRITE_NS]);
     assert_eq!(control.progress().0, 15, "I/Os are counted over all parts");
     for (part, spec) in parts.iter().zip(&specs) {
-        assert_eq!(part.trace.submit_ns[0], 0, "times count from the begin of the part");
+        assert_eq!(part.trace.columns.submit_ns[0], 0, "times count from the begin of the part");
         // As if it had been run alone.
         let alone = run(&mut OneServer::new(), resolved(spec), &Control::new(1)).expect("works");
-        assert_eq!(part.trace.submit_ns, alone.submit_ns);
-        assert_eq!(part.trace.response_time_ns, alone.response_time_ns);
+        assert_eq!(part.trace.columns.submit_ns, alone.columns.submit_ns);
+        assert_eq!(part.trace.columns.response_time_ns, alone.columns.response_time_ns);
         assert_eq!(part.trace.pattern.canonical, alone.pattern.canonical);
     }
 }

@@ -120,7 +120,7 @@ fn the_start_up_is_ignored_and_the_mean_is_that_of_whole_periods() {
     let mean = ended(&trace)["series"][0]["mean_ns"].as_f64().expect("a number");
     assert!((mean - (2.0 * 400_000.0 + 27_000_000.0) / 3.0).abs() < 1.0, "{mean}");
     assert!(trace.len() < 1400, "{}", trace.len());
-    assert_eq!(trace.submit_ns.len(), trace.ignored_of_each().count());
+    assert_eq!(trace.columns.submit_ns.len(), trace.ignored_of_each().count());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_stored_pattern_repeats_the_run_without_the_rule() {
     let spec = json!({"kind": "basic", "mode": "write", "location": "random", "stop": {}});
     let first = measured(&mut Scripted::new(steady, mtron), &spec);
     let again = measured(&mut Scripted::new(steady, mtron), &first.pattern.canonical);
-    assert_eq!(again.response_time_ns, first.response_time_ns);
+    assert_eq!(again.columns.response_time_ns, first.columns.response_time_ns);
     assert_eq!(again.pattern, first.pattern);
     assert_eq!(again.ended, None);
 }
@@ -188,7 +188,9 @@ fn patterns_side_by_side_are_known_each_by_itself_and_end_together() {
     // All of them to the end: none goes on when another has ended.
     let ends = |process: u16| {
         let own = trace.stream_of_each().enumerate().filter(|(_, stream)| *stream == process);
-        own.map(|(io, _)| trace.submit_ns[io] + trace.response_time_ns[io]).max().expect("I/Os")
+        own.map(|(io, _)| trace.columns.submit_ns[io] + trace.columns.response_time_ns[io])
+            .max()
+            .expect("I/Os")
     };
     let last = (0..4).map(ends).max().expect("four processes");
     assert!((0..4).all(|process| last - ends(process) <= 27_000_000));
@@ -261,7 +263,8 @@ fn budgets_end_a_run_and_say_so() {
     let limit = 50_000_000;
     let trace = measured(&mut Scripted::new(steady, rising), &rule(json!({"max_time_ns": limit})));
     assert_eq!(ended(&trace)["ended_by"], "max_time_ns");
-    let ends = |index: usize| trace.submit_ns[index] + trace.response_time_ns[index];
+    let ends =
+        |index: usize| trace.columns.submit_ns[index] + trace.columns.response_time_ns[index];
     assert!(ends(trace.len() - 1) >= limit && ends(trace.len() - 2) < limit);
     // Too short to look at, and no more than what came back.
     let trace = measured(&mut Scripted::new(steady, rising), &rule(json!({"max_time_ns": 1})));
@@ -276,7 +279,7 @@ fn several_ios_under_way_are_judged_in_order() {
     let trace = measured(&mut Scripted::new(steady, mtron), &spec);
     assert_eq!(ended(&trace)["converged"], true);
     assert_eq!(ended(&trace)["startup_ios"], 125);
-    assert!(trace.response_time_ns.iter().all(|time| *time != u64::MAX));
+    assert!(trace.columns.response_time_ns.iter().all(|time| *time != u64::MAX));
 }
 
 #[test]

@@ -138,7 +138,8 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
 pub fn trace(data: &[u8]) -> bool {
     with_file(data, |path| {
         let Ok((trace, _)) = uflip_store::read_trace(path, None) else { return false };
-        let _ = uflip_store::column(&trace, "offset_bytes").map(|column| column.into_owned());
+        let _ = uflip_store::column(&trace, "offset_bytes", 0, trace.len())
+            .map(|column| column.into_owned());
         assert!(!trace.is_empty(), "a run has I/Os");
         true
     })

@@ -1,9 +1,14 @@
 //! The devices of all crates under one roof; every run is still compiled for its own device.
 
-use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result};
-use uflip_engine::{Control, Part, Resolved, Trace};
+use std::path::PathBuf;
+
+use uflip_core::{
+    Breakdown, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result,
+};
+use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
 use uflip_sim::SimDevice;
+use uflip_store::{Spool, StoredTrace};
 
 use crate::job::Watchable;
 
@@ -15,6 +20,21 @@ pub(crate) enum AnyDevice {
 
 /// While a real device is left alone, somebody may want it to end.
 const IDLE_STEP: Nanos = Nanos(50_000_000);
+
+fn run<D: Device<Request = Io> + Send>(
+    device: &mut D,
+    pattern: Resolved,
+    control: &Control,
+    spool: Option<PathBuf>,
+) -> Result<StoredTrace> {
+    let Some(folder) = spool else {
+        return uflip_engine::run(device, pattern, control).map(StoredTrace::from);
+    };
+    let causes = <D::Breakdown as Breakdown>::CAUSES.iter().map(|name| (*name).to_owned());
+    let mut spool = Spool::new(folder, causes.collect());
+    let outcome = uflip_engine::run_into(device, pattern, control, &mut spool)?;
+    spool.finish(outcome)
+}
 
 fn interrupted() -> Error {
     Error::new(ErrorKind::Interrupted, "The run was interrupted")
@@ -142,8 +162,14 @@ impl AnyDevice {
         }
     }
 
-    pub(crate) fn run(&mut self, pattern: Resolved, control: &Control) -> Result<Trace> {
-        each!(self, device => uflip_engine::run(device, pattern, control))
+    /// Run `pattern`; with `spool` the I/Os of a long run go to a file in that folder while it lasts.
+    pub(crate) fn run(
+        &mut self,
+        pattern: Resolved,
+        control: &Control,
+        spool: Option<PathBuf>,
+    ) -> Result<StoredTrace> {
+        each!(self, device => run(device, pattern, control, spool))
     }
 
     pub(crate) fn run_series(

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::{Bound, ffi};
-use uflip_engine::Trace;
-use uflip_store::ColumnData;
+use uflip_store::{ColumnData, StoredTrace};
 
 /// A read-only column; keeps alive what it points into.
 #[pyclass(frozen)]
@@ -16,17 +15,22 @@ pub struct Column {
 }
 
 enum Values {
-    /// Column `name` of the trace itself: no copy.
-    Shared(Arc<Trace>, String),
+    /// A column of the trace itself, from one I/O to another: no copy.
+    Shared(Arc<StoredTrace>, String, usize, usize),
     /// Values that were worked out for this column.
     Owned(ColumnData<'static>),
 }
 
 impl Column {
-    pub(crate) fn new(trace: &Arc<Trace>, name: &str) -> uflip_core::Result<Column> {
-        let values = match uflip_store::column(trace, name)? {
+    pub(crate) fn new(
+        trace: &Arc<StoredTrace>,
+        name: &str,
+        from: usize,
+        to: usize,
+    ) -> uflip_core::Result<Column> {
+        let values = match uflip_store::column(trace, name, from, to)? {
             ColumnData::U64(std::borrow::Cow::Borrowed(_)) => {
-                Values::Shared(Arc::clone(trace), name.to_owned())
+                Values::Shared(Arc::clone(trace), name.to_owned(), from, to)
             }
             ColumnData::U64(std::borrow::Cow::Owned(values)) => {
                 Values::Owned(ColumnData::U64(values.into()))
@@ -46,10 +50,12 @@ impl Column {
     /// Where the values are, how many, their size [bytes] and format.
     fn raw(&self) -> (*const c_void, usize, usize, &'static CStr) {
         match &self.values {
-            Values::Shared(trace, name) => match uflip_store::column(trace, name) {
-                Ok(ColumnData::U64(values)) => (values.as_ptr().cast(), values.len(), 8, c"Q"),
-                _ => unreachable!("only borrowed 64-bit columns are shared"),
-            },
+            Values::Shared(trace, name, from, to) => {
+                match uflip_store::column(trace, name, *from, *to) {
+                    Ok(ColumnData::U64(values)) => (values.as_ptr().cast(), values.len(), 8, c"Q"),
+                    _ => unreachable!("only borrowed 64-bit columns are shared"),
+                }
+            }
             Values::Owned(ColumnData::U64(v)) => (v.as_ptr().cast(), v.len(), 8, c"Q"),
             Values::Owned(ColumnData::U32(v)) => (v.as_ptr().cast(), v.len(), 4, c"I"),
             Values::Owned(ColumnData::U16(v)) => (v.as_ptr().cast(), v.len(), 2, c"H"),

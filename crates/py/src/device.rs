@@ -190,11 +190,11 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    #[pyo3(signature = (spec_json, durability = "cached"))]
-    fn start(&self, spec_json: &str, durability: &str) -> PyResult<Handle> {
+    #[pyo3(signature = (spec_json, durability = "cached", spool = None))]
+    fn start(&self, spec_json: &str, durability: &str, spool: Option<PathBuf>) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability))
+        Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability, spool))
     }
 
     /// Run several patterns without a rest between them.

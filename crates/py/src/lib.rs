@@ -5,6 +5,7 @@
 
 mod analysis;
 mod any_device;
+mod arrow;
 mod column;
 mod device;
 mod error;

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 use uflip_core::Counters;
+use uflip_store::StoredTrace;
 
 use crate::column::Column;
 use crate::error::raise;
@@ -12,7 +14,7 @@ use crate::error::raise;
 /// Every I/O of one run.
 #[pyclass(frozen)]
 pub struct Trace {
-    pub(crate) trace: Arc<uflip_engine::Trace>,
+    pub(crate) trace: Arc<StoredTrace>,
     pub(crate) metadata: String,
     pub(crate) counters: Option<Counters>,
 }
@@ -25,7 +27,7 @@ impl Trace {
 
     #[getter]
     fn spec_json(&self) -> String {
-        self.trace.pattern.canonical.to_string()
+        self.trace.pattern().canonical.to_string()
     }
 
     #[getter]
@@ -40,11 +42,40 @@ impl Trace {
 
     #[getter]
     fn causes(&self) -> Vec<String> {
-        self.trace.causes.clone()
+        self.trace.causes().to_vec()
     }
 
-    fn column(&self, py: Python<'_>, name: &str) -> PyResult<Column> {
-        py.detach(|| Column::new(&self.trace, name)).map_err(|error| raise(&error))
+    #[pyo3(signature = (name, start=0, stop=None))]
+    fn column(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        start: usize,
+        stop: Option<usize>,
+    ) -> PyResult<Column> {
+        let stop = stop.unwrap_or(self.trace.len());
+        py.detach(|| Column::new(&self.trace, name, start, stop)).map_err(|error| raise(&error))
+    }
+
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.trace.pattern().totals.bytes_read
+    }
+
+    #[getter]
+    fn bytes_written(&self) -> u64 {
+        self.trace.pattern().totals.bytes_written
+    }
+
+    /// Every column as record batches; no other schema can be asked for.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        crate::arrow::stream(py, &self.trace)
     }
 
     fn counters_json(&self) -> Option<String> {
@@ -54,11 +85,11 @@ impl Trace {
 
     #[getter]
     fn ended_json(&self) -> Option<String> {
-        self.trace.ended.as_ref().map(ToString::to_string)
+        self.trace.ended().map(ToString::to_string)
     }
 
-    fn elapsed_ns(&self) -> u64 {
-        self.trace.elapsed_ns()
+    fn elapsed_ns(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.trace.elapsed_ns()).map_err(|error| raise(&error))
     }
 
     fn write_parquet(&self, py: Python<'_>, path: &str, metadata_json: &str) -> PyResult<()> {

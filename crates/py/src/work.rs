@@ -15,20 +15,22 @@ use crate::device::{AnySlot, Device};
 use crate::job::{Handle, Job};
 use crate::trace::Trace;
 
-/// Run `pattern` on `device`, whose writes wait for `durability`, and put the device back into `slot`
+/// Run `pattern` on `device`, whose writes wait for `durability`, with a long trace in a file in `spool`,
+/// and put the device back into `slot`
 /// when it is over.
 pub(crate) fn run(
     device: AnyDevice,
     slot: AnySlot,
     pattern: Resolved,
     durability: Durability,
+    spool: Option<PathBuf>,
 ) -> Handle {
     let control = Control::new(pattern.streams.len());
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability);
         let before = device.counters();
-        let trace = device.run(pattern, control);
+        let trace = device.run(pattern, control, spool);
         device.rest();
         let trace = trace?;
         let after = device.counters();
@@ -58,7 +60,7 @@ pub(crate) fn run_series(
     };
     Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
         let traces = parts.into_iter().map(|Part { trace, began, counters }| {
-            (began.0, Trace { trace: Arc::new(trace), metadata: String::new(), counters })
+            (began.0, Trace { trace: Arc::new(trace.into()), metadata: String::new(), counters })
         });
         traces.collect::<Vec<_>>().into_py_any(py)
     })

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use uflip_core::{Error, Mode, Result};
-use uflip_engine::Trace;
+use uflip_engine::{Row, Walk};
+
+use crate::stored::StoredTrace;
+use crate::write::Kind;
 
 /// The values of a column, borrowed where the trace holds them as they are.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +22,16 @@ pub enum ColumnData<'a> {
 }
 
 impl ColumnData<'_> {
+    /// What is kept of it in a table.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            ColumnData::U8(_) => Kind::U8,
+            ColumnData::U16(_) => Kind::U16,
+            ColumnData::U32(_) => Kind::U32,
+            ColumnData::U64(_) => Kind::U64,
+        }
+    }
+
     /// The same values, borrowed from nobody.
     #[must_use]
     pub fn into_owned(self) -> ColumnData<'static> {
@@ -43,31 +56,77 @@ const FIXED: [&str; 8] = [
 ];
 
 /// The names that [`column`] knows for this trace.
-pub fn column_names(trace: &Trace) -> impl Iterator<Item = &str> {
-    FIXED.into_iter().chain(trace.causes.iter().map(String::as_str))
+pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
+    FIXED.into_iter().chain(trace.causes().iter().map(String::as_str))
 }
 
-/// A column of `trace`, as long as the trace.
+/// I/Os `from` to `to` of a column of `trace`.
 ///
 /// # Errors
-/// An unknown name; the error lists the known ones.
-pub fn column<'a>(trace: &'a Trace, name: &str) -> Result<ColumnData<'a>> {
+/// An unknown name (the error lists the known ones); I/Os that are not there; a file that cannot be
+/// read.
+pub fn column<'a>(
+    trace: &'a StoredTrace,
+    name: &str,
+    from: usize,
+    to: usize,
+) -> Result<ColumnData<'a>> {
+    if from > to || to > trace.len() {
+        return Err(Error::usage("The trace has no such I/Os")
+            .at("start, stop")
+            .got(format!("{from} to {to}"))
+            .allowed(format!("0 to {}, in order", trace.len()))
+            .action("ask for a part of the trace"));
+    }
+    let ios = || trace.trace().ios().skip(from).take(to - from);
+    fn part<T>(all: impl Iterator<Item = T>, from: usize, to: usize) -> Vec<T> {
+        all.skip(from).take(to - from).collect()
+    }
     Ok(match name {
-        "stream" => ColumnData::U16(trace.stream_of_each().collect()),
-        "submit_ns" => ColumnData::U64(Cow::Borrowed(&trace.submit_ns)),
-        "response_time_ns" => ColumnData::U64(Cow::Borrowed(&trace.response_time_ns)),
-        "offset_bytes" => ColumnData::U64(trace.ios().map(|io| io.offset.0).collect()),
-        "io_size_bytes" => ColumnData::U32(trace.ios().map(|io| io.size.0 as u32).collect()),
-        "mode" => ColumnData::U8(trace.ios().map(|io| u8::from(io.mode == Mode::Write)).collect()),
-        "component" => ColumnData::U8(trace.component_of_each().collect()),
-        "ignored" => ColumnData::U8(trace.ignored_of_each().map(u8::from).collect()),
+        "stream" => ColumnData::U16(part(trace.trace().stream_of_each(), from, to)),
+        "submit_ns" => ColumnData::U64(trace.measured(1, from, to)?),
+        "response_time_ns" => ColumnData::U64(trace.measured(2, from, to)?),
+        "offset_bytes" => ColumnData::U64(ios().map(|io| io.offset.0).collect()),
+        "io_size_bytes" => ColumnData::U32(ios().map(|io| io.size.0 as u32).collect()),
+        "mode" => ColumnData::U8(ios().map(|io| u8::from(io.mode == Mode::Write)).collect()),
+        "component" => ColumnData::U8(part(trace.trace().component_of_each(), from, to)),
+        "ignored" => ColumnData::U8(part(trace.trace().ignored_of_each().map(u8::from), from, to)),
         _ => {
-            let cause = trace.causes.iter().position(|cause| cause == name);
+            let cause = trace.causes().iter().position(|cause| cause == name);
             let Some(cause) = cause else {
                 let known: Vec<&str> = column_names(trace).collect();
                 return Err(Error::unknown("column of a trace", name, &known));
             };
-            ColumnData::U64(Cow::Borrowed(&trace.cause_ns[cause]))
+            ColumnData::U64(trace.measured(3 + cause, from, to)?)
         }
     })
+}
+
+/// I/Os `from` to `to` of every column, which `walk` comes to next: what follows from the pattern can
+/// only be found by going there.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn window<'a>(
+    trace: &'a StoredTrace,
+    walk: &mut Walk,
+    from: usize,
+    to: usize,
+) -> Result<Vec<ColumnData<'a>>> {
+    let rows: Vec<Row> = (from..to).map_while(|_| walk.next(trace.pattern())).collect();
+    let of = |value: fn(&Row) -> u8| ColumnData::U8(rows.iter().map(value).collect());
+    let mut columns = vec![
+        ColumnData::U16(rows.iter().map(|row| row.stream).collect()),
+        ColumnData::U64(trace.measured(1, from, to)?),
+        ColumnData::U64(trace.measured(2, from, to)?),
+        ColumnData::U64(rows.iter().map(|row| row.io.offset.0).collect()),
+        ColumnData::U32(rows.iter().map(|row| row.io.size.0 as u32).collect()),
+        of(|row| u8::from(row.io.mode == Mode::Write)),
+        of(|row| row.component),
+        of(|row| u8::from(row.ignored)),
+    ];
+    for cause in 0..trace.causes().len() {
+        columns.push(ColumnData::U64(trace.measured(3 + cause, from, to)?));
+    }
+    Ok(columns)
 }

@@ -3,6 +3,7 @@
 //! BLAKE3, written as 64 hexadecimal digits. It hashes at several GB/s on one core, so that whatever
 //! is read can be checked first.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,10 +39,15 @@ pub fn digest_file(path: &Path) -> Result<Digest> {
 
 fn read(path: &Path) -> std::result::Result<Digest, String> {
     let (mut file, _) = open::regular(path)?;
+    digest_of(&mut file).map_err(|error| error.to_string())
+}
+
+/// The same of a file that is open, from where it stands.
+pub(crate) fn digest_of(file: &mut File) -> std::io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     let mut piece = vec![0; PIECE];
     loop {
-        match file.read(&mut piece).map_err(|error| error.to_string())? {
+        match file.read(&mut piece)? {
             0 => return Ok((hasher.count(), hasher.finalize().to_hex().to_string())),
             length => hasher.update(&piece[..length]),
         };

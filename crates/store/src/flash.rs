@@ -129,7 +129,7 @@ pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Resu
         KeyValue::new(KEY_JOB.to_owned(), job.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
-    write_columns(path, &[], &columns, rows, metadata)
+    write_columns(path, &columns, rows, metadata)
 }
 
 /// Write a line a command with the columns of FOX, separated by semicolons, to the new file `path`.

@@ -18,15 +18,20 @@ mod columns;
 mod contain;
 mod digest;
 mod flash;
+mod groups;
 mod open;
 mod read;
+mod spool;
+mod stored;
 mod table;
 mod write;
 
-pub use columns::{ColumnData, column, column_names};
+pub use columns::{ColumnData, column, column_names, window};
 pub use digest::{Digest, digest, digest_file, digest_files};
 pub use flash::{flash_column, flash_column_names, write_flash_csv, write_flash_table};
 pub use read::{check_traces, read_metadata, read_trace};
+pub use spool::Spool;
+pub use stored::StoredTrace;
 pub use table::write_table;
 pub use write::write_trace;
 
@@ -39,8 +44,14 @@ const KEY_RUN: &str = "uflip.run";
 /// How a run came to its length, where it found that itself; a reader may do without.
 const KEY_ENDED: &str = "uflip.ended";
 
-/// Rows of one row group; a group is the unit that is held in memory while it is written.
-const ROWS_A_GROUP: usize = 1 << 20;
+/// Rows of one row group: what is held in memory while it is written, and what is read to find a few.
+const ROWS_A_GROUP: usize = 1 << 16;
+
+/// A file of more is not read into memory [bytes]: its rows are read when they are asked for.
+const IN_MEMORY_BYTES: u64 = 32 << 20;
+
+/// ... nor one that holds more values: 64 MiB.
+const IN_MEMORY_VALUES: u64 = 8 << 20;
 
 /// The device that is as fast as the clock, in the metadata of a run.
 const NULL_DEVICE: &str = "null";

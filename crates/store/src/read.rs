@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes as Content;
 use parquet::column::reader::get_typed_column_reader;
@@ -14,11 +15,17 @@ use parquet::data_type::Int64Type;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use uflip_core::{Bytes, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
-use uflip_engine::{PatternSpec, Trace};
+use uflip_engine::{Columns, PatternSpec, Resolved, Trace};
 
 use crate::contain::contained;
-use crate::digest::{Digest, digest, on_all_processors};
-use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, open};
+use crate::digest::{Digest, digest, digest_of, on_all_processors};
+use crate::groups::{Groups, Source};
+use crate::stored::StoredTrace;
+use crate::write::{Kind, trace_kinds};
+use crate::{
+    IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION,
+    open,
+};
 
 /// A stored pattern is complete, so it is checked against a device without an end.
 const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
@@ -26,7 +33,7 @@ const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
 /// A footer may have so many bytes, and one for so many bytes of the file: patterns of a thousand
 /// processes stay below the first, and the descriptions of row groups below the second.
 const FOOTER: u64 = 1 << 20;
-const FOOTER_SHARE: u64 = 128;
+const FOOTER_SHARE: u64 = 32;
 /// Magic, length of the footer.
 const TAIL: u64 = 8;
 /// A trace has three columns, and one for each cause.
@@ -40,19 +47,21 @@ const VALUE_BYTES: u64 = 10;
 /// Read the trace in `path` and the metadata that it was written with. With `expected`, its length
 /// [bytes] and digest are these, or nothing of it is interpreted.
 ///
+/// A long one stays in its file; with `expected` it is then known to make sense, because it did when it
+/// was written.
+///
 /// # Errors
 /// [`ErrorKind::Results`]: missing, not what was expected, damaged, not a trace, or of a newer version.
-pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(Trace, String)> {
+pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace, String)> {
     let damaged = |message: String| {
         Error::new(ErrorKind::Results, "The trace cannot be read: it is damaged or not a trace")
             .at(path.display().to_string())
             .got(message)
             .action("move the file away to look at the other runs, or measure again")
     };
-    let content = content(path, expected).map_err(damaged)?;
-    let read = contained(|| parse(content)).map_err(damaged)?;
-    read.map_err(|problem| match problem {
+    read(path, expected).map_err(|problem| match problem {
         Problem::Damage(message) => damaged(message),
+        Problem::Long => unreachable!("a long trace stays in its file"),
         Problem::Version(version) => {
             Error::new(ErrorKind::Results, "The trace is of another version")
                 .at(path.display().to_string())
@@ -61,6 +70,28 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(Trace, Stri
                 .action("read it with the version of uflip that wrote it, or a newer one")
         }
     })
+}
+
+fn read(
+    path: &Path,
+    expected: Option<&Digest>,
+) -> std::result::Result<(StoredTrace, String), Problem> {
+    let (mut file, length) = open::regular(path)?;
+    check(&mut file, length, expected)?;
+    if length <= IN_MEMORY_BYTES {
+        let content = Content::from(open::bytes(&mut file, 0, length)?);
+        if expected.is_some() {
+            check_digest(&digest(&content), expected)?;
+        }
+        match contained(|| parse(content))? {
+            Err(Problem::Long) => {}
+            read => return read,
+        }
+    } else if expected.is_some() {
+        let found = digest_of(&mut file).map_err(|error| error.to_string())?.1;
+        check_digest(&found, expected)?;
+    }
+    contained(|| parse_in_place(file, length, expected.is_some()))?
 }
 
 /// Whether each file can be read as a trace that makes sense; on all processors.
@@ -82,6 +113,8 @@ pub fn read_metadata(path: &Path) -> Option<String> {
 enum Problem {
     Damage(String),
     Version(String),
+    /// Nothing: it is too much for memory.
+    Long,
 }
 
 impl From<String> for Problem {
@@ -90,26 +123,29 @@ impl From<String> for Problem {
     }
 }
 
-/// All bytes of a file, once it is known that they are the expected ones, or at least not too many.
-fn content(path: &Path, expected: Option<&Digest>) -> std::result::Result<Content, String> {
-    let (mut file, length) = open::regular(path)?;
-    match expected {
-        Some((bytes, _)) if *bytes != length => {
-            return Err(format!("{length} bytes, of which {bytes} were stored"));
+/// An error unless the file is the expected one, or at least does not hold too much.
+fn check(
+    file: &mut File,
+    length: u64,
+    expected: Option<&Digest>,
+) -> std::result::Result<(), String> {
+    if let Some((bytes, _)) = expected {
+        if *bytes == length {
+            return Ok(());
         }
-        Some(_) => {}
-        None => {
-            let footer = footer(&mut file, length)?;
-            let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer))?;
-            check_size(&metadata.map_err(|error| error.to_string())?, length)?;
-        }
+        return Err(format!("{length} bytes, of which {bytes} were stored"));
     }
-    let content = Content::from(open::bytes(&mut file, 0, length)?);
+    let footer = footer(file, length)?;
+    let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer))?;
+    check_size(&metadata.map_err(|error| error.to_string())?, length)
+}
+
+fn check_digest(found: &str, expected: Option<&Digest>) -> std::result::Result<(), String> {
     match expected {
-        Some((_, stored)) if digest(&content) != *stored => {
+        Some((_, stored)) if found != stored => {
             Err("bytes that have changed since they were stored".to_owned())
         }
-        _ => Ok(content),
+        _ => Ok(()),
     }
 }
 
@@ -159,24 +195,73 @@ fn value(metadata: &FileMetaData, name: &str) -> Option<String> {
     pair.and_then(|pair| pair.value.clone())
 }
 
-fn parse(content: Content) -> std::result::Result<(Trace, String), Problem> {
-    let length = content.len() as u64;
-    let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
-    let optional = |name: &str| value(reader.metadata().file_metadata(), name);
+/// What stands at the end of a file: the pattern, the metadata of the run, how it ended.
+fn parse_end(
+    metadata: &ParquetMetaData,
+    length: u64,
+) -> std::result::Result<(Resolved, String, Option<serde_json::Value>), Problem> {
+    let optional = |name: &str| value(metadata.file_metadata(), name);
     let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let version = key(KEY_VERSION)?;
     if version != TRACE_VERSION {
         return Err(Problem::Version(version));
     }
-    check_size(reader.metadata(), length)?;
+    check_size(metadata, length)?;
     let run = key(KEY_RUN)?;
     let pattern = PatternSpec::parse(&key(KEY_PATTERN)?)
         .and_then(|spec| spec.resolve(ANY_CAPACITY, Bytes(SECTOR_BYTES_MIN)))
         .map_err(|error| error.to_string())?;
     let rows = pattern.totals.total_ios;
-    let stored = reader.metadata().file_metadata().num_rows();
+    let stored = metadata.file_metadata().num_rows();
     if stored as u64 != rows {
         return Err(format!("{stored} rows instead of {rows}").into());
+    }
+    let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
+    let ended = ended.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
+    Ok((pattern, run, ended))
+}
+
+/// A trace that stays in its file.
+fn parse_in_place(
+    mut file: File,
+    length: u64,
+    is_known: bool,
+) -> std::result::Result<(StoredTrace, String), Problem> {
+    let footer = footer(&mut file, length)?;
+    let metadata = ParquetMetaDataReader::decode_metadata(&footer);
+    let metadata = metadata.map_err(|error| error.to_string())?;
+    let (pattern, run, ended) = parse_end(&metadata, length)?;
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
+    let causes = names.get(3..).unwrap_or_default().to_vec();
+    let kinds = trace_kinds(&causes).into_iter().zip(columns);
+    let is_ours = kinds.into_iter().all(|((name, kind), column)| {
+        let wide = column.physical_type() == parquet::basic::Type::INT64;
+        name == column.name() && (kind == Kind::U64) == wide && column.max_def_level() == 0
+    });
+    if names.len() < 3 || !is_ours {
+        return Err(format!("the columns {}", names.join(", ")).into());
+    }
+    let mut groups = Groups::new(Source::new(file).map_err(|error| error.to_string())?);
+    for group in metadata.row_groups() {
+        groups.push(Arc::new(group.clone()), group.num_rows() as usize, 0);
+    }
+    let trace = Trace { pattern, columns: Columns::of(causes.len()), causes, ended };
+    let trace = StoredTrace::in_file(trace, groups);
+    if !is_known {
+        trace.check_sense(crate::at_once(&run))?;
+    }
+    Ok((trace, run))
+}
+
+fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
+    let length = content.len() as u64;
+    let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
+    let (pattern, run, ended) = parse_end(reader.metadata(), length)?;
+    let rows = pattern.totals.total_ios;
+    let columns = reader.metadata().file_metadata().schema_descr().num_columns() as u64;
+    if rows * columns > IN_MEMORY_VALUES {
+        return Err(Problem::Long);
     }
     let mut columns = read_columns(&reader).map_err(|error| error.to_string())?;
     let mut take = |name: &str| {
@@ -192,11 +277,10 @@ fn parse(content: Content) -> std::result::Result<(Trace, String), Problem> {
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
         return Err("columns of different lengths".to_owned().into());
     }
-    let mut trace = Trace::from_columns(pattern, submit_ns, response_time_ns, causes, cause_ns);
-    let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
-    trace.ended = ended.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
+    let columns = Columns { submit_ns, response_time_ns, cause_ns };
+    let trace = Trace { pattern, columns, causes, ended };
     trace.check_sense(crate::at_once(&run))?;
-    Ok((trace, run))
+    Ok((StoredTrace::in_memory(trace), run))
 }
 
 /// Every 64-bit column with its name, in the order of the file.

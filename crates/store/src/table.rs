@@ -4,17 +4,19 @@ use std::path::Path;
 
 use serde_json::Value;
 use uflip_core::{Error, Result};
-use uflip_engine::Trace;
+use uflip_engine::Walk;
 
-use crate::columns::{column, column_names};
-use crate::write::write_columns;
+use crate::ROWS_A_GROUP;
+use crate::columns::{ColumnData, column_names, window};
+use crate::stored::StoredTrace;
+use crate::write::{Kind, TableWriter, write_new};
 
 /// Write every column of `trace` and the text columns `constants` (a JSON object of strings) to the
 /// new file `path`, and sync it.
 ///
 /// # Errors
 /// `constants` is not an object of strings; the file exists or cannot be written.
-pub fn write_table(trace: &Trace, path: &Path, constants: &str) -> Result<()> {
+pub fn write_table(trace: &StoredTrace, path: &Path, constants: &str) -> Result<()> {
     let texts = match serde_json::from_str(constants) {
         Ok(Value::Object(map)) => map
             .into_iter()
@@ -25,12 +27,20 @@ pub fn write_table(trace: &Trace, path: &Path, constants: &str) -> Result<()> {
             .collect::<Result<Vec<_>>>()?,
         _ => return Err(not_texts(constants)),
     };
-    let names: Vec<&str> = column_names(trace).collect();
-    let columns = names
-        .into_iter()
-        .map(|name| Ok((name.to_owned(), column(trace, name)?)))
-        .collect::<Result<Vec<_>>>()?;
-    write_columns(path, &texts, &columns, trace.len(), Vec::new())
+    let (mut walk, names) = (Walk::new(trace.pattern()), column_names(trace));
+    // Of no I/O, for what the columns are.
+    let empty = window(trace, &mut walk, 0, 0)?;
+    let kinds: Vec<(String, Kind)> =
+        names.map(str::to_owned).zip(empty.iter().map(ColumnData::kind)).collect();
+    write_new(path, |file| {
+        let mut table = TableWriter::new(file, &texts, &kinds, Vec::new())?;
+        for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
+            let to = trace.len().min(from + ROWS_A_GROUP);
+            let columns = window(trace, &mut walk, from, to).map_err(|error| error.to_string())?;
+            table.group(&columns, 0, to - from)?;
+        }
+        table.finish()
+    })
 }
 
 fn not_texts(got: &str) -> Error {

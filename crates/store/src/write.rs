@@ -1,58 +1,99 @@
 //! Writing a trace: created new, written, synced. The caller renames it into place.
 
 use std::fs::{File, OpenOptions};
+use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::Encoding;
+use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::metadata::{KeyValue, RowGroupMetaDataPtr};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use uflip_core::{Error, ErrorKind, Result};
-use uflip_engine::Trace;
+use uflip_engine::Columns;
 
 use crate::columns::ColumnData;
+use crate::stored::StoredTrace;
 use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
+
+/// What a column of numbers is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+/// The columns of a trace file.
+pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, Kind)> {
+    let fixed = [("stream", Kind::U16), ("submit_ns", Kind::U64), ("response_time_ns", Kind::U64)];
+    let fixed = fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind));
+    fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::U64))).collect()
+}
 
 /// Write `trace` to the new file `path` with `run` (JSON) as its metadata, and sync it.
 ///
 /// # Errors
 /// The file exists, or cannot be written (a full file system above all). [`ErrorKind::Internal`]: the
 /// trace cannot have been measured; nothing is written then.
-pub fn write_trace(trace: &Trace, path: &Path, run: &str) -> Result<()> {
+pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     trace.check_sense(crate::at_once(run)).map_err(|message| {
         Error::new(ErrorKind::Internal, "The run makes no physical sense, and was not stored")
             .at(path.display().to_string())
             .got(message)
             .action("measure it again with --resume; if it stays, report it as a mistake in uflip")
     })?;
-    let mut columns = vec![
-        ("stream".to_owned(), ColumnData::U16(trace.stream_of_each().collect())),
-        ("submit_ns".to_owned(), ColumnData::U64(trace.submit_ns.as_slice().into())),
-        ("response_time_ns".to_owned(), ColumnData::U64(trace.response_time_ns.as_slice().into())),
-    ];
-    for (cause, values) in trace.causes.iter().zip(&trace.cause_ns) {
-        columns.push((cause.clone(), ColumnData::U64(values.as_slice().into())));
-    }
     let mut metadata = vec![
         KeyValue::new(KEY_VERSION.to_owned(), TRACE_VERSION.to_owned()),
-        KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern.canonical.to_string()),
+        KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern().canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
-    let ended = trace.ended.as_ref().map(ToString::to_string);
+    let ended = trace.ended().map(ToString::to_string);
     metadata.extend(ended.map(|ended| KeyValue::new(KEY_ENDED.to_owned(), ended)));
-    write_columns(path, &[], &columns, trace.len(), metadata)
+    let kinds = trace_kinds(trace.causes());
+    write_new(path, |file| {
+        let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
+        match trace.groups() {
+            Some(groups) => groups.copy_to(&mut table, trace.causes().len())?,
+            None => {
+                let whole = &trace.trace().columns;
+                let mut columns = vec![ColumnData::U16(trace.trace().stream_of_each().collect())];
+                let measured = [&whole.submit_ns, &whole.response_time_ns].into_iter();
+                let measured = measured.chain(&whole.cause_ns);
+                columns.extend(measured.map(|column| ColumnData::U64(column.into())));
+                table.groups(&columns, trace.len())?;
+            }
+        }
+        table.finish()
+    })
 }
 
-/// Write `texts` (one value for all rows) and `columns` of `rows` values each to a new file.
+/// Write `columns` of `rows` values each to a new file.
 pub(crate) fn write_columns(
     path: &Path,
-    texts: &[(String, String)],
     columns: &[(String, ColumnData<'_>)],
     rows: usize,
     metadata: Vec<KeyValue>,
+) -> Result<()> {
+    let kinds: Vec<(String, Kind)> =
+        columns.iter().map(|(name, column)| (name.clone(), column.kind())).collect();
+    let columns: Vec<ColumnData<'_>> = columns.iter().map(|(_, column)| column.clone()).collect();
+    write_new(path, |file| {
+        let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
+        table.groups(&columns, rows)?;
+        table.finish()
+    })
+}
+
+/// Make the new file `path`, let `fill` fill it, and sync it; nothing is left where that fails.
+pub(crate) fn write_new(
+    path: &Path,
+    fill: impl FnOnce(File) -> std::result::Result<File, String>,
 ) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
         let kind = error.kind();
@@ -64,8 +105,7 @@ pub(crate) fn write_columns(
             .at(path.display().to_string())
             .action("choose another name, or move the file away")
     })?;
-    let written = write_all(&file, texts, columns, rows, metadata);
-    let synced = written.and_then(|()| file.sync_all().map_err(|error| error.to_string()));
+    let synced = fill(file).and_then(|file| file.sync_all().map_err(|error| error.to_string()));
     synced.map_err(|message| {
         let _ = std::fs::remove_file(path);
         Error::device("The file cannot be written")
@@ -75,67 +115,118 @@ pub(crate) fn write_columns(
     })
 }
 
-fn write_all(
-    file: &File,
-    texts: &[(String, String)],
-    columns: &[(String, ColumnData<'_>)],
-    rows: usize,
-    metadata: Vec<KeyValue>,
-) -> std::result::Result<(), String> {
-    let message = schema(texts, columns);
-    let schema = parse_message_type(&message).map_err(|error| error.to_string())?;
-    let mut properties = WriterProperties::builder()
-        .set_key_value_metadata(Some(metadata))
-        .set_created_by(concat!("uflip ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_dictionary_enabled(false)
-        .set_encoding(Encoding::DELTA_BINARY_PACKED);
-    for (name, _) in texts {
-        // One value for all rows: a dictionary of one entry.
-        let path = parquet::schema::types::ColumnPath::from(name.as_str());
-        properties = properties
-            .set_column_dictionary_enabled(path.clone(), true)
-            .set_column_encoding(path, Encoding::PLAIN);
-    }
-    let write = || -> parquet::errors::Result<()> {
-        let buffered = std::io::BufWriter::with_capacity(1 << 20, file);
-        let mut writer =
-            SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties.build()))?;
-        for from in (0..rows).step_by(ROWS_A_GROUP) {
-            let to = rows.min(from + ROWS_A_GROUP);
-            let mut group = writer.next_row_group()?;
-            for (_, value) in texts {
-                write_text(&mut group, value, to - from)?;
-            }
-            for (_, values) in columns {
-                write_numbers(&mut group, values, from, to)?;
-            }
-            group.close()?;
-        }
-        writer.close()?;
-        Ok(())
-    };
-    write().map_err(|error| error.to_string())
+/// A table that is written group by group.
+pub(crate) struct TableWriter<'a> {
+    writer: SerializedFileWriter<BufWriter<File>>,
+    texts: &'a [(String, String)],
 }
 
-fn schema(texts: &[(String, String)], columns: &[(String, ColumnData<'_>)]) -> String {
+impl<'a> TableWriter<'a> {
+    /// Into `file`: `texts` (one value for all rows), then columns of `kinds`.
+    pub(crate) fn new(
+        file: File,
+        texts: &'a [(String, String)],
+        kinds: &[(String, Kind)],
+        metadata: Vec<KeyValue>,
+    ) -> std::result::Result<TableWriter<'a>, String> {
+        let message = schema(texts, kinds);
+        let schema = parse_message_type(&message).map_err(|error| error.to_string())?;
+        let mut properties = WriterProperties::builder()
+            .set_key_value_metadata(Some(metadata))
+            .set_created_by(concat!("uflip ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_encoding(Encoding::DELTA_BINARY_PACKED);
+        for (name, _) in texts {
+            // One value for all rows: a dictionary of one entry.
+            let path = parquet::schema::types::ColumnPath::from(name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), true)
+                .set_column_encoding(path, Encoding::PLAIN);
+        }
+        let buffered = BufWriter::with_capacity(1 << 20, file);
+        let writer =
+            SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties.build()));
+        Ok(TableWriter { writer: writer.map_err(|error| error.to_string())?, texts })
+    }
+
+    /// Write `rows` values of each of `columns`, in groups.
+    fn groups(
+        &mut self,
+        columns: &[ColumnData<'_>],
+        rows: usize,
+    ) -> std::result::Result<(), String> {
+        for from in (0..rows).step_by(ROWS_A_GROUP) {
+            self.group(columns, from, rows.min(from + ROWS_A_GROUP))?;
+        }
+        Ok(())
+    }
+
+    /// Write the values `from` to `to` of each of `columns` as one group.
+    pub(crate) fn group(
+        &mut self,
+        columns: &[ColumnData<'_>],
+        from: usize,
+        to: usize,
+    ) -> std::result::Result<RowGroupMetaDataPtr, String> {
+        let mut write = || {
+            let mut group = self.writer.next_row_group()?;
+            for (_, value) in self.texts {
+                write_text(&mut group, value, to - from)?;
+            }
+            for values in columns {
+                write_numbers(&mut group, values, from, to)?;
+            }
+            group.close()
+        };
+        write().map_err(|error: parquet::errors::ParquetError| error.to_string())
+    }
+
+    /// Write I/Os of one process of a trace as one group.
+    pub(crate) fn trace_group(
+        &mut self,
+        process: u16,
+        ios: &Columns,
+    ) -> std::result::Result<RowGroupMetaDataPtr, String> {
+        let mut columns = vec![ColumnData::U16(vec![process; ios.len()])];
+        let measured = [&ios.submit_ns, &ios.response_time_ns].into_iter().chain(&ios.cause_ns);
+        columns.extend(measured.map(|column| ColumnData::U64(column.into())));
+        self.group(&columns, 0, ios.len())
+    }
+
+    /// Copy a group of another file, which `chunks` describe.
+    pub(crate) fn append(
+        &mut self,
+        from: &impl ChunkReader,
+        chunks: impl Iterator<Item = ColumnCloseResult>,
+    ) -> parquet::errors::Result<()> {
+        let mut group = self.writer.next_row_group()?;
+        for chunk in chunks {
+            group.append_column(from, chunk)?;
+        }
+        group.close().map(drop)
+    }
+
+    /// Write what stands at the end; the file is to be synced.
+    pub(crate) fn finish(self) -> std::result::Result<File, String> {
+        let buffered = self.writer.into_inner().map_err(|error| error.to_string())?;
+        buffered.into_inner().map_err(|error| error.to_string())
+    }
+}
+
+fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
     let mut message = String::from("message uflip {\n");
     for (name, _) in texts {
         message += &format!("  REQUIRED BYTE_ARRAY {name} (STRING);\n");
     }
-    for (name, values) in columns {
-        let kind = match values {
-            ColumnData::U8(_) => "INT32",
-            ColumnData::U16(_) => "INT32",
-            ColumnData::U32(_) => "INT32",
-            ColumnData::U64(_) => "INT64",
+    for (name, kind) in kinds {
+        let (stored, bits) = match kind {
+            Kind::U8 => ("INT32", 8),
+            Kind::U16 => ("INT32", 16),
+            Kind::U32 => ("INT32", 32),
+            Kind::U64 => ("INT64", 64),
         };
-        let bits = match values {
-            ColumnData::U8(_) => 8,
-            ColumnData::U16(_) => 16,
-            ColumnData::U32(_) => 32,
-            ColumnData::U64(_) => 64,
-        };
-        message += &format!("  REQUIRED {kind} {name} (INTEGER({bits},false));\n");
+        message += &format!("  REQUIRED {stored} {name} (INTEGER({bits},false));\n");
     }
     message + "}"
 }

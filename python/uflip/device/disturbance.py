@@ -93,11 +93,6 @@ def _more(before: Standing, after: Standing, key: str) -> int:
 
 def _sectors(traces: list[Trace]) -> tuple[int, int]:
     """Count the sectors that runs read and wrote."""
-    import numpy as np  # not at the top: what only looks at a device does not wait for it
-
-    totals = [0, 0]
-    for trace in traces:
-        sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
-        for mode in (0, 1):
-            totals[mode] += int(sizes[modes == mode].sum(dtype=np.uint64)) // SECTOR_BYTES
-    return totals[0], totals[1]
+    read = sum(trace.bytes_read for trace in traces)
+    written = sum(trace.bytes_written for trace in traces)
+    return read // SECTOR_BYTES, written // SECTOR_BYTES

@@ -76,7 +76,9 @@ class Device:
         if duration_ns > 0:
             finished(lambda: self._opened().idle(duration_ns))
 
-    def run(self, spec: Spec, on_progress: OnProgress | None = None) -> _native.Trace:
+    def run(
+        self, spec: Spec, on_progress: OnProgress | None = None, *, spool: Path | None = None
+    ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
 
         Parameters
@@ -85,6 +87,8 @@ class Device:
             What to do, as made by `uflip.spec`.
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns).
+        spool : Path, optional
+            A folder for the I/Os of a long run, to which they go while it lasts.
 
         Returns
         -------
@@ -102,7 +106,10 @@ class Device:
         """
         self._state_name = None
         text = json.dumps(spec)
-        return self._finished(lambda: self._opened().start(text, self.durability), on_progress)
+        place = None if spool is None else str(spool)
+        return self._finished(
+            lambda: self._opened().start(text, self.durability, place), on_progress
+        )
 
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None

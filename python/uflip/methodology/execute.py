@@ -30,6 +30,10 @@ class Writer(Protocol):
 
     path: Path
 
+    @property
+    def spool(self) -> Path:
+        """A folder where the I/Os of a long run can be put while it lasts."""
+
     def commit(self, run: PlannedRun, trace: Trace, extra: dict[str, Any]) -> Any:
         """Store a finished run durably."""
 
@@ -141,7 +145,8 @@ def execute(
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
             on_event(RunStarted(index, run))
             show = partial(_report, on_event, index, run)
-            made = _make([run for _, run in group], device, found, history, show)
+            runs = [run for _, run in group]
+            made = _make(runs, device, found, history, show, spool=writer.spool)
             for each in made:
                 finished += _store(each, writer, done, replay)
             taken_ns, ios = time.monotonic_ns() - began, sum(len(each.trace) for each in made)
@@ -182,6 +187,8 @@ def _make(
     found: Found,
     history: History,
     on_progress: Callable[[int, int, int], None],
+    *,
+    spool: Path,
 ) -> list[_Made]:
     """Leave the device alone for a while, make a run, or several without a rest between them."""
     pause_ns = found.pause_before(runs[0])
@@ -195,7 +202,7 @@ def _make(
     else:
         (run,) = runs
         spec = found.adapted(run)
-        traces = [device.run(spec, on_progress)]
+        traces = [device.run(spec, on_progress, spool=spool)]
     stands = device.standing()
     check_target(stood, stands, device.url)
     buffered = "buffered" in str(device.info["io"])

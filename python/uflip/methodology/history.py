@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
 from uflip._native import Trace
 from uflip.device.opened import Device
 from uflip.durability import CACHED
@@ -88,6 +86,4 @@ class History:
         if not writes(spec):
             return
         self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
-        sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
-        written = int(sizes[modes == 1].sum(dtype=np.uint64))
-        self._noted.after_run(self.state_id, written, written_sequentially(spec).end)
+        self._noted.after_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)

@@ -22,4 +22,4 @@ def measured(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[An
 
 def written_bytes(trace: _native.Trace) -> int:
     """Return what the host wrote in a run, start-up included [bytes]."""
-    return int(as_array(trace, "io_size_bytes")[as_array(trace, "mode") == 1].sum(dtype=np.uint64))
+    return trace.bytes_written

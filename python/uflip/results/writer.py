@@ -317,6 +317,11 @@ class ResultsWriter:
                 raise
 
     @property
+    def spool(self) -> Path:
+        """Where the I/Os of a long run can be while it lasts: beside the runs that are stored."""
+        return self.path / manifest.RUNS
+
+    @property
     def manifest(self) -> Manifest:
         """What the manifest says now."""
         return self._manifest

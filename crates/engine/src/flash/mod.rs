@@ -76,9 +76,10 @@ where
     }
     let plan = Plan {
         processes: job.threads() as usize,
-        causes: causes.len() + 1,
+        causes: causes.len() + 2,
         in_real_time: true,
         has_open_end: false,
+        has_sink: false,
     };
     let all = job.totals().total_ios as usize;
     plan.check(all, all, control)?;

@@ -1,0 +1,208 @@
+"""Runs that are too long for memory: in a file while they last, read like any other."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from uflip import _native
+from uflip.device.opening import open_device
+from uflip.results import Results, ResultsWriter
+from uflip.results.columns import as_array
+from uflip.spec import Spec, baseline
+
+DEVICE = "sim:demo?blocks_per_die=64"
+# More than fits into the memory that a run on a simulated device takes at once (64 MiB).
+LONG = 500_000
+
+
+def long_spec(**changes: Any) -> Spec:
+    given = {"io_size": 4096, "io_count": LONG, "io_ignore": 1000, "target_size": 8 << 20}
+    return baseline("RR", **(given | changes))
+
+
+def both(spec: Spec, folder: Path) -> tuple[_native.Trace, _native.Trace]:
+    """Make the same run twice, in memory and in a file."""
+    traces = []
+    for spool in (None, folder):
+        with open_device(DEVICE) as device:
+            traces.append(device.run(spec, spool=spool))
+    return traces[0], traces[1]
+
+
+def same(one: _native.Trace, other: _native.Trace) -> bool:
+    assert one.columns == other.columns
+    return all((as_array(one, name) == as_array(other, name)).all() for name in one.columns)
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
+    folder = tmp_path_factory.mktemp("spool")
+    yield both(long_spec(), folder)
+    assert not list(folder.iterdir()), "the file has no name, and is gone with the trace"
+
+
+def test_a_run_is_the_same_in_memory_and_in_a_file(traces: tuple[Any, Any], tmp_path: Path) -> None:
+    memory, file = traces
+    assert len(file) == LONG
+    assert same(memory, file)
+    assert file.elapsed_ns() == memory.elapsed_ns()
+    assert (file.spec_json, file.causes) == (memory.spec_json, memory.causes)
+    for number, trace in enumerate(traces):
+        trace.write_parquet(str(tmp_path / f"{number}.parquet"), "{}")
+    assert same(_native.read_trace(str(tmp_path / "0.parquet")), file)
+    assert same(_native.read_trace(str(tmp_path / "1.parquet")), memory)
+    # Another reader sees the same rows in both files.
+    tables = [pq.read_table(tmp_path / f"{number}.parquet") for number in (0, 1)]
+    assert tables[0].equals(tables[1])
+
+
+def test_any_part_of_a_column_can_be_asked_for(traces: tuple[Any, Any]) -> None:
+    memory, file = traces
+    for name in memory.columns:
+        whole = as_array(memory, name)
+        for start, stop in (
+            (0, 10),
+            (65_530, 65_540),
+            (131_072, 300_000),
+            (LONG - 1, LONG),
+            (7, 7),
+        ):
+            for trace in traces:
+                assert (np.asarray(trace.column(name, start, stop)) == whole[start:stop]).all()
+    for start, stop in ((5, 4), (0, LONG + 1)):
+        with pytest.raises(_native.NativeError, match="no such I/Os"):
+            file.column("submit_ns", start, stop)
+
+
+def test_what_processes_did_stands_stream_after_stream(tmp_path: Path) -> None:
+    memory, file = both({**long_spec(io_count=120_000), "parallel_degree": 4}, tmp_path)
+    assert len(file) == 4 * 120_000
+    assert same(memory, file)
+    assert (np.diff(as_array(file, "stream").astype(int)) >= 0).all()
+    file.write_parquet(str(tmp_path / "run.parquet"), "{}")
+    assert same(_native.read_trace(str(tmp_path / "run.parquet")), memory)
+
+
+def test_arrow_sees_every_io(traces: tuple[Any, Any], tmp_path: Path) -> None:
+    memory, file = traces
+    tables = [pa.table(trace) for trace in traces]
+    assert tables[0].equals(tables[1])
+    (table, _) = tables
+    assert table.column_names == ["index", *memory.columns]
+    assert table["index"].to_numpy().tolist() == list(range(LONG))
+    words = np.array(["read", "write"])
+    for name in memory.columns:
+        expected = as_array(memory, name)
+        seen = table[name].to_numpy()
+        if name == "mode":
+            assert (seen == words[expected]).all()
+        else:
+            assert (seen == expected).all(), name
+    # It is read batch by batch, and may be left.
+    batch = pa.RecordBatchReader.from_stream(file).read_next_batch()
+    assert 0 < batch.num_rows < LONG
+    # What is lent outlives the trace.
+    with open_device(DEVICE) as device:
+        short = device.run(long_spec(io_count=100, io_ignore=0))
+    lent = pa.table(short)["response_time_ns"]
+    times = as_array(short, "response_time_ns").tolist()
+    del short
+    assert lent.to_pylist() == times
+
+
+def test_a_table_of_a_long_run_is_that_of_a_short_one(
+    traces: tuple[Any, Any], tmp_path: Path
+) -> None:
+    for number, trace in enumerate(traces):
+        trace.write_table(str(tmp_path / f"{number}.parquet"), '{"run": "a"}')
+    tables = [pq.read_table(tmp_path / f"{number}.parquet") for number in (0, 1)]
+    assert tables[0].equals(tables[1])
+    assert tables[0]["offset_bytes"].to_numpy().tolist() == (
+        as_array(traces[0], "offset_bytes").tolist()
+    )
+
+
+MEASURE = """
+import resource, sys
+from pathlib import Path
+from uflip.device.opening import open_device
+from uflip.spec import baseline
+device = open_device(sys.argv[1])
+def run(ios):
+    spec = baseline("RR", io_size=4096, io_count=ios, target_size=8 << 20)
+    trace = device.run(spec, spool=Path(sys.argv[2]))
+    trace.write_parquet(f"{sys.argv[2]}/{ios}.parquet", "{}")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+print(run(500_000), run(1_500_000))
+"""
+
+
+def test_memory_does_not_grow_with_the_length_of_a_run(tmp_path: Path) -> None:
+    """A million I/Os more, with all their causes, would be 150 MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, DEVICE, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    short, long = map(int, done.stdout.split())
+    assert long - short < 40, (short, long)
+
+
+def test_a_real_clock_fills_blocks_too(tmp_path: Path) -> None:
+    """Above what is in memory at once (64 MiB), and below what may wait to be written (256 MiB)."""
+    ios = 6_000_000
+    with open_device("null") as device:
+        trace = device.run(baseline("RR", io_size=4096, io_count=ios), spool=tmp_path)
+    trace.write_parquet(
+        str(tmp_path / "run.parquet"), '{"device_kind": "null"}'
+    )  # if it makes sense
+    assert len(trace) == ios
+    assert (np.asarray(trace.column("response_time_ns", ios - 1000)) < 2**63).all()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import stored
+from uflip.device.opening import open_device
+short = stored.baseline_run(1, "RR")
+long = stored.baseline_run(2, "RR", io_count=40_000_000)
+device = open_device("null")
+writer = stored.writer(Path(sys.argv[1]), [short, long], device)
+writer.commit(short, device.run(short.spec), {})
+def seen(done, total, last):
+    if done > 10_000_000:
+        print("long", flush=True)
+device.run(long.spec, seen, spool=writer.spool)
+"""
+
+
+def test_killed_in_a_long_run_a_benchmark_loses_that_run_and_no_more(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(folder), str(Path(__file__).parent)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "long\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    results = Results.load(folder)
+    assert [len(run.trace()) for run in results.runs] == [100]
+    assert len(results.missing) == 1
+    assert len(list((folder / "runs").iterdir())) == 1, "nothing half written is left"
+    writer = ResultsWriter.resume(folder)
+    assert len(writer.done) == 1
+    writer.close()
