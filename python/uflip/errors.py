@@ -208,7 +208,9 @@ def native_errors() -> Iterator[None]:
         raise from_native(error) from None
 
 
-def unknown_name(kind_of_thing: str, got: str, known: Iterable[str], where: str = "") -> UsageError:
+def unknown_name(
+    kind_of_thing: str, got: str, known: Iterable[str], where: str = "", meant: str = ""
+) -> UsageError:
     """Make the error for a name that is in no list: it shows the list, and the nearest name.
 
     Parameters
@@ -221,6 +223,8 @@ def unknown_name(kind_of_thing: str, got: str, known: Iterable[str], where: str 
         The names that exist.
     where : str
         The option or place in which the name was given.
+    meant : str
+        One of the known names, where it is called otherwise elsewhere; else the nearest is offered.
 
     Examples
     --------
@@ -232,7 +236,7 @@ def unknown_name(kind_of_thing: str, got: str, known: Iterable[str], where: str 
       do       did you mean RW?
     """
     names = list(known)
-    close = difflib.get_close_matches(got, names, n=1, cutoff=0.6)
+    close = [meant] if meant else difflib.get_close_matches(got, names, n=1, cutoff=0.6)
     return UsageError(
         f"Unknown {kind_of_thing}",
         where=where,

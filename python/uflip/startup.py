@@ -3,7 +3,7 @@
     baseline RW, 32 KiB    ▁▁▁▁▁▁▁▁█▇█▇█▇█▇█▇█▇     start-up of 8 I/Os = 256 KiB
     a run of 4 KiB writes  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁     20 I/Os =  80 KiB: all of it is start-up
 
-A device has so much room in hand, and what fills it is bytes. A start-up that a baseline shows in
+A device has so much room, and what fills it is bytes. A start-up that a baseline shows in
 I/Os of 32 KiB lasts eight times as many of 4 KiB, and a quarter as many for each of four
 processes.
 
@@ -11,7 +11,7 @@ processes.
 set IOIgnore and IOCount by them.
 **Faithful** The bound is the largest of any pattern that is known when a run begins.
 **Simplified** One bound for all that writes, one for what only reads.
-**Ambiguous** The unit. The paper counts I/Os, all of 32 KB. Room in hand is bytes where a page map
+**Ambiguous** The unit. The paper counts I/Os, all of 32 KB. Room is bytes where a page map
 has free blocks, and I/Os where each takes a log block: a run must have passed the start-up in both.
 Reads use up no room: theirs is counted in I/Os.
 """

@@ -170,10 +170,10 @@ def sweep(
     url, spec, vary
         As for `points`.
     warm_up : float
-        Before the run, write so many times the size of the device in the untimed gear, by the same
+        Before the run, write so many times the size of the device in functional mode, by the same
         pattern with another seed: what is measured is then its steady state.
     timed : bool
-        False: run in the untimed gear, at the speed of memory. Then there are no times, only what
+        False: run in functional mode, at the speed of memory. There are no times then, only what
         was counted.
     jobs : int, optional
         So many points at a time; as many as there are cores without it.

@@ -25,7 +25,7 @@ def test_a_pattern_prints_what_it_took() -> None:
     done = uflip("pattern", SMALL_SIM, *arguments.split())
     assert done.code == 0
     assert "random write of 32 KiB" in done.out
-    for text in ("1,000", "I/Os per s", "p99", "time spent on", "write amplification"):
+    for text in ("1,000", "IOPS", "p99", "time spent on", "write amplification"):
         assert text in done.out
 
 

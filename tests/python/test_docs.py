@@ -26,6 +26,7 @@ from uflip.experiment import SCALES, Context
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS
+from uflip.report.words import CAUSES, COUNTERS, cause_name
 from uflip.results import Results, ResultsWriter, host_provenance, summary
 from uflip.results.checks import CHECKS
 from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
@@ -234,6 +235,20 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
     burst = resolve(basic("read", "random", time="burst"), info)
     assert shown["burst"] == f"`{burst['burst']}`"
     assert shown["pause"] == f"`{pause['pause']}` with `pause`, `{burst['pause']}` with `burst`"
+
+
+def test_causes_and_counters_are_shown_by_names_that_are_documented() -> None:
+    with open_device(SMALL_SIM) as device:
+        trace = device.run(basic("write", "random", io_count=8))
+    table = section("reference/results-format.md", "Causes")
+    shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.M))
+    assert shown == {cause: cause_name(cause) for cause in trace.causes}
+    counters = json.loads(trace.counters_json() or "{}")
+    assert set(CAUSES) <= set(trace.causes)
+    assert set(COUNTERS) <= set(counters)
+    glossary = text_of("reference/glossary.md")
+    for name in ("GC stall", "read-modify-write", "tR, tPROG, tBERS", "precondition", "IOPS"):
+        assert name in glossary
 
 
 # Profiles

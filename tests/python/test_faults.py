@@ -2,7 +2,7 @@
 
 Calls are counted first; then moments are drawn from a seed that a failure prints (`UFLIP_SEED`
 brings it back). `UFLIP_SOAK=1` goes through all of them. Never is the end a mistake of uflip's (1),
-a traceback or a signal; never is a finished run lost; and the folder can be gone on with, or its
+a traceback or a signal; never is a finished run lost; and the folder can be resumed, or its
 name is free.
 """
 
@@ -81,7 +81,7 @@ def check_end(code: int, err: str, said: str) -> None:
 
 
 def check_going_on(arguments: tuple[object, ...], said: str) -> None:
-    """Nothing finished is lost; what is there can be gone on with, or begun again."""
+    """Nothing finished is lost; what is there can be resumed, or begun again."""
     before = finished()
     if not Path(OUT).exists():
         again = uflip(*arguments)
@@ -139,7 +139,7 @@ def spread(calls: list[Call], count: int) -> list[Call]:
 def test_an_io_that_never_ends_is_given_up(
     in_memory: Path, injector: Injector, command: str
 ) -> None:
-    """The thread hangs; the process ends all the same, says where, and can be gone on with."""
+    """The thread hangs; the process ends all the same, says where, and can be resumed."""
     target = (f"file:{TARGET}", "--size", "4MiB", "--buffered")
     assert uflip("pattern", *target, "--pattern", "SW", "--io-count", "1", "-q").code == 0
     arguments: dict[str, tuple[object, ...]] = {

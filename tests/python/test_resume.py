@@ -159,7 +159,7 @@ def test_results_without_a_state_are_not_gone_on_with(here: Path) -> None:
     (here / "out" / "ledger.jsonl").unlink()
     with unchanged(here):
         done = uflip("run", "--resume", "out")
-    assert (done.code, "cannot be gone on with" in done.err) == (5, True)
+    assert (done.code, "cannot be resumed" in done.err) == (5, True)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,19 @@ BANNED = {
 }
 
 
+# Words that nobody looks for, with those that people know.
+UNUSUAL = {
+    r"I/Os per s\b": "IOPS",
+    r"\b(is|was|be) made anew": "rebuilt",
+    r"\bgone on with": "resumed",
+    r"disk that turns": "HDD",
+    r"untimed gear|timed gear": "functional mode, timed mode",
+    r"to lose everything": "erase confirmation",
+    r"glances at": "samples of",
+    r"cheap writes in hand": "free blocks",
+}
+
+
 def sources(*patterns: str) -> list[Path]:
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
 
@@ -325,3 +338,12 @@ def test_one_word_has_one_meaning(path: Path) -> None:
             # A conversion names both.
             if re.search(banned, line) and instead not in line:
                 raise AssertionError(f"line {number}: say {instead}: {line.strip()}")
+
+
+@pytest.mark.parametrize(
+    "path", sources("python/**/*.py", "docs/**/*.md", "README.md", "ARCHITECTURE.md"), ids=name_of
+)
+def test_words_are_those_that_people_look_for(path: Path) -> None:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for unusual, instead in UNUSUAL.items():
+            assert not re.search(unusual, line), f"line {number}: say {instead}: {line.strip()}"

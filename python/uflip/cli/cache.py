@@ -60,7 +60,7 @@ def command(clear: bool, as_json: bool) -> None:
 
 
 def _describe(entry: cache.Entry) -> dict[str, Any]:
-    """Say what is in a file; one that cannot be read any more is made anew when it is needed."""
+    """Say what is in a file; one that cannot be read any more is rebuilt when it is needed."""
     known = {
         "name": entry.path.stem,
         "device": None,

@@ -32,7 +32,7 @@ def command(as_json: bool) -> None:
         )
         for device in devices
     ]
-    echo_table(("device", "size", "what it is", "to lose everything on it"), rows, left=4)
+    echo_table(("device", "size", "what it is", "erase confirmation"), rows, left=4)
 
 
 def _how_to_lose_it(device: dict[str, Any]) -> str:

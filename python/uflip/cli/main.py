@@ -72,6 +72,18 @@ def _epilog() -> str:
     return f"\b\nExit codes:\n{rows}"
 
 
+# What fio, SNIA and other tools call a verb of ours.
+ELSEWHERE = {
+    "precondition": "prepare",
+    "fill": "prepare",
+    "fio": "pattern",
+    "benchmark": "run",
+    "bench": "run",
+    "list": "devices",
+    "plot": "report",
+}
+
+
 class Verbs(click.Group):
     """A group of commands that are imported when they are used."""
 
@@ -91,7 +103,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb, or say which there are."""
         if args[0] not in VERBS and not args[0].startswith("-"):
-            raise unknown_name("command", args[0], VERBS, where="uflip")
+            meant = ELSEWHERE.get(args[0], "")
+            raise unknown_name("command", args[0], VERBS, where="uflip", meant=meant)
         return super().resolve_command(ctx, args)
 
     def format_commands(

@@ -225,7 +225,9 @@ def _print(measured: "Measured", rules: "list[Rule]") -> None:
     "--read", callback=whole(0, 100), metavar="PERCENT", help="The mix as a share of reads."
 )
 @click.option("--threads", callback=whole(), metavar="N", help="Submitting threads.  [default: 1]")
-@click.option("--vector", callback=whole(), metavar="PAGES", help="Pages a command.  [default: 1]")
+@click.option(
+    "--vector", callback=whole(), metavar="PAGES", help="Pages per command.  [default: 1]"
+)
 @click.option(
     "--sleep", metavar="DURATION", callback=read_duration, help="Between two commands of a thread."
 )
@@ -239,7 +241,7 @@ def _print(measured: "Measured", rules: "list[Rule]") -> None:
     "--log",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A line a command, with its physical address: .csv or .parquet, a new file.",
+    help="One line per command, with its physical address: .csv or .parquet, a new file.",
 )
 @force_option
 @quiet_option

@@ -12,6 +12,7 @@ from uflip.cli.terminal import echo
 from uflip.device.info import DeviceInfo
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
+from uflip.report.words import cause_name, counter_name
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _rate(document: dict[str, Any]) -> str:
     if not document["elapsed_ns"]:
         return ""
     rate = round(document["ios_per_s"])
-    return f"{format_count(rate)} I/Os per s, {format_size(round(document['bytes_per_s']))}/s"
+    return f"{format_count(rate)} IOPS, {format_size(round(document['bytes_per_s']))}/s"
 
 
 def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
@@ -180,10 +181,7 @@ def _causes(document: dict[str, Any]) -> str:
     causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
     total = sum(causes.values())
     ordered = sorted(causes.items(), key=lambda item: -item[1])
-    return ", ".join(
-        f"{name.removesuffix('_ns').replace('_', ' ')} {value / total:.1%}"
-        for name, value in ordered
-    )
+    return ", ".join(f"{cause_name(name)} {value / total:.1%}" for name, value in ordered)
 
 
 def _counters(document: dict[str, Any]) -> list[tuple[str, str]]:
@@ -191,7 +189,7 @@ def _counters(document: dict[str, Any]) -> list[tuple[str, str]]:
     if counters is None:
         return []
     counted = {name: value for name, value in counters.items() if value}
-    text = ", ".join(f"{name.replace('_', ' ')} {format_count(n)}" for name, n in counted.items())
+    text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
     return [("counters", text), ("write amplification", "" if ratio is None else f"{ratio:.2f}")]
 
 

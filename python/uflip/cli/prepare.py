@@ -1,4 +1,8 @@
-"""`uflip prepare`: bring a device into a well-defined state, and know how far that got."""
+"""`uflip prepare`: precondition a device, and know how far that got.
+
+SNIA and fio call it preconditioning what uFLIP calls enforcing a state: writes that bring a device
+into a well-defined one.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -85,7 +89,7 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Bring DEVICE into a well-defined state, so that measurements of it can be repeated.
+    """Precondition DEVICE: bring it into a well-defined state, to make measurements repeatable.
 
     The whole target is written once sequentially, and, for the random state, once more by writes
     of random size (up to 128 KiB) at random places. What was stored there is lost.

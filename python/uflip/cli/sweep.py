@@ -65,7 +65,11 @@ cores, and the rows come in order.
     default="0",
     help="Before: write so many times the device's size by the same pattern, untimed.",
 )
-@click.option("--untimed", is_flag=True, help="Counters only, at the speed of memory: no times.")
+@click.option(
+    "--untimed",
+    is_flag=True,
+    help="Functional: counters at the speed of memory, no times.",
+)
 @click.option("--jobs", metavar="N", callback=whole(1, MOST_JOBS), help="[default: all cores]")
 @click.option(
     "-o",
@@ -166,8 +170,8 @@ def _print(rows: "list[Row]", names: list[str]) -> None:
     head = [*names]
     timed = rows[0].statistics is not None
     if timed:
-        head += ["I/Os per s", "mean", "p50", "p99", "max"]
-    head += ["write amplification", "relocated a block"]
+        head += ["IOPS", "mean", "p50", "p99", "max"]
+    head += ["write amplification", "valid pages per victim"]
     echo_table(head, [_cells(row, names) for row in rows], left=len(names))
 
 

@@ -7,7 +7,7 @@ Version history
 2   `state`: in which state the device was before the first run, with its `state_id` (null where it
     is not known); `target_size_bytes`: the part of the device that was used; `repetitions`;
     `method`, `phases`, `interference`: how lengths and pauses were found, null until they are;
-    `resumed_utc`: when it was gone on with; and with a planned run `repetition`,
+    `resumed_utc`: when it was resumed; and with a planned run `repetition`,
     `reset_before`.
 3   `folder_id`: which folder this is, and `ledger_lines`: how many lines its ledger had before this
     manifest was written; see `uflip.data.ledger`.
@@ -47,7 +47,7 @@ from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
 FORMAT_VERSION = 4
-STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be gone on with
+STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be resumed
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
 Status = Literal["running", "complete", "interrupted", "failed"]

@@ -9,7 +9,7 @@ The folder may be one that holds other things: what is listed and removed has a 
 makes them and begins as a saved device does. Everything else stays where it is.
 
 Several processes may use one folder: a file appears whole or not at all, and who finds it gone or
-damaged makes the device anew. The cache never makes a command fail.
+damaged rebuilds the device. The cache never makes a command fail.
 
 Two variables of the environment::
 
@@ -177,7 +177,7 @@ def _take(path: Path) -> _native.Device | None:
     try:
         device = finished(lambda: _native.Device.restore(str(path)), patience_s=MAKING_PATIENCE_S)
     except UflipError:
-        # Not there yet, or nothing to rely on: in both cases it is made anew.
+        # Not there yet, or nothing to rely on: in both cases it is rebuilt.
         with suppress(OSError):
             path.unlink(missing_ok=True)
         return None

@@ -157,7 +157,7 @@ class Device:
     ) -> None:
         """Make the writes that bring the device into a state (uFLIP §4.1).
 
-        On a simulated device in the untimed gear: no time passes.
+        On a simulated device in functional mode: no time passes.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class Device:
             return finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
 
     def apply(self, spec: Spec) -> dict[str, int]:
-        """Do what a pattern asks for in the untimed gear of a simulated device.
+        """Do what a pattern asks for in functional mode of a simulated device.
 
         No time passes and no trace is kept; for bringing a device into a state, and for studies of
         write amplification.

@@ -120,7 +120,7 @@ def execute(
     done : collection of str
         Ids of runs that are stored already.
     replay : callable, optional
-        For a device that was made anew: runs that are stored are made again, on it and in their
+        For a device that was rebuilt: runs that are stored are made again, on it and in their
         place, and handed to this function, which checks that they are the same. Without it they are
         passed over.
 

@@ -11,9 +11,9 @@ laid out with the longest IOIgnore that there is room for; once the baselines ar
 what these show and a quarter more, the first I/O at least, and keep as many I/Os as before. (3)
 What the start-up is counted in: see `uflip.startup`. (4) A run is bound by the baselines that are
 made before it: reads and random writes are not by what sequential writes show (`plan`). (5) A
-device that was idle for longer has more in hand: the batches of the interference experiment, which
-follow the longest rest, count as baselines that were met again, and are all there is in a plan
-without baselines.
+device that was idle for longer has more free blocks: the batches of the interference experiment,
+which follow the longest rest, count as baselines that were met again, and are all there is in a
+plan without baselines.
 """
 
 import math

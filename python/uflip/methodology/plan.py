@@ -186,7 +186,7 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         chosen.io_size,
         chosen.io_counts,
         budgets=method == "auto",
-        # What does nothing has nothing in hand.
+        # What does nothing has no free blocks to use up.
         startup=method == "startup" and info["kind"] != "null",
     )
     _check_io_size(context)

@@ -179,7 +179,7 @@ def _check_medium(device: Mapping[str, Any], info: Info, path: Path) -> None:
     """The data that uflip left on the medium, if there were any, must be there still."""
     nothing = "brand" not in info["details"] or info["details"].get("brand_is_new")
     if "brand" not in device or (info["kind"] == "file" and nothing):
-        return  # a file may be made anew for a plan
+        return  # a file may be rebuilt for a plan
     if other := other_medium({"brand": device["brand"]}, info):
         raise RefusedError(
             "This plan is for another medium",

@@ -2,7 +2,7 @@
 
 A run that was under way may have written to its place, nobody knows how much. On a real device its
 sequential writes therefore get another place, or a reset where there is none left. A simulated
-device has gone with its process: it is made anew, and the finished runs are made on it again, which
+device has gone with its process: it is rebuilt, and the finished runs are made on it again, which
 brings it to exactly where it was.
 
 **Source**: uFLIP (CIDR 2009) §4.1, §4.2: target spaces of sequential writes are used once.

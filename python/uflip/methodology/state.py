@@ -8,7 +8,7 @@ state together with every write since, and two runs with the same id began on eq
 128 KB) over the whole device; the alternative is a sequential rewrite.
 **Faithful**: both states; the whole target is written.
 **Simplified**: a sequential pass comes first, so that every sector is written for certain; then as
-much again is written at random. A simulated device is written to in its untimed gear.
+much again is written at random. A simulated device is written to in its functional mode.
 **Ambiguous**: how much is written at random; once the size of the target is our reading.
 """
 

@@ -47,7 +47,7 @@ def _describe(context: Context, pattern: str, degree: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """I/Os per second at the lowest and highest degree."""
+    """IOPS at the lowest and highest degree."""
     parts = []
     for pattern, runs in measured.items():
         first, last = _rate(runs[0]), _rate(runs[-1])
@@ -60,14 +60,14 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         return ""
     runs = next(iter(measured.values()))
     return (
-        f"I/Os per second with {runs[0]['value']} and with {runs[-1]['value']} processes: "
+        f"IOPS with {runs[0]['value']} and with {runs[-1]['value']} processes: "
         + ", ".join(parts)
         + "."
     )
 
 
 def _rate(run: Run) -> float:
-    """I/Os per second over the whole run, pauses and start-up included."""
+    """IOPS over the whole run, pauses and start-up included."""
     return float(run["io_count"] / run["elapsed_ns"] * 1e9) if run["elapsed_ns"] else 0.0
 
 

@@ -37,7 +37,7 @@ PRINTED_RELOCATED_PAGES: Mapping[float, int] = MappingProxyType({0.30: 45, 0.45:
 """Spare factor to relocated pages a collected block, as OFC's sections V.C and V.D print them."""
 
 PRINTED_WRITE_AMPLIFICATION_FACTOR = 0.5
-"""What OFC's section V.C prints for a spare factor of 45 %, relocated pages a host page."""
+"""What OFC's section V.C prints for a spare factor of 45 %, relocated pages per host page."""
 
 
 def relocated_pages(
@@ -146,7 +146,7 @@ def relocated_pages_simplified(
 
 
 def relocations_per_host_page(*, relocated_pages: float, pages_per_block: float) -> float:
-    """Return relocated pages a host page, E/(S_B - E): OFC's way to count amplification.
+    """Return relocated pages per host page, E/(S_B - E): OFC's way to count amplification.
 
     Parameters
     ----------

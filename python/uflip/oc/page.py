@@ -254,7 +254,7 @@ def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -
 
 def _scaling_table(found: Mapping[str, Scaling]) -> Table:
     rows = [
-        (f"{name}, {degree} {scaling.over}", f"{value:.2f}", f"{factor:.2f}")
+        (f"{name}, {scaling.degree_name(degree)}", f"{value:.2f}", f"{factor:.2f}")
         for name, scaling in found.items()
         for (degree, value), factor in zip(
             scaling.mb_per_s.items(), scaling.factors().values(), strict=True

@@ -18,6 +18,16 @@ class Scaling:
     over: str
     mb_per_s: dict[int, float]
 
+    def degree_name(self, degree: int) -> str:
+        """Return a degree with what there is so many of.
+
+        Examples
+        --------
+        >>> Scaling("LUNs", {}).degree_name(1), Scaling("LUNs", {}).degree_name(2)
+        ('1 LUN', '2 LUNs')
+        """
+        return f"{degree} {self.over if degree != 1 else self.over.removesuffix('s')}"
+
     def factors(self) -> dict[int, float]:
         """Return throughput relative to that of the lowest degree.
 

@@ -74,7 +74,7 @@ def _scaling(found: Mapping[str, Scaling]) -> str:
     for kind, scaling in found.items():
         factors = scaling.factors()
         rows += [
-            (kind, f"{degree} {scaling.over}", f"{value:.2f}", f"{factors[degree]:.2f}")
+            (kind, scaling.degree_name(degree), f"{value:.2f}", f"{factors[degree]:.2f}")
             for degree, value in scaling.mb_per_s.items()
         ]
     return Table(("", "", "MB/s", "factor"), rows, "lr").text("  ")

@@ -74,7 +74,7 @@ def _durability(document: Document) -> str:
 
 
 STATES = {
-    "enforced": "was enforced right before the first run",
+    "enforced": "was enforced (the device was preconditioned) right before the first run",
     "record": "had been enforced by an earlier command, and nothing else wrote to the device since",
     "profile": "is that in which the simulated device is made",
     "snapshot": "is that in which the simulated device was saved",
@@ -153,7 +153,7 @@ def _pause(document: Document) -> Blocks:
             Heading("Pause between runs"),
             Paragraph(
                 f"Before each run the device was left alone for {planned}. How long runs linger on "
-                "this device was not looked at."
+                "this device was not measured."
             ),
         ]
     lingering = (

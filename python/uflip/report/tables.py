@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
-from uflip.report.words import cause_name, format_ms, title
+from uflip.report.words import cause_name, counter_name, format_ms, title
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size
 
@@ -39,7 +39,7 @@ def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
         ]
         for run in measured
     ]
-    head = ["pattern", parameter, *STATISTICS.values(), "I/Os per s"]
+    head = ["pattern", parameter, *STATISTICS.values(), "IOPS"]
     return Table(head, rows, "llr", f"{title(micro_benchmark)}, response time [ms]")
 
 
@@ -111,7 +111,7 @@ def baselines_tables(document: Mapping[str, Any]) -> list[Table]:
         for run in document["baselines"]
         if run["statistics"] is not None
     ]
-    head = ["pattern", "IOSize", *STATISTICS.values(), "I/Os per s"]
+    head = ["pattern", "IOSize", *STATISTICS.values(), "IOPS"]
     return [Table(head, rows, "llr", "Baselines, response time [ms]")] if rows else []
 
 
@@ -134,7 +134,7 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
     if not counted:
         return []
     rows = [
-        [name.replace("_", " "), *(_plain(run["counters"].get(name)) for run in counted)]
+        [counter_name(name), *(_plain(run["counters"].get(name)) for run in counted)]
         for name in counted[0]["counters"]
     ]
     rows.append(["write amplification", *(_plain(run["write_amplification"]) for run in counted)])

@@ -78,12 +78,45 @@ def tail_percentile(statistics: Mapping[str, Any]) -> tuple[str, int | None]:
     return "max", statistics["max_ns"]
 
 
+CAUSES = {
+    "link_ns": "host interface",
+    "bus_ns": "internal bus",
+    "cell_read_ns": "cell read (tR)",
+    "cell_program_ns": "cell program (tPROG)",
+    "read_to_modify_ns": "read-modify-write",
+    "relocation_ns": "GC copy",
+    "erase_ns": "erase (tBERS)",
+    "free_page_wait_ns": "GC stall",
+}
+"""Causes by the names that the field has for them; the others are shown by their own."""
+
+COUNTERS = {
+    "pages_relocated": "valid pages copied",
+    "pages_read_to_modify": "pages read for read-modify-write",
+    "pages_absorbed": "cache-coalesced writes",
+    "blocks_collected": "blocks garbage-collected",
+    "blocks_collected_idle": "blocks garbage-collected while idle",
+}
+"""Counters of a device, likewise."""
+
+
+def counter_name(counter: str) -> str:
+    """The name of a counter in words.
+
+    Examples
+    --------
+    >>> counter_name("pages_relocated"), counter_name("blocks_erased")
+    ('valid pages copied', 'blocks erased')
+    """
+    return COUNTERS.get(counter, counter.replace("_", " "))
+
+
 def cause_name(cause: str) -> str:
     """The name of a cause column in words.
 
     Examples
     --------
-    >>> cause_name("wait_die_ns")
-    'wait die'
+    >>> cause_name("die_wait_ns"), cause_name("cell_read_ns")
+    ('die wait', 'cell read (tR)')
     """
-    return cause.removesuffix("_ns").replace("_", " ")
+    return CAUSES.get(cause, cause.removesuffix("_ns").replace("_", " "))

@@ -53,7 +53,7 @@ class Series:
 
 
 def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Series:
-    """Run one batch, after so many random writes in the untimed gear.
+    """Run one batch, after so many random writes in functional mode.
 
     Parameters
     ----------

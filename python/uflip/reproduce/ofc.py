@@ -3,7 +3,7 @@
 **Source**: OFC (2011) §V.A and Table II.
 **Faithful**: the profile `ofc`, its traffic generator (`uflip.reproduce.traffic`), 5.5 million I/Os
 an experiment where a figure follows time.
-**Simplified**: a steady state is reached in the untimed gear; what is measured is timed.
+**Simplified**: a steady state is reached in functional mode; what is measured is timed.
 **Ambiguous**: rates in MB/s. 115 and 72 MB/s are 27 and 17 kIOPS only if a page counts 4320 bytes,
 its metadata and ECC included (with 4096 they would be 28 and 18): so they are read.
 """
@@ -66,7 +66,7 @@ def random(
 def write_untimed(
     device: SimulatedDevice, location: str, pages: int, *, seed: int = 1, **where: int
 ) -> Counters:
-    """Write pages in the untimed gear; returns what was counted."""
+    """Write pages in functional mode; returns what was counted."""
     return device.apply(
         basic("write", location, io_size=device.page_bytes, io_count=pages, seed=seed, **where)
     )

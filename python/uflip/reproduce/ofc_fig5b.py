@@ -6,7 +6,7 @@ what equation (2) gives, and what the simulator does; nothing is tuned to bring 
 **Source**: OFC (2011) §V.C, figure 5(b), equation (2).
 **Faithful**: uniform random writes over the whole device, cyclic buffer, "after the device is in a
 steady state".
-**Simplified**: the steady state is reached in the untimed gear.
+**Simplified**: the steady state is reached in functional mode.
 **Ambiguous**: a "write amplification factor" of 0.5 at 45 % can only count relocated pages a host
 page; here it is compared with that.
 """

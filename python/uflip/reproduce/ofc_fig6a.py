@@ -2,7 +2,7 @@
 
 **Source**: OFC (2011) §V.D, figure 6(a).
 **Faithful**: uniform random writes on a clean device, values for each second of (virtual) time, all
-of it in the timed gear.
+of it in the timed mode.
 **Simplified**: nothing.
 **Ambiguous**: how long "longer periods of time" are; here ten million writes, some 20 minutes,
 which is ten times what the physical blocks hold.

@@ -1,7 +1,7 @@
 """A simulated device as experiments need it: overridden, brought into a state, cloned, measured.
 
 `uflip.device.opened.Device` is a device of any kind and knows runs only. What is particular to
-simulated ones, the untimed gear and copies, is added here, on the same native device.
+simulated ones, the functional mode and copies, is added here, on the same native device.
 """
 
 import json
@@ -24,7 +24,7 @@ Counters = dict[str, int]
 
 @dataclass(frozen=True)
 class Window:
-    """What happened while one pattern, or several in a row, ran in the timed gear.
+    """What happened while one pattern, or several in a row, ran in the timed mode.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def device_url(profile: str, **overrides: Any) -> str:
 
 
 class SimulatedDevice:
-    """A simulated device in both gears.
+    """A simulated device in both modes.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ class SimulatedDevice:
         self._device.idle(duration_ns)
 
     def apply(self, spec: Spec) -> Counters:
-        """Do what a pattern asks for in the untimed gear; returns what was counted."""
+        """Do what a pattern asks for in functional mode; returns what was counted."""
         counted: Counters = self._device.apply(spec)
         return counted
 
     def run(self, *specs: Spec) -> Window:
-        """Run patterns one after another in the timed gear.
+        """Run patterns one after another in the timed mode.
 
         Raises
         ------

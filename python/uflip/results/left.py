@@ -1,7 +1,7 @@
 """Has a run left the start-up of the device behind, as far as the baselines show it?
 
-A run of 256 writes of 4 KiB on a device that has 2 MiB in hand is quick from its first I/O to its
-last, looks steady, and is wrong (uFLIP §4.2). It cannot be found in the run; it can in a baseline.
+256 writes of 4 KiB on a device with 2 MiB of free blocks are quick from the first I/O to the last:
+the run looks steady and is wrong (uFLIP §4.2). It cannot be found in the run; it can in a baseline.
 
 **Source** uFLIP (CIDR 2009) §4.2: with an IOCount that is too low, "only the start-up phase" is
 measured.

@@ -1,6 +1,6 @@
 """What several runs together tell: a rate that all keep to, and a device that changes meanwhile.
 
-    I/Os per s                                  mean of SW
+    IOPS                                        mean of SW
       |  read  ______________ 500                 |            ·
       |  write ______________ 500                 |      ·  ·
       |  16 KiB, 32 KiB: 500                      |·  ·

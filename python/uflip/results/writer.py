@@ -211,7 +211,7 @@ class ResultsWriter:
             )
         if content.format_version < manifest.STATE_SINCE:
             raise ResultsError(
-                what="These results cannot be gone on with",
+                what="These results cannot be resumed",
                 where=str(folder),
                 got=f"format_version {content.format_version}, which keeps no state",
                 allowed=f"format_version from {manifest.STATE_SINCE} on",

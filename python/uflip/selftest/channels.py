@@ -1,4 +1,4 @@
-"""Rate of flash channels in the timed gear, against RB/(B + RT) and the bound on interleaved dies.
+"""Rate of flash channels in the timed mode, against RB/(B + RT) and the bound on interleaved dies.
 
 **Source**: OFC (2011) §III; `uflip.models.channel`.
 **Faithful**: the report's typical values; one die a channel, and several whose cell times overlap;

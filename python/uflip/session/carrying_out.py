@@ -42,7 +42,7 @@ class Work:
     found : Found
         Phases and pause: found on the way, or known from before.
     replay : callable or None
-        Checks that a simulated device that was made anew does what it did before.
+        Checks that a simulated device that was rebuilt does what it did before.
     """
 
     device: Device

@@ -26,7 +26,7 @@ from uflip.session.state import bring_into_state
 
 
 class Replay:
-    """Checks that a simulated device that was made anew does what it did before."""
+    """Checks that a simulated device that was rebuilt does what it did before."""
 
     def __init__(self, folder: Path) -> None:
         self._stored = {run.id: run for run in Results.load(folder).runs}
@@ -81,7 +81,7 @@ def go_on(
     except BaseException:
         writer.close()
         raise
-    # A device that was made anew shows it again; a real one has shown it.
+    # A device that was rebuilt shows it again; a real one has shown it.
     found = Found(plan, writer, None if simulated else kept.interference)
     return Work(opened, plan, writer, history, found, Replay(folder) if simulated else None)
 

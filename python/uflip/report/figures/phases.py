@@ -94,7 +94,8 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
         "Phases",
         drawing,
         "What does the device do in a long run? The shaded part at the left is the start-up that "
-        "was found; lines are the levels of the running phase, the thicker the more I/Os.",
+        "was found; lines are the levels of the running phase (steady state), the thicker the more "
+        "I/Os.",
     )
 
 

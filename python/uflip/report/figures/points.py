@@ -95,7 +95,7 @@ def _panels() -> list[tuple[str, Any]]:
         return of_row
 
     return [
-        ("I/Os per s", lambda row: row["ios_per_s"]),
+        ("IOPS", lambda row: row["ios_per_s"]),
         ("mean response time [ms]", response_ms("mean_ns")),
         ("p99 [ms]", response_ms("p99_ns")),
         ("write amplification", lambda row: row["write_amplification"]),
