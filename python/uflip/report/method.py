@@ -153,7 +153,7 @@ def _pause(document: Document) -> Blocks:
             Heading("Pause between runs"),
             Paragraph(
                 f"Before each run the device was left alone for {planned}. How long runs linger on "
-                "this device was not measured."
+                "this device is not known."
             ),
         ]
     lingering = (
