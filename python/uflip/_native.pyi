@@ -66,6 +66,9 @@ class Trace:
     def write_parquet(self, path: str, metadata_json: str) -> None:
         """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
         with kind "internal" if the trace makes no physical sense."""
+    def append_csv(self, path: str, prefix: str | None, columns: list[str]) -> None:
+        """Append a line an I/O: `prefix` as it is and the number of the I/O, if there is a prefix,
+        then `columns`, empty for names that this trace does not have; modes are words."""
     def write_table(self, path: str, constants_json: str) -> None:
         """Write all columns plus constant text columns ({"run": "0001-…", …}) as Parquet; fsync."""
 

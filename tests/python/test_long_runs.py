@@ -1,5 +1,6 @@
 """Runs that are too long for memory: in a file while they last, read like any other."""
 
+import csv
 import signal
 import subprocess
 import sys
@@ -128,6 +129,22 @@ def test_a_table_of_a_long_run_is_that_of_a_short_one(
     assert tables[0]["offset_bytes"].to_numpy().tolist() == (
         as_array(traces[0], "offset_bytes").tolist()
     )
+
+
+def test_lines_of_text_say_what_the_columns_do(traces: tuple[Any, Any], tmp_path: Path) -> None:
+    _, file = traces
+    path = tmp_path / "ios.csv"
+    path.touch()
+    file.append_csv(str(path), '"a, b",c', ["mode", "no_such_column", *file.columns])
+    with path.open(newline="") as lines:
+        rows = list(lines)
+    assert len(rows) == LONG
+    columns = {name: as_array(file, name) for name in file.columns}
+    for number in (0, 65_535, 65_536, LONG - 1):
+        words = [str(columns[name][number]) for name in file.columns]
+        words[file.columns.index("mode")] = "read"
+        (row,) = csv.reader([rows[number]])
+        assert row == ["a, b", "c", str(number), "read", "", *words]
 
 
 MEASURE = """

@@ -97,6 +97,17 @@ impl Trace {
             .map_err(|error| raise(&error))
     }
 
+    fn append_csv(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        prefix: Option<&str>,
+        columns: Vec<String>,
+    ) -> PyResult<()> {
+        py.detach(|| uflip_store::append_csv(&self.trace, Path::new(path), prefix, &columns))
+            .map_err(|error| raise(&error))
+    }
+
     fn write_table(&self, py: Python<'_>, path: &str, constants_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_table(&self.trace, Path::new(path), constants_json))
             .map_err(|error| raise(&error))

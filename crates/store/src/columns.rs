@@ -22,6 +22,16 @@ pub enum ColumnData<'a> {
 }
 
 impl ColumnData<'_> {
+    /// Value number `row`.
+    pub(crate) fn at(&self, row: usize) -> u64 {
+        match self {
+            ColumnData::U8(values) => values[row].into(),
+            ColumnData::U16(values) => values[row].into(),
+            ColumnData::U32(values) => values[row].into(),
+            ColumnData::U64(values) => values[row],
+        }
+    }
+
     /// What is kept of it in a table.
     pub(crate) fn kind(&self) -> Kind {
         match self {

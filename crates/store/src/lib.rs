@@ -16,6 +16,7 @@
 
 mod columns;
 mod contain;
+mod csv;
 mod digest;
 mod flash;
 mod groups;
@@ -27,6 +28,7 @@ mod table;
 mod write;
 
 pub use columns::{ColumnData, column, column_names, window};
+pub use csv::append_csv;
 pub use digest::{Digest, digest, digest_file, digest_files};
 pub use flash::{flash_column, flash_column_names, write_flash_csv, write_flash_table};
 pub use read::{check_traces, read_metadata, read_trace};

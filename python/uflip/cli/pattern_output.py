@@ -18,9 +18,6 @@ from uflip.units import format_count, format_duration_ns, format_size
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
 
-MODE_NAMES = ("read", "write")
-"""By code in the column `mode` of a trace."""
-
 
 def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
     """Describe a run as plain data.
@@ -220,12 +217,9 @@ def write_trace(trace: Trace, place: "Place") -> None:
 
 
 def _write_csv(trace: Trace, path: Path) -> None:
-    from uflip.results.columns import as_array
     from uflip.results.csv_text import cell
 
-    columns = {name: as_array(trace, name).tolist() for name in trace.columns}
-    columns["mode"] = [MODE_NAMES[code] for code in columns["mode"]]
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(map(cell, columns))
-        writer.writerows(zip(*columns.values(), strict=True))
+        csv.writer(file).writerow(map(cell, trace.columns))
+    with native_errors():
+        trace.append_csv(str(path), None, trace.columns)

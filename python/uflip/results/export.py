@@ -12,15 +12,14 @@ can be read alone. The folder appears under its name only when it is complete.
 """
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from uflip import _native
 from uflip.errors import native_errors, unknown_name
 from uflip.results import outputs
-from uflip.results.columns import as_array
 from uflip.results.csv_text import cell
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import run_document
@@ -29,8 +28,6 @@ FORMATS = ("csv", "parquet")
 
 # What every row says about its run.
 RUN_COLUMNS = ("run", "micro_benchmark", "pattern", "parameter", "value", "unit")
-
-MODES = ("read", "write")  # by the code in the native column
 
 MEANINGS: dict[str, tuple[str, str]] = {
     "run": ("", "id of the run"),
@@ -114,22 +111,16 @@ def _write_csv(runs: Sequence[StoredRun], path: Path) -> None:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(map(cell, [*RUN_COLUMNS, "index", *columns]))
-        for run in runs:
-            writer.writerows(_io_rows(run, columns))
+    for run in runs:
+        with native_errors():
+            run.trace().append_csv(str(path), _prefix(run), columns)
 
 
-def _io_rows(run: StoredRun, columns: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """Rows of one run; columns become lists first, so that no Python code runs per I/O."""
-    trace = run.trace()
-    n = len(trace)
-    constants = [[cell(text)] * n for text in _constants(run).values()]
-    values = [_as_list(trace, name) if name in trace.columns else [""] * n for name in columns]
-    return zip(*constants, range(n), *values, strict=True)
-
-
-def _as_list(trace: _native.Trace, name: str) -> list[Any]:
-    values: list[Any] = as_array(trace, name).tolist()
-    return [MODES[code] for code in values] if name == "mode" else values
+def _prefix(run: StoredRun) -> str:
+    """What stands before each I/O of a run, as CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(map(cell, _constants(run).values()))
+    return line.getvalue()
 
 
 def _trace_columns(runs: Sequence[StoredRun]) -> list[str]:
