@@ -1,8 +1,13 @@
 """uflip: measure flash devices, explain them, simulate them.
 
-The command line is `uflip` (`uflip.cli`). As a library:
+The command line is `uflip` (`uflip.cli`). As a library, `uflip.api` has a function for each verb:
 
 >>> import uflip
+>>> uflip.plan("sim:demo", scale="quick", only=["order"]).repetitions
+1
+
+and a device can be driven run by run:
+
 >>> with uflip.open_device("null") as device:
 ...     trace = device.run(uflip.baseline("RR", io_size="4k", io_count=100))
 >>> len(trace)
@@ -18,27 +23,51 @@ TYPE_CHECKING = False  # `typing` itself takes as long as all else until a signa
 if TYPE_CHECKING:
     from typing import Any
 
-    from uflip._native import __version__
+    from uflip._native import Trace, __version__
+    from uflip.analysis import analyse
+    from uflip.api import compare, load, pattern, plan, resume, run
     from uflip.device.catalogue import inspect_device, known_devices
     from uflip.device.opened import Device
     from uflip.device.opening import open_device
     from uflip.errors import UflipError
+    from uflip.result import Result
     from uflip.spec import baseline, basic, mix, parallel
+    from uflip.sweeping import sweep
 
 __all__ = [
     "Device",
+    "Result",
+    "Trace",
     "UflipError",
     "__version__",
+    "analyse",
     "baseline",
     "basic",
+    "compare",
     "inspect_device",
     "known_devices",
+    "load",
     "mix",
     "open_device",
     "parallel",
+    "pattern",
+    "plan",
+    "resume",
+    "run",
+    "sweep",
 ]
 
 _HOMES = {
+    "Result": "result",
+    "Trace": "_native",
+    "analyse": "analysis",
+    "compare": "api",
+    "load": "api",
+    "pattern": "api",
+    "plan": "api",
+    "resume": "api",
+    "run": "api",
+    "sweep": "sweeping",
     "__version__": "_native",
     "inspect_device": "device.catalogue",
     "known_devices": "device.catalogue",

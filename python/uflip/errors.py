@@ -112,6 +112,13 @@ class UnavailableError(UflipError):
     exit_code = 6
 
 
+class SlowerError(UflipError):
+    """A comparison found what it was told to fail for."""
+
+    kind = "slower"
+    exit_code = 7
+
+
 class InterruptedRun(UflipError):  # noqa: N818 -- an interruption is a wish, not an error
     """The user stopped the work (Ctrl-C)."""
 
@@ -141,6 +148,7 @@ EXIT_CODES: dict[str, tuple[int, str]] = {
     "device": (4, "the device cannot be opened, or an I/O failed"),
     "results": (5, "the result folder exists already, cannot be written, or cannot be read"),
     "unavailable": (6, "an optional library, a feature of the system, or memory is missing"),
+    "slower": (7, "a comparison found an experiment slower than it was told to accept"),
     "hung_up": (129, "ended by SIGHUP, as Ctrl-C ends it"),
     "interrupted": (130, "stopped with Ctrl-C; finished runs stay readable"),
     "terminated": (143, "ended by SIGTERM, as Ctrl-C ends it"),
@@ -156,6 +164,7 @@ _KINDS: dict[str, type[UflipError]] = {
         DeviceError,
         ResultsError,
         UnavailableError,
+        SlowerError,
         InterruptedRun,
         TerminatedRun,
         HungUpRun,

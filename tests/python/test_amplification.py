@@ -11,7 +11,7 @@ from command_line import uflip
 from uflip.amplification import page_bytes, write_amplification
 from uflip.device.catalogue import inspect_device
 from uflip.spec import basic
-from uflip.sweep import sweep
+from uflip.sweeping import sweep
 
 # A page of 16 KiB, nothing on it yet, and far fewer writes than pages: nothing is collected.
 URL = "sim:demo?blocks_per_die=64&page_bytes=16384&state=empty"

@@ -6,8 +6,8 @@ import pytest
 from command_line import uflip
 
 from uflip import selftest
+from uflip.cores import on_all_cores
 from uflip.device.catalogue import inspect_device
-from uflip.parallel import on_all_cores
 from uflip.selftest import Check, amplification, channels, relocation
 
 KEYS = ["name", "device", "expected", "measured", "deviation", "tolerance", "within"]

@@ -14,7 +14,7 @@ from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
-from uflip.sweep import points, sweep
+from uflip.sweeping import points, sweep
 
 URL = "sim:demo?blocks_per_die=64"
 VARY = {"spare_factor": [0.15, 0.3], "gc": ["greedy", "d_choices:5"], "queue_depth": [1, 8]}
@@ -72,7 +72,7 @@ def test_every_part_of_a_pattern_changes() -> None:
 def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
     url: str, vary: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uflip.sweep.open_device", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr("uflip.sweeping.open_device", lambda *_: pytest.fail("it has begun"))
     with pytest.raises(UsageError) as raised:
         sweep(url, WRITES, vary)
     assert message in str(raised.value)
@@ -179,7 +179,7 @@ def test_what_is_wrong_is_said_before_any_work(
     here: Path, arguments: list[str], code: int, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "there.csv").write_text("mine")
-    monkeypatch.setattr("uflip.sweep.open_device", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr("uflip.sweeping.open_device", lambda *_: pytest.fail("it has begun"))
     done = uflip("sweep", URL, *arguments, "--pattern", "RW")
     assert done.code == code
     assert all(word in done.err for word in words), done.err

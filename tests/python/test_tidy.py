@@ -28,11 +28,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "profiles": {"_native", "data", "errors"},
     "spec": {"errors", "units"},
     "startup": {"spec"},
-    "parallel": {"ends"},
+    "cores": {"ends"},
     "ends": set(),
     "waiting": {"_native", "ends", "errors"},
     "device": {
         "_native", "data", "durability", "errors", "profiles", "spec", "units", "waiting",
+    },
+    "frame": set(),
+    "result": {"_native", "errors", "frame", "report", "results"},
+    "api": {
+        "_native", "device", "errors", "methodology", "result", "results", "session", "spec",
+        "units",
     },
     "experiment": {"errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
@@ -42,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "results": {
         "_native", "amplification", "analysis", "data", "device", "durability", "ends", "errors",
-        "spec", "startup", "stats", "units",
+        "frame", "spec", "startup", "stats", "units",
     },
     "report": {
         "analysis", "durability", "errors", "microbench", "results", "stats", "table", "units",
@@ -56,19 +62,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "reproduce": {
         "_native", "device", "durability", "errors", "experiment", "methodology", "microbench",
-        "models", "oc", "parallel", "profiles", "report", "results", "session", "spec", "stats",
+        "models", "oc", "cores", "profiles", "report", "results", "session", "spec", "stats",
         "table", "units", "waiting",
     },
-    "sweep": {
-        "amplification", "device", "errors", "parallel", "spec", "stats",
+    "sweeping": {
+        "amplification", "device", "errors", "cores", "spec", "stats",
     },
     "selftest": {
-        "analysis", "device", "errors", "models", "parallel", "reproduce", "spec", "units",
+        "analysis", "device", "errors", "models", "cores", "reproduce", "spec", "units",
     },
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.
 HEAVY = {
+    "arro3",
     "arviz_stats",
     "jinja2",
     "matplotlib",

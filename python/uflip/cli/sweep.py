@@ -26,7 +26,7 @@ from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
-    from uflip.sweep import Row
+    from uflip.sweeping import Row
 
 # Steady states are reached after a few; what is beyond takes days.
 MOST_WARM_UP = 1000.0
@@ -105,7 +105,7 @@ def command(
     **parameters: Any,
 ) -> None:
     """Run one pattern on every combination of values of the simulated DEVICE."""
-    from uflip import sweep
+    from uflip import sweeping as sweep
     from uflip.report.figures import files
 
     varied = _read_varied(vary)

@@ -11,6 +11,7 @@
 `sections`    the sections of the page, `method` the longest of them
 `blocks`      what a page is made of, as values
 `page`        the layout, and the templates that make HTML of blocks
+`comparison`  results side by side: on a terminal, and as a page
 `html`        the report of a block device, from its list of sections
 ============  ================================================================================
 

@@ -12,8 +12,8 @@ with the fault both of their peaks and both of their constants come out, without
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uflip.cores import OnStep
 from uflip.models import hybrid
-from uflip.parallel import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, equation, printed

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from uflip.cores import OnStep
 from uflip.oc.device import open_flash_device
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
 from uflip.oc.session import SCALES, Session
-from uflip.parallel import OnStep
 from uflip.reproduce.row import Row, Wider, printed
 
 DEVICE = "sim:dfc"

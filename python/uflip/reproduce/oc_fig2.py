@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.cores import OnStep
 from uflip.oc import figures, oc0
-from uflip.parallel import OnStep
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import Bands

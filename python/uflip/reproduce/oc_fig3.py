@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.cores import OnStep
 from uflip.oc import figures, oc0
-from uflip.parallel import OnStep
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import below
 from uflip.reproduce.reproduction import Reproduction

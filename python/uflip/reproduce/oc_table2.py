@@ -10,9 +10,9 @@ reads by one thread are compared with the printed 37.09 MB/s of one LUN.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uflip.cores import OnStep
 from uflip.oc import figures, oc2
 from uflip.oc.scaling import Scaling
-from uflip.parallel import OnStep
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction

@@ -12,9 +12,9 @@ of the channels, and takes them in turn.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uflip.cores import OnStep
 from uflip.oc import figures, oc3
 from uflip.oc.scaling import Scaling
-from uflip.parallel import OnStep
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.parallel import OnStep, on_all_cores
+from uflip.cores import OnStep, on_all_cores
 from uflip.reproduce import figure, fits
 from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import Reproduction

@@ -14,13 +14,13 @@ page; here it is compared with that.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uflip.cores import OnStep, on_all_cores
 from uflip.models.relocation import (
     PRINTED_RELOCATED_PAGES,
     relocated_pages_simplified,
     relocations_per_host_page,
 )
 from uflip.models.write_amplification import pool_spare_factor
-from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, ofc
 from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction

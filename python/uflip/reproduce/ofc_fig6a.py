@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.cores import OnStep
 from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
-from uflip.parallel import OnStep
 from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.reproduction import Reproduction

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.parallel import OnStep, on_all_cores
+from uflip.cores import OnStep, on_all_cores
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below
 from uflip.reproduce.reproduction import Reproduction

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.cores import OnStep, on_all_cores
 from uflip.models.channel import channel_rate
-from uflip.parallel import OnStep, on_all_cores
 from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, Wider, equation, printed

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uflip.parallel import OnStep, on_all_cores
+from uflip.cores import OnStep, on_all_cores
 from uflip.reproduce import figure, table3
 from uflip.reproduce.benchmarked import Stop, benchmark
 from uflip.reproduce.criterion import above, at_least, below, between

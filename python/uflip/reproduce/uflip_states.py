@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.cores import OnStep, on_all_cores
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.methodology import Choices, make_plan
 from uflip.microbench import MICRO_BENCHMARKS
-from uflip.parallel import OnStep, on_all_cores
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
 from uflip.reproduce.benchmarked import SEED, Stop, benchmark_on, resting

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from uflip.parallel import OnStep
+from uflip.cores import OnStep
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3
 from uflip.reproduce.benchmarked import benchmark

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from uflip.parallel import OnStep, on_all_cores
+from uflip.cores import OnStep, on_all_cores
 from uflip.reproduce import evidence, figure, table3
 from uflip.reproduce.benchmarked import Stop, benchmark
 from uflip.reproduce.reproduction import Reproduction

@@ -9,6 +9,7 @@
 `checks`           questions asked of every run
 `warnings`         doubts about the data, as stored values with a next step
 `comparable`       may two results be compared
+`comparison`       results side by side, experiment by experiment
 `summarise`        the whole folder as one document: `uflip show --json`
 `export`           tidy tables for other programs
 `state_record`     in which state a device was left, beside the results

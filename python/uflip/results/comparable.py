@@ -30,6 +30,13 @@ def _buffered(document: Document) -> bool:
     return "buffered" in str(document["device"].get("io") or "")
 
 
+def _host(document: Document) -> Any:
+    """The machine of a real device: a simulated one has none."""
+    if document["device"].get("simulated"):
+        return None
+    return " with ".join(str(document["host"].get(name)) for name in ("cpu_model", "kernel"))
+
+
 CONDITIONS = (
     Condition(
         "durability",
@@ -60,6 +67,26 @@ CONDITIONS = (
         "state",
         lambda document: document["state"]["state"],
         "what was written before decides what a device does: give both one --state",
+    ),
+    Condition(
+        "method",
+        lambda document: document["method"],
+        "runs end by different rules: measure both with one --method",
+    ),
+    Condition(
+        "pause",
+        lambda document: document["pause_ns"],
+        "the device rested for different times between runs: measure both with one --pause",
+    ),
+    Condition(
+        "host",
+        _host,
+        "part of a response time is the host's: measure both on one machine, or expect differences",
+    ),
+    Condition(
+        "version",
+        lambda document: document["uflip_version"],
+        "uflip itself may have changed what it does: measure both with one version",
     ),
 )
 

@@ -7,7 +7,7 @@ below; each check has a device of its own and can be repeated by hand from its n
 
 from collections.abc import Callable
 
-from uflip.parallel import OnStep, ignore, on_all_cores
+from uflip.cores import OnStep, ignore, on_all_cores
 from uflip.selftest import amplification, channels, relocation
 from uflip.selftest.check import Check, Row
 

@@ -25,7 +25,7 @@ def draw_points(
     Parameters
     ----------
     rows : sequence of dict
-        As `uflip.sweep.Row.as_dict` makes them.
+        As `uflip.sweeping.Row.as_dict` makes them.
     title : str
         What was swept.
     path : Path

@@ -74,6 +74,30 @@ def draw(
     if not experiments:
         return None
     figure, (axis,) = new_figure(height=HEIGHT)
+    legend_above(figure, _fill(axis, experiments, levels))
+    mark_simulated(figure, simulated)
+    description = _describe(experiments)
+    return to_drawing(figure, micro_benchmark, f"{title(micro_benchmark)}", description)
+
+
+@styled
+def draw_on(axis: "Axes | None", micro_benchmark: str, runs: Sequence[Run]) -> "Axes":
+    """Draw one micro-benchmark on axes of somebody else, or on those of a new figure of pyplot."""
+    if axis is None:
+        from matplotlib import pyplot
+
+        _, axis = pyplot.subplots(layout="constrained")
+    axis.legend(handles=_fill(axis, by_pattern(runs), None))
+    axis.set_title(title(micro_benchmark))
+    return axis
+
+
+def _fill(
+    axis: "Axes",
+    experiments: Mapping[str, Sequence[Run]],
+    levels: Mapping[str, float | None] | None,
+) -> list[Any]:
+    """Draw experiments, their levels and the labels; returns the handles of a legend."""
     measured = [run for experiment in experiments.values() for run in experiment]
     low, high = _range(measured)
     scales.response_time_scale(axis, low, high)
@@ -85,10 +109,7 @@ def draw(
         if levels and (level := levels.get(pattern)):
             axis.axhline(level, color=palette.look(pattern).color, lw=0.7, ls=(0, (1, 3)))
     _label(axis, measured)
-    legend_above(figure, handles)
-    mark_simulated(figure, simulated)
-    description = _describe(experiments)
-    return to_drawing(figure, micro_benchmark, f"{title(micro_benchmark)}", description)
+    return handles
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:

@@ -17,13 +17,13 @@ from urllib.parse import urlencode
 import numpy as np
 
 from uflip.amplification import page_bytes, write_amplification
+from uflip.cores import OnStep, ignore, on_all_cores
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
-from uflip.parallel import OnStep, ignore, on_all_cores
 from uflip.spec import CHANGEABLE, Spec, changed, writes
 from uflip.stats import summarise
 

@@ -1,0 +1,170 @@
+"""`uflip compare`: the same experiments of two results or more, and which differ."""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uflip._native import __version__
+from uflip.cli.common import force_option, json_option, option_name
+from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.errors import SlowerError, UsageError
+
+if TYPE_CHECKING:
+    from uflip.results.comparison import Comparison
+    from uflip.results.outputs import Place
+
+SHOWN = 5
+FORMATS = (".csv", ".html")
+
+EPILOG = """\b
+Examples:
+  uflip compare results/before results/after
+  uflip compare results/before results/after --fail-if-slower 5%
+  uflip compare results/a results/b results/c -o comparison.html
+
+\b
+Slower and faster are said where the 95 % interval of the ratio does not hold 1, and the ratio is
+larger than what the same pattern differs by within either result.
+"""
+
+
+def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%", value.strip())
+    if found is None:
+        raise UsageError(
+            "This is no percentage",
+            where=option_name(param),
+            got=f"'{value}'",
+            allowed="a number with %, as in 5%",
+            action="give how much slower is too slow",
+        )
+    return float(found[1]) / 100
+
+
+@click.command("compare", epilog=EPILOG)
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--all", "every", is_flag=True, help="Every experiment, not only what differs.")
+@click.option(
+    "--fail-if-slower",
+    metavar="N%",
+    callback=_read_share,
+    help="End with exit code 7 if any experiment is slower by more than this, by its interval.",
+)
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the comparison to a .html page or a .csv table.",
+)
+@force_option
+@json_option
+def command(
+    *,
+    results: tuple[Path, ...],
+    every: bool,
+    fail_if_slower: float | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare the results in two folders or more with those in the first: RESULTS RESULTS ..."""
+    if len(results) < 2:
+        raise UsageError(
+            "A comparison needs two results",
+            where="RESULTS",
+            got=f"{len(results)} of them",
+            allowed="two folders or more; all are compared with the first",
+            action="name them: `uflip compare BEFORE AFTER`",
+        )
+    if out is not None:
+        _place_of(out, force)
+    from uflip.results import Results, summary
+    from uflip.results.comparison import compare
+
+    first, *others = (summary(Results.load(path)) for path in results)
+    comparisons = [compare(first, other) for other in others]
+    names = [str(path) for path in results]
+    if out is not None:
+        _write(comparisons, names, _place_of(out, force))
+    if as_json:
+        pairs = zip(names[1:], comparisons, strict=True)
+        each = [{"results": [names[0], name]} | found.as_dict() for name, found in pairs]
+        echo_json({"comparisons": each})
+    else:
+        _tell(comparisons, names, every=every)
+    if fail_if_slower is not None:
+        _fail(comparisons, names, fail_if_slower)
+
+
+def _tell(comparisons: "Sequence[Comparison]", names: Sequence[str], *, every: bool) -> None:
+    from uflip.report.comparison import lines_of
+
+    for number, (name, found) in enumerate(zip(names[1:], comparisons, strict=True)):
+        lines = lines_of(found, (names[0], name), every=every)
+        echo(("\n" if number else "") + "\n".join(map(in_line, lines)))
+
+
+def _fail(comparisons: "Sequence[Comparison]", names: Sequence[str], share: float) -> None:
+    """Raise if anything is slower by more than it may be."""
+    from uflip.results.comparison import name_of
+
+    found = [
+        f"{name_of(row.micro_benchmark, row.pattern, row.parameter, row.value)}: "
+        f"x{row.ratio:.2f} in {name}"
+        for name, each in zip(names[1:], comparisons, strict=True)
+        for row in each.slower_than(share)
+    ]
+    if found:
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise SlowerError(
+            f"Slower by more than {100 * share:g} %",
+            where=", ".join(names[1:]),
+            got="; ".join(found[:SHOWN]) + more,
+            allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
+        )
+
+
+def _place_of(path: Path, force: bool) -> "Place":
+    from uflip.results import outputs
+
+    if path.suffix not in FORMATS:
+        raise UsageError(
+            "The name of the file does not say its format",
+            where="--out",
+            got=str(path),
+            allowed=", ".join(f"FILE{suffix}" for suffix in FORMATS),
+            action="add one of these endings",
+        )
+    kind = outputs.TABLE if path.suffix == ".csv" else outputs.REPORT
+    return outputs.check(path, kind, "--out", force=force)
+
+
+def _write(comparisons: "Sequence[Comparison]", names: Sequence[str], place: "Place") -> None:
+    from uflip.results import outputs
+
+    if place.path.suffix == ".html":
+        from uflip.report.comparison import build_page
+
+        outputs.write(place, build_page(comparisons, names, __version__).encode(errors="replace"))
+        return
+    from uflip.results.comparison import Row
+    from uflip.results.csv_text import cell
+
+    head = ["first", "second", *(field.name for field in fields(Row))]
+    with (
+        outputs.written(place) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell, head))
+        for name, found in zip(names[1:], comparisons, strict=True):
+            for row in found.rows:
+                writer.writerow(map(cell, [names[0], name, *row.as_dict().values()]))

@@ -1,0 +1,168 @@
+"""A comparison made readable: lines for a terminal, and one page of HTML for all of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from uflip.microbench.words import format_value, parameter_name
+from uflip.report.blocks import Block, Details, Paragraph
+from uflip.report.page import Page, Section, render_page
+from uflip.report.words import format_ms, title
+from uflip.results.comparison import VERDICTS, Comparison, Row
+from uflip.table import Table
+
+HEAD = (
+    "micro-benchmark", "pattern", "varies", "first [ms]", "second [ms]", "ratio", "95 % interval",
+    "p50", "p99", "verdict",
+)  # fmt: skip
+ALIGN = "lllrrrrrrl"
+APART = ("slower", "faster")
+# Both devices in words where they differ in more than a terminal shows.
+FACTS_SHOWN = 12
+
+
+def rows_of(comparison: Comparison, *, every: bool) -> list[Row]:
+    """Return every row, or those that are worth a look: the baselines, and what differs."""
+    if every:
+        return list(comparison.rows)
+    baselines = [row for row in comparison.rows if row.micro_benchmark == "baseline"]
+    others = [row for row in comparison.rows if row not in baselines and row.verdict in APART]
+    return baselines + sorted(others, key=lambda row: -max(row.ratio, 1 / row.ratio))
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Lay rows out."""
+    return Table(HEAD, [_cells(row) for row in rows], ALIGN)
+
+
+def _cells(row: Row) -> list[str]:
+    varies = f"{parameter_name(row.parameter)} {format_value(row.value, row.unit)}".strip()
+    bounds = "–" if row.low is None else f"{_ratio(row.low)} to {_ratio(row.high)}"
+    return [
+        title(row.micro_benchmark),
+        row.pattern,
+        varies,
+        format_ms(row.first_ns),
+        format_ms(row.second_ns),
+        _ratio(row.ratio),
+        bounds,
+        _ratio(row.p50_ratio),
+        _ratio(row.p99_ratio),
+        row.verdict.replace("_", " "),
+    ]
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def counted(comparison: Comparison) -> str:
+    """Say how many experiments have each verdict."""
+    count = comparison.count()
+    told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in count.items())
+    both = len(comparison.rows)
+    only = len(comparison.only_in_first), len(comparison.only_in_second)
+    alone = f"; only in one: {only[0]} and {only[1]}" if any(only) else ""
+    return f"{both} experiments in both: {told}{alone}"
+
+
+def lines_of(comparison: Comparison, names: Sequence[str], *, every: bool) -> list[str]:
+    """Tell a comparison on a terminal, line by line.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What to tell.
+    names : sequence of str
+        The two results, as they were named.
+    every : bool
+        Every experiment, not only the baselines and what differs.
+    """
+    lines = [
+        f"first   {names[0]}  {comparison.first}",
+        f"second  {names[1]}  {comparison.second}",
+        *(f"  {fact}" for fact in _facts(comparison)),
+        *(
+            line
+            for each in comparison.conditions
+            for line in (f"warning: {each.message}", f"         {each.advice}")
+        ),
+        "",
+        *table(rows_of(comparison, every=every)).lines(),
+        "",
+        counted(comparison),
+    ]
+    if not every:
+        lines.append("shown: the baselines, and what differs; --all shows every experiment")
+    return lines
+
+
+def _facts(comparison: Comparison) -> list[str]:
+    facts = [
+        f"{name}: {_plain(one)} and {_plain(other)}"
+        for name, (one, other) in comparison.devices.items()
+    ]
+    more = len(facts) - FACTS_SHOWN
+    return [*facts[:FACTS_SHOWN], f"and {more} more (--json has all)"] if more > 0 else facts
+
+
+def _plain(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version: str) -> str:
+    """Make one page of several comparisons with the same first result.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        One for each result but the first.
+    names : sequence of str
+        The results, the first of all comparisons first.
+    version : str
+        Of uflip.
+    """
+    first = comparisons[0].first
+    heads = [f"{other} beside {names[0]}" for other in names[1:]]
+    sections = [
+        Section(f"comparison-{number}", head, _body(each))
+        for number, (head, each) in enumerate(zip(heads, comparisons, strict=True), start=1)
+    ]
+    how = [f"{name.replace('_', ' ')}: {meaning}." for name, meaning in VERDICTS.items()]
+    reading = (
+        "Ratios are second over first, with the interval of Fieller (1954) from the intervals of "
+        "both means. Up to 5 % of the experiments that are in truth the same differ by chance."
+    )
+    sections.append(
+        Section("reading", "How to read it", [Paragraph(each) for each in [reading, *how]])
+    )
+    return render_page(
+        Page(
+            benchmark="uFLIP",
+            source="Results of the same experiments side by side.",
+            version=version,
+            device=first,
+            title=f"{first}: comparison",
+            badge="comparison",
+            facts=list(names),
+            abstract=". ".join(counted(each) for each in comparisons) + ".",
+            sections=sections,
+        )
+    )
+
+
+def _body(comparison: Comparison) -> list[Block]:
+    facts = [
+        [name, _plain(one), _plain(other)] for name, (one, other) in comparison.devices.items()
+    ]
+    differing: list[Block] = [Table(("of the devices", "first", "second"), facts)] if facts else []
+    doubts = [Paragraph(f"{each.message} {each.advice}", "note") for each in comparison.conditions]
+    return [
+        Paragraph(f"First: {comparison.first}. Second: {comparison.second}."),
+        *differing,
+        *doubts,
+        Paragraph(counted(comparison) + "."),
+        table(rows_of(comparison, every=False)),
+        Details("Every experiment", [table(rows_of(comparison, every=True))]),
+    ]

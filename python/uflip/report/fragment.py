@@ -1,0 +1,40 @@
+"""What a notebook shows of a result: the tables of the report, without its page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uflip.report.blocks import Block, Paragraph, Table
+from uflip.report.page import render
+from uflip.report.words import format_ms, title
+from uflip.results.summarise import describe_device
+
+
+def of_result(document: Mapping[str, Any]) -> str:
+    """Baselines and micro-benchmarks of a result as HTML."""
+    device = describe_device(document["device"])
+    runs = f"{document['runs_finished']} of {document['runs_planned']} runs, {document['status']}"
+    means = document["baselines_ms"].items()
+    baselines = [[name, format_ms(None if ms is None else ms * 1e6)] for name, ms in means]
+    measured = [
+        [
+            title(name),
+            str(len(found)),
+            str(sum(bool(run["together"]["converged"]) for run in found)),
+        ]
+        for name, found in document["micro_benchmarks"].items()
+    ]
+    return _fragment(
+        [
+            Paragraph(f"{device}: {runs}"),
+            Table(["baseline", "mean [ms]"], baselines, "lr"),
+            Table(["micro-benchmark", "experiments", "mean known"], measured, "lr"),
+        ]
+    )
+
+
+def _is_known(run: Mapping[str, Any]) -> bool:
+    return bool(run["together"]["converged"])
+
+
+def _fragment(blocks: Sequence[Block]) -> str:
+    return render("fragment.html", blocks=blocks)

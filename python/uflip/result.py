@@ -1,0 +1,169 @@
+"""What a benchmark found, for Python: a result folder that is read, tabled, drawn and compared.
+
+Everything comes from the summary that `uflip show --json` prints, so that no number differs from
+those of the command line; response times of single I/Os are read when they are asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from uflip._native import Trace
+from uflip.errors import unknown_name
+from uflip.frame import frame
+from uflip.results import Results, StoredRun, summary
+from uflip.results.comparison import Comparison, compare
+from uflip.results.summarise import describe_device
+
+if TYPE_CHECKING:
+    from arro3.core import Table
+    from matplotlib.axes import Axes
+
+# Statistics of an experiment in its row of the frame.
+NUMBERS = (
+    "count", "mean_ns", "std_ns", "min_ns", "p5_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns",
+    "p99_9_ns", "max_ns",
+)  # fmt: skip
+
+
+class Result:
+    """A benchmark, finished or not; `uflip.load` and `uflip.run` make one.
+
+    Parameters
+    ----------
+    results : Results
+        The folder.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Open a result folder.
+
+        Raises
+        ------
+        ResultsError
+            If it is none, or cannot be read.
+        """
+        return cls(Results.load(path))
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._results.path
+
+    @property
+    def status(self) -> str:
+        """How the benchmark ended: complete, interrupted, failed; or running."""
+        return self._results.status
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """What is known about the device that was measured."""
+        return self._results.manifest.device
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Doubts about the data: code, message, numbers, advice."""
+        return self._results.warnings
+
+    @property
+    def runs(self) -> Sequence[StoredRun]:
+        """Every finished run, in the order of the plan."""
+        return self._results.runs
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The whole result as one document, as `uflip show --json` prints it."""
+        return summary(self._results)
+
+    @property
+    def experiments(self) -> list[dict[str, Any]]:
+        """Every experiment of the summary, the baselines first, with its `micro_benchmark`."""
+        named = {"baseline": self.summary["baselines"], **self.summary["micro_benchmarks"]}
+        return [{"micro_benchmark": name} | run for name, runs in named.items() for run in runs]
+
+    def frame(self) -> "Table":
+        """One row an experiment: what varied, its mean with its interval, statistics, causes.
+
+        Returns
+        -------
+        arro3.core.Table
+            For `pandas.DataFrame.from_arrow`, `polars.DataFrame`, `pyarrow.table`, DuckDB. Times
+            are in nanoseconds.
+        """
+        return frame([_row(each) for each in self.experiments])
+
+    def trace(self, run: str) -> Trace:
+        """Read every I/O of a run.
+
+        Parameters
+        ----------
+        run : str
+            Its id, as in `runs`.
+
+        Raises
+        ------
+        UsageError
+            If there is no such run.
+        ResultsError
+            If its file is damaged.
+        """
+        for each in self.runs:
+            if each.id == run:
+                return each.trace()
+        raise unknown_name("run", run, [each.id for each in self.runs], where="trace")
+
+    def compare(self, other: "Result") -> Comparison:
+        """Compare with another result: this one is the first."""
+        return compare(self.summary, other.summary)
+
+    def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":
+        """Draw a micro-benchmark as the report does.
+
+        Parameters
+        ----------
+        micro_benchmark : str
+            One that was measured.
+        ax : matplotlib.axes.Axes, optional
+            Where to; a new figure without it.
+
+        Raises
+        ------
+        UsageError
+            If it was not measured.
+        UnavailableError
+            If matplotlib is not installed.
+        """
+        from uflip.report.figures.sweep import draw_on
+
+        known = self.summary["micro_benchmarks"]
+        if micro_benchmark not in known:
+            raise unknown_name("micro-benchmark", micro_benchmark, known, where="plot")
+        return draw_on(ax, micro_benchmark, known[micro_benchmark])
+
+    def __repr__(self) -> str:
+        runs = f"{len(self.runs)} of {len(self._results.manifest.plan)} runs"
+        return f"<Result {self.path}: {describe_device(dict(self.device))}, {runs}, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        """Show the baselines and the micro-benchmarks in a notebook."""
+        from uflip.report.fragment import of_result
+
+        return of_result(self.summary)
+
+
+def _row(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of an experiment."""
+    known = ("micro_benchmark", "pattern", "parameter", "value", "unit")
+    row = {name: run[name] for name in known} | {"repetitions": len(run["repetitions"])}
+    interval = run["together"]
+    row |= {"half_width_ns": interval["half_width_ns"], "converged": interval["converged"]}
+    statistics = run["statistics"] or {}
+    row |= {name: statistics.get(name) for name in NUMBERS}
+    row |= {f"mean_{cause}": ns for cause, ns in run.get("time_spent_ns", {}).items()}
+    return row | {"write_amplification": run.get("write_amplification")}

@@ -1,0 +1,297 @@
+"""Results side by side: the same experiments of two devices, or of one device before and after.
+
+**Source** uFLIP (CIDR 2009) §5.1: the same runs repeat "typically within 5%". The interval of a
+ratio of two means is that of Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16
+(1954), for independent estimates.
+**Faithful** An experiment is the same where micro-benchmark, pattern, parameter and value are; the
+interval of each mean is that of `agreement.together`, which holds both what a run knows of its own
+mean and how its repetitions scatter.
+**Simplified** Means decide; percentiles are shown beside them, without an interval.
+**Ambiguous** When two means differ. Here: the interval of their ratio does not hold 1, and the
+ratio is larger than what the same pattern differs by when either result asks for it again
+(`consistency.repeatability`). They are the same where the whole interval is within `AGREEMENT`.
+Of many experiments a few differ by chance: up to 5 % of those that are in truth the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from uflip.frame import frame
+from uflip.results.agreement import AGREEMENT
+from uflip.results.comparable import differences
+from uflip.results.consistency import worst_of
+from uflip.results.summarise import describe_device
+from uflip.results.warnings import StoredWarning
+
+if TYPE_CHECKING:
+    from arro3.core import Table
+
+Document = Mapping[str, Any]
+
+VERDICTS = {
+    "slower": "the second takes longer, by more than chance",
+    "faster": "the second takes less time, by more than chance",
+    "same": f"the second takes as long, within {AGREEMENT:.0%}",
+    "not_apart": "the interval is too wide, or the pattern repeats too badly, to tell",
+    "unknown": "one of the means has no interval",
+}
+"""What a comparison of two means can say -> what it means."""
+
+DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes", "profile")
+PERCENTILES = ("p50_ns", "p99_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An experiment that both results have.
+
+    Attributes
+    ----------
+    micro_benchmark, pattern, parameter, value, unit
+        Which it is.
+    first_ns, second_ns : float
+        Mean response times [ns].
+    ratio : float
+        Second over first.
+    low, high : float or None
+        Interval of the ratio (95 %); None where a mean has none, or where the first is not known
+        to differ from zero.
+    verdict : str
+        One of `VERDICTS`.
+    p50_ratio, p99_ratio : float or None
+        Of the medians and of the 99th percentiles, where both samples support them.
+    """
+
+    micro_benchmark: str
+    pattern: str
+    parameter: str | None
+    value: int | float | str | None
+    unit: str | None
+    first_ns: float
+    second_ns: float
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: str
+    p50_ratio: float | None
+    p99_ratio: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, in the order of the fields."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """Two results, experiment by experiment.
+
+    Attributes
+    ----------
+    first, second : str
+        What they are of, in a line each.
+    devices : mapping
+        Facts about the devices that differ: name -> (first, second).
+    conditions : tuple of StoredWarning
+        What they were not both measured under, and what else makes the comparison doubtful.
+    rows : tuple of Row
+        Experiments that both have, in the order of the first.
+    only_in_first, only_in_second : tuple of str
+        Those that only one has.
+    """
+
+    first: str
+    second: str
+    devices: Mapping[str, tuple[Any, Any]]
+    conditions: tuple[StoredWarning, ...]
+    rows: tuple[Row, ...]
+    only_in_first: tuple[str, ...]
+    only_in_second: tuple[str, ...]
+
+    def count(self) -> dict[str, int]:
+        """How many rows have each verdict."""
+        return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
+
+    def slower_than(self, share: float) -> list[Row]:
+        """Rows that are slower by more than a share, by their whole interval; the worst first."""
+        rows = [row for row in self.rows if row.verdict == "slower"]
+        worse = [row for row in rows if row.low is not None and row.low > 1 + share]
+        return sorted(worse, key=lambda row: -row.ratio)
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{number} {name}" for name, number in self.count().items())
+        return f"<Comparison of {self.first} and {self.second}: {told}>"
+
+    def frame(self) -> "Table":
+        """One row an experiment, as an Arrow table; see `uflip.frame`."""
+        return frame([row.as_dict() for row in self.rows])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "devices": {name: list(both) for name, both in self.devices.items()},
+            "conditions": [each.as_dict() for each in self.conditions],
+            "verdicts": self.count(),
+            "rows": [row.as_dict() for row in self.rows],
+            "only_in_first": list(self.only_in_first),
+            "only_in_second": list(self.only_in_second),
+        }
+
+
+def compare(first: Document, second: Document) -> Comparison:
+    """Compare two results.
+
+    Parameters
+    ----------
+    first, second : mapping
+        From `uflip.results.summary`.
+    """
+    ours, theirs = _experiments(first), _experiments(second)
+    repeated = (first["repeatability"], second["repeatability"])
+    rows = (_row(key, ours[key], theirs[key], repeated) for key in ours if key in theirs)
+    return Comparison(
+        first=describe_device(first["device"]),
+        second=describe_device(second["device"]),
+        devices=_devices(first["device"], second["device"]),
+        conditions=(*differences(first, second), *_doubts(first, second)),
+        rows=tuple(row for row in rows if row is not None),
+        only_in_first=tuple(name_of(*key) for key in ours if key not in theirs),
+        only_in_second=tuple(name_of(*key) for key in theirs if key not in ours),
+    )
+
+
+def _doubts(first: Document, second: Document) -> list[StoredWarning]:
+    """A run knows how far it scatters, not how far another one would lie from it."""
+    repetitions = first["repetitions"], second["repetitions"]
+    if min(repetitions) > 1:
+        return []
+    return [
+        StoredWarning(
+            "one_repetition",
+            "Experiments were run once: how far repetitions lie apart is not known",
+            {"first": repetitions[0], "second": repetitions[1]},
+            "measure both with --repetitions 3 or more before a difference is believed",
+        )
+    ]
+
+
+def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
+    """Name an experiment as its runs are named.
+
+    Examples
+    --------
+    >>> name_of("granularity", "RW", "io_size", 4096)
+    'granularity RW io_size 4096'
+    """
+    varies = () if parameter is None else (parameter, str(value))
+    return " ".join((micro_benchmark, pattern, *varies))
+
+
+def ratio_interval(
+    first: float, first_half: float | None, second: float, second_half: float | None
+) -> tuple[float, float] | None:
+    """Return the interval of second / first, from the half widths of theirs (Fieller 1954).
+
+    Examples
+    --------
+    >>> ratio_interval(100.0, 0.0, 150.0, 15.0)
+    (1.35, 1.65)
+    >>> ratio_interval(100.0, 100.0, 150.0, 1.0) is None
+    True
+    """
+    if first_half is None or second_half is None or first <= 0:
+        return None
+    ours, theirs, ratio = first_half / first, second_half / first, second / first
+    if ours >= 1:
+        return None
+    middle = ratio / (1 - ours * ours)
+    half = sqrt((ratio * ours) ** 2 + theirs * theirs * (1 - ours * ours)) / (1 - ours * ours)
+    return middle - half, middle + half
+
+
+Key = tuple[str, str, str | None, Any]
+
+
+def _experiments(document: Document) -> dict[Key, Document]:
+    """Every experiment of a summary, the baselines first."""
+
+    def each() -> Iterator[tuple[str, Document]]:
+        yield from (("baseline", run) for run in document["baselines"])
+        for name, runs in document["micro_benchmarks"].items():
+            yield from ((name, run) for run in runs)
+
+    return {(name, run["pattern"], run["parameter"], run["value"]): run for name, run in each()}
+
+
+def _row(key: Key, first: Document, second: Document, repeated: Sequence[Document]) -> Row | None:
+    one, other = first["together"], second["together"]
+    if not one["mean_ns"] or not other["mean_ns"]:
+        return None
+    bounds = ratio_interval(
+        one["mean_ns"], one["half_width_ns"], other["mean_ns"], other["half_width_ns"]
+    )
+    ratio = other["mean_ns"] / one["mean_ns"]
+    low, high = bounds or (None, None)
+    of_median, of_tail = (
+        _ratio_of(first["statistics"], second["statistics"], name) for name in PERCENTILES
+    )
+    return Row(
+        *key[:4],
+        unit=first["unit"],
+        first_ns=one["mean_ns"],
+        second_ns=other["mean_ns"],
+        ratio=ratio,
+        low=low,
+        high=high,
+        verdict=_verdict(ratio, bounds, _repeats_to(key[1], repeated)),
+        p50_ratio=of_median,
+        p99_ratio=of_tail,
+    )
+
+
+def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float) -> str:
+    if bounds is None:
+        return "unknown"
+    low, high = bounds
+    if low >= 1 / (1 + AGREEMENT) and high <= 1 + AGREEMENT:
+        return "same"
+    if low > 1 and ratio > repeats_to:
+        return "slower"
+    if high < 1 and ratio < 1 / repeats_to:
+        return "faster"
+    return "not_apart"
+
+
+def _repeats_to(pattern: str, repeated: Sequence[Document]) -> float:
+    """Return by which factor the same pattern differs when a result asks for it again."""
+    found = (worst_of(each, pattern.split("/")) for each in repeated)
+    return max((float(one[1]["factor"]) for one in found if one is not None), default=1.0)
+
+
+def _ratio_of(first: Document | None, second: Document | None, name: str) -> float | None:
+    one, other = (each and each.get(name) for each in (first, second))
+    return other / one if one and other else None
+
+
+def _devices(first: Document, second: Document) -> dict[str, tuple[Any, Any]]:
+    """Facts about two devices that differ; of simulated ones the keys of their profiles."""
+    found = {
+        name: (first.get(name), second.get(name))
+        for name in DEVICE_FACTS
+        if first.get(name) != second.get(name)
+    }
+    one, other = (dict(_keys(each.get("details", {}).get("profile"))) for each in (first, second))
+    changed = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return found | {name: (one.get(name), other.get(name)) for name in sorted(changed)}
+
+
+def _keys(profile: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The keys of a profile with the tables that they are in."""
+    for name, value in (profile or {}).items():
+        if isinstance(value, Mapping):
+            yield from _keys(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,161 @@
+"""Is uflip from Python what it is on the command line, and can other programs take its tables?"""
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from command_line import uflip as command
+
+import uflip
+from uflip.frame import frame
+
+DEVICE = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> uflip.Result:
+    folder = tmp_path_factory.mktemp("api") / "r"
+    return uflip.run(DEVICE, folder, scale="quick", only=["order", "pause"], pause="1ms", seed=3)
+
+
+def test_a_run_is_that_of_the_command_line(result: uflip.Result, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    options = ("--scale", "quick", "--only", "order,pause", "--pause", "1ms", "--seed", "3")
+    assert command("run", DEVICE, *options, "--out", out, "-q").code == 0
+    ours = {run.id: run.trace() for run in result.runs}
+    theirs = {run.id: run.trace() for run in uflip.load(out).runs}
+    assert ours.keys() == theirs.keys()
+    for name, trace in ours.items():
+        for column in trace.columns:
+            assert np.array_equal(trace.column(column), theirs[name].column(column)), (name, column)
+    assert result.status == "complete"
+    assert not [each for each in result.warnings if each["code"] == "unfinished"]
+
+
+def test_what_takes_time_is_told(tmp_path: Path) -> None:
+    seen: list[object] = []
+    uflip.run(
+        DEVICE, tmp_path / "r", scale="quick", only=["order"], pause="1ms", on_event=seen.append
+    )
+    names = [type(event).__name__ for event in seen]
+    assert names[0] == "RunsBegin"
+    assert names.count("RunStarted") == names.count("RunFinished") == 10
+
+
+def test_a_benchmark_that_was_cut_short_goes_on(tmp_path: Path) -> None:
+    class EnoughError(Exception):
+        pass
+
+    def stop(event: object) -> None:
+        if type(event).__name__ == "RunFinished":
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        uflip.run(DEVICE, tmp_path / "r", scale="quick", only=["order"], pause="1ms", on_event=stop)
+    assert len(uflip.load(tmp_path / "r").runs) == 1
+    assert uflip.load(tmp_path / "r").status == "failed"
+    assert len(uflip.resume(tmp_path / "r").runs) == 10
+
+
+def test_the_plan_is_that_of_the_command_line() -> None:
+    told = json.loads(command("plan", DEVICE, "--scale", "quick", "--io-size", "4k", "--json").out)
+    plan = uflip.plan(DEVICE, scale="quick", io_size="4k")
+    assert [run.as_dict() for run in plan.runs] == told["runs"]
+
+
+def test_the_frame_is_what_show_says_and_others_take_it(result: uflip.Result) -> None:
+    told = json.loads(command("show", result.path, "--json").out)
+    means = [
+        run["statistics"]["mean_ns"]
+        for runs in (told["baselines"], *told["micro_benchmarks"].values())
+        for run in runs
+    ]
+    table = result.frame()
+    assert pl.DataFrame(table)["mean_ns"].to_list() == means
+    assert pd.DataFrame.from_arrow(table)["mean_ns"].tolist() == means
+    assert pa.table(table).column("mean_ns").to_pylist() == means
+    assert duckdb.sql('select mean_ns from "table"').fetchall() == [(mean,) for mean in means]
+    assert table.column("micro_benchmark").to_pylist().count("order") == 10
+
+
+def test_a_frame_keeps_values_and_gaps() -> None:
+    rows = [
+        {"whole": 2**62, "real": 1.5, "text": "a", "truth": True, "mixed": 1},
+        {"whole": None, "real": 2, "text": None, "truth": False, "mixed": "x", "late": 7},
+    ]
+    table = pa.table(frame(rows))
+    assert table.to_pylist() == [
+        {"whole": 2**62, "real": 1.5, "text": "a", "truth": True, "mixed": "1", "late": None},
+        {"whole": None, "real": 2.0, "text": None, "truth": False, "mixed": "x", "late": 7},
+    ]
+    assert pa.table(frame([])).num_rows == 0
+
+
+def test_a_pattern_by_name_and_by_specification_are_one() -> None:
+    by_name = uflip.pattern(DEVICE, "RW", io_size="4k", io_count=100)
+    spec = uflip.baseline("RW", io_size="4k", io_count=100)
+    by_spec = uflip.pattern(DEVICE, spec)
+    times = [np.asarray(trace.column("response_time_ns")) for trace in (by_name, by_spec)]
+    assert len(times[0]) == 100
+    assert np.array_equal(*times)
+
+
+def test_a_figure_is_drawn_on_axes_of_others(result: uflip.Result) -> None:
+    from matplotlib.figure import Figure
+
+    axis = Figure().subplots()
+    assert result.plot("order", axis) is axis
+    drawn = np.concatenate([np.asarray(line.get_ydata(), float) for line in axis.lines])
+    for run in result.summary["micro_benchmarks"]["order"]:
+        assert np.isclose(drawn, run["statistics"]["mean_ns"] / 1e6, rtol=1e-12).any(), run
+    with pytest.raises(uflip.UflipError, match="order"):
+        result.plot("ordre", axis)
+
+
+def test_a_notebook_shows_a_result_as_text_and_not_as_markup(tmp_path: Path) -> None:
+    told = repr(uflip.load(_small(tmp_path / "<b>")))
+    assert "10 of 10 runs" in told
+    html = uflip.load(tmp_path / "<b>")._repr_html_()
+    assert html.startswith("<div")
+    assert "<b>" not in html
+
+
+def _small(path: Path) -> Path:
+    return uflip.run(DEVICE, path, scale="quick", only=["order"], pause="1ms").path
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scale": "fast"}, "quick"),
+        ({"speed": 3}, "io_size"),
+        ({"io_size": "4q"}, "io_size"),
+        ({"pause": "soon"}, "pause"),
+        ({"plan_file": "nowhere.toml"}, "nowhere.toml"),
+        ({"only": ["ordre"]}, "order"),
+        ({"repetitions": 0}, "repetitions"),
+    ],
+)
+def test_bad_options_are_errors_that_name_them(
+    here: Path, given: dict[str, object], said: str
+) -> None:
+    with pytest.raises(uflip.UflipError) as error:
+        uflip.run("sim:demo", "out", **given)  # type: ignore[arg-type]
+    assert said in str(error.value)
+    assert not list(here.iterdir())
+
+
+def test_what_is_named_is_there_and_nothing_hides_it() -> None:
+    """A module of the same name would take the place of a function as soon as it is imported."""
+    for name in uflip.__all__:
+        assert f"uflip.{name}" not in sys.modules, name
+        assert getattr(uflip, name) is not None
+    package = Path(uflip.__file__).parent
+    modules = {path.stem for path in package.iterdir()}
+    assert not modules & set(uflip.__all__)

@@ -1,0 +1,142 @@
+"""Does a comparison find what differs, by how much, and nothing else?"""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+import uflip as api
+from uflip.results.comparison import VERDICTS, ratio_interval
+
+# What a read request waits for at the controller is more by this in the second device: its response
+# time grows by exactly so much, whatever else it takes.
+MORE_NS = 20_000
+FIRST = "sim:demo?blocks_per_die=64"
+SECOND = f"{FIRST}&command_read_ns={20_000 + MORE_NS}"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same benchmark of two devices that differ in one constant."""
+    folder = tmp_path_factory.mktemp("pair")
+    for name, device in (("first", FIRST), ("second", SECOND)):
+        api.run(
+            device, folder / name, scale="quick", only=["granularity", "baseline"], repetitions=3
+        )
+    return folder / "first", folder / "second"
+
+
+@pytest.mark.parametrize("spread", [(0.05, 0.05), (0.3, 0.1), (0.01, 0.4)])
+def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says(
+    spread: tuple[float, float],
+) -> None:
+    """Estimates of two means of 100 and 150, drawn again and again."""
+    rng = np.random.default_rng(1)
+    means = np.array([100.0, 150.0])
+    errors = means * np.array(spread) / 1.959964
+    held = 0
+    for one, other in rng.normal(means, errors, (20_000, 2)):
+        bounds = ratio_interval(one, 1.959964 * errors[0], other, 1.959964 * errors[1])
+        held += bounds is not None and bounds[0] <= 1.5 <= bounds[1]
+    assert held / 20_000 == pytest.approx(0.95, abs=0.005)
+
+
+@pytest.mark.parametrize("half_widths", [(None, 1.0), (1.0, None), (100.0, 1.0), (250.0, 0.0)])
+def test_a_ratio_to_what_may_be_nothing_has_no_interval(
+    half_widths: tuple[float | None, float | None],
+) -> None:
+    assert ratio_interval(100.0, half_widths[0], 150.0, half_widths[1]) is None
+
+
+def test_a_constant_that_differs_is_found_with_its_size(pair: tuple[Path, Path]) -> None:
+    found = api.compare(*pair)
+    assert found.devices["timing.command_read_ns"] == (20_000, 20_000 + MORE_NS)
+    assert not found.conditions
+    reads = [row for row in found.rows if row.pattern in ("SR", "RR")]
+    assert len(reads) >= 10
+    for row in reads:
+        if isinstance(row.value, int) and row.value <= 4096:
+            # Of one page: larger ones wait for the slowest die, and which, earlier writes decide.
+            assert row.second_ns - row.first_ns == pytest.approx(MORE_NS, rel=1e-6), row
+        assert row.low is not None
+        assert row.high is not None
+        expected = 1 + MORE_NS / row.first_ns
+        assert row.low <= expected * 1.001
+        assert row.high >= expected * 0.999
+        assert row.verdict != "faster"
+    small = [row for row in reads if row.ratio > 1.1]
+    assert small
+    assert {row.verdict for row in small} == {"slower"}
+    assert not [
+        row for row in found.rows if row.pattern in ("SW", "RW") and row.verdict == "slower"
+    ]
+
+
+def test_a_result_is_the_same_as_itself(pair: tuple[Path, Path]) -> None:
+    found = api.compare(pair[0], pair[0])
+    assert {row.ratio for row in found.rows} == {1.0}
+    assert {row.verdict for row in found.rows} <= {"same", "not_apart", "unknown"}
+    assert not found.devices
+    assert sum(found.count().values()) == len(found.rows) == len(api.load(pair[0]).experiments)
+
+
+def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    other = api.run(FIRST, tmp_path / "other", scale="quick", only=["granularity"], seed=2)
+    found = api.compare(pair[0], other)
+    codes = {each.code for each in found.conditions}
+    assert {"different_seed", "one_repetition"} <= codes
+    assert {name.split()[0] for name in found.only_in_first} == {"baseline"}
+    assert not found.only_in_second
+
+
+def test_scripts_are_told_by_the_exit_code(pair: tuple[Path, Path]) -> None:
+    assert uflip("compare", *pair, "--fail-if-slower", "60%").code == 0
+    done = uflip("compare", *pair, "--fail-if-slower", "5%")
+    assert done.code == 7
+    assert "granularity SR io_size 512" in done.err
+    assert uflip("compare", *reversed(pair), "--fail-if-slower", "5%").code == 0
+    done = uflip("compare", *pair, "--fail-if-slower", "5%", "--json")
+    assert done.code == 7
+
+
+def test_every_form_says_the_same(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    found = api.compare(*pair)
+    told = json.loads(uflip("compare", *pair, "--json").out)["comparisons"]
+    assert [each["results"] for each in told] == [[str(pair[0]), str(pair[1])]]
+    assert told[0]["rows"] == [row.as_dict() for row in found.rows]
+    table = tmp_path / "c.csv"
+    assert uflip("compare", *pair, "-o", table).code == 0
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [float(row["ratio"]) for row in rows] == [row.ratio for row in found.rows]
+    text = uflip("compare", *pair, "--all").out
+    assert text.count("\n") > len(found.rows)
+    page = tmp_path / "c.html"
+    assert uflip("compare", pair[0], pair[1], pair[0], "-o", page).code == 0
+    content = page.read_text()
+    assert content.count("<section") == 3
+    assert all(verdict.replace("_", " ") in content for verdict in VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "two results"),
+        (("one",), "two results"),
+        (("here", "nowhere"), "no results here"),
+        (("here", "here", "--fail-if-slower", "5"), "percentage"),
+        (("here", "here", "--fail-if-slower", "-5%"), "percentage"),
+        (("here", "here", "-o", "x.txt"), "format"),
+        (("here", "here", "-o", "here/x.html"), "result"),
+    ],
+)
+def test_bad_input_is_an_error_in_parts(
+    pair: tuple[Path, Path], here: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    Path("here").symlink_to(pair[0])
+    done = uflip("compare", *arguments)
+    assert done.code in (2, 3, 5), done.err
+    assert said in done.err
+    assert not done.out
