@@ -231,6 +231,10 @@ def autocorrelation(series: NDArray[np.float64], max_lag: int) -> list[float]:
 def pelt(means: NDArray[np.float64], penalty: float) -> list[int]:
     """First indices of the segments after the first: the exact optimum for a squared-error cost."""
 
+def half_width(means: list[float], confidence: float) -> float:
+    """Half the width of the interval for the mean of two or more nearly independent means:
+    Student's, stretched for their skewness and for the correlation of neighbours."""
+
 def student_quantile(p: float, freedom: float) -> float:
     """What the amount of a Student variable exceeds with probability p."""
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,15 @@ from uflip.cli.main import VERBS
 from uflip.cli.progress import PlanProgress
 from uflip.device.catalogue import inspect_device, known_devices
 from uflip.errors import EXIT_CODES
-from uflip.methodology import Choices, RunFinished, RunProgress, RunStarted, estimate, make_plan
+from uflip.methodology import (
+    Choices,
+    PlanGrew,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    estimate,
+    make_plan,
+)
 from uflip.results import Results
 
 MIB = 1 << 20
@@ -386,6 +395,10 @@ def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() 
         def draw(self, done: float, text: str) -> None:
             drawn.append((done, text))
 
+        def expect(self, total: int) -> None:
+            totals.append(total)
+
+    totals: list[int] = []
     show = PlanProgress(plan, estimate(plan), Sink())
     show(RunStarted(0, plan.runs[0]))
     show(RunProgress(0, plan.runs[0], 64, 256, 1_234_000))
@@ -395,6 +408,10 @@ def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() 
     # One run took a second where microseconds were expected: the rest of its pattern will too.
     assert "s left" in drawn[2][1]
     assert "ms left" not in drawn[2][1]
+    show(PlanGrew(replace(plan, runs=plan.runs * 2)))
+    assert totals == [2 * len(plan.runs)]
+    show(RunStarted(len(plan.runs), plan.runs[0]))
+    assert drawn[3][0] == len(plan.runs)
 
 
 def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from uflip.proof import families as make
 from uflip.proof.economy import CASES, economy
+from uflip.proof.repeated import CASES as REPEATED
 from uflip.proof.trials import DETECTION, LENGTH, UNSEEN, Case, detect, measure
 
 REPEATS = 30
@@ -23,6 +24,7 @@ TABLES = {
     "lengths": {case.name for case in LENGTH},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
+    "repetitions --repeats 30": {case.name for case in REPEATED},
 }
 
 

@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"_native"},
     "stats": set(),
     "analysis": {"_native", "data", "errors"},
-    "proof": {"_native", "analysis"},
+    "proof": {"_native", "analysis", "methodology", "results"},
     "units": {"errors"},
     "data": {"_native", "durability", "errors", "units"},
     "amplification": set(),

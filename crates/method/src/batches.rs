@@ -71,8 +71,9 @@ fn division(series: &[f64], period: usize, most: usize) -> Option<Division> {
     Some(Division { means: used.chunks_exact(batch).map(mean).collect(), batch })
 }
 
-/// Half the width of the interval for the mean of `means`, which are nearly independent.
-fn half_width(means: &[f64], confidence: f64) -> f64 {
+/// Half the width of the interval for the mean of `means`, which are nearly independent: two or more.
+#[must_use]
+pub fn half_width(means: &[f64], confidence: f64) -> f64 {
     let n = means.len() as f64;
     let centre = mean(means);
     let moment = |power: i32| means.iter().map(|x| (x - centre).powi(power)).sum::<f64>();
@@ -80,7 +81,9 @@ fn half_width(means: &[f64], confidence: f64) -> f64 {
     if variance <= (1e-12 * centre).powi(2) {
         return 0.0;
     }
-    let skewness = moment(3) / n / variance.powf(1.5) * n * n / ((n - 1.0) * (n - 2.0));
+    // Two values have no skewness.
+    let unbiased = if n > 2.0 { n * n / ((n - 1.0) * (n - 2.0)) } else { 0.0 };
+    let skewness = moment(3) / n / variance.powf(1.5) * unbiased;
     let beta = skewness / (6.0 * n.sqrt());
     let t = student_quantile(1.0 - confidence, n - 1.0);
     let stretched = |t: f64| {
@@ -129,5 +132,9 @@ mod tests {
         let expected = 2.3646 * (8.0_f64 / 7.0 / 8.0).sqrt();
         assert!((half_width(&means, 0.95) - expected).abs() < 0.15 * expected);
         assert!(half_width(&[1.0, 1.0, 1.0, 1.0, 1.0, 9.0], 0.95) > half_width(&means, 0.95));
+        assert!(
+            (half_width(&[1.0, 3.0], 0.95) - 12.706).abs() < 1e-3,
+            "t of one degree of freedom"
+        );
     }
 }

@@ -23,6 +23,7 @@ mod stop;
 
 pub use analysis::{Analysis, FEWEST_IOS, Options, Phase, Reason, analyse};
 pub use autocorrelation::autocorrelation;
+pub use batches::half_width;
 pub use changes::pelt;
 pub use levels::Level;
 pub use percentiles::Percentile;

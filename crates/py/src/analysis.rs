@@ -86,6 +86,11 @@ pub fn pelt(py: Python<'_>, means: PyBuffer<f64>, penalty: f64) -> PyResult<Vec<
 }
 
 #[pyfunction]
+pub fn half_width(means: Vec<f64>, confidence: f64) -> f64 {
+    uflip_method::half_width(&means, confidence)
+}
+
+#[pyfunction]
 pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     uflip_method::student_quantile(p, freedom)
 }

@@ -18,7 +18,9 @@ mod work;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::analysis::{analyse, autocorrelation, pelt, run_length, student_quantile};
+    use crate::analysis::{
+        analyse, autocorrelation, half_width, pelt, run_length, student_quantile,
+    };
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]

@@ -58,7 +58,8 @@ plan_options = together(
             "--repetitions",
             callback=whole(1, MOST_REPETITIONS),
             metavar="N",
-            help="How often each run is made.  [default: 3; 1 for quick]",
+            help="How often each run is made at least; auto repeats what is not known further.  "
+            "[default: 3; 1 for quick]",
         ),
         click.option(
             "--method",

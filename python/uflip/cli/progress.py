@@ -17,6 +17,7 @@ from uflip.methodology import (
     Estimate,
     Event,
     Plan,
+    PlanGrew,
     ResetProgress,
     RunFinished,
     RunProgress,
@@ -32,6 +33,9 @@ class Sink(Protocol):
 
     def draw(self, done: float, text: str) -> None:
         """Show that `done` runs (with a fraction) are over, and a text."""
+
+    def expect(self, total: int) -> None:
+        """Take note that there are so many runs now."""
 
 
 class PlanProgress:
@@ -53,7 +57,10 @@ class PlanProgress:
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
-        if isinstance(event, ResetProgress):
+        if isinstance(event, PlanGrew):
+            self._time_left.grown(event.plan)
+            self._sink.expect(len(event.plan.runs))
+        elif isinstance(event, ResetProgress):
             share = event.done / event.total
             self._draw(event.index, 0.0, f"resetting the state  {share:.0%}")
         elif isinstance(event, RunStarted):
@@ -131,11 +138,18 @@ class _Nothing:
     def draw(self, done: float, text: str) -> None:
         """Show nothing."""
 
+    def expect(self, total: int) -> None:
+        """Show nothing."""
+
 
 class _Line:
     """One line of the terminal, written over and over."""
 
     def __init__(self, total: int) -> None:
+        self._total = total
+
+    def expect(self, total: int) -> None:
+        """Count to another number from now on."""
         self._total = total
 
     def draw(self, done: float, text: str) -> None:
@@ -180,6 +194,11 @@ class _Bar:
         self._progress.update(
             self._task, completed=done, count=f"{int(done)}/{self._total}", status=text
         )
+
+    def expect(self, total: int) -> None:
+        """Count to another number from now on."""
+        self._total = total
+        self._progress.update(self._task, total=total)
 
     def __enter__(self) -> Self:
         self._progress.start()

@@ -35,6 +35,7 @@ class Series(Struct, frozen=True):
     half_width_ns: float | None
     period_ios: Positive
     reasons: tuple[Name, ...] = ()
+    slow_episodes: Count = 0
 
 
 class Ended(Struct, frozen=True):

@@ -23,6 +23,7 @@
 from uflip.methodology.estimate import Estimate, RunEstimate, TimeLeft, estimate
 from uflip.methodology.execute import (
     Event,
+    PlanGrew,
     ResetProgress,
     RunFinished,
     RunProgress,
@@ -60,6 +61,7 @@ __all__ = [
     "History",
     "OnState",
     "Plan",
+    "PlanGrew",
     "ResetProgress",
     "RunEstimate",
     "RunFinished",

@@ -119,6 +119,11 @@ class TimeLeft:
         self._estimated_ns: dict[str, float] = {}
         self._taken_ns: dict[str, float] = {}
 
+    def grown(self, plan: Plan) -> None:
+        """Take note that the plan has more runs."""
+        self._patterns = [run.pattern for run in plan.runs]
+        self._times_ns = [run.time_ns for run in estimate(plan).each]
+
     def finished(self, index: int, taken_ns: int) -> None:
         """Note how long run number `index` took, with the pause before it [ns]."""
         pattern = self._patterns[index]

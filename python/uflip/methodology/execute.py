@@ -1,11 +1,13 @@
 """A plan on a device: pause, run, commit, and again, until the plan or the user ends it.
 
+A plan whose runs end by a rule grows while what it asked for is not known (`rounds`).
+
 Each run is on disk before the next one starts. However the work ends, the runs that were finished
 are kept, the manifest says how it ended, and the error says how to see what is there.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +24,12 @@ from uflip.methodology import interference
 from uflip.methodology.found import Found
 from uflip.methodology.history import History
 from uflip.methodology.plan import Plan
+from uflip.methodology.rounds import Told, next_round
 from uflip.methodology.state import OnState
+from uflip.spec import writes_sequentially
 
 
-class Writer(Protocol):
+class Writer(Told, Protocol):
     """Where finished runs go; `uflip.results.ResultsWriter` is one."""
 
     path: Path
@@ -36,6 +40,9 @@ class Writer(Protocol):
 
     def commit(self, run: PlannedRun, trace: Trace, extra: dict[str, Any]) -> Any:
         """Store a finished run durably."""
+
+    def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
+        """Note that the plan has more runs."""
 
     def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:
         """Note how the plan ended: complete, interrupted or failed."""
@@ -79,7 +86,14 @@ class RunFinished:
     taken_ns: int
 
 
-Event = ResetProgress | RunStarted | RunProgress | RunFinished
+@dataclass(frozen=True)
+class PlanGrew:
+    """What is not known yet is repeated: the plan has more runs, none before what was made."""
+
+    plan: Plan
+
+
+Event = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
 
 
 def _ignore(_event: Event) -> None:
@@ -134,12 +148,14 @@ def execute(
     finished, started_ns = len(done), time.monotonic_ns()
     to_be_made = _to_be_made(plan, done, all_of_them=replay is not None)
     try:
-        for group in _without_a_rest(to_be_made):
+        # On a device with a past nothing comes before what was made.
+        closed = replay is None and any(run.id in done for run in _disturbing(plan))
+        for group in _groups(plan, to_be_made, writer, found, on_event, closed=closed):
             ends.check()
             index, run = group[0]
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:
-                writer.finish("interrupted", [_out_of_time(max_time_ns, finished, plan)])
+                writer.finish("interrupted", [_out_of_time(max_time_ns, finished, found.planned)])
                 return
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
@@ -157,7 +173,7 @@ def execute(
     except (KeyboardInterrupt, InterruptedRun):
         writer.finish("interrupted")
         raise InterruptedRun(
-            f"Interrupted after {finished} of {len(plan.runs)} runs",
+            f"Interrupted after {finished} of {found.planned} runs",
             where=str(writer.path),
             action=_how_to_see(finished, writer.path),
         ) from None
@@ -264,6 +280,47 @@ def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool
     )
 
 
+def _groups(
+    plan: Plan,
+    to_be_made: list[tuple[int, PlannedRun]],
+    writer: Writer,
+    found: Found,
+    on_event: Callable[[Event], None],
+    *,
+    closed: bool,
+) -> Iterator[list[tuple[int, PlannedRun]]]:
+    """Go through the plan, and through what is repeated for what is not known by then.
+
+    That is looked at before the first run that disturbs the state, and when all are done.
+    """
+    made = 0
+    for is_last in (False, True):
+        while True:
+            end = len(plan.runs) if is_last else _first_that_disturbs(plan)
+            yield from _without_a_rest([each for each in to_be_made if made <= each[0] < end])
+            made = end
+            grown = next_round(plan, made, writer, found.adapted)
+            if grown is None or (closed and not is_last):
+                break
+            added = len(grown.runs) - len(plan.runs)
+            later = [(index + added, run) for index, run in to_be_made if index >= made]
+            to_be_made = [*list(enumerate(grown.runs))[made : made + added], *later]
+            plan = grown
+            found.grown(plan)
+            writer.grow([run.as_dict() for run in plan.runs])
+            on_event(PlanGrew(plan))
+
+
+def _first_that_disturbs(plan: Plan) -> int:
+    return len(plan.runs) - len(_disturbing(plan))
+
+
+def _disturbing(plan: Plan) -> Sequence[PlannedRun]:
+    """Return the first run that disturbs the state, and all that come behind it."""
+    disturbing = (at for at, run in enumerate(plan.runs) if writes_sequentially(run.spec))
+    return plan.runs[next(disturbing, len(plan.runs)) :]
+
+
 def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:
     if plan.state is None:
         raise UsageError(
@@ -282,16 +339,16 @@ def _report_reset(
     on_event(ResetProgress(index, run, done, total))
 
 
-def _out_of_time(max_time_ns: int, finished: int, plan: Plan) -> dict[str, Any]:
+def _out_of_time(max_time_ns: int, finished: int, planned: int) -> dict[str, Any]:
     return {
         "code": "out_of_time",
         "message": (
-            f"The time that the plan was given was over after {finished} of {len(plan.runs)} runs"
+            f"The time that the plan was given was over after {finished} of {planned} runs"
         ),
         "numbers": {
             "max_time_ns": max_time_ns,
             "runs_finished": finished,
-            "runs_planned": len(plan.runs),
+            "runs_planned": planned,
         },
         "advice": "go on with `uflip run --resume`, or give it more time (--max-time)",
     }

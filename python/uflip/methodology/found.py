@@ -55,6 +55,16 @@ class Found:
         self._phases: dict[tuple[str, ...], Phases | None] = {}
         self._lingering = lingering
 
+    def grown(self, plan: Plan) -> None:
+        """Take note that the plan has more runs."""
+        self._plan = plan
+        self._number = {run.id: number for number, run in enumerate(plan.runs)}
+
+    @property
+    def planned(self) -> int:
+        """How many runs there are by now."""
+        return len(self._plan.runs)
+
     @property
     def pause_ns(self) -> int:
         """How long the device is left alone before a run [ns]."""

@@ -3,8 +3,10 @@
 **Source**: uFLIP (CIDR 2009) §4.2 names an automatic IOCount as future work; §5.1 has fixed ones.
 **Faithful**: `paper` keeps the counts of §5.1.
 **Simplified**: a run ends by its budget at the latest; `converged` says whether it had to.
-**Ambiguous**: the budgets. They are set so that a periodic device with the paper's longest period
-(128 I/Os) and start-up (125) is known to 5 %.
+**Ambiguous**: the budgets. What is laid out for a run has room for twice the longest start-up and
+ten of the longest periods that baselines may show. Once these are known, a run ends at a
+quarter more than the shortest length that follows (`phases`), room for a second look: as many I/Os
+again are better spent on repetitions at other times and places (`rounds`).
 """
 
 from dataclasses import replace
@@ -18,6 +20,8 @@ start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (�
 
 # uFLIP §5.1: its shortest run. What happens less often than that may go unseen.
 MIN_IOS = 1024
+# Of the I/Os that runs of the shortest length make, what there is for all of their repetitions.
+TWICE = 2
 # A run of seldom slow I/Os on a slow device must end some day.
 MAX_TIME_NS = 300_000_000_000
 # All I/Os of a mix together: its trace has to fit into memory.
@@ -34,6 +38,11 @@ def self_timed(run: PlannedRun) -> PlannedRun:
         spec, min_ios=min(MIN_IOS, budget), max_ios=budget, max_time_ns=MAX_TIME_NS
     )
     return replace(run, spec=stopped)
+
+
+def longest(shortest_ios: int) -> int:
+    """Return where a run ends that is not known: a second look is a fifth more I/Os at most."""
+    return shortest_ios + -(-shortest_ios // 4)
 
 
 def shortest(spec: Spec) -> Spec:

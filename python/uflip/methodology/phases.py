@@ -6,14 +6,14 @@ two phases of each pattern, derive upper bounds of start-up and period across th
 **Simplified**: found by `uflip.analysis` in the place of the eye.
 **Ambiguous**: how the bounds fix IOCount. (1) No run with a stop rule may end before it has seen
 twice the longest start-up and `FEWEST_PERIODS` of the longest periods; how much longer it goes on,
-the rule decides, and IOIgnore is the start-up that it shows itself. (2) Runs of fixed length are
-laid out with the longest IOIgnore that there is room for; once the baselines are known they ignore
-what these show and a quarter more, the first I/O at least, and keep as many I/Os as before. (3)
-What the start-up is counted in: see `uflip.startup`. (4) A run is bound by the baselines that are
-made before it: reads and random writes are not by what sequential writes show (`plan`). (5) A
-device that was idle for longer has more free blocks: the batches of the interference experiment,
-which follow the longest rest, count as baselines that were met again, and are all there is in a
-plan without baselines.
+at most a quarter, the rule decides, and IOIgnore is the start-up that it shows itself. (2) Runs
+of fixed length are laid out with the longest IOIgnore that there is room for; once the baselines
+are known they ignore what these show and a quarter more, the first I/O at least, and keep as many
+I/Os as before. (3) What the start-up is counted in: see `uflip.startup`. (4) A run is bound by the
+baselines that are made before it: reads and random writes are not by what sequential writes show
+(`plan`). (5) A device that was idle for longer has more free blocks: the batches of the
+interference experiment, which follow the longest rest, count as baselines that were met again, and
+are all there is in a plan without baselines.
 """
 
 import math
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from uflip.analysis import analyse
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
+from uflip.methodology.lengths import longest
 from uflip.spec import Spec
 from uflip.startup import in_rows, startup_of
 
@@ -98,4 +99,8 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
         shorter = run.spec["io_ignore"] - left_out
         return run.spec | {"io_count": run.spec["io_count"] - shorter, "io_ignore": left_out}
     wanted = max(stop["min_ios"], 2 * startup + FEWEST_PERIODS * int(phases["period_ios"]))
-    return run.spec | {"stop": stop | {"min_ios": min(wanted, stop["max_ios"])}}
+    shortest, most = min(wanted, stop["max_ios"]), stop["max_ios"]
+    # A longer run knows hardly more where the device is slower to change: see `rounds`.
+    return run.spec | {
+        "stop": stop | {"min_ios": shortest, "max_ios": min(longest(shortest), most)}
+    }

@@ -33,6 +33,7 @@ from uflip.experiment import (
     Skipped,
     run_seed,
 )
+from uflip.footprint import together, written_sequentially
 from uflip.methodology import interference
 from uflip.methodology.lengths import METHODS, self_timed, shortest
 from uflip.methodology.places import APART, BLOCK, Places, elsewhere
@@ -338,6 +339,18 @@ class _Placed:
         )
 
 
+def behind(
+    plan: Plan, done: Sequence[PlannedRun], more: Iterable[PlannedRun]
+) -> tuple[PlannedRun, ...]:
+    """Give runs places behind others, with a reset before the first that finds no room."""
+    resets = [index for index, run in enumerate(done) if run.reset_before]
+    since = done[resets[-1] if resets else 0 :]
+    disturbed = together([written_sequentially(run.spec) for run in since])
+    # What lies before the first of them may have been used up by earlier plans.
+    used = 0 if resets or not len(disturbed) else int(disturbed.begins[0])
+    return _placed_in(more, Places(plan.target_size, used, BLOCK, disturbed=disturbed)).runs
+
+
 def _placed(runs: Sequence[PlannedRun], capacity: int, used_bytes: int) -> _Placed:
     """Give sequential writes places of their own: far apart if that needs no more resets."""
     far = _placed_in(runs, Places(capacity, used_bytes, APART))
@@ -379,13 +392,12 @@ def _repeated(
     """All runs, then all of them again with other seeds and at other places, and so on."""
     first = list(runs)
     return first + [
-        _repeat(run, number, seed, capacity)
-        for number in range(2, repetitions + 1)
-        for run in first
+        repeat(run, number, seed, capacity) for number in range(2, repetitions + 1) for run in first
     ]
 
 
-def _repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
+def repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
+    """Return another repetition of a run: another seed, another place."""
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
     spec = elsewhere(run.spec, capacity, own) | {"seed": own}
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from uflip.proof.economy import economy
+from uflip.proof.repeated import CASES, Repeated, measure_repeated
 from uflip.proof.rivals import RULES
 from uflip.proof.trials import (
     DETECTION,
@@ -70,6 +71,15 @@ def _print_unseen(repeats: int, mapped: Mapped) -> None:
         _row(row.case, *_cells(row))
 
 
+def _print_repetitions(repeats: int, mapped: Mapped) -> None:
+    print(f"## Rounds of repetitions, {repeats} experiments a family\n")
+    _head("family", "known", "interval holds the mean", "claims that are false", "runs", "I/Os")
+    for case in CASES:
+        row: Repeated = measure_repeated(case, repeats, mapped)
+        shares = (row.known, row.covered, row.false)
+        _row(row.case, *map(_percent, shares), f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
+
+
 def _cells(row: Lengths) -> tuple[str, ...]:
     ios = "" if row.ios is None else f"{row.ios:,.0f}"
     shares = (row.error, row.half_width)
@@ -103,6 +113,7 @@ TABLES = {
     "lengths": _print_lengths,
     "unseen": _print_unseen,
     "economy": _print_economy,
+    "repetitions": _print_repetitions,
 }
 
 if __name__ == "__main__":

@@ -208,8 +208,8 @@ def _lengths(document: Document) -> Blocks:
     together = [run["together"] for runs in experiments.values() for run in runs]
     repeated = [each for each in together if each["converged"] is not None]
     how = (
-        "Each run ended when its mean was known to 5 % with 95 % confidence, or when its budget "
-        "was spent."
+        "Each run ended when its mean was known to 5 % with 95 % confidence, or a quarter "
+        "beyond the shortest length that the baselines allow."
         if document["method"] == "auto"
         else "Runs have the fixed lengths of their scale"
         + (", after the start-up" if document["method"] == "startup" else "")
@@ -221,9 +221,9 @@ def _lengths(document: Document) -> Blocks:
             how,
             f"{converged} of {len(known)} runs have converged, and "
             f"{sum(each['converged'] for each in repeated)} of {len(repeated)} experiments: of an "
-            "experiment nothing may speak against the interval of any repetition, and that of all, "
-            "by their intervals and by how they scatter (Student), is at most 5 % of the mean or "
-            "2 % of the slowest baseline.",
+            "experiment nothing may speak against the interval of all repetitions, and that, by "
+            "their own intervals and by how they scatter, is at most 5 % of the mean or 2 % of the "
+            "slowest baseline.",
         ),
         *_drawn(figures.convergence.figure(document, experiments)),
         Details("Lengths and intervals by experiment", [_length_table(experiments)]),
@@ -277,10 +277,18 @@ def _repetitions(document: Document, experiments: Experiments) -> Blocks:
         return []
     agree = sum(value <= 0.05 for value in known)
     return _paragraphs(
-        f"Each run was made {document['repetitions']} times. In {agree} of {len(known)} "
+        f"Each run was made {_times(document, experiments)}. In {agree} of {len(known)} "
         "experiments the means of the repetitions lie within 5 % of each other, as uFLIP found "
         f"(§5.1); at worst {max(known):.0%} apart."
     )
+
+
+def _times(document: Document, experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """How often runs were made: some more often than planned, because they were not known."""
+    most = max(len(run["repetitions"]) for runs in experiments.values() for run in runs)
+    planned = document["repetitions"]
+    further = f", and up to {most} times what was not known by then" if most > planned else ""
+    return f"{planned} times{further}"
 
 
 def _plan(document: Document) -> Blocks:

@@ -5,15 +5,21 @@ How much that differs from another time and another place, only repetitions tell
 
 **Source** uFLIP (CIDR 2009) §5.1: "differences ... were typically within 5%". Student's interval
 for the mean of a few independent repetitions.
+With many of them, what only one knows of itself hardly matters any more: they are batches that lie
+far apart, and their means have the interval of batch means (Skart: Tafazzoli et al. 2011; Willink
+2005), stretched for skewness and for what neighbours have in common.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** A repetition counts as much as any other, however long it was.
-**Ambiguous** When an experiment has converged. Here: the interval of each of its runs can be
-believed, however wide it is, and the wider of two intervals for the mean of all is narrow enough,
-that which follows from those of the runs and that which follows from how the repetitions scatter.
-Few repetitions that scatter know little: for three, half the width is 2.5 times their standard
-deviation. A single one is what it says itself. What is narrow enough: 5 % of the mean, or 2 % of
-the slowest baseline. What a device does in 0.2 ms need not be known to 10 µs where another pattern
-takes it 20 ms; what all findings compare is responses of one device.
+**Ambiguous** When an experiment has converged. Here: the wider of two intervals for the mean of all
+is narrow enough, that which follows from those of the runs and that which follows from how the
+repetitions scatter, and nothing speaks against it. Few repetitions that scatter know little: for
+three, half the width is 2.5 times their standard deviation. A single one is what it says itself.
+What speaks against it: of fewer than `MANY`, whatever speaks against one of them but that it is
+wide. Of more, (1) that their beginnings differ from their ends beyond chance (Welch's way to find a
+start-up, across replications), and (2) that slow I/Os were seen in fewer than ten episodes, in all.
+What is narrow enough: 5 % of the mean, or 2 % of the slowest baseline. What a device does in 0.2 ms
+need not be known to 10 µs where another pattern takes it 20 ms; what all findings compare is
+responses of one device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +31,16 @@ from uflip import _native
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
 SHARE_OF_SLOWEST = 0.02
-# The one doubt that others can make up for.
+MANY = 5
+"""So many repetitions are batches of their own: as few as batch means take."""
+# The one doubt that a few others can make up for.
 WIDE = "interval_too_wide"
+FEW_EPISODES = "too_few_slow_episodes"
+FEWEST_EPISODES = 10
+# As within a run: what differs by less than this share of what is allowed does not matter, and what
+# does must be beyond a chance of one in a hundred.
+NARROW = 0.25
+BEYOND_CHANCE = 0.99
 
 
 def disagreement(means: Sequence[float | None]) -> float | None:
@@ -52,7 +66,8 @@ def together(
     Parameters
     ----------
     repetitions
-        `mean_ns`, `half_width_ns`, `converged` and `reasons` of each.
+        `mean_ns`, `half_width_ns`, `converged` and `reasons` of each; `slow_episodes` and
+        `opening_ns` where they are known.
     slowest_ns
         Mean of the slowest baseline of the device, where it is known [ns].
 
@@ -75,28 +90,66 @@ def together(
         return {"mean_ns": None, "half_width_ns": None, "converged": None}
     mean = sum(means) / len(means)
     said = [each["half_width_ns"] for each in repetitions]
-    known = [each["converged"] for each in repetitions]
-    if None in said or None in known:
+    many = MANY <= len(means) == len(repetitions)
+    if not many and (None in said or None in [each["converged"] for each in repetitions]):
+        known = [each["converged"] for each in repetitions]
         return {
             "mean_ns": mean,
             "half_width_ns": None,
             "converged": False if False in known else None,
         }
-    half_width = max(sqrt(sum(each * each for each in said)) / len(said), _scatter(means, mean))
-    allowed = max(AGREEMENT * mean, SHARE_OF_SLOWEST * (slowest_ns or 0.0))
-    converged = all(map(_is_believable, repetitions)) and half_width <= allowed
-    return {"mean_ns": mean, "half_width_ns": round(half_width, 3), "converged": converged}
+    half_width = _scatter(means, mean)
+    if None not in said:
+        half_width = max(sqrt(sum(each * each for each in said)) / len(said), half_width)
+    allowed = allowed_ns(mean, slowest_ns)
+    believable = _are_believable(repetitions, allowed) if many else all(map(_is_one, repetitions))
+    return {
+        "mean_ns": mean,
+        "half_width_ns": round(half_width, 3),
+        "converged": believable and half_width <= allowed,
+    }
 
 
-def _is_believable(run: Mapping[str, Any]) -> bool:
+def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
+    """Half the width of an interval that is narrow enough [ns].
+
+    Examples
+    --------
+    >>> allowed_ns(100.0, None), allowed_ns(100.0, 400.0)
+    (5.0, 8.0)
+    """
+    return max(AGREEMENT * mean_ns, SHARE_OF_SLOWEST * (slowest_ns or 0.0))
+
+
+def _is_one(run: Mapping[str, Any]) -> bool:
     """Whether nothing speaks against the interval of a run but that it is wide."""
     return bool(run["converged"]) or list(run.get("reasons") or ()) == [WIDE]
 
 
+def _are_believable(runs: Sequence[Mapping[str, Any]], allowed: float) -> bool:
+    """Whether nothing speaks against the mean of many repetitions."""
+    doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
+    if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
+        return False
+    openings = [run["opening_ns"] for run in runs if run.get("opening_ns") is not None]
+    if len(openings) < len(runs):
+        return all(map(_is_one, runs))
+    opening: float = abs(sum(openings)) / len(openings)
+    by_chance: float = _native.half_width(openings, BEYOND_CHANCE)
+    return opening <= max(NARROW * allowed, by_chance)
+
+
 def _scatter(means: Sequence[float], mean: float) -> float:
-    """Half the width of Student's interval for the mean of several means; 0 of one."""
+    """Half the width of the interval by how repetitions scatter [ns]; 0 of one."""
     n = len(means)
     if n < 2:
         return 0.0
+    if n >= MANY:
+        return stretched(means)
     variance = sum((each - mean) ** 2 for each in means) / (n - 1)
     return float(_native.student_quantile(1 - CONFIDENCE, n - 1)) * sqrt(variance / n)
+
+
+def stretched(means: Sequence[float]) -> float:
+    """Half the width of the interval of batch means [ns]: of few, several times Student's."""
+    return float(_native.half_width(list(means), CONFIDENCE))

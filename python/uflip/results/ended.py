@@ -14,7 +14,10 @@ from uflip.errors import UsageError
 from uflip.results.columns import as_array
 
 Document = dict[str, Any]
-KEYS = ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios")
+SEEN = ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios", "slow_episodes")
+KEYS = (*SEEN, "opening_ns")
+# With fewer rows a tenth of them is one or none.
+FEWEST_ROWS = 20
 
 
 def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
@@ -23,7 +26,7 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
     afterwards. All null where it cannot be told (processes without a common pace, zeros).
     """
-    unknown: Document = dict.fromkeys(KEYS)
+    unknown: Document = dict.fromkeys(SEEN) | {"opening_ns": _opening_ns(trace)}
     ended = ended_of(path, trace.ended_json)
     if ended is not None:
         return {
@@ -32,6 +35,8 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
             "half_width_ns": _half_width(ended.series, trace),
             "startup_ios": ended.startup_ios,
             "period_ios": max(one.period_ios for one in ended.series),
+            "slow_episodes": min(one.slow_episodes for one in ended.series),
+            "opening_ns": unknown["opening_ns"],
         }
     times = _one_series(trace)
     if times is None:
@@ -40,8 +45,31 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
         seen = analyse(times)
     except UsageError:
         return unknown
-    found = {name: getattr(seen, name) for name in unknown}
-    return found | {"reasons": sorted(seen.reasons)}
+    found = {name: getattr(seen, name) for name in SEEN}
+    return unknown | found | {"reasons": sorted(seen.reasons)}
+
+
+def _opening_ns(trace: _native.Trace) -> float | None:
+    """How much slower the first tenth of what was measured is than its last half [ns].
+
+    One run says little by that, as its level may move; many repetitions that all begin lower than
+    they end are start-up (P. D. Welch's way to see it: across replications). Of a mix whole rounds.
+    """
+    times = _one_series(trace)
+    if times is None:
+        return None
+    ignored = as_array(trace, "ignored")
+    kept = len(times) - len(times) * int(np.count_nonzero(ignored)) // len(ignored)
+    row = int(json.loads(trace.spec_json).get("ratio", 0)) + 1
+    rows = kept // row
+    return opening_ns(times[len(times) - rows * row :].reshape(rows, row).mean(axis=1))
+
+
+def opening_ns(times: np.ndarray) -> float | None:
+    """How much slower the first tenth of rows (n,) [ns] is than their last half; None of few."""
+    if len(times) < FEWEST_ROWS:
+        return None
+    return round(float(times[: len(times) // 10].mean() - times[len(times) // 2 :].mean()), 3)
 
 
 def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:

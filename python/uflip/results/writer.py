@@ -30,6 +30,7 @@ from uflip.results import atomic, lock, outputs
 from uflip.results.ledger import LedgerWriter
 from uflip.results.place import check_still_there, made_beside
 from uflip.results.proof import FolderProof, examine, run_file
+from uflip.results.said import Said
 from uflip.results.warnings import (
     Examiner,
     StoredWarning,
@@ -91,6 +92,7 @@ class ResultsWriter:
         self.done: list[str] = []
         """Ids of the runs that were there when the benchmark went on."""
         self._examiner = Examiner(content.device, content.harness)
+        self._said = Said(self.trace_of)
 
     @classmethod
     def create(
@@ -254,6 +256,21 @@ class ResultsWriter:
             return None
         with native_errors():
             return _native.read_trace(str(path), self._expected(run_id))
+
+    def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
+        """Note that the plan has more runs, before the first of them is made."""
+        self._manifest = msgspec.structs.replace(
+            self._manifest, plan=tuple(msgspec.convert(dict(entry), PlanEntry) for entry in plan)
+        )
+        self._keep()
+
+    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> dict[str, Any]:
+        """What finished repetitions say together, and the half width that is `allowed_ns`."""
+        return self._said.together(run_ids, slowest_ns)
+
+    def ios_of(self, run_id: str) -> int:
+        """How many I/Os a finished run made."""
+        return self._said.ios_of(run_id)
 
     def _expected(self, run_id: str) -> tuple[int, str] | None:
         if run_id in self._digests:

@@ -1,0 +1,259 @@
+"""More repetitions of what is not known yet, at other times and places, as far as the budget goes.
+
+    plan      1 2 3 … n   1 2 3 … n   1 2 3 … n      three repetitions of each experiment
+    round 1   2 5 … 2 5 … 2 5 … 2 5 … 2 5 …          of those that are not known, and can be
+    round 2   5 … 5 … 5 …                            … once more
+
+Where what a device does drifts more slowly than a run lasts, a longer run hardly knows more: its
+I/Os resemble each other. With the part σ_b² of the variance that lies between runs and the part
+σ_w² within them, n runs of m I/Os know their mean to (σ_b² + σ_w²/m) / n: of the same n·m I/Os,
+many short runs never know less than few long ones. So runs end when they are known, or a
+quarter beyond their shortest length (`lengths`), and as many I/Os as the shortest would take again
+go into further repetitions, each of that length, of the experiments whose interval is too wide.
+
+**Source** uFLIP (CIDR 2009) §4.2 names an automatic IOCount as future work. J. Neyman (1934): what
+varies more is asked more often. C. Stein (1945): how often follows from the scatter of the first.
+**Faithful** The number of repetitions follows from the interval that those made so far have.
+**Simplified** A repetition counts as much as any other. What is planned stays as it is: rounds of
+what hardly disturbs the state come before the first run that does, others at the end. They are
+stored with the plan before the first run of them is made.
+**Ambiguous** (1) What the budget is spent on. To know as many experiments as possible: those come
+first whose repetitions take the fewest I/Os by what is known of them. (2) Looks. An experiment may
+be looked at again and again until its interval is narrow by chance; therefore rounds grow, which
+allows for few looks, and the proof (`python -m uflip.proof --only repetitions`) says how often the
+intervals hold at which they end. What three repetitions say by Student's interval, and would not
+say by the one that many have, is tried with more of them; a plan of fewer than three stays as
+somebody wanted it. (3) Sequential writes are repeated as far as there is room for them without a
+reset of the state, which writes more than they do; on a device that is measured as it is, whose
+state nobody resets, not at all.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Protocol
+
+from uflip import _native
+from uflip.device.resolving import resolve
+from uflip.experiment import PlannedRun
+from uflip.methodology import interference
+from uflip.methodology.estimate import estimate
+from uflip.methodology.lengths import TWICE, shortest
+from uflip.methodology.plan import BASELINE, MOST_REPETITIONS, REPETITIONS, Plan, behind, repeat
+from uflip.spec import Spec, writes_sequentially
+
+# Two looks at three and at five repetitions are wrong more often than at three and at eight: their
+# scatter is known too badly.
+FEWEST = 8
+# A round makes at least half as many again, so that there are few looks, and at most four times as
+# many, because what they are counted by is as badly known as what is measured.
+LEAST_GROWTH, GROWTH = 1.5, 4
+# An estimate is as often too low as too high: a tenth more saves a round.
+MARGIN = 1.1
+CONFIDENCE = 0.95
+
+Key = tuple[str, str, str, int]
+
+
+class Told(Protocol):
+    """What is known of finished runs; `uflip.results.ResultsWriter` is one."""
+
+    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Mapping[str, Any]:
+        """What the repetitions of an experiment say together.
+
+        `mean_ns`, `half_width_ns`, the half width that is `allowed_ns`, and whether that is
+        `surely` known.
+        """
+
+    def ios_of(self, run_id: str) -> int:
+        """How many I/Os a finished run made."""
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """An experiment that more repetitions would make known."""
+
+    runs: Sequence[PlannedRun]
+    spec: Spec
+    now: int
+    """Repetitions in the next round."""
+    ios: int
+    """I/Os until it is known, by what is known of it."""
+
+
+def next_round(
+    plan: Plan, finished: int, told: Told, adapted: Callable[[PlannedRun], Spec]
+) -> Plan | None:
+    """Return the plan with another round, or None if there is nothing to do, or to do it with.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its first runs are finished, and none of the others.
+    finished : int
+        How many are: all of them, or all that come before the first that disturbs the state. Then
+        the round is of what does not disturb it either, and comes before that.
+    told : Told
+        What they say.
+    adapted : callable
+        Returns the specification of a run on this device, by what the baselines show.
+    """
+    if plan.method != "auto" or plan.repetitions < REPETITIONS:
+        return None
+    done = plan.runs[:finished]
+    disturbs = any(writes_sequentially(run.spec) for run in done)
+    if plan.state is None and disturbs:
+        return None
+    experiments = _experiments(done)
+    granted: list[_Wish] = []
+    left = _left_ios(plan, told, experiments, adapted)
+    wishes = _wishes(plan, told, experiments, adapted, _slowest_ns(done, told))
+    if disturbs:
+        wishes = [wish for wish in wishes if writes_sequentially(wish.spec)]
+    for wish in sorted(wishes, key=lambda wish: wish.ios):
+        left -= wish.ios
+        if left < 0:
+            break
+        granted.append(wish)
+    more = _within(plan, done, granted, _unwritten_bytes(plan, done, told))
+    return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
+
+
+def _within(
+    plan: Plan, done: Sequence[PlannedRun], granted: Sequence[_Wish], most_bytes: float
+) -> tuple[PlannedRun, ...]:
+    """Lay out a round that writes so much at most and needs no reset; the dearest are left out.
+
+    What was said about the wear of the device before the plan began stays true.
+    """
+    for some in range(len(granted), 0, -1):
+        more = behind(plan, done, _more(plan, granted[:some]))
+        written = estimate(replace(plan, runs=more)).bytes_written
+        if written <= most_bytes and not any(run.reset_before for run in more):
+            return more
+    return ()
+
+
+def _experiments(runs: Sequence[PlannedRun]) -> dict[Key, list[PlannedRun]]:
+    """Return the repetitions of each experiment whose runs end by a rule."""
+    found: dict[Key, list[PlannedRun]] = {}
+    for run in runs:
+        if "stop" in run.spec and run.micro_benchmark not in (BASELINE, interference.NAME):
+            key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
+            found.setdefault(key, []).append(run)
+    return found
+
+
+def _slowest_ns(runs: Sequence[PlannedRun], told: Told) -> float | None:
+    ids = [run.id for run in runs if run.micro_benchmark == BASELINE]
+    means = (told.together([run_id], None)["mean_ns"] for run_id in ids)
+    return max((mean for mean in means if mean is not None), default=None)
+
+
+def _totals(plan: Plan, spec: Spec) -> Mapping[str, int]:
+    totals: Mapping[str, int] = resolve(spec, plan.device)["totals"]
+    return totals
+
+
+def _left_ios(
+    plan: Plan,
+    told: Told,
+    experiments: Mapping[Key, Sequence[PlannedRun]],
+    adapted: Callable[[PlannedRun], Spec],
+) -> int:
+    """Return what is left if there is twice what the shortest runs of the plan would make."""
+    left = 0
+    for runs in experiments.values():
+        least = _totals(plan, shortest(adapted(runs[0])))["total_ios"]
+        planned = sum(run.repetition <= plan.repetitions for run in runs)
+        left += TWICE * planned * least - sum(told.ios_of(run.id) for run in runs)
+    return left
+
+
+def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: Told) -> float:
+    """Return how much less was written than the plan may write at most; resets are as planned."""
+    left = 0.0
+    for run in done:
+        totals = _totals(plan, run.spec)
+        made = told.ios_of(run.id) / totals["total_ios"]
+        most = totals["bytes_written"] if run.repetition <= plan.repetitions else 0
+        left += most - made * totals["bytes_written"]
+    return left
+
+
+def _wishes(
+    plan: Plan,
+    told: Told,
+    experiments: Mapping[Key, Sequence[PlannedRun]],
+    adapted: Callable[[PlannedRun], Spec],
+    slowest_ns: float | None,
+) -> list[_Wish]:
+    wishes = []
+    for runs in experiments.values():
+        said = told.together([run.id for run in runs], slowest_ns)
+        if said["surely"] or not said["half_width_ns"]:
+            continue
+        made = len(runs)
+        needed = needed_repetitions(made, said["half_width_ns"] / said["allowed_ns"])
+        if needed is None or needed <= made:
+            continue
+        spec = shortest(adapted(runs[0]))
+        ios = (needed - made) * _totals(plan, spec)["total_ios"]
+        wishes.append(_Wish(runs, spec, min(needed, GROWTH * made) - made, ios))
+    return wishes
+
+
+def needed_repetitions(made: int, excess: float) -> int | None:
+    """How many repetitions narrow an interval enough, by the scatter of those that were made.
+
+    Parameters
+    ----------
+    made : int
+        Repetitions, two or more.
+    excess : float
+        How many times the half width is what is allowed. If it is not wide, what is doubted is
+        something else, which is told from `FEWEST` on.
+
+    Returns
+    -------
+    int or None
+        None if there would have to be more than `MOST_REPETITIONS`.
+
+    Examples
+    --------
+    >>> needed_repetitions(3, 2.0), needed_repetitions(12, 1.2), needed_repetitions(12, 5.0)
+    (8, 18, None)
+    """
+    needed = float(made)
+    for _ in range(4):
+        narrower = _student(max(needed, made)) / _student(made)
+        needed = made * (excess * min(narrower, 1.0)) ** 2
+    if needed > MOST_REPETITIONS:
+        return None
+    fewest = max(FEWEST, ceil(LEAST_GROWTH * made))
+    return min(max(ceil(MARGIN * needed), fewest), MOST_REPETITIONS)
+
+
+def _student(repetitions: float) -> float:
+    return float(_native.student_quantile(1 - CONFIDENCE, repetitions - 1))
+
+
+def _more(plan: Plan, granted: Sequence[_Wish]) -> list[PlannedRun]:
+    """Lay out a round: in turn, so that repetitions of one experiment lie apart.
+
+    Mixes with sequential writes need half of the device undisturbed: they come before the others,
+    as in a plan.
+    """
+    runs = []
+    for turn in range(1, max(wish.now for wish in granted) + 1):
+        for wish in granted:
+            if turn <= wish.now:
+                first = wish.runs[0]
+                bare = replace(first, id=first.id.split("-", 1)[1], spec=wish.spec)
+                bare = replace(bare, reset_before=False)
+                runs.append(repeat(bare, len(wish.runs) + turn, plan.seed, plan.target_size))
+    runs.sort(key=lambda run: writes_sequentially(run.spec) and run.spec["kind"] != "mix")
+    return [
+        replace(run, id=f"{number:04d}-{run.id}")
+        for number, run in enumerate(runs, start=len(plan.runs) + 1)
+    ]

@@ -1,0 +1,68 @@
+"""What finished runs say while a benchmark goes on: asked again after each round of repetitions.
+
+A trace is read once; what is kept of it is what a repetition is in a summary.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from uflip import _native
+from uflip.results.agreement import MANY, allowed_ns, stretched, together
+from uflip.results.columns import measured
+from uflip.results.ended import how_it_ended
+
+
+def with_certainty(
+    repetitions: Sequence[dict[str, Any]], slowest_ns: float | None
+) -> dict[str, Any]:
+    """What repetitions say together, and what the next round is decided by.
+
+    Returns
+    -------
+    dict
+        As `together`; `allowed_ns`, the half width that is narrow enough; `surely`, whether it has
+        converged, and few repetitions would also by the interval that many have.
+    """
+    said = together(repetitions, slowest_ns)
+    if said["mean_ns"] is None:
+        return said | {"allowed_ns": None, "surely": False}
+    allowed = allowed_ns(said["mean_ns"], slowest_ns)
+    means = [each["mean_ns"] for each in repetitions]
+    is_wide = 1 < len(means) < MANY and stretched(means) > allowed
+    return said | {"allowed_ns": allowed, "surely": bool(said["converged"]) and not is_wide}
+
+
+class Said:
+    """Remembers what each run says of its mean.
+
+    Parameters
+    ----------
+    trace_of : callable
+        Returns the trace of a finished run; None where it is not there.
+    """
+
+    def __init__(self, trace_of: Callable[[str], _native.Trace | None]) -> None:
+        self._trace_of = trace_of
+        self._runs: dict[str, dict[str, Any]] = {}
+
+    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> dict[str, Any]:
+        """What repetitions say together, with `surely` and `allowed_ns` (`rounds`)."""
+        return with_certainty([self._of(run_id) for run_id in run_ids], slowest_ns)
+
+    def ios_of(self, run_id: str) -> int:
+        """How many I/Os a run made; 0 where it is not there."""
+        return int(self._of(run_id)["io_count"])
+
+    def _of(self, run_id: str) -> dict[str, Any]:
+        if run_id not in self._runs:
+            self._runs[run_id] = self._look_at(run_id)
+        return self._runs[run_id]
+
+    def _look_at(self, run_id: str) -> dict[str, Any]:
+        trace = self._trace_of(run_id)
+        if trace is None:
+            unknown = {"mean_ns": None, "half_width_ns": None, "converged": None}
+            return {"io_count": 0} | unknown
+        times = measured(trace)
+        mean_ns = float(times.mean()) if len(times) else None
+        return {"io_count": len(trace), "mean_ns": mean_ns} | how_it_ended(trace)
