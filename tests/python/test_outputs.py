@@ -383,8 +383,8 @@ def test_a_seal_is_of_one_kind(here: Path) -> None:
 # Who opens files for writing: what `written` and `new_folder` made, or what bears a name of ours.
 WRITERS = {
     "cli/pattern_output.py",
-    "cli/sweep.py",
     "results/atomic.py",
+    "results/csv_text.py",
     "results/export.py",
     "results/outputs.py",
 }

@@ -1,6 +1,5 @@
 """`uflip compare`: the same experiments of two results or more, and which differ."""
 
-import csv
 import re
 from collections.abc import Sequence
 from dataclasses import fields
@@ -148,23 +147,18 @@ def _place_of(path: Path, force: bool) -> "Place":
 
 
 def _write(comparisons: "Sequence[Comparison]", names: Sequence[str], place: "Place") -> None:
-    from uflip.results import outputs
-
     if place.path.suffix == ".html":
         from uflip.report.comparison import build_page
+        from uflip.results import outputs
 
         outputs.write(place, build_page(comparisons, names, __version__).encode(errors="replace"))
         return
     from uflip.results.comparison import Row
-    from uflip.results.csv_text import cell
+    from uflip.results.csv_text import write_table
 
-    head = ["first", "second", *(field.name for field in fields(Row))]
-    with (
-        outputs.written(place) as temporary,
-        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(cell, head))
-        for name, found in zip(names[1:], comparisons, strict=True):
-            for row in found.rows:
-                writer.writerow(map(cell, [names[0], name, *row.as_dict().values()]))
+    rows = (
+        [names[0], name, *row.as_dict().values()]
+        for name, found in zip(names[1:], comparisons, strict=True)
+        for row in found.rows
+    )
+    write_table(place, ["first", "second", *(field.name for field in fields(Row))], rows)

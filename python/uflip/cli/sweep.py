@@ -1,6 +1,5 @@
 """`uflip sweep`: one pattern on many simulated devices, every combination of what varies."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,17 +206,10 @@ def _place_of(path: Path, force: bool) -> "Place":
 
 def _write_table(rows: "list[Row]", place: "Place") -> None:
     """Write one line a point: what varied, then every number under its name."""
-    from uflip.results import outputs
-    from uflip.results.csv_text import cell
+    from uflip.results.csv_text import write_table
 
     flat = [_flat(row) for row in rows]
-    with (
-        outputs.written(place) as temporary,
-        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(cell, flat[0]))
-        writer.writerows(map(cell, row.values()) for row in flat)
+    write_table(place, list(flat[0]), (row.values() for row in flat))
 
 
 def _flat(row: "Row") -> dict[str, Any]:

@@ -69,7 +69,7 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
     micro_benchmark: Name
     pattern: Name
     parameter: Text | None
-    value: int | float | Text | None
+    value: int | float | None
     unit: Text | None
     spec: Table
     repetition: Positive = 1
@@ -97,7 +97,7 @@ class Left(Struct, frozen=True, forbid_unknown_fields=True):
     micro_benchmark: Name
     pattern: Name
     parameter: Text | None
-    value: int | float | Text | None
+    value: int | float | None
     reason: Text
 
 

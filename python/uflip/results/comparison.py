@@ -67,7 +67,7 @@ class Row:
     micro_benchmark: str
     pattern: str
     parameter: str | None
-    value: int | float | str | None
+    value: int | float | None
     unit: str | None
     first_ns: float
     second_ns: float

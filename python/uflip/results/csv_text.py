@@ -6,8 +6,12 @@ that begins like a formula gets an apostrophe in front, which is how one types s
 spreadsheet; numbers, also negative ones, stay numbers.
 """
 
+import csv
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from uflip.results import outputs
 
 # Spreadsheets skip what stands before; some take the wide forms of the four signs as well.
 _FORMULA = re.compile("[\\s\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\0]")
@@ -25,3 +29,14 @@ def cell(value: Any) -> Any:
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
+
+
+def write_table(place: outputs.Place, head: Sequence[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table to the file that somebody asked for."""
+    with (
+        outputs.written(place) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell, head))
+        writer.writerows(map(cell, row) for row in rows)

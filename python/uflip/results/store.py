@@ -44,7 +44,7 @@ class StoredRun:
     micro_benchmark: str
     pattern: str
     parameter: str | None
-    value: int | float | str | None
+    value: int | float | None
     unit: str | None
     spec: Mapping[str, Any]
     path: Path
