@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arro3.core import DataType, Table
+    from arro3.core import Array, Table
 
 Row = Mapping[str, Any]
 
@@ -32,35 +32,23 @@ def frame(rows: Sequence[Row]) -> "Table":
     >>> frame([{"pattern": "SR", "mean_ns": 1.5}, {"pattern": "RW", "mean_ns": None}]).shape
     (2, 2)
     """
-    from arro3.core import Array, Table
+    from arro3.core import Table
 
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return Table.from_pydict(
-        {name: Array(_alike(values), type=_type_of(values)) for name, values in columns.items()}
-    )
+    return Table.from_pydict({name: _column([row.get(name) for row in rows]) for name in names})
 
 
-def _kinds(values: Sequence[Any]) -> set[type]:
-    return {type(value) for value in values if value is not None}
+def _column(values: Sequence[Any]) -> "Array":
+    """Give values of one kind that type, whole and real numbers real, anything else text."""
+    from arro3.core import Array, DataType
 
-
-def _alike(values: Sequence[Any]) -> Sequence[Any]:
-    """Make texts of values of several kinds."""
-    kinds = _kinds(values)
-    if len(kinds) < 2 or kinds == {int, float}:
-        return [float(value) if value is not None and float in kinds else value for value in values]
-    return [None if value is None else str(value) for value in values]
-
-
-def _type_of(values: Sequence[Any]) -> "DataType":
-    from arro3.core import DataType
-
-    kinds = _kinds(values)
+    kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
-        return DataType.bool()
+        return Array(values, type=DataType.bool())
     if kinds == {int}:
-        return DataType.int64()
-    if kinds <= {int, float} and kinds:
-        return DataType.float64()
-    return DataType.utf8()
+        return Array(values, type=DataType.int64())
+    if kinds in ({float}, {int, float}):
+        real = [None if value is None else float(value) for value in values]
+        return Array(real, type=DataType.float64())
+    texts = [None if value is None else str(value) for value in values]
+    return Array(texts, type=DataType.utf8())

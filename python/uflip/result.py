@@ -15,7 +15,7 @@ from uflip.errors import unknown_name
 from uflip.frame import frame
 from uflip.results import Results, StoredRun, summary
 from uflip.results.comparison import Comparison, compare
-from uflip.results.summarise import describe_device
+from uflip.results.summarise import describe_device, experiments_of
 
 if TYPE_CHECKING:
     from arro3.core import Table
@@ -84,8 +84,7 @@ class Result:
     @property
     def experiments(self) -> list[dict[str, Any]]:
         """Every experiment of the summary, the baselines first, with its `micro_benchmark`."""
-        named = {"baseline": self.summary["baselines"], **self.summary["micro_benchmarks"]}
-        return [{"micro_benchmark": name} | run for name, runs in named.items() for run in runs]
+        return [{"micro_benchmark": name} | run for name, run in experiments_of(self.summary)]
 
     def frame(self) -> "Table":
         """One row an experiment: what varied, its mean with its interval, statistics, causes.

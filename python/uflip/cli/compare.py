@@ -134,14 +134,7 @@ def _fail(comparisons: "Sequence[Comparison]", names: Sequence[str], share: floa
 def _place_of(path: Path, force: bool) -> "Place":
     from uflip.results import outputs
 
-    if path.suffix not in FORMATS:
-        raise UsageError(
-            "The name of the file does not say its format",
-            where="--out",
-            got=str(path),
-            allowed=", ".join(f"FILE{suffix}" for suffix in FORMATS),
-            action="add one of these endings",
-        )
+    outputs.check_ending(path, "file", "--out", FORMATS)
     kind = outputs.TABLE if path.suffix == ".csv" else outputs.REPORT
     return outputs.check(path, kind, "--out", force=force)
 

@@ -263,15 +263,10 @@ def pattern(
     job = {key: value for key, value in options.items() if value is not None}
     if read is not None:
         job["mix"] = _mix_of(read, job.get("mix"))
-    if log is not None and log.suffix not in LOG_FORMATS:
-        raise UsageError(
-            "The name of the log does not say its format",
-            where="--log",
-            got=str(log),
-            allowed=", ".join(f"FILE{ending}" for ending in LOG_FORMATS),
-            action="add one of these endings",
-        )
     if log is not None:
+        from uflip.results import outputs
+
+        outputs.check_ending(log, "log", "--log", LOG_FORMATS)
         _log_place(log, force)
     opened = open_flash_device(device)
     resolved = opened.resolve(job)

@@ -34,7 +34,6 @@ from uflip.cli.watching import Watching
 from uflip.device.catalogue import inspect_device
 from uflip.device.disturbance import check_target, disturbed
 from uflip.device.resolving import resolve
-from uflip.errors import UsageError
 from uflip.session.opening import open_watched
 from uflip.spec import writes
 
@@ -150,12 +149,7 @@ def command(
 def _check_trace_file(path: Path | None, force: bool) -> None:
     if path is None:
         return
-    if path.suffix not in (".csv", ".parquet"):
-        raise UsageError(
-            "The name of the trace does not say its format",
-            where="--trace",
-            got=str(path),
-            allowed="FILE.csv, FILE.parquet",
-            action="add one of these endings",
-        )
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "trace", "--trace", (".csv", ".parquet"))
     trace_place(path, force)

@@ -187,14 +187,9 @@ def _cells(row: "Row", names: list[str]) -> list[str]:
 def _check_table(path: Path | None, force: bool) -> None:
     if path is None:
         return
-    if path.suffix != ".csv":
-        raise UsageError(
-            "The name of the table does not say its format",
-            where="--csv",
-            got=str(path),
-            allowed="FILE.csv",
-            action="add this ending",
-        )
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "table", "--csv", (".csv",))
     _place_of(path, force)
 
 

@@ -22,7 +22,7 @@ from uflip.frame import frame
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparable import differences
 from uflip.results.consistency import worst_of
-from uflip.results.summarise import describe_device
+from uflip.results.summarise import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
 
 if TYPE_CHECKING:
@@ -216,14 +216,11 @@ Key = tuple[str, str, str | None, Any]
 
 
 def _experiments(document: Document) -> dict[Key, Document]:
-    """Every experiment of a summary, the baselines first."""
-
-    def each() -> Iterator[tuple[str, Document]]:
-        yield from (("baseline", run) for run in document["baselines"])
-        for name, runs in document["micro_benchmarks"].items():
-            yield from ((name, run) for run in runs)
-
-    return {(name, run["pattern"], run["parameter"], run["value"]): run for name, run in each()}
+    """Every experiment of a summary by what it is."""
+    return {
+        (name, run["pattern"], run["parameter"], run["value"]): run
+        for name, run in experiments_of(document)
+    }
 
 
 def _row(key: Key, first: Document, second: Document, repeated: Sequence[Document]) -> Row | None:

@@ -72,6 +72,12 @@ def opening_ns(times: np.ndarray) -> float | None:
     return round(float(times[: len(times) // 10].mean() - times[len(times) // 2 :].mean()), 3)
 
 
+def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> Document:
+    """What a run says: io_count, mean_ns of what was measured, `times` (n,) [ns], and `KEYS`."""
+    mean_ns = float(times.mean()) if len(times) else None
+    return {"io_count": len(trace), "mean_ns": mean_ns} | how_it_ended(trace, path)
+
+
 def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:
     """Half the width of the interval of a run's mean [ns], of a mix from those of its two patterns.
 

@@ -23,7 +23,7 @@ import shutil
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -91,6 +91,25 @@ class Place:
     force: bool
     there: os.stat_result | None
     """The file that will be replaced."""
+
+
+def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> None:
+    """Refuse a name that does not say which of several formats is meant.
+
+    Raises
+    ------
+    UsageError
+        It names the endings that do.
+    """
+    known = list(endings)
+    if path.suffix not in known:
+        raise UsageError(
+            f"The name of the {kind} does not say its format",
+            where=option,
+            got=str(path),
+            allowed=", ".join(f"FILE{ending}" for ending in known),
+            action="add one of these endings" if len(known) > 1 else "add this ending",
+        )
 
 
 def check(path: Path, kind: Kind, option: str = "", *, force: bool = False) -> Place:

@@ -9,7 +9,7 @@ from typing import Any
 from uflip import _native
 from uflip.results.agreement import MANY, allowed_ns, stretched, together
 from uflip.results.columns import measured
-from uflip.results.ended import how_it_ended
+from uflip.results.ended import repetition
 
 
 def with_certainty(
@@ -63,6 +63,4 @@ class Said:
         if trace is None:
             unknown = {"mean_ns": None, "half_width_ns": None, "converged": None}
             return {"io_count": 0} | unknown
-        times = measured(trace)
-        mean_ns = float(times.mean()) if len(times) else None
-        return {"io_count": len(trace), "mean_ns": mean_ns} | how_it_ended(trace)
+        return repetition(trace, measured(trace))

@@ -5,7 +5,7 @@ micro-benchmarks comes to a few hundred kilobytes of JSON.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from uflip.results.consistency import (
     question,
     repeatability,
 )
-from uflip.results.ended import how_it_ended
+from uflip.results.ended import repetition
 from uflip.results.store import Results, StoredRun
 from uflip.spec import sequential_writes
 from uflip.stats import summarise
@@ -162,8 +162,7 @@ def merged(runs: Sequence[StoredRun]) -> Document:
     every = [measured(trace) for trace in traces]
     response_time_ns = np.concatenate(every)
     repetitions: list[Document] = [
-        {"run": each.id, "io_count": len(trace), "mean_ns": _mean(times)}
-        | how_it_ended(trace, each.path)
+        {"run": each.id} | repetition(trace, times, each.path)
         for each, trace, times in zip(runs, traces, every, strict=True)
     ]
     document: Document = {
@@ -202,6 +201,15 @@ def merged(runs: Sequence[StoredRun]) -> Document:
 
 def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None
+
+
+def experiments_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Document]]:
+    """Every experiment of a summary with its micro-benchmark, the baselines first."""
+    for run in document["baselines"]:
+        yield BASELINE, run
+    for name, runs in document["micro_benchmarks"].items():
+        for run in runs:
+            yield name, run
 
 
 def baseline_of(document: Document, pattern: str) -> Document | None:

@@ -114,7 +114,7 @@ def resume(
 def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> Wear:
     wear = wear_of(info)
     if info["kind"] != "null" and not (info["simulated"] and wear.unknown):
-        on_event(WearTold(plan, wear, estimate(plan).bytes_written))
+        on_event(WearTold(wear, estimate(plan).bytes_written))
     return wear
 
 

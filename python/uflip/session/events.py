@@ -44,7 +44,6 @@ class StateProgress:
 class WearTold:
     """What the runs of a plan will take of the device's endurance."""
 
-    plan: Plan
     wear: Wear
     bytes_written: int
 

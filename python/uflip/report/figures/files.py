@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uflip.errors import UsageError
 from uflip.report.figures.canvas import only_text, styled
 from uflip.results import outputs
 from uflip.results.outputs import Place
@@ -25,16 +24,8 @@ def check_name(path: Path, *, force: bool = False) -> Place:
     RefusedError
         If something has this name that is no figure of uflip, and is not given up by `force`.
     """
-    kind = outputs.FIGURES.get(path.suffix)
-    if kind is None:
-        raise UsageError(
-            "The name of the figure does not say its format",
-            where="--out",
-            got=str(path),
-            allowed=", ".join(f"FILE{ending}" for ending in outputs.FIGURES),
-            action="add one of these endings",
-        )
-    return outputs.check(path, kind, "--out", force=force)
+    outputs.check_ending(path, "figure", "--out", outputs.FIGURES)
+    return outputs.check(path, outputs.FIGURES[path.suffix], "--out", force=force)
 
 
 @styled
