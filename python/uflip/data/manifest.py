@@ -106,7 +106,7 @@ class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
     state: Name
     state_id: Name | None
-    known_from: Name | None
+    known_from: Literal["enforced", "record", "profile", "snapshot"] | None
     request: Request | None
     since_runs: Count | None = None
     since_bytes_written: Count | None = None

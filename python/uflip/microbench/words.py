@@ -80,13 +80,16 @@ def _times(ratio: float) -> str:
 
 
 def by_pattern(runs: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Runs of a micro-benchmark as experiments: pattern → measured runs in the order of values."""
+    """Runs of a micro-benchmark as experiments: pattern → measured runs in the order of values.
+
+    A run without a value is none of an experiment: it stands in tables only.
+    """
     experiments: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        if run["statistics"] is not None:
+        if run["statistics"] is not None and run["value"] is not None:
             experiments.setdefault(run["pattern"], []).append(run)
     for experiment in experiments.values():
-        experiment.sort(key=lambda run: (run["value"] is not None, run["value"]))
+        experiment.sort(key=lambda run: run["value"])
     return dict(sorted(experiments.items(), key=lambda item: _pattern_place(item[0])))
 
 

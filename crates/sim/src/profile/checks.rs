@@ -8,6 +8,9 @@ use super::{GcPart, Profile, Relocation};
 const CACHE_SECTORS_MAX: u64 = 64;
 /// Valid pages of a block are counted in 15 bits.
 const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
+/// Beyond any page that is striped over all planes of all dies of a drive. The state is made of writes
+/// of up to 128 KiB: of a page of gigabytes it would take billions that change one page.
+const PAGE_BYTES_MAX: u64 = 16 << 20;
 
 impl Profile {
     pub(crate) fn check(&self, source: &str) -> Result<()> {
@@ -43,8 +46,9 @@ impl Profile {
             return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
         }
         let page = u64::from(part.page_bytes);
-        if page < sector || !page.is_multiple_of(sector) {
-            let allowed = format!("whole sectors of {sector} bytes");
+        if page < sector || !page.is_multiple_of(sector) || page > PAGE_BYTES_MAX {
+            let allowed =
+                format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
             return bad("page_bytes", page.to_string(), allowed);
         }
         let cache = self.cache.write_cache_bytes;
