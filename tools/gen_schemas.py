@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 from generated import write_or_check
 
-from uflip.data import ledger, manifest, run, state_record
+from uflip.data import ledger, manifest, run, run_summary, state_record
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schemas"
 DOCUMENTS: dict[str, Any] = {
     "manifest": manifest.Manifest,
     "ledger-line": ledger.Entry,
     "run-metadata": run.RunMetadata,
+    "run-summary": run_summary.Summaries,
     "state-record": state_record.State,
 }
 

@@ -72,8 +72,9 @@ class UflipError(Exception):
         lines = [self.what]
         for label, text in rows:
             if text:
-                # A part of several lines keeps its own column.
-                lines.append(f"  {label:<8} " + text.replace("\n", "\n" + " " * 11))
+                # What is nothing but blanks is to be seen; several lines keep their column.
+                seen = text if text.strip() else repr(text)
+                lines.append(f"  {label:<8} " + seen.replace("\n", "\n" + " " * 11))
         return "\n".join(lines)
 
 

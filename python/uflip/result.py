@@ -15,6 +15,7 @@ from uflip.errors import unknown_name
 from uflip.frame import frame
 from uflip.results import Results, StoredRun, summary
 from uflip.results.comparison import Comparison, compare
+from uflip.results.pyramid import Pyramid
 from uflip.results.summarise import describe_device, experiments_of
 
 if TYPE_CHECKING:
@@ -112,10 +113,35 @@ class Result:
         ResultsError
             If its file is damaged.
         """
+        return self._run(run, "trace").trace()
+
+    def pyramid(self, run: str) -> Pyramid:
+        """The response times of a run in brief, at every scale, for drawing.
+
+        Parameters
+        ----------
+        run : str
+            Its id, as in `runs`.
+
+        Returns
+        -------
+        Pyramid
+            Least, most, sum and count of neighbouring I/Os, over their number and over time.
+
+        Raises
+        ------
+        UsageError
+            If there is no such run.
+        ResultsError
+            If its file is damaged.
+        """
+        return self._results.pyramid_of(self._run(run, "pyramid"))
+
+    def _run(self, name: str, where: str) -> StoredRun:
         for each in self.runs:
-            if each.id == run:
-                return each.trace()
-        raise unknown_name("run", run, [each.id for each in self.runs], where="trace")
+            if each.id == name:
+                return each
+        raise unknown_name("run", name, [each.id for each in self.runs], where=where)
 
     def compare(self, other: "Result") -> Comparison:
         """Compare with another result: this one is the first."""

@@ -24,6 +24,7 @@ Version history
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,7 +110,7 @@ class Ledger:
         first = self.entries[0] if self.entries else None
         return first.folder_id if isinstance(first, Begin) else None
 
-    @property
+    @cached_property
     def runs(self) -> dict[str, Run]:
         """The last line of each run."""
         return {entry.run: entry for entry in self.entries if isinstance(entry, Run)}

@@ -10,6 +10,9 @@
 `warnings`         doubts about the data, as stored values with a next step
 `comparable`       may two results be compared
 `comparison`       results side by side, experiment by experiment
+`merged`           repetitions as one: statistics of all their I/Os
+`summaries`        keeps what runs say beside them, and finds it again
+`pyramid`          response times in brief, at every scale
 `summarise`        the whole folder as one document: `uflip show --json`
 `export`           tidy tables for other programs
 `state_record`     in which state a device was left, beside the results
@@ -23,6 +26,7 @@ The folder::
       manifest.json                        written when the folder is made, and again at the end
       ledger.jsonl                         what the others must be, a line each
       runs/0001-baseline-SR-….parquet      every I/O of a finished run, committed before the next
+      summaries/…                          what runs say, kept: follows from the run files
 """
 
 from uflip.results.comparable import differences

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from uflip.data.run_summary import plain
 from uflip.errors import native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.csv_text import cell
 from uflip.results.store import Results, StoredRun
-from uflip.results.summarise import run_document
 
 FORMATS = ("csv", "parquet")
 
@@ -89,7 +89,7 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
 
 
 def _fill(results: Results, folder: Path, file_format: str) -> None:
-    rows = [_summary_row(run) for run in results.runs]
+    rows = [_summary_row(run, plain(results.summary_of([run]))) for run in results.runs]
     _write_rows(folder / "summary.csv", rows)
     if file_format == "parquet":
         (folder / "ios").mkdir()
@@ -137,8 +137,7 @@ def _constants(run: StoredRun) -> dict[str, str]:
     }
 
 
-def _summary_row(run: StoredRun) -> dict[str, Any]:
-    document = run_document(run)
+def _summary_row(run: StoredRun, document: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = dict(_constants(run))
     row |= {name: document[name] for name in ("io_count", "io_ignore", "elapsed_ns")}
     row |= document["statistics"] or {}

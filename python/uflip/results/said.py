@@ -53,6 +53,10 @@ class Said:
         """How many I/Os a run made; 0 where it is not there."""
         return int(self._of(run_id)["io_count"])
 
+    def hear(self, run_id: str, said: dict[str, Any]) -> None:
+        """Take note of what a run says, where that is known already."""
+        self._runs[run_id] = said
+
     def _of(self, run_id: str) -> dict[str, Any]:
         if run_id not in self._runs:
             self._runs[run_id] = self._look_at(run_id)

@@ -9,7 +9,7 @@ are asked for, so that a folder of any size can be opened.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +23,14 @@ from uflip import _native
 from uflip.amplification import page_bytes
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import RunMetadata, metadata_of
+from uflip.data.run_summary import RunSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
 from uflip.results.columns import as_array, measured
+from uflip.results.merged import Part, experiment_of, merged
 from uflip.results.proof import FolderProof, examine, run_file
+from uflip.results.pyramid import Pyramid, pyramid_of
+from uflip.results.summaries import Summaries
 from uflip.results.warnings import (
     Examiner,
     StoredWarning,
@@ -71,6 +75,10 @@ class StoredRun:
             raise damaged(
                 self.path, f"{error.what}: {error.got}" if error.got else error.what
             ) from error
+
+    def part(self) -> Part:
+        """Read the run as one of its repetitions."""
+        return Part(self, self.trace(), self.page_bytes, self.path)
 
     @cached_property
     def meta(self) -> RunMetadata:
@@ -117,6 +125,32 @@ class Results:
         ]
         return cls(folder, content, runs, proof)
 
+    def summary_of(self, runs: Sequence[StoredRun]) -> RunSummary:
+        """Summarise the repetitions of a run: as it was kept, or from their I/Os.
+
+        Raises
+        ------
+        ResultsError
+            If a run file is damaged.
+        """
+        kept = self._kept.find([(run.id, run.expected) for run in runs])
+        return merged([run.part() for run in runs]) if kept is None else kept
+
+    def pyramid_of(self, run: StoredRun) -> Pyramid:
+        """The response times of a run in brief: as they were kept, or from its I/Os.
+
+        Raises
+        ------
+        ResultsError
+            If the run file is damaged.
+        """
+        kept = self._kept.pyramid(run.id, run.expected)
+        return pyramid_of(run.trace()) if kept is None else kept
+
+    @cached_property
+    def _kept(self) -> Summaries:
+        return Summaries(self.path)
+
     @property
     def missing(self) -> list[str]:
         """Ids of planned runs that are not there."""
@@ -153,6 +187,14 @@ class Results:
         if self.status != "running":
             found.append(_unfinished(len(self.runs), len(kept.plan)))
         return found
+
+
+def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
+    """Gather the repetitions of each run, in the order of their first."""
+    groups: dict[tuple[Any, ...], list[StoredRun]] = {}
+    for run in runs:
+        groups.setdefault(experiment_of(run), []).append(run)
+    return list(groups.values())
 
 
 def damaged(path: Path, got: str) -> ResultsError:

@@ -4,20 +4,14 @@ The document holds numbers and names only, no arrays over I/Os: a standard run o
 micro-benchmarks comes to a few hundred kilobytes of JSON.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from uflip import _native
-from uflip.amplification import write_amplification
 from uflip.data import manifest
-from uflip.data.run import metadata_of
-from uflip.results.agreement import disagreement, together
+from uflip.data.run_summary import plain
+from uflip.results.agreement import together
 from uflip.results.characteristics import characteristics
-from uflip.results.columns import measured, written_bytes
 from uflip.results.consistency import (
     Answer,
     Question,
@@ -26,10 +20,8 @@ from uflip.results.consistency import (
     question,
     repeatability,
 )
-from uflip.results.ended import repetition
-from uflip.results.store import Results, StoredRun
+from uflip.results.store import Results, repeated
 from uflip.spec import sequential_writes
-from uflip.stats import summarise
 from uflip.units import format_size
 
 BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine micro-benchmarks
@@ -65,7 +57,10 @@ def summary(results: Results) -> Document:
     ResultsError
         If a run file is damaged.
     """
-    runs = [(group[0].micro_benchmark, merged(group)) for group in repeated(results.runs)]
+    runs: list[tuple[str, Document]] = [
+        (group[0].micro_benchmark, plain(results.summary_of(group)))
+        for group in repeated(results.runs)
+    ]
     baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
     benchmarks: dict[str, list[Document]] = {}
     for name, document in runs:
@@ -76,7 +71,7 @@ def summary(results: Results) -> Document:
     slowest_ns = max((ms * 1e6 for ms in means["baselines_ms"].values() if ms), default=None)
     for _, document in runs:
         document["together"] = together(document["repetitions"], slowest_ns)
-    plain = manifest.plain(kept)
+    said = manifest.plain(kept)
     copied = (
         "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
         "target_size_bytes", "repetitions", "method", "durability", "phases", "interference",
@@ -89,7 +84,7 @@ def summary(results: Results) -> Document:
         "format_version": kept.format_version,
         "uflip_version": kept.uflip_version,
         "status": results.status,
-        **{name: plain[name] for name in copied},
+        **{name: said[name] for name in copied},
         **means,
         "repeatability": repeated_to,
         "key_characteristics": only_what_repeats(row, repeated_to),
@@ -99,10 +94,10 @@ def summary(results: Results) -> Document:
         "runs_finished": len(results.runs),
         "missing": results.missing,
         "target_spaces": _target_spaces(kept.plan),
-        "skipped": plain["skipped"],
+        "skipped": said["skipped"],
         "warnings": results.warnings,
-        "harness": plain["harness"],
-        "host": plain["host"],
+        "harness": said["harness"],
+        "host": said["host"],
     }
 
 
@@ -130,77 +125,6 @@ def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[Document]:
         for run in plan
         for begin, end in sequential_writes(run.spec)
     ]
-
-
-def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
-    """Gather the repetitions of each run, in the order of their first."""
-    groups: dict[tuple[Any, ...], list[StoredRun]] = {}
-    for run in runs:
-        key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
-        groups.setdefault(key, []).append(run)
-    return list(groups.values())
-
-
-def run_document(run: StoredRun) -> Document:
-    """Summarise one run; `statistics` is null if start-up is all there is."""
-    return merged([run])
-
-
-def merged(runs: Sequence[StoredRun]) -> Document:
-    """Summarise the repetitions of a run: the statistics are those of all their I/Os.
-
-    Returns
-    -------
-    dict
-        As of one run, the first; with `repetitions` (run, io_count, mean_ns of each),
-        `disagreement`, the range of their means relative to its middle, null for a single run, and
-        `together`, their mean with its interval, and whether it has converged.
-    """
-    run, traces = runs[0], [run.trace() for run in runs]
-    first = traces[0]
-    spec = json.loads(first.spec_json)
-    every = [measured(trace) for trace in traces]
-    response_time_ns = np.concatenate(every)
-    repetitions: list[Document] = [
-        {"run": each.id} | repetition(trace, times, each.path)
-        for each, trace, times in zip(runs, traces, every, strict=True)
-    ]
-    document: Document = {
-        "run": run.id,
-        "pattern": run.pattern,
-        "parameter": run.parameter,
-        "value": run.value,
-        "unit": run.unit,
-        "io_count": len(first),
-        "io_ignore": len(first) - len(every[0]),
-        "elapsed_ns": first.elapsed_ns(),
-        "statistics": _statistics(response_time_ns),
-        "repetitions": repetitions,
-        "disagreement": disagreement([each["mean_ns"] for each in repetitions]),
-        "together": together(repetitions),
-    }
-    if spec.get("kind") == "mix":
-        document["components"] = _components(traces, run.pattern)
-    if first.causes:
-        document["time_spent_ns"] = {
-            cause: _mean(np.concatenate([measured(trace, cause) for trace in traces])) or 0.0
-            for cause in first.causes
-        }
-    stored = zip(runs, traces, strict=True)
-    counted = [metadata_of(each.path, trace.metadata_json).counters for each, trace in stored]
-    known = [counters for counters in counted if counters is not None]
-    if known:
-        document["counters"] = {name: sum(each[name] for each in known) for name in known[0]}
-        written = sum(written_bytes(trace) for trace in traces)
-        document["write_amplification"] = write_amplification(
-            document["counters"], run.page_bytes, written
-        )
-    document["spec"] = spec
-    return document
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
 
 
 def experiments_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Document]]:
@@ -234,24 +158,6 @@ def describe_device(device: Document) -> str:
         name = f"file {Path(str(device['url'])).name}"
     capacity = device.get("capacity_bytes")
     return f"{name}, {format_size(int(capacity))}" if capacity else name
-
-
-def _statistics(response_time_ns: np.ndarray) -> Document | None:
-    return summarise(response_time_ns).as_dict() if len(response_time_ns) else None
-
-
-def _components(traces: Sequence[_native.Trace], pattern: str) -> Document:
-    """The two patterns of a mix apart: {"first": {pattern, statistics}, "second": …}."""
-    response_time_ns = np.concatenate([measured(trace) for trace in traces])
-    component = np.concatenate([measured(trace, "component") for trace in traces])
-    labels = pattern.split("/") if pattern.count("/") == 1 else [None, None]
-    return {
-        name: {
-            "pattern": label,
-            "statistics": _statistics(response_time_ns[component == index]),
-        }
-        for index, (name, label) in enumerate(zip(("first", "second"), labels, strict=True))
-    }
 
 
 def _pattern_place(run: Document) -> int:

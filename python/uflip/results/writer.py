@@ -15,12 +15,14 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from uflip import _native
+from uflip.amplification import page_bytes
 from uflip.data import ledger, manifest
 from uflip.data.ledger import digest_of
 from uflip.data.manifest import Manifest, PlanEntry
@@ -31,6 +33,7 @@ from uflip.results.ledger import LedgerWriter
 from uflip.results.place import check_still_there, made_beside
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.said import Said
+from uflip.results.summaries import Keeper
 from uflip.results.warnings import (
     Examiner,
     StoredWarning,
@@ -389,6 +392,8 @@ class ResultsWriter:
             **(extra or {}),
         }
         self._write_run(path, trace, entry, json.dumps(metadata, allow_nan=False))
+        self._keeper.committed(entry, path, self._digests[entry.id], trace)
+        self._said.hear(entry.id, self._keeper.repetition(entry.id))
         self._examiner.look(entry, trace, extra or {})
         return path
 
@@ -425,8 +430,21 @@ class ResultsWriter:
                 ),
             )
             self._keep()
+            if status == "complete":
+                self._keep_experiments()
         finally:
             self.close()
+
+    @cached_property
+    def _keeper(self) -> Keeper:
+        return Keeper(self.path, page_bytes(self._manifest.device))
+
+    def _keep_experiments(self) -> None:
+        there = (each for each in self._manifest.plan if run_file(self.path, each.id).exists())
+        self._keeper.completed(
+            [(each, run_file(self.path, each.id), self._expected(each.id)) for each in there],
+            self.trace_of,
+        )
 
     def close(self) -> None:
         """Let go of the folder; without `finish` its benchmark counts as interrupted."""

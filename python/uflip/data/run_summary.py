@@ -1,0 +1,160 @@
+"""What runs say in numbers, kept beside them, so that results are read without their I/Os.
+
+::
+
+    {"format": "uflip-run-summary", "format_version": 1, "uflip_version": …,
+     "digest": …, "experiments": [{"of": [{"run": …, "bytes": …, "digest": …}, …],
+                                   "summary": {…}, "pyramid": {…}}]}
+
+A summary follows from run files and from nothing else. It names them by length and digest, so that
+it is taken for no others, and `digest` is that of the document without it, so that it is taken for
+nothing that was changed: what does not fit is made again from the run files, and nothing is lost.
+
+Version history
+---------------
+1   first version. A version means numbers: whatever changes how one follows from a run raises it,
+    and summaries of other versions are made again when they are needed.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from uflip import _native
+from uflip.data.document import Count, DigestText, Name, Positive, Table, Text
+from uflip.data.reading import Kind, read_if_there
+from uflip.errors import UflipError
+
+FORMAT_VERSION: Literal[1] = 1
+FOLDER = "summaries"
+ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
+KIND = Kind("summary", 256 << 20, "remove it: it is made again from the run files")
+
+
+class Statistics(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of response times [ns]; a percentile is null where the sample is too small for it."""
+
+    count: Positive
+    min_ns: Count
+    max_ns: Count
+    mean_ns: float
+    std_ns: float | None
+    p5_ns: Count | None
+    p50_ns: Count | None
+    p90_ns: Count | None
+    p95_ns: Count | None
+    p99_ns: Count | None
+    p99_9_ns: Count | None
+
+
+class Repetition(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one run says of its mean; null where it does not say."""
+
+    run: Name
+    io_count: Count
+    mean_ns: float | None
+    converged: bool | None
+    reasons: list[Name] | None
+    half_width_ns: float | None
+    startup_ios: Count | None
+    period_ios: Count | None
+    slow_episodes: Count | None
+    opening_ns: float | None
+
+
+class Component(Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the two patterns of a mix."""
+
+    pattern: Name | None
+    statistics: Statistics | None
+
+
+class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run, or all repetitions of one: `uflip.results.merged` says what each number is."""
+
+    run: Name
+    pattern: Name
+    parameter: Text | None
+    value: int | float | None
+    unit: Text | None
+    io_count: Count
+    io_ignore: Count
+    elapsed_ns: Count
+    statistics: Statistics | None
+    repetitions: list[Repetition]
+    disagreement: float | None
+    components: dict[Name, Component] | UnsetType = UNSET
+    time_spent_ns: dict[Name, float] | UnsetType = UNSET
+    counters: dict[Name, Count] | UnsetType = UNSET
+    write_amplification: float | UnsetType | None = UNSET
+    spec: Table
+
+
+class Source(Struct, frozen=True, forbid_unknown_fields=True):
+    """A run file that a summary follows from."""
+
+    run: Name
+    bytes: Count
+    digest: DigestText
+
+
+class PyramidFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the response times of a run are in brief, see `uflip.results.pyramid`."""
+
+    digest: DigestText
+    rows_over_number: Count
+    ios_per_row: Positive
+    rows_over_time: Count
+    ns_per_row: Positive
+    begin_ns: Count
+
+
+class Kept(Struct, frozen=True, forbid_unknown_fields=True):
+    """A summary with what it follows from."""
+
+    of: tuple[Source, ...]
+    summary: RunSummary
+    pyramid: PyramidFile | None = None
+
+
+class Summaries(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file of summaries holds."""
+
+    uflip_version: Name
+    experiments: tuple[Kept, ...]
+    digest: DigestText = "0" * 64
+    format: Literal["uflip-run-summary"] = "uflip-run-summary"
+    format_version: Literal[1] = FORMAT_VERSION
+
+
+def encode(kept: tuple[Kept, ...]) -> bytes:
+    """Return the bytes of a file of summaries."""
+    content = Summaries(_native.__version__, kept)
+    return msgspec.json.encode(msgspec.structs.replace(content, digest=_digest(content)))
+
+
+def read(path: Path) -> tuple[Kept, ...]:
+    """Read a file of summaries; none of one that is not what was written, or of another version."""
+    try:
+        content = read_if_there(path, KIND)
+        found = None if content is None else msgspec.json.decode(content, type=Summaries)
+    except (UflipError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ()
+    return () if found is None or found.digest != _digest(found) else found.experiments
+
+
+def typed(content: dict[str, Any]) -> RunSummary:
+    """Check a summary that was made."""
+    return msgspec.convert(content, RunSummary)
+
+
+def plain(summary: RunSummary) -> dict[str, Any]:
+    """Return a summary as plain data, keys that do not apply left out."""
+    content: dict[str, Any] = msgspec.to_builtins(summary)
+    return content
+
+
+def _digest(content: Summaries) -> str:
+    return _native.digest(msgspec.json.encode(msgspec.structs.replace(content, digest="0" * 64)))

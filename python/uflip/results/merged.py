@@ -1,0 +1,137 @@
+"""The repetitions of a run as one: statistics of all their I/Os, and what each says of its mean.
+
+A summary of one run is kept beside it when it is committed, one of all repetitions when the
+benchmark is over (`summaries`); what is not kept is made from the run files, and is the same.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from uflip import _native
+from uflip.amplification import write_amplification
+from uflip.data.manifest import PlanEntry
+from uflip.data.run import metadata_of
+from uflip.data.run_summary import Repetition, RunSummary, typed
+from uflip.results.agreement import disagreement
+from uflip.results.columns import measured, written_bytes
+from uflip.results.ended import repetition
+from uflip.stats import summarise
+
+if TYPE_CHECKING:
+    from uflip.results.store import StoredRun
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One repetition: what it is called, its I/Os, the flash page of its device, its file."""
+
+    run: "StoredRun | PlanEntry"
+    trace: _native.Trace
+    page_bytes: int | None
+    path: Path
+    said: Repetition | None = None
+    """What it says of its mean, where that is known already."""
+
+    def says(self, times: np.ndarray) -> Document:
+        """What it says of its mean, given its response times without the start-up (n,) [ns]."""
+        if self.said is not None:
+            known: Document = msgspec.to_builtins(self.said)
+            return known
+        return {"run": self.run.id} | repetition(self.trace, times, self.path)
+
+    @property
+    def counters(self) -> dict[str, int] | None:
+        """What the device counted; None where it does not."""
+        fresh = self.trace.counters_json()
+        if fresh is not None:
+            known: dict[str, int] = json.loads(fresh)
+            return known
+        return metadata_of(self.path, self.trace.metadata_json).counters
+
+
+def experiment_of(run: "StoredRun | PlanEntry") -> tuple[Any, ...]:
+    """What all repetitions of a run have in common."""
+    return run.micro_benchmark, run.pattern, run.parameter, run.value
+
+
+def merged(parts: Sequence[Part]) -> RunSummary:
+    """Summarise the repetitions of a run: the statistics are those of all their I/Os.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        One or more, in the order of the plan.
+
+    Returns
+    -------
+    RunSummary
+        As of one run, the first; `statistics` is null if start-up is all there is; `repetitions`
+        has each, `disagreement` the range of their means relative to its middle, null for a single
+        run.
+    """
+    first, every = parts[0], [measured(part.trace) for part in parts]
+    repetitions = [part.says(times) for part, times in zip(parts, every, strict=True)]
+    traces = [part.trace for part in parts]
+    spec = json.loads(first.trace.spec_json)
+    document: Document = {
+        "run": first.run.id,
+        "pattern": first.run.pattern,
+        "parameter": first.run.parameter,
+        "value": first.run.value,
+        "unit": first.run.unit,
+        "io_count": len(first.trace),
+        "io_ignore": len(first.trace) - len(every[0]),
+        "elapsed_ns": first.trace.elapsed_ns(),
+        "statistics": _statistics(np.concatenate(every)),
+        "repetitions": repetitions,
+        "disagreement": disagreement([each["mean_ns"] for each in repetitions]),
+        "spec": spec,
+    }
+    if spec.get("kind") == "mix":
+        document["components"] = _components(traces, every, first.run.pattern)
+    if first.trace.causes:
+        document["time_spent_ns"] = {
+            cause: _mean([measured(trace, cause) for trace in traces])
+            for cause in first.trace.causes
+        }
+    known = [counters for counters in (part.counters for part in parts) if counters is not None]
+    if known:
+        document["counters"] = {name: sum(each[name] for each in known) for name in known[0]}
+        written = sum(written_bytes(trace) for trace in traces)
+        document["write_amplification"] = write_amplification(
+            document["counters"], first.page_bytes, written
+        )
+    return typed(document)
+
+
+def _mean(values: Sequence[np.ndarray]) -> float:
+    together = np.concatenate(values)
+    return float(together.mean()) if len(together) else 0.0
+
+
+def _statistics(response_time_ns: np.ndarray) -> Document | None:
+    return summarise(response_time_ns).as_dict() if len(response_time_ns) else None
+
+
+def _components(
+    traces: Sequence[_native.Trace], every: Sequence[np.ndarray], pattern: str
+) -> Document:
+    """The two patterns of a mix apart: {"first": {pattern, statistics}, "second": …}."""
+    response_time_ns = np.concatenate(every)
+    component = np.concatenate([measured(trace, "component") for trace in traces])
+    labels = pattern.split("/") if pattern.count("/") == 1 else [None, None]
+    return {
+        name: {
+            "pattern": label,
+            "statistics": _statistics(response_time_ns[component == index]),
+        }
+        for index, (name, label) in enumerate(zip(("first", "second"), labels, strict=True))
+    }

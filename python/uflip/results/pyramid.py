@@ -1,0 +1,142 @@
+"""The response times of a run in brief: least, most, sum and count of neighbours, at every scale.
+
+::
+
+    over the number of the I/O          over the time of submission
+    [ 0 … 15][16 … 31][32 … 47]…        [0 … 2^k ns)[2^k … 2·2^k)…
+       min max sum count                   min max sum count
+
+What is drawn of 10⁸ I/Os on a thousand pixels is decided by a few of them, the slowest and the
+quickest of each pixel; whoever draws means alone hides them. A pyramid has both, for at most
+`ROWS` neighbourhoods and for all larger ones, which follow from these by `Pyramid.coarser`. What is
+finer is read from the run itself, a window at a time.
+
+**Source** The min–max aggregation of M4 (Jugel, Jerzak, Hackenbroich, Markl, PVLDB 2014) and of the
+overviews of sound editors.
+**Faithful** Least and most of each neighbourhood.
+**Simplified** Where in it they lie, and its first and last, are not kept.
+**Ambiguous** Nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+
+ROWS = 4096
+WINDOW = 1 << 20
+"""I/Os that are in memory at once, a power of two."""
+FEWEST_PER_ROW = 16
+ROW = np.dtype([("min_ns", "<u8"), ("max_ns", "<u8"), ("sum_ns", "<u8"), ("count", "<u8")])
+"""A neighbourhood; least and most of an empty one are 0."""
+Rows = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Pyramid:
+    """Response times in brief.
+
+    Attributes
+    ----------
+    over_number : numpy.ndarray
+        Rows (n,) of `ROW`, each of `ios_per_row` I/Os, the last of what is left; streams one behind
+        the other, as in the trace.
+    ios_per_row : int
+        A power of two.
+    over_time : numpy.ndarray
+        Rows (m,) of `ROW`, each of the I/Os submitted within `ns_per_row` [ns], from `begin_ns` on.
+    ns_per_row : int
+        A power of two [ns].
+    begin_ns : int
+        When the first I/O was submitted [ns].
+    """
+
+    over_number: Rows
+    ios_per_row: int
+    over_time: Rows
+    ns_per_row: int
+    begin_ns: int
+
+    def coarser(self, factor: int) -> "Pyramid":
+        """Put `factor` neighbouring rows together.
+
+        Raises
+        ------
+        ValueError
+            If that is not a power of two.
+        """
+        if factor < 1 or factor & (factor - 1):
+            raise ValueError(f"a power of two, not {factor}")
+        return Pyramid(
+            _together(self.over_number, factor),
+            self.ios_per_row * factor,
+            _together(self.over_time, factor),
+            self.ns_per_row * factor,
+            self.begin_ns,
+        )
+
+
+def pyramid_of(trace: _native.Trace) -> Pyramid:
+    """Make the pyramid of a run, the I/Os of its start-up included; a window at a time."""
+    n = len(trace)
+    ios_per_row = _power_of_two(max(-(-n // ROWS), FEWEST_PER_ROW))
+    step = max(WINDOW, ios_per_row)
+    windows = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    spans = [_span(_window(trace, "submit_ns", each)) for each in windows]
+    begin = min((low for low, _ in spans), default=0)
+    last = max((high for _, high in spans), default=0)
+    rows = -(-n // ios_per_row)
+    ns_per_row = _power_of_two(-(-(last - begin + 1) // max(rows, 1)))
+    by_number, by_time = np.zeros(rows, ROW), np.zeros((last - begin) // ns_per_row + 1, ROW)
+    for each in windows:
+        times = _window(trace, "response_time_ns", each)
+        _put(by_number, np.arange(each.start, each.stop) // ios_per_row, times)
+        since = _window(trace, "submit_ns", each) - np.uint64(begin)
+        _put(by_time, (since // np.uint64(ns_per_row)).astype(np.int64), times)
+    return Pyramid(by_number, ios_per_row, by_time if n else by_time[:0], ns_per_row, begin)
+
+
+def _window(trace: _native.Trace, name: str, at: slice) -> NDArray[np.uint64]:
+    values: NDArray[np.uint64] = np.asarray(trace.column(name, at.start, at.stop))
+    return values
+
+
+def _span(values: NDArray[np.uint64]) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
+
+
+def _put(rows: Rows, place: NDArray[np.int64], times: NDArray[np.uint64]) -> None:
+    """Add I/Os (n,) [ns] to the rows at their places (n,)."""
+    # Processes follow each other in a trace; in time they do not.
+    if np.any(place[1:] < place[:-1]):
+        order = np.argsort(place, kind="stable")
+        place, times = place[order], times[order]
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    at = place[starts]
+    before = rows[at]
+    least = np.minimum.reduceat(times, starts)
+    before["min_ns"] = np.where(before["count"] > 0, np.minimum(before["min_ns"], least), least)
+    before["max_ns"] = np.maximum(before["max_ns"], np.maximum.reduceat(times, starts))
+    before["sum_ns"] += np.add.reduceat(times, starts)
+    before["count"] += np.diff(starts, append=len(times)).astype(np.uint64)
+    rows[at] = before
+
+
+def _together(rows: Rows, factor: int) -> Rows:
+    if factor == 1 or not len(rows):
+        return rows
+    starts = np.arange(0, len(rows), factor)
+    found = np.zeros(len(starts), ROW)
+    least = np.where(rows["count"] > 0, rows["min_ns"], np.iinfo(np.uint64).max)
+    found["count"] = np.add.reduceat(rows["count"], starts)
+    found["min_ns"] = np.where(found["count"] > 0, np.minimum.reduceat(least, starts), 0)
+    found["max_ns"] = np.maximum.reduceat(rows["max_ns"], starts)
+    found["sum_ns"] = np.add.reduceat(rows["sum_ns"], starts)
+    return found
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << max(at_least - 1, 0).bit_length()

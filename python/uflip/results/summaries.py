@@ -1,0 +1,221 @@
+"""Keeps what runs say beside them, and finds it again, so that results are read without their I/Os.
+
+::
+
+    results/demo/
+      summaries/0001-baseline-SR-….json            a run's own summary, from when it was committed
+      summaries/0001-baseline-SR-….pyramid.npy     its response times in brief
+      summaries/experiments.json                   all repetitions together, from the end
+
+Nothing here is measured, and nothing here proves anything: these files can be removed, and whatever
+does not fit the run files as the ledger has them is not used (`uflip.data.run_summary`). So none of
+them is synced, and where one cannot be written the benchmark goes on without it.
+"""
+
+import contextlib
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from uflip import _native
+from uflip.data import run_summary
+from uflip.data.manifest import PlanEntry
+from uflip.data.reading import Kind, read_if_there
+from uflip.data.run_summary import Kept, PyramidFile, Repetition, RunSummary, Source
+from uflip.errors import UflipError
+from uflip.results.atomic import temporary_name
+from uflip.results.merged import Part, experiment_of, merged
+from uflip.results.pyramid import ROW, Pyramid, pyramid_of
+
+PYRAMID_KIND = Kind("pyramid", 64 << 20, "remove it: it is made again from the run file")
+Proof = tuple[int, str]
+"""Length [bytes] and digest of a run file."""
+
+
+class Summaries:
+    """The summaries that are kept in a result folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The result folder; it need not have any.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / run_summary.FOLDER
+
+    @cached_property
+    def _experiments(self) -> Mapping[tuple[Source, ...], RunSummary]:
+        path = self._file(run_summary.ALL)
+        return {kept.of: kept.summary for kept in run_summary.read(path)}
+
+    def find(self, runs: Sequence[tuple[str, Proof | None]]) -> RunSummary | None:
+        """Find the summary of these repetitions, given the proofs of their files.
+
+        Returns
+        -------
+        RunSummary or None
+            None where none is kept that follows from exactly these files.
+        """
+        of = _sources(runs)
+        if of is None:
+            return None
+        found = self._experiments.get(of)
+        if found is None and len(of) == 1:
+            kept = self._kept(of[0])
+            found = None if kept is None else kept.summary
+        return found
+
+    def pyramid(self, run: str, proof: Proof | None) -> Pyramid | None:
+        """Find the pyramid of a run, given the proof of its file; None where none is kept."""
+        of = _sources([(run, proof)])
+        kept = None if of is None else self._kept(of[0])
+        if kept is None or kept.pyramid is None:
+            return None
+        try:
+            content = read_if_there(self._pyramid_file(run), PYRAMID_KIND)
+        except UflipError:
+            return None
+        if content is None or _native.digest(content) != kept.pyramid.digest:
+            return None
+        return _unpack(content, kept.pyramid)
+
+    def keep_run(self, run: str, proof: Proof, summary: RunSummary, trace: _native.Trace) -> None:
+        """Keep what a committed run says."""
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            content, about = _pack(pyramid_of(trace))
+            _write(self._pyramid_file(run), content)
+            kept = Kept((Source(run, *proof),), summary, about)
+            _write(self._file(run), run_summary.encode((kept,)))
+
+    def keep_experiments(
+        self, found: Sequence[tuple[Sequence[tuple[str, Proof | None]], RunSummary]]
+    ) -> None:
+        """Keep what all repetitions say together, of every experiment of the folder."""
+        known = [(_sources(runs), summary) for runs, summary in found]
+        kept = tuple(Kept(of, summary) for of, summary in known if of is not None)
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            _write(self._file(run_summary.ALL), run_summary.encode(kept))
+
+    def _kept(self, source: Source) -> Kept | None:
+        kept = run_summary.read(self._file(source.run))
+        return next((each for each in kept if each.of == (source,)), None)
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _pyramid_file(self, run: str) -> Path:
+        return self._folder / f"{run}.pyramid.npy"
+
+
+class Keeper:
+    """Keeps the summaries of a benchmark that is at work.
+
+    Parameters
+    ----------
+    folder : Path
+        Its result folder.
+    page_bytes : int or None
+        Size of a flash page of its device [bytes].
+    """
+
+    def __init__(self, folder: Path, page_bytes: int | None) -> None:
+        self._summaries = Summaries(folder)
+        self._page_bytes = page_bytes
+        self._made: dict[str, RunSummary] = {}
+
+    def committed(self, run: PlanEntry, path: Path, proof: Proof, trace: _native.Trace) -> None:
+        """Keep what a run says whose file is this."""
+        summary = merged([Part(run, trace, self._page_bytes, path)])
+        self._made[run.id] = summary
+        self._summaries.keep_run(run.id, proof, summary, trace)
+
+    def repetition(self, run: str) -> dict[str, Any]:
+        """What a run that was committed says of its mean."""
+        said: dict[str, Any] = msgspec.to_builtins(self._made[run].repetitions[0])
+        return said
+
+    def _said(self, run: str) -> Repetition | None:
+        made = self._made.get(run)
+        return None if made is None else made.repetitions[0]
+
+    def completed(
+        self,
+        runs: Iterable[tuple[PlanEntry, Path, Proof | None]],
+        trace_of: Callable[[str], _native.Trace | None],
+    ) -> None:
+        """Keep what all repetitions of each of these runs say together."""
+        groups: dict[tuple[Any, ...], list[tuple[PlanEntry, Path, Proof | None]]] = {}
+        for run in runs:
+            groups.setdefault(experiment_of(run[0]), []).append(run)
+        found = []
+        for group in groups.values():
+            of = [(entry.id, proof) for entry, _, proof in group]
+            summary = self._made.get(of[0][0]) if len(of) == 1 else None
+            summary = summary or self._summaries.find(of) or self._merged(group, trace_of)
+            if summary is not None:
+                found.append((of, summary))
+        self._summaries.keep_experiments(found)
+
+    def _merged(
+        self,
+        group: Sequence[tuple[PlanEntry, Path, Proof | None]],
+        trace_of: Callable[[str], _native.Trace | None],
+    ) -> RunSummary | None:
+        traces = [trace_of(entry.id) for entry, _, _ in group]
+        parts = [
+            Part(entry, trace, self._page_bytes, path, self._said(entry.id))
+            for (entry, path, _), trace in zip(group, traces, strict=True)
+            if trace is not None
+        ]
+        return merged(parts) if len(parts) == len(group) else None
+
+
+def _sources(runs: Sequence[tuple[str, Proof | None]]) -> tuple[Source, ...] | None:
+    """What a summary must follow from; None where a file is unproven."""
+    known = [Source(run, *proof) for run, proof in runs if proof is not None]
+    return tuple(known) if len(known) == len(runs) else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = temporary_name(path)
+    try:
+        temporary.write_bytes(content)
+        temporary.rename(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _pack(pyramid: Pyramid) -> tuple[bytes, PyramidFile]:
+    """Return the bytes of a file with a pyramid, and what it takes to read them."""
+    content = io.BytesIO()
+    np.save(content, np.concatenate([pyramid.over_number, pyramid.over_time]), allow_pickle=False)
+    about = PyramidFile(
+        digest=_native.digest(content.getvalue()),
+        rows_over_number=len(pyramid.over_number),
+        ios_per_row=pyramid.ios_per_row,
+        rows_over_time=len(pyramid.over_time),
+        ns_per_row=pyramid.ns_per_row,
+        begin_ns=pyramid.begin_ns,
+    )
+    return content.getvalue(), about
+
+
+def _unpack(content: bytes, about: PyramidFile) -> Pyramid | None:
+    try:
+        rows = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, OSError, EOFError):
+        return None
+    if rows.dtype != ROW or rows.shape != (about.rows_over_number + about.rows_over_time,):
+        return None
+    over_number, over_time = np.split(rows, [about.rows_over_number])
+    return Pyramid(over_number, about.ios_per_row, over_time, about.ns_per_row, about.begin_ns)
