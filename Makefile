@@ -44,7 +44,7 @@ test-python: .venv/dev.stamp
 
 FUZZ_SECONDS ?= 20
 
-fuzz:  ## every parser of the native part under libFuzzer, FUZZ_SECONDS each; needs a C++ compiler
+fuzz: .venv/dev.stamp  ## every parser, native and Python, under libFuzzer, FUZZ_SECONDS each; needs a C++ compiler
 	tools/fuzz.sh $(FUZZ_SECONDS)
 
 SOAK_CASES ?= 20000

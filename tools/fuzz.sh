@@ -1,7 +1,7 @@
 #!/bin/sh
-# Give every target of crates/fuzz to libFuzzer, each for $1 seconds. What it finds is left in
-# build/fuzz/TARGET; the corpus in the repository is only read. Works on stable Rust: the coverage that
-# libFuzzer needs is a pass of LLVM, no sanitizer.
+# Give every target of crates/fuzz, and every parser of the Python part, to libFuzzer, each for $1
+# seconds. What it finds is left in build/fuzz/TARGET; the corpus in the repository is only read. Works
+# on stable Rust: the coverage that libFuzzer needs is a pass of LLVM, no sanitizer.
 set -eu
 seconds=${1:-20}
 seed=${UFLIP_FUZZ_SEED:-$(date +%s)}
@@ -19,4 +19,13 @@ for target in $(ls crates/fuzz/corpus); do
         -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -verbosity=0 \
         -artifact_prefix="build/fuzz/$target-" -print_final_stats=1 \
         "build/fuzz/$target" "crates/fuzz/corpus/$target"
+done
+
+python=.venv/bin/python
+$python -c 'import atheris' 2>/dev/null || $python -m pip install -q -r requirements/fuzz.txt
+for target in $($python tools/fuzz_parsers.py --list); do
+    echo "fuzzing $target in Python for $seconds s from seed $seed"
+    $python tools/fuzz_parsers.py "$target" "build/fuzz/python-$target" \
+        -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+        -artifact_prefix="build/fuzz/python-$target-" -print_final_stats=1
 done

@@ -9,6 +9,7 @@ null                        does nothing: measures the harness itself
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -76,8 +77,9 @@ def _nearest_url(url: str) -> str:
     """Guess what a malformed URL was meant to be."""
     if url in profile_names():
         return f"did you mean sim:{url}?"
-    if Path(url).is_file():
-        return f"did you mean file:{url}?"
+    with suppress(OSError, ValueError):  # what is too long to be a name is none
+        if Path(url).is_file():
+            return f"did you mean file:{url}?"
     return "see `uflip devices` for what is there"
 
 

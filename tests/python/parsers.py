@@ -1,0 +1,162 @@
+"""Everything in Python that reads bytes of others, a function each: it returns or raises an error.
+
+`test_parsers` replays documents and changes of them, `tools/fuzz_parsers.py` lets libFuzzer look
+for more (`make fuzz`). A target may raise `UflipError`, of any kind but a mistake of ours; whatever
+else it raises, however long it takes, and what it reads differently a second time, is a finding.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from uflip import durability
+from uflip.analysis.files import read_times
+from uflip.data import ledger, manifest, run, run_summary, state_record
+from uflip.device.catalogue import inspect_device
+from uflip.device.url import parse_url
+from uflip.errors import UflipError
+from uflip.methodology.plan_file import read_plan, write_plan
+from uflip.profiles import profile_sources
+from uflip.units import parse_count, parse_duration, parse_number, parse_size
+
+Target = Callable[[bytes], None]
+HERE = Path("document")  # what errors name; nothing is there
+
+
+@contextmanager
+def a_file(content: bytes, ending: str = "") -> Iterator[Path]:
+    """A file with this content, for parsers that open theirs."""
+    with tempfile.NamedTemporaryFile(suffix=ending, dir="/dev/shm") as file:
+        file.write(content)
+        file.flush()
+        yield Path(file.name)
+
+
+@cache
+def demo() -> Any:
+    return inspect_device("sim:demo")
+
+
+def read_manifest(data: bytes) -> None:
+    found = manifest.parse(HERE, data)
+    assert manifest.parse(HERE, manifest.encode(found)) == found
+
+
+def read_ledger(data: bytes) -> None:
+    ledger.parse(HERE, data)
+
+
+def read_summaries(data: bytes) -> None:
+    with a_file(data) as path:
+        found = run_summary.read(path)
+    with a_file(run_summary.encode(found)) as path:
+        assert run_summary.read(path) == found
+
+
+def read_metadata(data: bytes) -> None:
+    run.metadata_of(HERE, data.decode(errors="replace"))
+
+
+def read_ending(data: bytes) -> None:
+    run.ended_of(HERE, data.decode(errors="replace"))
+
+
+def read_state(data: bytes) -> None:
+    with a_file(data) as path:
+        found = state_record.read(path)
+    assert found is not None
+    with a_file(state_record.encode(found)) as path:
+        assert state_record.read(path) == found
+
+
+def read_a_plan(data: bytes) -> None:
+    with a_file(data) as path:
+        found = read_plan(path, demo())
+    with a_file(write_plan(found).encode()) as path:
+        assert read_plan(path, demo()).runs == found.runs
+
+
+def read_profile(data: bytes) -> None:
+    with a_file(data, ".toml") as path:
+        profile_sources(str(path))
+
+
+def read_series(data: bytes) -> None:
+    for ending in (".csv", ".parquet"):
+        with a_file(data, ending) as path:
+            read_times(path)
+
+
+def read_words(data: bytes) -> None:
+    """Words of a command line, each with every parser that may meet it."""
+    for word in data.decode(errors="replace").split("\n")[:20]:
+        for parser in (
+            parse_size, parse_duration, parse_count, parse_number, parse_url, durability.chosen,
+        ):  # fmt: skip
+            allowed(parser, word)
+
+
+def allowed(parser: Callable[[Any], Any], data: Any) -> None:
+    """Give something to a parser; an error that it explains is no finding."""
+    try:
+        parser(data)
+    except UflipError as error:
+        if error.kind == UflipError.kind:
+            raise
+
+
+TARGETS: dict[str, Target] = {
+    "ending": read_ending,
+    "ledger": read_ledger,
+    "manifest": read_manifest,
+    "metadata": read_metadata,
+    "plan": read_a_plan,
+    "profile": read_profile,
+    "series": read_series,
+    "state": read_state,
+    "summaries": read_summaries,
+    "words": read_words,
+}
+
+
+def documents(folder: Path) -> dict[str, list[bytes]]:
+    """Valid documents of each kind, to begin with; `folder` is empty."""
+    from command_line import uflip
+
+    golden = Path(__file__).resolve().parents[1] / "golden"
+    plan = folder / "plan.toml"
+    done = uflip("plan", "sim:demo", "--only", "order", "--scale", "quick", "--out", plan)
+    assert done.code == 0, done.err
+    short = b"[[runs]]".join(plan.read_bytes().split(b"[[runs]]")[:3])
+    profiles = Path(__file__).resolve().parents[2] / "python" / "uflip" / "profiles"
+    runs = sorted(golden.glob("results-*/runs/*.parquet"))
+    found = {
+        "ledger": [(golden / "results-4" / "ledger.jsonl").read_bytes()],
+        "manifest": [path.read_bytes() for path in sorted(golden.glob("results-*/manifest.json"))],
+        "metadata": [b'{"id": "1", "counters": {"pages_read": 1}, "elapsed_ns": 5, "pause_ns": 0}'],
+        "ending": [
+            b'{"converged": true, "startup_ios": 3, "series": [{"half_width_ns": 1.5, '
+            b'"period_ios": 1, "reasons": ["a"], "slow_episodes": 2}], "ios": 100}'
+        ],
+        "plan": [short],
+        "profile": [(profiles / f"{name}.toml").read_bytes() for name in ("demo", "dfc")],
+        "series": [b"time_us\n1\n2\n3.5\n", b"index,response_time_ns,mode\n0,5,read\n1,6,write\n",
+                   *(path.read_bytes() for path in runs[:2])],
+        "state": [STATE],
+        "summaries": [
+            path.read_bytes() for path in sorted(golden.glob("results-4/summaries/*.json"))
+        ],
+        "words": [b"4KiB\n1.5ms\n100k\n1e3\nsim:demo?gc=greedy&read_ns=25us\nfile:a/b\nflush:8"],
+    }  # fmt: skip
+    assert found.keys() == TARGETS.keys()
+    return found
+
+
+STATE = b"""{"format": "uflip-state", "format_version": 2, "uflip_version": "0.1.0",
+ "updated_utc": "2026-01-02T03:04:05Z", "device": {"kind": "file", "url": "file:x", "brand": "ab"},
+ "request": {"state": "random", "seed": 1, "target_offset": 0, "target_size": 1048576,
+             "io_size_max": 131072, "random_bytes": 1048576},
+ "total_ios": 20, "done_ios": 20, "state_id": "abc", "written": {"mtime_ns": 5}}"""

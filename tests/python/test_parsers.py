@@ -1,0 +1,75 @@
+"""Every parser of the Python part on documents and on changes of them: an answer, or a clear error.
+
+`make fuzz` gives the same functions (`parsers`) to libFuzzer, which looks for more with coverage.
+What fails is printed with the line that brings it back.
+"""
+
+import os
+import random
+from collections.abc import Sequence
+
+import pytest
+from parsers import TARGETS, allowed, documents
+
+CASES = int(os.environ.get("UFLIP_FUZZ_CASES") or 150)
+SEED = int(os.environ.get("UFLIP_FUZZ_SEED") or 1)
+ODD = (
+    b"0", b"1", b"-1", b"4096", b"4294967296", b"9223372036854775808", b"18446744073709551616",
+    b"1e300", b"-0.0", b"nan", b"inf", b"1e999", b"null", b"true", b'""', b"[]", b"{}", b"\\u0000",
+    b"\x00", b"\xff\xff", b"\xed\xa0\x80", b"\n", b"=", b"[[", b"{" * 90, b"9" * 400,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
+    return documents(tmp_path_factory.mktemp("corpus"))
+
+
+def changed(all_of_them: Sequence[bytes], draw: random.Random) -> bytes:
+    """One of the documents, changed in one to four places."""
+    data = bytearray(draw.choice(all_of_them))
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        at = draw.randrange(len(data) + 1)
+        end = min(at + draw.randrange(1, 17), len(data))
+        kind = draw.randrange(6)
+        if kind == 0 and at < len(data):
+            data[at] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            del data[at:end]
+        elif kind == 2:
+            data[at:at] = data[at:end]
+        elif kind == 3 and draw.randrange(4) == 0:
+            del data[at:]
+        elif kind == 4:
+            other = draw.choice(all_of_them)
+            begin = draw.randrange(len(other) + 1)
+            data[at:end] = other[begin : begin + 32]
+        else:
+            # Mostly a value in the place of a value: what is still a document goes deeper.
+            places = [n for n, byte in enumerate(data) if byte in b"0123456789"] or [at]
+            place = draw.choice(places)
+            data[place : place + 1] = draw.choice(ODD)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_document_is_read(name: str, corpus: dict[str, list[bytes]]) -> None:
+    for content in corpus[name]:
+        if name != "series":  # of CSV and Parquet it is one
+            TARGETS[name](content)
+        allowed(TARGETS[name], content)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_changed_documents_are_read_or_explained(name: str, corpus: dict[str, list[bytes]]) -> None:
+    for case in range(CASES):
+        content = changed(corpus[name], random.Random(f"{SEED}/{name}/{case}"))
+        try:
+            allowed(TARGETS[name], content)
+        except Exception as error:
+            at = f"UFLIP_FUZZ_SEED={SEED} UFLIP_FUZZ_CASES={CASES}"
+            raise AssertionError(f"{at}: {name}, case {case}: {content!r}") from error
+
+
+def test_every_parser_has_documents(corpus: dict[str, list[bytes]]) -> None:
+    assert all(corpus[name] for name in TARGETS)

@@ -1,0 +1,41 @@
+"""Give a parser of the Python part to libFuzzer, with coverage of our code (atheris).
+
+    python tools/fuzz_parsers.py manifest FOLDER [options of libFuzzer]
+    python tools/fuzz_parsers.py --list
+
+FOLDER is the corpus: valid documents are put there first, and what libFuzzer finds.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
+
+with atheris.instrument_imports(include=["uflip"]):
+    import parsers
+
+
+def main(arguments: list[str]) -> None:
+    """Fuzz until libFuzzer ends the process."""
+    if arguments == ["--list"]:
+        print(*parsers.TARGETS)
+        return
+    name, folder, *options = arguments
+    corpus = Path(folder)
+    corpus.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        for number, content in enumerate(parsers.documents(Path(made))[name]):
+            (corpus / f"document-{number}").write_bytes(content)
+
+    def one(data: bytes) -> None:
+        parsers.allowed(parsers.TARGETS[name], data)
+
+    atheris.Setup([sys.argv[0], *options, folder], one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
