@@ -69,7 +69,47 @@ pub(crate) fn rows() -> Vec<Value> {
     let cases = CASES.iter().filter(|case| enough || case.blocks < 1 << 20);
     let mut rows: Vec<Value> = cases.flat_map(case).collect();
     rows.push(fast());
+    rows.push(full_cache());
     rows
+}
+
+/// Random writes of 4 KiB, 32 at once, on a device whose write cache is full, so that thousands of pages
+/// wait for the collection of a few dies. The reference is the same device without a cache, where no
+/// more pages wait than the host has under way.
+fn full_cache() -> Value {
+    let text = include_str!("../../../python/uflip/profiles/tlc-nvme.toml");
+    let rate = |overrides: &str| {
+        let profile = Profile::parse(text, "tlc-nvme.toml", overrides).expect("a profile");
+        let mut device = SimDevice::new("bench", profile).expect("a device");
+        // What it begins with, free blocks and places in the cache, is used up first.
+        deep(&mut device, 40_000, 1);
+        best((0..3).map(|round| deep(&mut device, 20_000, round + 2)))
+    };
+    let (value, reference) = (rate("{}"), rate(r#"{"write_cache_bytes": 0}"#));
+    json!({"name": "timed, tlc-nvme with its write cache full", "value": value,
+        "unit": "M host writes/s", "reference": reference, "ratio": value / reference,
+        "target": ">= 0.02"})
+}
+
+/// So many random writes of 4 KiB, 32 of them at once [M/s].
+fn deep(device: &mut SimDevice, count: u64, seed: u64) -> f64 {
+    const AT_ONCE: usize = 32;
+    let begin = Instant::now();
+    let pages = device.info().capacity_bytes.0 / 4096;
+    let mut sum = 0;
+    let mut ended = |device: &mut SimDevice| {
+        let completion = device.complete().expect("one is outstanding");
+        sum += (completion.completed - completion.submitted).0;
+    };
+    for (number, io) in random_writes(pages, count, seed).enumerate() {
+        if number >= AT_ONCE {
+            ended(device);
+        }
+        device.submit(&io).expect("a simulated device accepts every I/O");
+    }
+    (0..AT_ONCE).for_each(|_| ended(device));
+    std::hint::black_box(sum);
+    count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
 /// FAST on Myers & Sinclair's device, timed, in its steady state. The reference is a loop that draws

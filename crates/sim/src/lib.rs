@@ -47,6 +47,7 @@ mod timeline;
 mod toml_text;
 mod units;
 mod untimed;
+mod waiting;
 mod wear_out;
 mod write_log;
 

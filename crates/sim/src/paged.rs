@@ -1,8 +1,6 @@
 //! A page map and its collector as a backend: a write goes to a die that has room, and a die that has
 //! none left begins to collect.
 
-use std::collections::VecDeque;
-
 use uflip_core::{Counters, Error, Mode};
 
 use crate::backend::{Backend, Extent, Hardware, Piece, Write};
@@ -12,32 +10,35 @@ use crate::ftl::PageMap;
 use crate::geometry::{DieIdx, Lpn, Place};
 use crate::issued::{Issued, Target};
 use crate::media::{CollectMedia, Flash, Media as _};
+use crate::waiting::{Waiter, Waiting};
 
 /// The page map, and the collections under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Paged {
     ftl: PageMap,
     collector: Collector,
-    /// Pages that wait for a free one, in the order in which they came.
-    waiting: VecDeque<Waiting>,
+    /// Pages that wait for a free one.
+    waiting: Waiting,
     /// Steps of collections since a waiting page found its place.
     in_vain: u64,
 }
 
-/// A page for which there was no room.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Waiting {
-    write: Write,
-    since: u64,
-    /// The die whose turn it was.
-    die: DieIdx,
+/// What a page meets that looks for room.
+#[derive(Clone, Copy)]
+enum Sought {
+    /// This die has some.
+    Room(DieIdx),
+    /// A collection has begun for it.
+    Begun,
+    /// It waits, and nothing has changed; who looks for the same comes to the same.
+    Waits,
 }
 
 impl Paged {
     /// Dies collect towards `idle_goal` free blocks in idle time; 0: not at all.
     pub(crate) fn new(ftl: PageMap, dies: u32, idle_goal: usize) -> Paged {
         let collector = Collector::new(dies, idle_goal);
-        Paged { ftl, collector, waiting: VecDeque::new(), in_vain: 0 }
+        Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0 }
     }
 
     #[inline]
@@ -60,35 +61,59 @@ impl Paged {
         }
     }
 
-    /// A die for a page whose turn is `turn`, which has no room: `None` where it waits for a
-    /// collection, of that die or, where that one has nothing to gain, of another (OFC §IV.C: the round
-    /// robin is relaxed where dies differ).
+    /// What a page meets on `die`; `None` where that has no room and nothing to gain.
+    #[inline]
+    fn look_at(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Sought> {
+        if self.ftl.has_room(die) {
+            self.ftl.found_room();
+            return Some(Sought::Room(die));
+        }
+        if self.collector.collects(die) {
+            return Some(Sought::Waits);
+        }
+        let (collector, mut parts) = self.split(hardware);
+        collector.begin(die, at, &mut parts).then_some(Sought::Begun)
+    }
+
+    /// What a page meets on any other die than `turn`, whose turn it was and which has nothing to gain
+    /// (OFC §IV.C: the round robin is relaxed where dies differ).
     #[cold]
-    fn die_or_wait(
-        &mut self,
-        turn: DieIdx,
-        at: u64,
-        hardware: &mut Hardware<'_>,
-    ) -> Option<DieIdx> {
+    fn look_elsewhere(&mut self, turn: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Sought {
         loop {
-            for die in self.ftl.dies_from(turn) {
-                if self.ftl.has_room(die) {
-                    self.ftl.found_room();
-                    return Some(die);
-                }
-                let (collector, mut parts) = self.split(hardware);
-                if collector.collects(die) || collector.begin(die, at, &mut parts) {
-                    return None;
-                }
+            let mut dies = self.ftl.dies_from(turn);
+            if let Some(sought) = dies.find_map(|die| self.look_at(die, at, hardware)) {
+                return sought;
             }
             if self.collector.collects_any() {
-                return None;
+                return Sought::Waits;
             }
             if !self.ftl.overrule_policy() {
                 self.ftl.end_of_life();
-                return None;
+                return Sought::Waits;
             }
         }
+    }
+
+    /// Somebody waits: see whether there is room for a page whose turn is `turn`. `others_wait` says
+    /// whether somebody has looked elsewhere in vain since anything has changed.
+    #[cold]
+    fn seek(
+        &mut self,
+        turn: DieIdx,
+        others_wait: &mut bool,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) -> Sought {
+        let sought = match self.look_at(turn, at, hardware) {
+            Some(sought) => sought,
+            None if *others_wait => Sought::Waits,
+            None => {
+                *others_wait = true;
+                self.look_elsewhere(turn, at, hardware)
+            }
+        };
+        *others_wait &= matches!(sought, Sought::Waits);
+        sought
     }
 
     /// Something was collected: see who of those that wait has room now.
@@ -106,21 +131,20 @@ impl Paged {
                 self.ftl.end_of_life();
             }
         }
-        for _ in 0..self.waiting.len() {
-            if self.ftl.is_read_only() {
-                break;
-            }
-            let Some(first) = self.waiting.pop_front() else { return };
-            let Waiting { write, since, die } = first;
-            let has_room = self.ftl.has_room(die).then_some(die);
-            match has_room.or_else(|| self.die_or_wait(die, at, hardware)) {
-                Some(die) => {
+        let mut others_wait = false;
+        self.waiting.begin_pass();
+        while !self.ftl.is_read_only()
+            && let Some(turn) = self.waiting.next()
+        {
+            match self.seek(turn, &mut others_wait, at, hardware) {
+                Sought::Waits => self.waiting.waits(),
+                Sought::Begun => self.waiting.waits_changed(),
+                Sought::Room(die) => {
+                    let Waiter { write, since, .. } = self.waiting.take();
                     self.in_vain = 0;
-                    self.ftl.found_room();
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
                     self.write_to(die, &write, at, hardware);
                 }
-                None => self.waiting.push_back(first),
             }
         }
         if self.ftl.is_read_only() {
@@ -131,7 +155,7 @@ impl Paged {
     /// The device is read-only: what waits for a page is not written.
     #[cold]
     fn refuse_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        for Waiting { write, since, .. } in self.waiting.drain(..) {
+        for Waiter { write, since, .. } in self.waiting.drain() {
             hardware.events.spent(write.target.account, Cause::FreePage, at - since);
             hardware.events.end(at, at, write.target.failed().op());
         }
@@ -165,11 +189,14 @@ impl Backend for Paged {
     #[inline(always)]
     fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
         let turn = self.ftl.turn();
-        let has_room = self.ftl.has_room(turn).then_some(turn);
-        match has_room.or_else(|| self.die_or_wait(turn, at, hardware)) {
-            Some(die) => self.write_to(die, &write, at, hardware),
-            None => {
-                self.waiting.push_back(Waiting { write, since: at, die: turn });
+        let sought = match self.ftl.has_room(turn) {
+            true => Sought::Room(turn),
+            false => self.seek(turn, &mut false, at, hardware),
+        };
+        match sought {
+            Sought::Room(die) => self.write_to(die, &write, at, hardware),
+            Sought::Begun | Sought::Waits => {
+                self.waiting.add(turn, write, at);
                 if self.ftl.is_read_only() {
                     self.refuse_waiting(at, hardware);
                 }
@@ -215,7 +242,7 @@ impl Backend for Paged {
     fn end_untimed(&mut self, flash: &mut Flash) {
         let Paged { collector, ftl, .. } = self;
         collector.end_untimed(ftl, flash);
-        for Waiting { write: Write { page, extent, .. }, .. } in self.waiting.drain(..) {
+        for Waiter { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
             self.ftl.write(page, extent.covers(page), flash);
         }
     }
