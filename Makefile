@@ -68,6 +68,7 @@ docs: .venv/dev.stamp  ## renew what is generated: the command reference, the pa
 	$(BIN)/python tools/gen_cli_reference.py
 	$(BIN)/python tools/gen_papers.py
 	$(BIN)/python tools/gen_schemas.py
+	$(BIN)/python tools/gen_profile_keys.py
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
 clean:  ## remove everything that was built

@@ -299,3 +299,9 @@ def toml_to_json(text: str) -> str:
 
 def profile_interface(profile_toml: str, source: str) -> str:
     """How a profile's device is addressed: "block" or "open_channel"."""
+
+def profile_faults(profile_toml: str, source: str) -> str:
+    """All that is wrong with a profile, as JSON: a list of line, key, got, allowed."""
+
+def read_quantity(thing: str, text: str) -> int:
+    """A "size" [bytes], a "duration" [ns] or a "count" as people write them."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from uflip.errors import UsageError, unknown_name
-from uflip.units import parse_duration, parse_size
+from uflip.units import parse_count, parse_duration, parse_size
 
 Spec = dict[str, Any]
 """A pattern specification: sizes in bytes, times in nanoseconds."""
@@ -200,6 +200,10 @@ def until_converged(spec: Spec, **rule: float | int | str | None) -> Spec:
     return kept | {"stop": stop}
 
 
+def _whole(name: str, value: float | int | str) -> int:
+    return value if isinstance(value, int) else parse_count(str(value), name, -(2**63))
+
+
 def _without_length(spec: Spec) -> Spec:
     return {name: value for name, value in spec.items() if name not in ("io_count", "io_ignore")}
 
@@ -317,12 +321,3 @@ def _read(parameters: Mapping[str, str | int | None], allowed: tuple[str, ...]) 
         else:
             spec[name] = value
     return spec
-
-
-def _whole(name: str, value: str | float) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise UsageError(
-            "This is not a whole number", where=name, got=str(value), action=f"give {name} a number"
-        ) from None

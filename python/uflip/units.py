@@ -1,43 +1,21 @@
 """Sizes, durations, counts and shares: how people write them, and how uflip prints them.
 
-Sizes are read as fio reads them: k, m, g, t are powers of 1024, in either case and with or without
-"i" and "B", so 4k = 4KiB = 4096. Durations always carry their unit, because a bare number is a
-nanosecond to one reader and a second to the next.
+They are read by the native part (`crates/core/src/quantity.rs` says how), which reads those of
+profiles too: what an option takes, a device's name and its profile take as well.
 """
 
 import re
-from fractions import Fraction
 
-from uflip.errors import UsageError
+from uflip import _native
+from uflip.errors import UflipError, UsageError, native_errors
 
-_NUMBER = re.compile(r"([+-]?)(\d+(?:\.\d+)?|\.\d+)\s*([^\d\s.]*)", re.ASCII)
-# "µs" exists twice in Unicode: as micro sign and as Greek mu. Both are typed.
-_DURATIONS_NS = {
-    "ns": 1,
-    "us": 1_000,
-    "\N{MICRO SIGN}s": 1_000,
-    "\N{GREEK SMALL LETTER MU}s": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "min": 60_000_000_000,
-}
-_SIZE_PREFIXES = "kmgt"
-_SIZES = {"": 1, "b": 1} | {
-    prefix + suffix: 1024 ** (power + 1)
-    for power, prefix in enumerate(_SIZE_PREFIXES)
-    for suffix in ("", "b", "i", "ib")
-}
 _LARGEST = 2**63 - 1  # byte offsets are signed 64-bit numbers in every file system interface
 
 # A number of so many characters is none that a device or a pattern has; reading it takes time.
 _LONGEST = 100
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 UNSIGNED = 2**64 - 1
 """The largest number that anything counts."""
-
-_SIZES_ALLOWED = "a whole number of bytes, as in 512, 4k, 32KiB, 1.5MiB, 1g"
-_DURATIONS_ALLOWED = "a number with its unit (ns, us, ms, s, min), as in 100us, 1.5ms, 2s"
 
 
 def parse_size(value: str | int, where: str = "") -> int:
@@ -65,7 +43,7 @@ def parse_size(value: str | int, where: str = "") -> int:
     >>> parse_size("32KiB"), parse_size("4k"), parse_size("1.5m"), parse_size(512)
     (32768, 4096, 1572864, 512)
     """
-    return _parse(value, _SIZES, "size", _SIZES_ALLOWED, where)
+    return _read("size", value, where)
 
 
 def parse_duration(value: str | int, where: str = "") -> int:
@@ -94,46 +72,43 @@ def parse_duration(value: str | int, where: str = "") -> int:
     >>> parse_duration("100us"), parse_duration("1.5ms"), parse_duration("2s")
     (100000, 1500000, 2000000000)
     """
-    return _parse(value, _DURATIONS_NS, "duration", _DURATIONS_ALLOWED, where)
+    return _read("duration", value, where)
 
 
-def _parse(value: str | int, units: dict[str, int], thing: str, allowed: str, where: str) -> int:
-    def error(what: str) -> UsageError:
-        return UsageError(
-            what,
-            where=where,
-            got=value if isinstance(value, str) else _written(value),
-            allowed=allowed,
-            action=f"write the {thing} like one of these",
-        )
-
-    if isinstance(value, str) and len(value) > _LONGEST:
-        raise error(f"This is not a {thing}")
+def _read(thing: str, value: str | int, where: str) -> int:
     if isinstance(value, int):
-        sign, number, factor = "-" if value < 0 else "", Fraction(abs(value)), 1
-    else:
-        match = _NUMBER.fullmatch(value.strip())
-        if match is None:
-            raise error(f"This is not a {thing}")
-        sign, digits, unit = match.groups()
-        if not unit and "" not in units:
-            raise error(f"A {thing} needs its unit")
-        if unit.lower() not in units:
-            raise error(f"Unknown unit {unit!r} of a {thing}")
-        number, factor = Fraction(digits), units[unit.lower()]
-    if sign == "-" and number:
-        raise error(f"A {thing} cannot be negative")
-    scaled = number * factor
-    if scaled.denominator != 1:
-        smallest = "bytes" if "" in units else "ns"
-        raise error(f"This {thing} is not a whole number of {smallest}")
-    if scaled > _LARGEST:
-        raise error(f"This {thing} is beyond 64 bits")
-    return scaled.numerator
+        return _in_range(thing, value, where)
+    try:
+        with native_errors():
+            return _native.read_quantity(thing, value)
+    except UflipError as error:
+        error.where = where
+        raise
+
+
+def _in_range(thing: str, value: int, where: str) -> int:
+    if 0 <= value <= _LARGEST:
+        return value
+    raise UsageError(
+        f"A {thing} cannot be negative" if value < 0 else f"This {thing} is beyond 64 bits",
+        where=where,
+        got=_written(value),
+        allowed=f"0 to {_LARGEST}",
+        action=f"give another {thing}",
+    )
 
 
 def parse_count(value: str, where: str = "", least: int = 0, most: int = UNSIGNED) -> int:
-    """Read a whole number as people type it: ASCII digits, nothing between them.
+    """Read a whole number as people type it; k, M and G are thousands, millions and billions.
+
+    Parameters
+    ----------
+    value : str
+        ASCII digits with nothing between them, and perhaps a suffix.
+    where : str
+        The option or key it came from, for the error.
+    least, most : int
+        The range that is allowed.
 
     Raises
     ------
@@ -142,22 +117,19 @@ def parse_count(value: str, where: str = "", least: int = 0, most: int = UNSIGNE
 
     Examples
     --------
-    >>> parse_count("1024"), parse_count("-3", least=-10)
-    (1024, -3)
+    >>> parse_count("1024"), parse_count("100k"), parse_count("1.5M"), parse_count("-3", least=-10)
+    (1024, 100000, 1500000, -3)
     """
-    text = value.strip()
-    fits = len(text) <= _LONGEST and _WHOLE.fullmatch(text) is not None
-    if not fits or not least <= int(text) <= most:
-        raise UsageError(
-            "This is not one of the numbers that are allowed"
-            if fits
-            else "This is no whole number",
-            where=where,
-            got=value,
-            allowed=f"{least} to {most}",
-            action="give a whole number in digits",
-        )
-    return int(text)
+    count = _read("count", value, where)
+    if least <= count <= most:
+        return count
+    raise UsageError(
+        "This is not one of the numbers that are allowed",
+        where=where,
+        got=value,
+        allowed=f"{least} to {most}",
+        action="give another number",
+    )
 
 
 def parse_number(value: str, where: str = "", least: float = 0.0, most: float = 1e9) -> float:

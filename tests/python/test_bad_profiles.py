@@ -49,35 +49,94 @@ def test_an_override_that_makes_no_device_is_named_as_it_was_given(
         assert error["where"].startswith(f"?{override.partition('=')[0]}=")
 
 
-# What is replaced in demo.toml, and by what -> what was got; some of the keys that are allowed.
-EDITS: list[tuple[str, str, str, str]] = [
-    ("pages_per_block =", "page_per_block =", "unknown key `page_per_block`", "pages_per_block,"),
-    ("pages_per_block =", "# =", "missing key `pages_per_block`", "pages_per_block,"),
-    ("[wear]", "[ware]", "unknown key `ware`", "wear, cache, state"),
-    ("description =", "# =", "missing key `description`", "description, geometry, timing, ftl"),
+# What is replaced in demo.toml, and by what -> the lines of the faults and what they say.
+EDITS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
+    (
+        "pages_per_block =",
+        "page_per_block =",
+        [
+            ("[geometry]", ["missing key `pages_per_block`", "a whole number"]),
+            (
+                "page_per_block",
+                ["unknown key `page_per_block`", "blocks_per_die, pages_per_block,"],
+            ),
+        ],
+    ),
+    ("pages_per_block =", "# =", [("[geometry]", ["missing key `pages_per_block`", "a whole"])]),
+    (
+        "[wear]",
+        "[ware]",
+        [
+            ("# A small", ["missing key `wear`", "dynamic_wear_levelling, static_wear_gap"]),
+            ("[ware]", ["unknown key `ware`", "wear, cache, state"]),
+        ],
+    ),
+    ("description =", "# =", [("# A small", ["missing key `description`", "a text in quotes"])]),
+    ("read_ns = 50_000", 'read_ns = "50"', [("read_ns", ["A duration needs its unit", "100us"])]),
+    ("read_ns = 50_000", "read_ns = -1", [("read_ns", ["`read_ns` is -1", "0 to 9223"])]),
+    ("channels = 4", "channels = 5e9", [("channels", ["`channels` is 5000000000.0", "a whole"])]),
+    ("channels = 4", "channels = 5000000000", [("channels", ["0 to 4294967295"])]),
+    ("spare_factor = 0.1502", "spare_factor = nan", [("spare_factor", ["is NaN", "finite"])]),
+    ('flush = "when_needed"', 'flush = "never"', [("flush", ['is "never"', "eager, when_needed"])]),
+    ("copy_back = false", 'copy_back = "no"', [("copy_back", ['is "no"', "true, false"])]),
+    ("copy_back = false", "copy_back = 1979-05-27", [("copy_back", ["a date or a time"])]),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "got", "allowed"), EDITS, ids=str)
-def test_a_key_that_is_unknown_or_missing_has_its_line_and_the_allowed_keys(
-    tmp_path: Path, old: str, new: str, got: str, allowed: str
+@pytest.mark.parametrize(("old", "new", "faults"), EDITS, ids=str)
+def test_every_fault_has_its_line_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, faults: list[tuple[str, list[str]]]
 ) -> None:
     assert DEMO.count(f"\n{old}") == 1
     path = tmp_path / "my.toml"
     path.write_text(DEMO.replace(f"\n{old}", f"\n{new}", 1))
-    error = json.loads(uflip("info", f"sim:{path}", "--json").out)["error"]
-    assert error["kind"] == "usage"
-    place, _, line = error["where"].rpartition(", line ")
-    assert place == str(path)
     lines = path.read_text().splitlines()
-    if got.startswith("unknown"):
-        assert lines[int(line) - 1].startswith(new)
-    else:  # the table that lacks it; a missing table is missing from the beginning
-        expected = "[geometry]" if "pages" in got else lines[0]
-        assert lines[int(line) - 1] == expected
-    assert error["got"] == got
-    assert allowed in error["allowed"]
+    done = uflip("profile", "check", path, "--json")
+    found = json.loads(done.out)["faults"]
+    assert done.code == 2
+    # A table or key that was not understood leaves its source over, or its key without one.
+    found = [fault for fault in found if not fault["key"].startswith("sources")]
+    assert len(found) == len(faults)
+    for fault, (line, texts) in zip(found, faults, strict=True):
+        assert lines[fault["line"] - 1].startswith(line)
+        for text in texts:
+            assert text in f"{fault['got']} {fault['allowed']}"
+    error = json.loads(uflip("info", f"sim:{path}", "--json").out)["error"]
+    assert (error["kind"], error["where"].startswith(str(path))) == ("usage", True)
+    assert all(fault["got"] in error["got"] for fault in found)
     assert "docs/reference/profiles.md" in error["action"]
+
+
+def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    text = DEMO.replace("\nread_ns = 50_000", '\nread_ns = "50 parsecs"\nred_ns = 1', 1)
+    text = text.replace("\nerase_ns = 2_000_000", "").replace("\n[gc]", "\n[gcc]")
+    path.write_text(text.replace("seed = 1\n", "seed = false\n"))
+    done = uflip("profile", "check", path)
+    assert done.code == 2
+    for words in ("Unknown unit 'parsecs'", "unknown key `red_ns`", "missing key `erase_ns`",
+                  "unknown key `gcc`", "`seed` is false"):  # fmt: skip
+        assert done.out.count(words) == 1, words
+    for line in done.out.splitlines():
+        assert line.startswith(f"{path}:")
+    assert "The profile makes no device" in done.err
+    assert f"{len(done.out.splitlines())} faults" in done.err
+
+
+def test_values_out_of_their_range_are_said_at_once_too(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    text = DEMO.replace("\nchannels = 4", "\nchannels = 0").replace(
+        "page_bytes = 4096", 'page_bytes = "1000B"'
+    )
+    path.write_text(text.replace("overwrites = 1.0", "overwrites = 101.0"))
+    found = json.loads(uflip("profile", "check", path, "--json").out)["faults"]
+    assert [fault["key"] for fault in found] == [
+        "geometry.channels", "geometry.page_bytes", "state.random_overwrites",
+    ]  # fmt: skip
+    assert found[0]["allowed"] == "1 or more"
+    path.write_text(DEMO.replace("spare_factor = 0.1502", "spare_factor = 0.0001"))
+    [fault] = json.loads(uflip("profile", "check", path, "--json").out)["faults"]
+    assert "reserved blocks" in fault["got"]
 
 
 def test_what_is_wrong_with_a_file_is_not_blamed_on_an_override(tmp_path: Path) -> None:

@@ -90,6 +90,11 @@ def test_the_command_line_reference_is_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_tables_of_profile_keys_are_current() -> None:
+    done = tool("gen_profile_keys.py", "--check")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_schemas_of_documents_are_current() -> None:
     done = tool("gen_schemas.py", "--check")
     assert done.returncode == 0, done.stderr

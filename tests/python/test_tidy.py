@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": set(),
     "analysis": {"_native", "data", "errors"},
     "proof": {"_native", "analysis", "methodology", "results"},
-    "units": {"errors"},
+    "units": {"_native", "errors"},
     "data": {"_native", "durability", "errors", "units"},
     "amplification": set(),
     "durability": {"_native", "errors"},
@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "models", "oc", "cores", "profiles", "report", "results", "session", "spec", "stats",
         "table", "units", "waiting",
     },
+    "ranking": {"errors", "spec", "sweeping"},
     "sweeping": {
         "amplification", "device", "errors", "cores", "spec", "stats",
     },

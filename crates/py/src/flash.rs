@@ -234,22 +234,3 @@ pub fn inspect_flash(
     let info = OpenChannelDevice::inspect(name, &profile);
     Ok(serde_json::to_string(&info).expect("plain data"))
 }
-
-/// Which interface a profile describes: `block` or `open_channel`.
-#[pyfunction]
-pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static str> {
-    uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
-}
-
-/// Any TOML of plain values as JSON.
-#[pyfunction]
-pub fn toml_to_json(text: &str) -> PyResult<String> {
-    uflip_sim::toml_to_json(text).map_err(|error| raise(&error))
-}
-
-/// Where each constant of a profile comes from, as JSON: key → kind, detail, values.
-#[pyfunction]
-pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
-    let found = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&found).expect("plain data"))
-}

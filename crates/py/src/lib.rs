@@ -11,6 +11,7 @@ mod device;
 mod error;
 mod flash;
 mod job;
+mod profile;
 mod slot;
 mod trace;
 mod work;
@@ -32,11 +33,13 @@ mod _native {
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
-    use crate::flash::{
-        FlashDevice, FlashTrace, inspect_flash, profile_interface, profile_sources, toml_to_json,
-    };
+    use crate::flash::{FlashDevice, FlashTrace, inspect_flash};
     #[pymodule_export]
     use crate::job::Handle;
+    #[pymodule_export]
+    use crate::profile::{
+        profile_faults, profile_interface, profile_sources, read_quantity, toml_to_json,
+    };
     #[pymodule_export]
     use crate::trace::{Trace, check_traces, digest, digest_files, read_metadata, read_trace};
 

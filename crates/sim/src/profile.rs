@@ -19,7 +19,6 @@ use uflip_core::{Error, Result};
 use crate::cache::Flush;
 use crate::overrides::{LeftOut, interface_of, place_of, with_overrides};
 use crate::reliability::ReliabilityPart;
-use crate::sources::sources;
 use crate::timeline::DieQueue;
 use crate::toml_text::read_toml;
 
@@ -229,11 +228,14 @@ pub enum State {
 }
 
 impl Profile {
+    /// Where its keys are explained.
+    pub(crate) const PAGE: &str = "docs/reference/profiles.md";
+
     /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
     ///
     /// # Errors
-    /// Not TOML, an unknown or missing key (with the line and the known keys), a value that makes no
-    /// device, an override of an unknown key.
+    /// Not TOML, unknown or missing keys (all, with their lines), a value that makes no device, an
+    /// override of an unknown key.
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<Profile> {
         if interface_of(text, source)? != "block" {
             return Err(Error::usage(
@@ -243,8 +245,7 @@ impl Profile {
             .allowed("a block device, like sim:demo")
             .action("`uflip oc` is for open-channel devices"));
         }
-        let written: Profile = read_toml(text, source, "docs/reference/profiles.md")?;
-        sources(text, source)?;
+        let written: Profile = read_toml(text, source, Profile::PAGE)?;
         let profile = with_overrides(&written, LEFT_OUT, overrides, source)?;
         // What is wrong only with the overrides is wrong with them, and not with the file.
         profile.check(source).map_err(|error| match written.check(source) {

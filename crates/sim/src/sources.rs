@@ -15,11 +15,15 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use uflip_core::{Error, Result};
+use uflip_core::Result;
+
+use crate::faults::{Fault, error_of, read};
+use crate::toml_text::tree_of;
+use crate::tree::Node;
 
 const TABLE: &str = "sources";
 const DEFAULT: &str = "default";
-const PAGE: &str = "docs/reference/profiles.md explains the table [sources]";
+const PAGE: &str = "docs/reference/profiles.md";
 
 /// Of what kind a source is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -80,59 +84,88 @@ impl Source {
 /// # Errors
 /// A key without a source, a source without a key or without what its kind must say.
 pub fn sources(text: &str, source: &str) -> Result<BTreeMap<String, Source>> {
-    let unreadable = |message: &str| Error::usage("The profile is not valid").misread(message);
-    let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        unreadable(error.message()).at(source).action("correct the profile")
-    })?;
-    let mut named = read(&whole, source)?;
+    let root = tree_of(text, source, PAGE)?;
+    read_sources(&root).map_err(|faults| error_of(&faults, source, PAGE))
+}
+
+/// The source of each key of a profile.
+///
+/// # Errors
+/// As [`sources`], all of them.
+pub(crate) fn read_sources(
+    root: &Node,
+) -> std::result::Result<BTreeMap<String, Source>, Vec<Fault>> {
+    let nothing = BTreeMap::new();
+    let whole = root.table().unwrap_or(&nothing);
+    let table = whole.get(TABLE);
+    let mut faults = Vec::new();
+    let mut named = BTreeMap::new();
+    for (key, node) in table.and_then(Node::table).unwrap_or(&nothing) {
+        match one(key, node) {
+            Ok(source) => drop(named.insert(key.as_str(), (node.line, Some(source)))),
+            Err(found) => {
+                faults.extend(found);
+                named.insert(key, (node.line, None));
+            }
+        }
+    }
     let default = named.remove(DEFAULT);
     let mut without = Vec::new();
     let mut found = BTreeMap::new();
     let tables = whole.iter().filter(|(name, _)| *name != TABLE);
-    for key in tables.filter_map(|(_, table)| table.as_table()).flat_map(|table| table.keys()) {
-        match named.remove(key).or_else(|| default.clone()) {
-            Some(one) => drop(found.insert(key.clone(), one)),
+    for key in tables.filter_map(|(_, table)| table.table()).flat_map(|table| table.keys()) {
+        match named.remove(key.as_str()).or_else(|| default.clone()) {
+            Some((_, source)) => drop(found.insert(key.clone(), source)),
             None => without.push(key.as_str()),
         }
     }
     if !without.is_empty() {
-        return Err(Error::usage("A constant of the profile has no source")
-            .at(format!("{source}, [{TABLE}]"))
-            .got(format!("nothing for {}", without.join(", ")))
-            .allowed("a line for each key, or default = { kind = \"guess\" } for all others")
-            .action(format!("say where the numbers come from; {PAGE}")));
+        faults.push(Fault {
+            what: "A constant of the profile has no source",
+            line: table.map_or(1, |table| table.line),
+            key: TABLE.into(),
+            got: format!("nothing in [{TABLE}] for {}", without.join(", ")),
+            allowed: "a line for each key, or default = { kind = \"guess\" } for all others".into(),
+        });
     }
-    if let Some(key) = named.keys().next() {
-        let known: Vec<&str> = found.keys().map(String::as_str).collect();
-        let place = format!("{source}, [{TABLE}]");
-        return Err(Error::unknown("key of a profile", key, &known).at(place));
+    faults.extend(named.into_iter().map(|(key, (line, _))| Fault {
+        what: "Unknown key of a profile",
+        line,
+        key: format!("{TABLE}.{key}"),
+        got: format!("'{key}', which is in no table"),
+        allowed: found.keys().cloned().collect::<Vec<_>>().join(", "),
+    }));
+    if !faults.is_empty() {
+        return Err(faults);
     }
-    Ok(found)
+    Ok(found.into_iter().filter_map(|(key, source)| Some((key, source?))).collect())
 }
 
-/// The lines of the table, each with what its kind must say.
-fn read(whole: &toml::Table, source: &str) -> Result<BTreeMap<String, Source>> {
-    let empty = toml::Table::new();
-    let table = whole.get(TABLE).and_then(toml::Value::as_table).unwrap_or(&empty);
-    let mut found = BTreeMap::new();
-    for (key, value) in table {
-        let place = format!("{source}, [{TABLE}] {key}");
-        let one: Source = value.clone().try_into().map_err(|error: toml::de::Error| {
-            Error::usage("The source of a constant cannot be read")
-                .misread(error.message())
-                .at(&place)
-                .action(format!("correct the profile; {PAGE}"))
-        })?;
-        if let Some(lacking) = one.lacks() {
-            return Err(Error::usage("The source of a constant is incomplete")
-                .at(place)
-                .got(serde_json::to_string(&one).expect("plain data"))
-                .allowed(lacking)
-                .action(format!("correct the profile; {PAGE}")));
-        }
-        found.insert(key.clone(), one);
+/// A line of the table, with what its kind must say.
+fn one(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
+    let source: Source = read(node).map_err(|faults| {
+        let inside = |fault: Fault| Fault {
+            what: "The source of a constant cannot be read",
+            line: node.line,
+            key: format!("{TABLE}.{key}"),
+            got: format!("source of `{key}`: {}", fault.got),
+            ..fault
+        };
+        faults.into_iter().map(inside).collect::<Vec<_>>()
+    })?;
+    match source.lacks() {
+        None => Ok(source),
+        Some(lacking) => Err(vec![Fault {
+            what: "The source of a constant is incomplete",
+            line: node.line,
+            key: format!("{TABLE}.{key}"),
+            got: format!(
+                "source of `{key}`: {}",
+                serde_json::to_string(&source).expect("plain data")
+            ),
+            allowed: lacking.into(),
+        }]),
     }
-    Ok(found)
 }
 
 #[cfg(test)]
@@ -158,8 +191,8 @@ mod tests {
     #[test]
     fn a_key_without_a_source_does_not_load() {
         let text = sources(PARTS, "my.toml").unwrap_err().to_string();
-        assert!(text.contains("nothing for one, two, three"), "{text}");
-        assert!(error("one = { kind = \"guess\" }").contains("nothing for two, three"));
+        assert!(text.contains("nothing in [sources] for one, two, three"), "{text}");
+        assert!(error("one = { kind = \"guess\" }").contains("for two, three"));
     }
 
     #[test]
@@ -176,7 +209,7 @@ mod tests {
             ("one = { kind = \"paper\" }", "detail: which one"),
             ("one = { kind = \"inferred\" }", "detail: what it was inferred from"),
             ("one = { kind = \"guess\", why = \"x\" }", "`why`"),
-            ("one = \"guess\"", "my.toml, [sources] one"),
+            ("one = \"guess\"", "my.toml, line 8"),
         ] {
             let text = error(&format!("{line}{rest}"));
             assert!(text.contains(words), "{line}: {text}");

@@ -42,6 +42,7 @@ VERBS = {
     "reproduce": "Repeat a paper's experiments, its numbers beside ours.",
     "selftest": "Compare the simulator with theory.",
     "devices": "List the devices that can be measured.",
+    "profile": "Begin, print and check profiles of simulated devices.",
     "cache": "List or remove simulated devices that are kept in their state.",
     "info": "Say what is known about a device; touches nothing.",
 }
@@ -83,6 +84,10 @@ ELSEWHERE = {
     "list": "devices",
     "plot": "report",
 }
+# What others have and uflip has not -> what there is.
+NOT_THERE = {
+    "replay": "no trace is replayed; `uflip analyse FILE` reads one, `uflip pattern` makes I/Os",
+}
 
 
 class Verbs(click.Group):
@@ -105,7 +110,9 @@ class Verbs(click.Group):
         """Find the verb, or say which there are."""
         if args[0] not in VERBS and not args[0].startswith("-"):
             meant = ELSEWHERE.get(args[0], "")
-            raise unknown_name("command", args[0], VERBS, where="uflip", meant=meant)
+            error = unknown_name("command", args[0], VERBS, where="uflip", meant=meant)
+            error.action = NOT_THERE.get(args[0], error.action)
+            raise error
         return super().resolve_command(ctx, args)
 
     def format_commands(

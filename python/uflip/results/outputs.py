@@ -77,7 +77,9 @@ FIGURES = {
     ".svg": Kind("figure", _XML),
     ".pdf": Kind("figure", _comment(b"%")),
 }
-TABLE, TRACE, LOG, SNAPSHOT = map(Kind, ("table", "trace", "log", "saved device"))
+TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
+    Kind, ("table", "trace", "log", "saved device", "profile")
+)
 
 
 @dataclass(frozen=True)

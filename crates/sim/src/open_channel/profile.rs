@@ -8,7 +8,6 @@ use super::clocks::Times;
 use crate::overrides::{interface_of, place_of, with_overrides};
 use crate::profile::{CAPACITY_MAX, PASS_MAX_NS, YEAR_NS};
 use crate::reliability::{Reliability, ReliabilityPart};
-use crate::sources::sources;
 use crate::toml_text::read_toml;
 
 /// Everything that a simulated open-channel device is made of.
@@ -103,6 +102,9 @@ const BLOCK_MEMORY_BYTES: u64 = 64;
 const RETRIES_MAX: u64 = 100;
 
 impl OpenChannelProfile {
+    /// Where its keys are explained.
+    pub(crate) const PAGE: &str = "docs/reference/open-channel-profiles.md";
+
     /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
     ///
     /// # Errors
@@ -114,9 +116,7 @@ impl OpenChannelProfile {
                 .allowed("a profile with interface = \"open_channel\", like sim:dfc")
                 .action("`uflip run` and `uflip pattern` are for block devices"));
         }
-        let page = "docs/reference/open-channel-profiles.md";
-        let written: OpenChannelProfile = read_toml(text, source, page)?;
-        sources(text, source)?;
+        let written: OpenChannelProfile = read_toml(text, source, Self::PAGE)?;
         let profile = with_overrides(&written, &[], overrides, source)?;
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(place_of(overrides, source)),
@@ -160,7 +160,7 @@ impl OpenChannelProfile {
         Reliability::new(&self.reliability, self.geometry.sector_bytes)
     }
 
-    fn check(&self, source: &str) -> Result<()> {
+    pub(crate) fn check(&self, source: &str) -> Result<()> {
         let part = &self.geometry;
         let bad = |key: &str, got: String, allowed: String| {
             let what = format!("Profile key '{key}' makes no device");

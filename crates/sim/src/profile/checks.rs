@@ -12,71 +12,33 @@ const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
 /// of up to 128 KiB: of a page of gigabytes it would take billions that change one page.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 
+/// A key whose value makes no device.
+pub(crate) struct Misfit {
+    pub(crate) key: &'static str,
+    pub(crate) got: String,
+    pub(crate) allowed: String,
+}
+
+impl Misfit {
+    fn error(self, source: &str) -> Error {
+        Error::usage(format!("Profile key '{}' makes no device", self.key))
+            .at(source)
+            .got(self.got)
+            .allowed(self.allowed)
+            .action("change it")
+    }
+}
+
 impl Profile {
     pub(crate) fn check(&self, source: &str) -> Result<()> {
-        let bad = |key: &str, got: String, allowed: String| {
-            let what = format!("Profile key '{key}' makes no device");
-            Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
-        };
-        let part = &self.geometry;
-        let counts = [
-            ("channels", part.channels),
-            ("dies_per_channel", part.dies_per_channel),
-            ("planes_per_die", part.planes_per_die),
-            ("blocks_per_die", part.blocks_per_die),
-            ("pages_per_block", part.pages_per_block),
-        ];
-        if let Some((key, got)) = counts.into_iter().find(|(_, count)| *count == 0) {
-            return bad(key, got.to_string(), "1 or more".into());
-        }
-        if !part.blocks_per_die.is_multiple_of(part.planes_per_die) {
-            let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
-            return bad("planes_per_die", part.planes_per_die.to_string(), allowed);
-        }
-        if part.metadata_pages > 1 || part.metadata_pages >= part.pages_per_block {
-            let allowed = "0, or 1 where a block has more pages".into();
-            return bad("metadata_pages", part.metadata_pages.to_string(), allowed);
-        }
-        if part.pages_per_block > PAGES_PER_BLOCK_MAX {
-            let allowed = format!("at most {PAGES_PER_BLOCK_MAX}");
-            return bad("pages_per_block", part.pages_per_block.to_string(), allowed);
-        }
-        let sector = u64::from(part.sector_bytes);
-        if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {
-            return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
-        }
-        let page = u64::from(part.page_bytes);
-        if page < sector || !page.is_multiple_of(sector) || page > PAGE_BYTES_MAX {
-            let allowed =
-                format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
-            return bad("page_bytes", page.to_string(), allowed);
-        }
-        let cache = self.cache.write_cache_bytes;
-        if cache > 0 && (cache < page || page / sector > CACHE_SECTORS_MAX) {
-            let allowed =
-                format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
-            return bad("write_cache_bytes", cache.to_string(), allowed);
-        }
-        let rates = [
-            ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
-            ("link_bytes_per_s", self.timing.link_bytes_per_s),
-            ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
-        ];
-        if let Some((key, _)) = rates.into_iter().find(|(_, rate)| *rate == 0) {
-            return bad(key, "0".into(), "1 or more".into());
+        if let Some(misfit) = self.misfits().into_iter().next() {
+            return Err(misfit.error(source));
         }
         let pages = self.check_size(source)?;
         if !crate::FTLS.contains(&self.ftl.ftl.as_str()) {
             return Err(Error::unknown("FTL", &self.ftl.ftl, crate::FTLS).at(source));
         }
         self.check_tables(source)?;
-        if !(0.0..=100.0).contains(&self.state.random_overwrites) {
-            return Err(Error::usage("Profile key 'random_overwrites' is out of range")
-                .at(source)
-                .got(self.state.random_overwrites.to_string())
-                .allowed("0 to 100 device sizes")
-                .action("change it"));
-        }
         self.check_room(source, pages)?;
         self.check_memory(source)?;
         self.check_times(source, pages)?;
@@ -89,6 +51,57 @@ impl Profile {
         self.check_spare(source, pages, gc)?;
         self.check_load(source, gc)?;
         self.check_names(source, gc)
+    }
+
+    /// Keys whose value alone, or beside another key, makes no device.
+    pub(crate) fn misfits(&self) -> Vec<Misfit> {
+        let part = &self.geometry;
+        let mut found = Vec::new();
+        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
+            if wrong {
+                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
+            }
+        };
+        for (key, count) in [
+            ("channels", part.channels),
+            ("dies_per_channel", part.dies_per_channel),
+            ("planes_per_die", part.planes_per_die),
+            ("blocks_per_die", part.blocks_per_die),
+            ("pages_per_block", part.pages_per_block),
+        ] {
+            bad(count == 0, key, &count, "1 or more");
+        }
+        let planes = part.planes_per_die;
+        let uneven = planes > 0 && !part.blocks_per_die.is_multiple_of(planes);
+        let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
+        bad(uneven, "planes_per_die", &planes, &allowed);
+        let metadata = part.metadata_pages;
+        let too_many = metadata > 1 || (metadata > 0 && metadata >= part.pages_per_block);
+        bad(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
+        let too_many = part.pages_per_block > PAGES_PER_BLOCK_MAX;
+        let allowed = format!("at most {PAGES_PER_BLOCK_MAX}");
+        bad(too_many, "pages_per_block", &part.pages_per_block, &allowed);
+        let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
+        let odd = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
+        bad(odd, "sector_bytes", &sector, "a power of two from 512");
+        let unfit = page < sector || !page.is_multiple_of(sector.max(1)) || page > PAGE_BYTES_MAX;
+        let allowed = format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
+        bad(!odd && unfit, "page_bytes", &page, &allowed);
+        let cache = self.cache.write_cache_bytes;
+        let unfit = cache > 0 && (cache < page || page / sector.max(1) > CACHE_SECTORS_MAX);
+        let allowed = format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
+        bad(!odd && unfit, "write_cache_bytes", &cache, &allowed);
+        for (key, rate) in [
+            ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
+            ("link_bytes_per_s", self.timing.link_bytes_per_s),
+            ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
+        ] {
+            bad(rate == 0, key, &rate, "1 or more");
+        }
+        let overwrites = self.state.random_overwrites;
+        let beyond = !(0.0..=100.0).contains(&overwrites);
+        bad(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
+        found
     }
 
     /// What no FTL would look at is refused.

@@ -1,0 +1,76 @@
+//! A look at a profile that is being written: everything that is wrong with it.
+
+use serde::Serialize;
+use uflip_core::Result;
+
+use crate::faults::{Fault, NOT_VALID, read};
+use crate::open_channel::OpenChannelProfile;
+use crate::overrides::interface_of;
+use crate::profile::Profile;
+use crate::sources::read_sources;
+use crate::toml_text::tree_of;
+use crate::tree::{Content, Node};
+
+/// All that is wrong with the profile `text` of `source`, by line.
+///
+/// Keys first, and their sources; values only where every key can be read, and what they make together
+/// only where each is in its range: the first thing that is wrong with that, since the next depends on it.
+///
+/// # Errors
+/// Not TOML, or an interface that does not exist.
+pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
+    let mut found = match interface_of(text, source)? {
+        "open_channel" => {
+            let root = tree_of(text, source, OpenChannelProfile::PAGE)?;
+            faults(&root, |profile: OpenChannelProfile| of_error(&root, profile.check(source)))
+        }
+        _ => {
+            let root = tree_of(text, source, Profile::PAGE)?;
+            faults(&root, |profile: Profile| {
+                let misfits = profile.misfits();
+                if misfits.is_empty() {
+                    return of_error(&root, profile.check(source));
+                }
+                let of = |key: &str, got, allowed| of_key(&root, key, got, allowed);
+                misfits.into_iter().map(|one| of(one.key, one.got, one.allowed)).collect()
+            })
+        }
+    };
+    found.sort_by_key(|fault| fault.line);
+    Ok(found)
+}
+
+fn faults<P: serde::de::DeserializeOwned + Serialize>(
+    root: &Node,
+    check: impl FnOnce(P) -> Vec<Fault>,
+) -> Vec<Fault> {
+    let of_sources = read_sources(root).err().unwrap_or_default();
+    let of_keys = match read(root) {
+        Ok(profile) => check(profile),
+        Err(faults) => faults,
+    };
+    of_keys.into_iter().chain(of_sources).collect()
+}
+
+/// The fault of an error, which names its key if it is about a single one.
+fn of_error(root: &Node, checked: Result<()>) -> Vec<Fault> {
+    let Err(error) = checked else { return Vec::new() };
+    let (what, _, got, allowed, _) = error.parts();
+    let key = what.split('\'').nth(1).unwrap_or_default();
+    let fault = of_key(root, key, got.to_owned(), allowed.to_owned());
+    vec![Fault { got: format!("{what}: {got}"), ..fault }]
+}
+
+fn of_key(root: &Node, key: &str, got: String, allowed: String) -> Fault {
+    let tables = root.table().into_iter().flatten().filter(|(name, _)| *name != "sources");
+    let found = tables
+        .filter_map(|(name, node)| Some((name, node.table()?.get(key)?)))
+        .next()
+        .map(|(table, node)| (node.line, format!("{table}.{key}"), &node.content));
+    let (line, key, got) = match found {
+        Some((line, path, Content::Table(_))) => (line, path, got),
+        Some((line, path, content)) => (line, path, format!("`{key}` is {}", content.shown())),
+        None => (1, key.to_owned(), got),
+    };
+    Fault { what: NOT_VALID, line, key, got, allowed }
+}

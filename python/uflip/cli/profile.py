@@ -1,0 +1,96 @@
+"""`uflip profile`: simulated devices as files that people write: begun, looked at, checked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip import _native
+from uflip.cli.common import device_argument, json_option
+from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.device.profile_text import HEAD, profile_text
+from uflip.device.simulated import inspect_sim
+from uflip.device.url import DeviceUrl
+from uflip.errors import UsageError, native_errors
+from uflip.profiles import read_profile
+from uflip.units import format_size
+
+TOML = ".toml"
+
+EPILOG = """\b
+Examples:
+  uflip profile export sim:demo              a device as TOML, complete, with its sources
+  uflip profile new sim:demo mine.toml       the same with comments, as a file to begin from
+  uflip profile check mine.toml              everything that is wrong with it, by line
+  uflip run sim:mine.toml --scale quick
+
+\b
+What every key means: docs/reference/profiles.md
+"""
+
+
+@click.group("profile", epilog=EPILOG, subcommand_metavar="new|export|check ...")
+def command() -> None:
+    """Begin, print and check profiles: simulated devices of your own."""
+
+
+@command.command("export")
+@device_argument
+def export(device: str) -> None:
+    """Print the simulated DEVICE as a profile: every key, and where each number comes from."""
+    echo(profile_text(device), newline=False)
+
+
+@command.command("new")
+@device_argument
+@click.argument("path", metavar="FILE.toml", type=click.Path(path_type=Path))
+def new(device: str, path: Path) -> None:
+    """Write a profile to begin from: that of the simulated DEVICE, with a comment on every key."""
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "profile", "FILE", (TOML,))
+    place = outputs.check(path, outputs.PROFILE, "FILE")
+    text = HEAD.format(url=in_line(device), path=in_line(str(path)))
+    outputs.write(place, (text + profile_text(device, comments=True)).encode())
+    echo(f"{in_line(str(path))} is written; `uflip profile check {in_line(str(path))}` looks at it")
+
+
+@command.command("check")
+@click.argument("path", metavar="FILE.toml")
+@json_option
+def check(path: str, as_json: bool) -> None:
+    """Say everything that is wrong with a profile: keys, units, values, sources."""
+    if not path.endswith(TOML):
+        raise UsageError(
+            "This is no name of a profile",
+            where="FILE",
+            got=path,
+            allowed="a path that ends in .toml",
+            action="give its whole name; built-in profiles need no check",
+        )
+    _, text, source = read_profile(path)
+    with native_errors():
+        faults: list[dict[str, Any]] = json.loads(_native.profile_faults(text, source))
+    if as_json:
+        echo_json({"profile": source, "faults": faults})
+        raise click.exceptions.Exit(UsageError.exit_code if faults else 0)
+    _tell(path, faults)
+    if faults:
+        raise UsageError(
+            "The profile makes no device",
+            where=path,
+            got=f"{len(faults)} fault" + "s" * (len(faults) > 1),
+            action="correct them, and check again; docs/reference/profiles.md explains every key",
+        )
+
+
+def _tell(path: str, faults: list[dict[str, Any]]) -> None:
+    for fault in faults:
+        allowed = f"; allowed: {in_line(fault['allowed'])}" if fault["allowed"] else ""
+        name = f" [{in_line(fault['key'])}]" if fault["key"] else ""
+        echo(f"{in_line(path)}:{fault['line']}:{name} {in_line(fault['got'])}{allowed}")
+    if not faults:
+        info = inspect_sim(DeviceUrl(f"sim:{path}", "sim", path), any_interface=True)
+        size = format_size(info["capacity_bytes"]) if "capacity_bytes" in info else ""
+        echo(f"{in_line(path)}: no fault; {size or 'an open-channel device'}")

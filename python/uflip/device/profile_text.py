@@ -1,0 +1,115 @@
+"""A simulated device as the text of a profile: complete, with its sources, and with comments."""
+
+import json
+import re
+from collections.abc import Mapping
+from textwrap import wrap
+from typing import Any
+
+from uflip.device.simulated import inspect_sim
+from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.errors import UsageError
+from uflip.profiles import Source, profile_names, profile_sources
+from uflip.profiles.keys import Key, known_keys
+
+WIDTH = 100
+
+_SIZES = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_DURATIONS = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
+
+HEAD = """\
+# A simulated device, made from {url}.
+#
+# Change what is different, say in [sources] where each new number comes from, and look at it:
+#   uflip profile check {path}
+#   uflip pattern sim:{path} --pattern RW --io-count 1000
+# Sizes and durations may have units in quotes ("16KiB", "50us"), as in the name of a device.
+
+"""
+
+
+def profile_text(url: str, *, comments: bool = False) -> str:
+    """Write a simulated device as a profile: every key, also those that its file leaves out.
+
+    Parameters
+    ----------
+    url : str
+        A simulated device; what its name overrides is written as it is there.
+    comments : bool
+        Say above each key what it means and what it may be.
+
+    Returns
+    -------
+    str
+        TOML that makes the same device.
+
+    Raises
+    ------
+    UsageError
+        If it is no simulated device that comes from a profile.
+    """
+    target = parse_url(url)
+    if target.kind != "sim" or target.name.endswith(SNAPSHOT):
+        raise UsageError(
+            "Only a simulated device has a profile",
+            where="DEVICE",
+            got=url,
+            allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",
+            action="name the profile that yours is to begin from",
+        )
+    profile = inspect_sim(target, any_interface=True)["details"]["profile"]
+    known = known_keys(profile.get("interface", "block"))
+    top = [f"{name} = {_value(name, profile[name])}" for name in ("interface", "description")
+           if name in profile]  # fmt: skip
+    tables = [_table(name, profile[name], known[name], comments) for name in known
+              if profile.get(name)]  # fmt: skip
+    keys = [key for name in known for key in known[name] if key in (profile.get(name) or {})]
+    return "\n".join([*top, "", *tables, _sources(keys, target)])
+
+
+def _table(name: str, values: Mapping[str, Any], known: Mapping[str, Key], comments: bool) -> str:
+    lines = [f"[{name}]"]
+    for key, about in known.items():
+        if values.get(key) is None:
+            continue
+        if comments:
+            lines += wrap(
+                _plain(f"{about.meaning} ({about.allowed})"),
+                WIDTH,
+                initial_indent="# ",
+                subsequent_indent="# ",
+            )
+        lines.append(f"{key} = {_value(key, values[key])}")
+    return "\n".join(lines) + "\n"
+
+
+def _plain(markdown: str) -> str:
+    """Leave the marks of a page away."""
+    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", markdown).replace("`", "")
+
+
+def _value(key: str, value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        units = _SIZES if key.endswith("_bytes") else _DURATIONS if key.endswith("_ns") else ()
+        for unit, factor in units:
+            if value % factor == 0:
+                return f'"{value // factor}{unit}"'
+    # A text of JSON is one of TOML, but for a character that TOML has written out.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _sources(keys: list[str], target: DeviceUrl) -> str:
+    found, changed = profile_sources(target.name), dict(target.overrides)
+    lines = ["[sources]"]
+    for key in keys:
+        if key in changed:
+            source = Source("guess", f"set by {target.text}")
+        else:
+            source = found.get(key) or Source("off", "left out: what it is without being named")
+        pairs = [f"kind = {_value('', source.kind)}"]
+        if source.detail:
+            pairs.append(f"detail = {_value('', source.detail)}")
+        if source.values:
+            pairs.append(f"values = {_value('', list(source.values))}")
+        lines.append(f"{key} = {{ {', '.join(pairs)} }}")
+    return "\n".join(lines) + "\n"

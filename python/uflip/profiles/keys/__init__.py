@@ -1,0 +1,36 @@
+"""What the keys of profiles mean: one TOML file for each interface, also for the docs."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a profile: its unit, what it may be, and what it means, as the docs say it."""
+
+    allowed: str
+    meaning: str
+    unit: str = ""
+
+
+@cache
+def known_keys(interface: str) -> dict[str, dict[str, Key]]:
+    """Return the keys of profiles by table.
+
+    Parameters
+    ----------
+    interface : str
+        "block" or "open_channel".
+
+    Examples
+    --------
+    >>> known_keys("block")["timing"]["read_ns"]
+    Key(allowed='0 or more', meaning='reading a page from the cells', unit='ns')
+    """
+    file = resources.files("uflip") / "profiles" / "keys" / f"{interface}.toml"
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {
+        table: {name: Key(**key) for name, key in keys.items()} for table, keys in tables.items()
+    }

@@ -1,0 +1,73 @@
+"""Are profiles printed, begun and checked so that what comes out is the device that was named?"""
+
+import itertools
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+
+from uflip.device.catalogue import inspect_device
+from uflip.profiles import profile_names, profile_sources
+from uflip.profiles.keys import known_keys
+
+
+def details(url: str) -> dict[str, object]:
+    found: dict[str, object] = inspect_device(url, any_interface=True)["details"]
+    return found
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_an_exported_profile_is_the_device(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "copy.toml"
+    path.write_text(uflip("profile", "export", f"sim:{name}").out)
+    assert details(f"sim:{path}")["profile"] == details(f"sim:{name}")["profile"]
+    sources, there = profile_sources(str(path)), profile_sources(name)
+    assert {key: sources[key] for key in there} == there
+    assert {sources[key].kind for key in set(sources) - set(there)} <= {"off"}
+
+
+def test_an_export_has_what_the_name_overrides(tmp_path: Path) -> None:
+    path, url = tmp_path / "copy.toml", "sim:demo?page_bytes=8KiB&read_ns=25us&gc=greedy"
+    path.write_text(uflip("profile", "export", url).out)
+    assert details(f"sim:{path}")["profile"] == details(url)["profile"]
+    assert profile_sources(str(path))["gc"].detail == f"set by {url}"
+    tables = tomllib.loads(path.read_text())
+    assert (tables["timing"]["read_ns"], tables["geometry"]["page_bytes"]) == ("25us", "8KiB")
+
+
+@pytest.mark.parametrize("name", ["demo", "worn-mlc", "mtron", "dfc"])
+def test_a_new_profile_has_a_comment_on_every_key_and_no_fault(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "mine.toml"
+    done = uflip("profile", "new", f"sim:{name}", path)
+    assert (done.code, done.err) == (0, "")
+    lines = path.read_text().partition("\n[sources]")[0].splitlines()
+    tables = {key for table in known_keys("open_channel" if name == "dfc" else "block").values()
+              for key in table}  # fmt: skip
+    keys = [(above, line) for above, line in itertools.pairwise(lines)
+            if line.partition(" = ")[0] in tables]  # fmt: skip
+    assert len(keys) > 20
+    assert all(above.startswith("# ") for above, _ in keys)
+    done = uflip("profile", "check", path)
+    assert (done.code, done.err) == (0, "")
+    assert "no fault" in done.out
+
+
+def test_a_new_profile_takes_no_name_that_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("mine")
+    assert uflip("profile", "new", "sim:demo", path).code == 3
+    assert path.read_text() == "mine"
+    assert uflip("profile", "new", "sim:demo", tmp_path / "mine").code == 2
+    assert uflip("profile", "new", "null", tmp_path / "other.toml").code == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_units_of_a_profile_are_those_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = uflip("profile", "export", "sim:demo").out
+    path.write_text(text.replace('erase_ns = "2ms"', 'erase_ns = "2500 µs"'))
+    profile = details(f"sim:{path}")["profile"]
+    assert profile == details("sim:demo?erase_ns=2500µs")["profile"]
+    assert json.loads(json.dumps(profile))["timing"]["erase_ns"] == 2_500_000
