@@ -32,6 +32,8 @@ MOST_POINTS = 100_000
 
 Values = dict[str, Any]
 """What varies: name -> value at a point."""
+Statistics = dict[str, int | float | None]
+"""As `uflip.stats.Summary` has them."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ class Row:
         From the first submission to the last completion [ns]; None where no time passed.
     ios_per_s, bytes_per_s : float or None
         Rates of the whole run.
-    statistics : dict or None
-        Of the response times: mean_ns, std_ns, percentiles, ...
+    reads, writes : dict or None
+        Of the response times of either: mean_ns, std_ns, percentiles, ...; None without any.
     write_amplification : float or None
         Bytes programmed over bytes that the host wrote; None where it wrote none.
     relocated_pages_per_block : float or None
@@ -75,7 +77,8 @@ class Row:
     elapsed_ns: int | None
     ios_per_s: float | None
     bytes_per_s: float | None
-    statistics: dict[str, int | float | None] | None
+    reads: Statistics | None
+    writes: Statistics | None
     write_amplification: float | None
     relocated_pages_per_block: float | None
     counters: dict[str, int]
@@ -241,9 +244,10 @@ def _longer(spec: Spec, rounds: float) -> Spec:
 def _timed(device: Device, point: Point) -> Row:
     trace = device.run(point.spec)
     kept = np.asarray(trace.column("ignored")) == 0
-    response_ns = np.asarray(trace.column("response_time_ns"))[kept]
+    response_ns = np.asarray(trace.column("response_time_ns"))
     elapsed_ns = trace.elapsed_ns()
     sizes, modes = (np.asarray(trace.column(name)) for name in ("io_size_bytes", "mode"))
+    reads, writes = (_statistics(response_ns[kept & (modes == mode)]) for mode in (0, 1))
     size_bytes = int(sizes.sum(dtype=np.uint64))
     written_bytes = int(sizes[modes == 1].sum(dtype=np.uint64))
     counters = json.loads(trace.counters_json() or "{}")
@@ -255,15 +259,20 @@ def _timed(device: Device, point: Point) -> Row:
         elapsed_ns=elapsed_ns,
         ios_per_s=len(trace) / elapsed_ns * 1e9,
         bytes_per_s=size_bytes / elapsed_ns * 1e9,
-        statistics=summarise(response_ns).as_dict(),
+        reads=reads,
+        writes=writes,
     )
+
+
+def _statistics(response_ns: np.ndarray) -> Statistics | None:
+    return summarise(response_ns).as_dict() if len(response_ns) else None
 
 
 def _untimed(device: Device, point: Point) -> Row:
     counters = device.apply(point.spec)
     totals = resolve(point.spec, device.info)["totals"]
     ratio = write_amplification(counters, page_bytes(device.info), totals["bytes_written"])
-    nothing = {"elapsed_ns": None, "ios_per_s": None, "bytes_per_s": None, "statistics": None}
+    nothing = dict.fromkeys(("elapsed_ns", "ios_per_s", "bytes_per_s", "reads", "writes"))
     return _row(point, counters, write_amplification=ratio, ios=totals["total_ios"], **nothing)
 
 

@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import uflip
 
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
+from uflip.ranking import best, measures
+from uflip.report.figures import points as points_figure
+from uflip.report.figures.points import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
 from uflip.sweeping import points, sweep
@@ -97,7 +101,7 @@ def test_a_row_is_what_the_point_gives_alone() -> None:
         trace = device.run(WRITES)
     counters = json.loads(trace.counters_json() or "")
     assert row.counters == counters
-    assert row.statistics == summarise(trace.column("response_time_ns")).as_dict()
+    assert row.writes == summarise(trace.column("response_time_ns")).as_dict()
     assert row.elapsed_ns == trace.elapsed_ns()
     assert row.ios_per_s == pytest.approx(2000e9 / trace.elapsed_ns())
     assert row.bytes_per_s == pytest.approx(4096 * 2000e9 / trace.elapsed_ns())
@@ -117,7 +121,7 @@ def test_rows_do_not_depend_on_how_many_run_at_a_time() -> None:
 def test_the_untimed_gear_counts_the_same() -> None:
     timed = sweep(URL, WRITES, {"gc": ["greedy"]})
     (untimed,) = sweep(URL, WRITES, {"gc": ["greedy"]}, timed=False)
-    assert untimed.statistics is None
+    assert (untimed.reads, untimed.writes) == (None, None)
     assert untimed.elapsed_ns is None
     assert untimed.ios == timed[0].ios
     assert untimed.counters["host_pages_written"] == timed[0].counters["host_pages_written"]
@@ -126,7 +130,86 @@ def test_the_untimed_gear_counts_the_same() -> None:
 
 def test_ignored_ios_are_left_out_of_the_statistics() -> None:
     (row,) = sweep(URL, WRITES | {"io_ignore": 500}, {"gc": ["greedy"]})
-    assert (row.ios, (row.statistics or {})["count"]) == (2000, 1500)
+    assert (row.ios, (row.writes or {})["count"]) == (2000, 1500)
+
+
+MIX = mix(baseline("RR", io_size="4k"), baseline("RW", io_size="4k"), 3, io_count=1200)
+
+
+def test_reads_and_writes_of_a_mix_stay_apart() -> None:
+    (row,) = sweep(URL, MIX, {"gc": ["greedy"]})
+    with open_device(f"{URL}&gc=greedy") as device:
+        trace = device.run(MIX)
+    times, modes = trace.column("response_time_ns"), np.asarray(trace.column("mode"))
+    for found, mode in ((row.reads, 0), (row.writes, 1)):
+        assert found == summarise(np.asarray(times)[modes == mode]).as_dict()
+    assert (row.reads or {})["count"] == 3 * (row.writes or {})["count"]
+
+
+# Which is best
+
+
+@pytest.mark.parametrize(("spec", "prefix"), [(WRITES, ""), (MIX, "read_"), (MIX, "write_")])
+def test_the_best_point_is_that_which_sorting_finds(spec: Spec, prefix: str) -> None:
+    rows = sweep(URL, spec, {"queue_depth": [1, 4, 16], "spare_factor": [0.15, 0.3]})
+    field = "reads" if prefix == "read_" else "writes"
+    for name in ("mean", "p50", "p99", "max"):
+        values = [getattr(row, field)[f"{name}_ns"] for row in rows]
+        known = [value for value in values if value is not None]
+        found = best(rows, prefix + name)
+        assert found is not None
+        assert getattr(found, field)[f"{name}_ns"] == min(known)
+    fastest = best(rows, "iops")
+    assert fastest is not None
+    assert fastest.ios_per_s == max(row.ios_per_s or 0 for row in rows)
+    assert set(measures(spec)) >= {prefix + "p99", "iops", "write_amplification"}
+
+
+def test_what_too_few_ios_tell_is_not_ranked() -> None:
+    rows = sweep(URL, baseline("RR", io_count=50), {"queue_depth": [1, 4]})
+    assert best(rows, "p99") is None
+    assert best(rows, "p50") is not None
+
+
+def test_the_best_is_said(here: Path) -> None:
+    done = uflip("sweep", URL, *ARGUMENTS, "--best", "p50")
+    document = json.loads(uflip("sweep", URL, *ARGUMENTS, "--best", "p50", "--json").out)
+    values = document["best"]["values"]
+    rows = document["rows"]
+    assert document["best"]["value"] == min(row["writes"]["p50_ns"] for row in rows)
+    assert f"best p50: gc={values['gc']} io_size={values['io_size']}, " in done.out
+    for options, known in (
+        (["--best", "p42"], "p99"),
+        (["--best", "p99", "--untimed"], "write_amplification"),
+        (["--best", "p99", "--mix", "RR", "--ratio", "2"], "read_p99"),
+    ):
+        done = uflip("sweep", URL, *ARGUMENTS, *options)
+        assert (done.code, known in done.err) == (2, True), done.err
+
+
+def test_a_legend_stays_inside_its_figure(here: Path) -> None:
+    from matplotlib.figure import Figure
+
+    seen: list[Figure] = []
+    row: dict[str, Any] = {"ios_per_s": 5.0, "write_amplification": None, "reads": None}
+    row["writes"] = {"mean_ns": 5e6, "p99_ns": 9e6}
+    rows = [
+        row | {"values": {"queue_depth": depth, "die_queue": queue, "allocator": allocator}}
+        for depth in (1, 2)
+        for queue in ("fifo", "collection_first", "reads_first")
+        for allocator in ("round_robin", "most_free")
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(points_figure, "save", lambda figure, *_, **__: seen.append(figure))
+        draw_points(rows, "sim:demo", here / "x.svg")
+    (figure,) = seen
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert len(legend.get_texts()) == 6
+    assert whole.x0 <= box.x0
+    assert box.x1 <= whole.x1
+    assert whole.y0 <= box.y0
 
 
 # On the command line
@@ -148,7 +231,8 @@ def test_rows_are_printed_written_and_drawn(here: Path) -> None:
         table = list(csv.DictReader(file))
     for row, line in zip(document["rows"], table, strict=True):
         assert line["gc"] == row["values"]["gc"]
-        assert float(line["mean_ns"]) == row["statistics"]["mean_ns"]
+        assert float(line["write_mean_ns"]) == row["writes"]["mean_ns"]
+        assert line["read_mean_ns"] == ""
         assert int(line["blocks_erased"]) == row["counters"]["blocks_erased"]
     figure = (here / "rows.svg").read_bytes()
     assert uflip("sweep", URL, *ARGUMENTS, "-o", "rows.svg").code == 0

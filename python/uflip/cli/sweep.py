@@ -18,10 +18,11 @@ from uflip.cli.common import (
 )
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.progress import display
-from uflip.cli.terminal import echo_json
+from uflip.cli.terminal import echo, echo_json
 from uflip.device.url import read_override
 from uflip.errors import UsageError
-from uflip.units import format_count, format_duration_ns
+from uflip.stats.summary import STATISTICS
+from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # Steady states are reached after a few; what is beyond takes days.
 MOST_WARM_UP = 1000.0
+# The response times of a row that are printed.
+SHOWN = ("mean", "p50", "p99", "max")
 # Threads of one process.
 MOST_JOBS = 1024
 
@@ -36,6 +39,8 @@ EPILOG = """\b
 Examples:
   uflip sweep sim:ofc --vary spare_factor=0.3,0.45,0.6 --vary gc=greedy,cyclic --pattern RW
   uflip sweep sim:demo --vary queue_depth=1,2,4,8,16 --pattern RR --io-size 4k -o depth.png
+  uflip sweep sim:tlc-nvme --vary die_queue=fifo,reads_first --pattern RR --mix RW --ratio 3 \
+    --best read_p99
   uflip sweep sim:demo --vary gc=d_choices:2,d_choices:10 --pattern RW --warm-up 4 --untimed
 
 \b
@@ -84,6 +89,13 @@ cores, and the rows come in order.
     type=click.Path(path_type=Path),
     help="Write the rows to a new .csv file.",
 )
+@click.option(
+    "--best",
+    "by",
+    metavar="MEASURE",
+    help="Say which point is best: iops, mean, p50, p99, max, write_amplification, ...; of a mix "
+    "read_p99, write_p99, ...",
+)
 @force_option
 @no_cache_option
 @quiet_option
@@ -98,6 +110,7 @@ def command(
     jobs: int | None,
     out: Path | None,
     table: Path | None,
+    by: str | None,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -105,10 +118,13 @@ def command(
 ) -> None:
     """Run one pattern on every combination of values of the simulated DEVICE."""
     from uflip import sweeping as sweep
+    from uflip.ranking import check_measure
     from uflip.report.figures import files
 
     varied = _read_varied(vary)
     spec = given_pattern(spec_file, parameters)
+    if by is not None:
+        check_measure(by, spec, timed=not untimed)
     _check_table(table, force)
     if out is not None:
         files.check_name(out, force=force)
@@ -140,10 +156,13 @@ def command(
                 "warm_up": warm_up,
                 "timed": not untimed,
                 "rows": [row.as_dict() for row in rows],
+                **({"best": _best(rows, by)} if by is not None else {}),
             }
         )
-    else:
-        _print(rows, list(varied))
+        return
+    _print(rows, list(varied))
+    if by is not None:
+        echo(_best_line(_best(rows, by)))
 
 
 def _read_varied(given: Sequence[str]) -> dict[str, list[Any]]:
@@ -165,20 +184,47 @@ def _read_varied(given: Sequence[str]) -> dict[str, list[Any]]:
     return varied
 
 
+def _best(rows: "list[Row]", by: str) -> dict[str, Any]:
+    """Return the best point as plain data; its values are null where no point can be ranked."""
+    from uflip.ranking import best, measured
+
+    row = best(rows, by)
+    if row is None:
+        return {"by": by, "value": None, "values": None, "device": None}
+    return {"by": by, "value": measured(row, by), "values": row.values, "device": row.device}
+
+
+def _best_line(found: dict[str, Any]) -> str:
+    by, value = found["by"], found["value"]
+    if value is None:
+        return f"best {by}: no point has so many I/Os that it can be told"
+    point = " ".join(f"{name}={each}" for name, each in found["values"].items())
+    if by == "iops":
+        return f"best {by}: {point}, {format_count(round(value))} IOPS"
+    if by == "bytes_per_s":
+        return f"best {by}: {point}, {format_size(round(value))}/s"
+    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
+    return f"best {by}: {point}, {text}"
+
+
 def _print(rows: "list[Row]", names: list[str]) -> None:
+    modes = [mode for mode in ("reads", "writes") if any(getattr(row, mode) for row in rows)]
     head = [*names]
-    timed = rows[0].statistics is not None
-    if timed:
-        head += ["IOPS", "mean", "p50", "p99", "max"]
+    if modes:
+        head.append("IOPS")
+        prefixes = [f"{mode} " if len(modes) > 1 else "" for mode in modes]
+        head += [prefix + name for prefix in prefixes for name in SHOWN]
     head += ["write amplification", "valid pages per victim"]
-    echo_table(head, [_cells(row, names) for row in rows], left=len(names))
+    echo_table(head, [_cells(row, names, modes) for row in rows], left=len(names))
 
 
-def _cells(row: "Row", names: list[str]) -> list[str]:
+def _cells(row: "Row", names: list[str], modes: list[str]) -> list[str]:
     cells = [str(row.values[name]) for name in names]
-    if row.statistics is not None and row.ios_per_s is not None:
-        times = [row.statistics[f"{name}_ns"] for name in ("mean", "p50", "p99", "max")]
-        cells.append(format_count(round(row.ios_per_s)))
+    if modes:
+        cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
+    for mode in modes:
+        statistics = getattr(row, mode) or {}
+        times = [statistics.get(f"{name}_ns") for name in SHOWN]
         cells += ["" if time is None else format_duration_ns(time) for time in times]
     ratios = (row.write_amplification, row.relocated_pages_per_block)
     return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
@@ -209,7 +255,10 @@ def _write_table(rows: "list[Row]", place: "Place") -> None:
 
 def _flat(row: "Row") -> dict[str, Any]:
     document = row.as_dict()
-    values, statistics = document.pop("values"), document.pop("statistics") or {}
-    counters = document.pop("counters")
-    flat: dict[str, Any] = values | document | statistics | counters
+    values, counters = document.pop("values"), document.pop("counters")
+    of_modes: dict[str, Any] = {}
+    for mode in ("read", "write"):
+        statistics = document.pop(f"{mode}s")
+        of_modes |= {f"{mode}_{name}": (statistics or {}).get(name) for name in STATISTICS}
+    flat: dict[str, Any] = values | document | of_modes | counters
     return flat

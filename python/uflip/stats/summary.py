@@ -14,7 +14,7 @@ response time that at least a share q of the I/Os does not exceed), never an int
 two modes.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,6 +52,10 @@ class Summary:
     def as_dict(self) -> dict[str, int | float | None]:
         """Plain numbers for JSON, in the order of the fields."""
         return asdict(self)
+
+
+STATISTICS = tuple(field.name for field in fields(Summary))
+"""Their names."""
 
 
 def summarise(response_time_ns: ArrayLike) -> Summary:

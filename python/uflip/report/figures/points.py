@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from uflip.report.figures.canvas import mark_simulated, new_figure, styled
+from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, styled
 from uflip.report.figures.files import save
 from uflip.report.figures.palette import CAUSES
 
 HEIGHT = 3.2
+# What a letter of the legend and the mark before a label take [in], rather more than less.
+LETTER, HANDLE = 0.085, 0.5
 MARKERS = "osD^vPX"
 
 
@@ -38,7 +40,7 @@ def draw_points(
     str
         The path.
     """
-    panels = [panel for panel in _panels() if any(panel[1](row) is not None for row in rows)]
+    panels = [panel for panel in _panels(rows) if any(panel[1](row) is not None for row in rows)]
     figure, axes = new_figure(1, len(panels), height=HEIGHT)
     (first, *others) = rows[0]["values"]
     lines: dict[str, list[dict[str, Any]]] = {}
@@ -61,7 +63,7 @@ def draw_points(
     figure.suptitle(title, x=0.01, ha="left", size=9)
     mark_simulated(figure, True)
     if others:
-        figure.legend(handles=handles, loc="outside lower left", ncols=4)
+        figure.legend(handles=handles, loc="outside lower left", ncols=_columns(list(lines)))
     return save(figure, path, title, force=force)
 
 
@@ -84,19 +86,31 @@ def _look(number: int) -> dict[str, Any]:
     return {"color": CAUSES[number % len(CAUSES)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def _panels() -> list[tuple[str, Any]]:
+def _columns(labels: list[str]) -> int:
+    """Return into how many columns a legend of these labels goes without leaving the figure."""
+    width = max(map(len, labels)) * LETTER + HANDLE
+    return max(1, min(len(labels), int(WIDTH / width)))
+
+
+def _panels(rows: Sequence[dict[str, Any]]) -> list[tuple[str, Any]]:
     """List the panels: title, and a row's value there (None where it has none)."""
 
-    def response_ms(name: str) -> Any:
+    def response_ms(mode: str, name: str) -> Any:
         def of_row(row: dict[str, Any]) -> float | None:
-            ns = (row["statistics"] or {}).get(name)
+            ns = (row[mode] or {}).get(name)
             return None if ns is None else ns / 1e6
 
         return of_row
 
+    modes = [mode for mode in ("reads", "writes") if any(row[mode] for row in rows)]
+    names = [("mean", "mean_ns"), ("p99", "p99_ns")]
+    times = [
+        (f"{title} of {mode} [ms]" if len(modes) > 1 else f"{title} [ms]", response_ms(mode, name))
+        for mode in modes
+        for title, name in names
+    ]
     return [
         ("IOPS", lambda row: row["ios_per_s"]),
-        ("mean response time [ms]", response_ms("mean_ns")),
-        ("p99 [ms]", response_ms("p99_ns")),
+        *times,
         ("write amplification", lambda row: row["write_amplification"]),
     ]

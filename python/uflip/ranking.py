@@ -1,0 +1,94 @@
+"""Which point of a sweep is best, and by what that can be asked."""
+
+from collections.abc import Sequence
+
+from uflip.errors import unknown_name
+from uflip.spec import Spec, components
+from uflip.sweeping import Row
+
+RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
+"""What a point is better for with more of it: name -> field of a row."""
+TIMES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "max", "std")
+"""What a point is better for with less of [ns]; in a mix with `read_` or `write_` before it."""
+WRITE_AMPLIFICATION = "write_amplification"
+
+
+def measures(spec: Spec, *, timed: bool = True) -> list[str]:
+    """List what the points of a sweep can be ranked by.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> measures(baseline("RW"), timed=False)
+    ['write_amplification']
+    """
+    modes = {str(part.get("mode")) for part in components(spec)}
+    amplified = [WRITE_AMPLIFICATION] if "write" in modes else []
+    if not timed:
+        return amplified
+    times = [*TIMES] if len(modes) == 1 else [
+        f"{mode}_{time}" for mode in ("read", "write") for time in TIMES
+    ]  # fmt: skip
+    return [*RATES, *times, *amplified]
+
+
+def check_measure(by: str, spec: Spec, *, timed: bool = True) -> None:
+    """Refuse what the points of a sweep cannot be ranked by.
+
+    Raises
+    ------
+    UsageError
+        It lists what they can be ranked by.
+    """
+    known = measures(spec, timed=timed)
+    if by not in known:
+        raise unknown_name("measure of a point", by, known, where="--best")
+
+
+def measured(row: Row, by: str) -> float | None:
+    """Return what a row is ranked by; None where too few I/Os tell it.
+
+    Parameters
+    ----------
+    row : Row
+        Of a sweep.
+    by : str
+        One of `measures`.
+    """
+    if by in (*RATES, WRITE_AMPLIFICATION):
+        value: float | None = getattr(row, RATES.get(by, by))
+        return value
+    if by in TIMES:
+        statistics, time = row.reads or row.writes, by
+    else:
+        mode, _, time = by.partition("_")
+        statistics = row.reads if mode == "read" else row.writes
+    return None if statistics is None else statistics[f"{time}_ns"]
+
+
+def best(rows: Sequence[Row], by: str) -> Row | None:
+    """Return the best row: the highest rate, the least response time or write amplification.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        What `sweep` returned.
+    by : str
+        One of `measures`.
+
+    Returns
+    -------
+    Row or None
+        The first of those that are alike; None where no row has what they are ranked by.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> from uflip.sweeping import sweep
+    >>> rows = sweep("sim:demo?blocks_per_die=64", baseline("RR"), {"queue_depth": [1, 8]})
+    >>> best(rows, "iops").values, best(rows, "mean").values
+    ({'queue_depth': 8}, {'queue_depth': 1})
+    """
+    sign = -1 if by in RATES else 1
+    ranked = [(sign * value, row) for row in rows if (value := measured(row, by)) is not None]
+    return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
