@@ -272,6 +272,9 @@ class FlashTrace:
 
     def __len__(self) -> int: ...
     @property
+    def metadata_json(self) -> str:
+        """What `write_parquet` was given; "" for a log that comes from a job."""
+    @property
     def job_json(self) -> str: ...
     @property
     def columns(self) -> list[str]: ...
@@ -287,6 +290,10 @@ class FlashTrace:
         """Write every column; fsync. Fails if `path` exists."""
     def write_csv(self, path: str, sector_bytes: int) -> None:
         """Write a line a command with the columns of FOX. Fails if `path` exists."""
+
+def read_flash_trace(path: str, expected: tuple[int, str] | None = None) -> FlashTrace:
+    """Read a log that `FlashTrace.write_parquet` wrote; with `expected` its length and digest are
+    these, or nothing of it is interpreted."""
 
 def inspect_flash(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
     """`FlashDevice.info_json` without making the device."""

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from uflip._native import Trace
+from uflip.benchmarks import summary
 from uflip.errors import unknown_name
 from uflip.frame import frame
-from uflip.results import Results, StoredRun, summary
+from uflip.results import Results, StoredRun
 from uflip.results.comparison import Comparison, compare
 from uflip.results.pyramid import Pyramid
 from uflip.results.summarise import describe_device, experiments_of
@@ -115,7 +116,7 @@ class Result:
         """
         return self._run(run, "trace").trace()
 
-    def pyramid(self, run: str) -> Pyramid:
+    def pyramid(self, run: str) -> Pyramid | None:
         """The response times of a run in brief, at every scale, for drawing.
 
         Parameters
@@ -125,8 +126,9 @@ class Result:
 
         Returns
         -------
-        Pyramid
-            Least, most, sum and count of neighbouring I/Os, over their number and over time.
+        Pyramid or None
+            Least, most, sum and count of neighbouring I/Os, over their number and over time; None
+            of a job that wears out a block of an open-channel device.
 
         Raises
         ------

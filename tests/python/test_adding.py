@@ -12,8 +12,9 @@ import pytest
 import stored
 from command_line import uflip
 
+from uflip.benchmarks import write_report
 from uflip.microbench import MICRO_BENCHMARKS, MicroBenchmark, varied
-from uflip.report import figures, write_report
+from uflip.report import figures
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, Traces
 from uflip.report.figures.canvas import new_figure, styled, to_drawing

@@ -249,12 +249,13 @@ def test_no_text_of_an_open_channel_device_becomes_markup(here: Path) -> None:
     done = uflip("oc", f"sim:{path}", "--scale", "quick", "--only", "oc2", "--out", "r")
     assert done.code == 0, done.err
     assert OBEYED.search(done.out + done.err) is None
-    page = check_page(Path("r/report.html").read_text())
+    assert uflip("report", "r", "-o", "r.html").code == 0
+    page = check_page(Path("r.html").read_text())
     assert "<uflipprobe" in page.body.text()
 
 
 def test_no_text_of_an_open_channel_page_is_trusted() -> None:
-    info = {
+    info: dict[str, Any] = {
         "url": PROBE,
         "simulated": True,
         "details": {
@@ -263,8 +264,21 @@ def test_no_text_of_an_open_channel_page_is_trusted() -> None:
         },
     }
     rules = [Rule(PROBE, PROBE, PROBE, PROBE)]
-    header = {"uflip_version": PROBE, "scale": PROBE}
-    page = check_page(build_page(Measured(None, None, None, None), rules, info, header))
+    texts = (
+        "uflip_version", "scale", "status", "created_utc", "finished_utc", "elapsed_s", "seed",
+        "pause_ns", "durability", "runs_planned", "runs_finished", "format_version",
+    )  # fmt: skip
+    document = dict.fromkeys(texts, PROBE) | {
+        "device": info,
+        "warnings": [WARNING],
+        "skipped": [],
+        "missing": [PROBE],
+        "host": {PROBE: PROBE},
+        "harness": {PROBE: PROBE},
+        "baselines": [],
+        "micro_benchmarks": {},
+    }
+    page = check_page(build_page(Measured(None, None, None, None), rules, document))
     assert page.body.text().count("<uflipprobe onprobe=x>") >= 10
 
 

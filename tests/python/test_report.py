@@ -11,10 +11,11 @@ import pytest
 import stored
 from command_line import uflip
 
+from uflip.benchmarks import write_report
 from uflip.microbench import varied
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern
-from uflip.report import figures, write_report
+from uflip.report import figures
 from uflip.report.data import BaselineTrace, baseline_traces
 from uflip.report.figures.axes import positions
 from uflip.report.figures.distribution import slower_than

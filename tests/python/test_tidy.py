@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "data", "durability", "errors", "profiles", "spec", "units", "waiting",
     },
     "frame": set(),
-    "result": {"_native", "errors", "frame", "report", "results"},
+    "result": {"_native", "benchmarks", "errors", "frame", "report", "results"},
     "api": {
         "_native", "device", "errors", "methodology", "result", "results", "session", "spec",
         "units",
@@ -54,11 +54,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "analysis", "durability", "errors", "microbench", "results", "stats", "table", "units",
     },
     "oc": {
-        "_native", "data", "device", "errors", "report", "results", "table", "units", "waiting",
+        "_native", "data", "device", "errors", "experiment", "report", "results", "table", "units",
+        "waiting",
     },
+    "benchmarks": {"oc", "report", "results"},
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
-        "results",
+        "oc", "results",
     },
     "reproduce": {
         "_native", "device", "durability", "errors", "experiment", "methodology", "microbench",

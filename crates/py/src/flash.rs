@@ -143,7 +143,8 @@ impl FlashDevice {
             run_flash(device, job, control)
         };
         let job = Job::start(device, self.slot.clone(), control, total, work);
-        Ok(job.handle(|py, outcome| FlashTrace { outcome }.into_py_any(py)))
+        let made = |outcome| FlashTrace { outcome, metadata: String::new() };
+        Ok(job.handle(move |py, outcome| made(outcome).into_py_any(py)))
     }
 }
 
@@ -151,6 +152,7 @@ impl FlashDevice {
 #[pyclass(frozen)]
 pub struct FlashTrace {
     outcome: FlashOutcome,
+    metadata: String,
 }
 
 #[pymethods]
@@ -160,6 +162,12 @@ impl FlashTrace {
             FlashOutcome::Trace(trace) => trace.len(),
             FlashOutcome::Wear(log) => log.len(),
         }
+    }
+
+    /// What it was written with; empty for a log that comes from a job.
+    #[getter]
+    fn metadata_json(&self) -> &str {
+        &self.metadata
     }
 
     #[getter]
@@ -219,6 +227,19 @@ impl FlashTrace {
     fn statuses() -> Vec<&'static str> {
         AddressStatus::NAMES.to_vec()
     }
+}
+
+/// Read a log that `write_parquet` wrote.
+#[pyfunction]
+#[pyo3(signature = (path, expected=None))]
+pub fn read_flash_trace(
+    py: Python<'_>,
+    path: &str,
+    expected: Option<(u64, String)>,
+) -> PyResult<FlashTrace> {
+    let read = py.detach(|| uflip_store::read_flash_table(Path::new(path), expected.as_ref()));
+    let (outcome, metadata) = read.map_err(|error| raise(&error))?;
+    Ok(FlashTrace { outcome, metadata })
 }
 
 /// What is known of an open-channel device without making it.

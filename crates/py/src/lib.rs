@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
-    use crate::flash::{FlashDevice, FlashTrace, inspect_flash};
+    use crate::flash::{FlashDevice, FlashTrace, inspect_flash, read_flash_trace};
     #[pymodule_export]
     use crate::job::Handle;
     #[pymodule_export]

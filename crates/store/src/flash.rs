@@ -10,7 +10,10 @@
 //! | `status` | u8 | what the first that failed said |
 //! | one per cause | u64 | what the time was spent on |
 //!
-//! A wear job has one row a cycle instead.
+//! A wear job has one row a cycle instead; how many commands write the block once, and whether the last
+//! erase failed, stand in its metadata.
+//!
+//! Format history (`uflip.flash_table_version`): 1, first; 2, `uflip.flash_wear`.
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
@@ -18,17 +21,24 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use parquet::file::metadata::KeyValue;
-use uflip_core::{AddressStatus, Error, FlashOp, Ppa, Result};
+use serde::{Deserialize, Serialize};
+use uflip_core::{AddressStatus, Error, ErrorKind, FlashOp, Ppa, Result};
 use uflip_engine::flash::{FlashOutcome, FlashTrace, WearLog};
 
+use crate::KEY_RUN;
 use crate::columns::ColumnData;
+use crate::contain::contained;
+use crate::digest::Digest;
+use crate::read::{Table, read_table};
 use crate::write::write_columns;
 
 const KEY_VERSION: &str = "uflip.flash_table_version";
 const KEY_JOB: &str = "uflip.job";
-const KEY_RUN: &str = "uflip.run";
-/// Version of the table; 1: first.
-const VERSION: &str = "1";
+const KEY_WEAR: &str = "uflip.flash_wear";
+/// Version of the table.
+const VERSION: &str = "2";
+/// A table of no wear job is read of either version.
+const FIRST_VERSION: &str = "1";
 
 const COMMANDS: [&str; 11] = [
     "thread",
@@ -124,12 +134,72 @@ pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Resu
         .into_iter()
         .map(|name| Ok((name.to_owned(), flash_column(outcome, name)?)))
         .collect::<Result<Vec<_>>>()?;
-    let metadata = vec![
+    let mut metadata = vec![
         KeyValue::new(KEY_VERSION.to_owned(), VERSION.to_owned()),
         KeyValue::new(KEY_JOB.to_owned(), job.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
+    if let FlashOutcome::Wear(log) = outcome {
+        let wear = Wear { commands: log.commands, erase_failed: log.erase_failed };
+        let wear = serde_json::to_string(&wear).expect("plain data");
+        metadata.push(KeyValue::new(KEY_WEAR.to_owned(), wear));
+    }
     write_columns(path, &columns, rows, metadata)
+}
+
+/// What a wear job leaves behind beside its rows.
+#[derive(Serialize, Deserialize)]
+struct Wear {
+    commands: u64,
+    erase_failed: bool,
+}
+
+/// Read the table in `path` and the metadata that it was written with. With `expected`, its length
+/// [bytes] and digest are these, or nothing of it is interpreted.
+///
+/// # Errors
+/// [`ErrorKind::Results`]: missing, not what was expected, damaged, no such table, or of a newer version.
+pub fn read_flash_table(path: &Path, expected: Option<&Digest>) -> Result<(FlashOutcome, String)> {
+    let table = read_table(path, expected).and_then(|table| contained(|| outcome_of(table))?);
+    table.map_err(|message| {
+        Error::new(ErrorKind::Results, "The log cannot be read: it is damaged or no log of a job")
+            .at(path.display().to_string())
+            .got(message)
+            .action("move the file away to look at the other runs, or measure again")
+    })
+}
+
+fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), String> {
+    let key = |name: &str| table.value(name).ok_or_else(|| format!("no '{name}' in its metadata"));
+    let (version, job, run) = (key(KEY_VERSION)?, key(KEY_JOB)?, key(KEY_RUN)?);
+    let canonical: serde_json::Value =
+        serde_json::from_str(&job).map_err(|error| format!("'{KEY_JOB}': {error}"))?;
+    let wear = table.value(KEY_WEAR);
+    if version != VERSION && (version != FIRST_VERSION || table.has(CYCLES[0])) {
+        return Err(format!("version {version} of the table, not {VERSION}"));
+    }
+    let Some(wear) = wear else {
+        let causes = table.others_than(&COMMANDS);
+        let trace = FlashTrace::of_columns(canonical, causes, |name| table.take(name))?;
+        return Ok((FlashOutcome::Trace(trace), run));
+    };
+    let wear: Wear =
+        serde_json::from_str(&wear).map_err(|error| format!("'{KEY_WEAR}': {error}"))?;
+    let [erase_ns, write_ns, read_ns, write_max_ns, read_max_ns, failed_writes, failed_reads] =
+        CYCLES.map(|name| table.take(name));
+    let log = WearLog {
+        canonical,
+        commands: wear.commands,
+        erase_ns: erase_ns?,
+        write_ns: write_ns?,
+        read_ns: read_ns?,
+        write_max_ns: write_max_ns?,
+        read_max_ns: read_max_ns?,
+        failed_writes: failed_writes?,
+        failed_reads: failed_reads?,
+        erase_failed: wear.erase_failed,
+    };
+    Ok((FlashOutcome::Wear(log), run))
 }
 
 /// Write a line a command with the columns of FOX, separated by semicolons, to the new file `path`.

@@ -30,7 +30,9 @@ mod write;
 pub use columns::{ColumnData, column, column_names, window};
 pub use csv::append_csv;
 pub use digest::{Digest, digest, digest_file, digest_files};
-pub use flash::{flash_column, flash_column_names, write_flash_csv, write_flash_table};
+pub use flash::{
+    flash_column, flash_column_names, read_flash_table, write_flash_csv, write_flash_table,
+};
 pub use read::{check_traces, read_metadata, read_trace};
 pub use spool::Spool;
 pub use stored::StoredTrace;

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes as Content;
+use parquet::basic::Type;
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::Int64Type;
+use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use uflip_core::{Bytes, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
@@ -236,7 +237,7 @@ fn parse_in_place(
     let causes = names.get(3..).unwrap_or_default().to_vec();
     let kinds = trace_kinds(&causes).into_iter().zip(columns);
     let is_ours = kinds.into_iter().all(|((name, kind), column)| {
-        let wide = column.physical_type() == parquet::basic::Type::INT64;
+        let wide = column.physical_type() == Type::INT64;
         name == column.name() && (kind == Kind::U64) == wide && column.max_def_level() == 0
     });
     if names.len() < 3 || !is_ours {
@@ -252,6 +253,62 @@ fn parse_in_place(
         trace.check_sense(crate::at_once(&run))?;
     }
     Ok((trace, run))
+}
+
+/// A table of whole numbers in memory, with what stands at its end.
+pub(crate) struct Table {
+    metadata: FileMetaData,
+    columns: Vec<(String, Vec<u64>)>,
+    rows: usize,
+}
+
+impl Table {
+    /// What stands under `name` at its end.
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
+        value(&self.metadata, name)
+    }
+
+    /// Whether it has a column of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.columns.iter().any(|(column, _)| column == name)
+    }
+
+    /// Names of columns that are none of these, in order.
+    pub(crate) fn others_than(&self, names: &[&str]) -> Vec<String> {
+        let all = self.columns.iter().map(|(name, _)| name);
+        all.filter(|name| !names.contains(&name.as_str())).cloned().collect()
+    }
+
+    /// A column by its name, once.
+    pub(crate) fn take(&mut self, name: &str) -> std::result::Result<Vec<u64>, String> {
+        let found = self.columns.iter().position(|(column, _)| column == name);
+        let values = found.map(|index| self.columns.remove(index).1).unwrap_or_default();
+        if found.is_some() && values.len() == self.rows {
+            return Ok(values);
+        }
+        Err(format!("{} values in column '{name}' instead of {}", values.len(), self.rows))
+    }
+}
+
+/// Read a whole table into memory, with the same care as a trace.
+pub(crate) fn read_table(
+    path: &Path,
+    expected: Option<&Digest>,
+) -> std::result::Result<Table, String> {
+    let (mut file, length) = open::regular(path)?;
+    check(&mut file, length, expected)?;
+    let content = Content::from(open::bytes(&mut file, 0, length)?);
+    if expected.is_some() {
+        check_digest(&digest(&content), expected)?;
+    }
+    contained(|| {
+        let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
+        check_size(reader.metadata(), length)?;
+        let metadata = reader.metadata().file_metadata();
+        let rows = usize::try_from(metadata.num_rows()).map_err(|error| error.to_string())?;
+        let columns = read_columns(&reader).map_err(|error| error.to_string())?;
+        Ok(Table { metadata: metadata.clone(), columns, rows })
+    })?
 }
 
 fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
@@ -273,6 +330,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
         Err(format!("{} values in column '{name}' instead of {rows}", values.len()))
     };
     let (submit_ns, response_time_ns) = (take("submit_ns")?, take("response_time_ns")?);
+    take("stream")?; // it follows from the pattern
     let (causes, cause_ns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
         return Err("columns of different lengths".to_owned().into());
@@ -283,30 +341,39 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     Ok((StoredTrace::in_memory(trace), run))
 }
 
-/// Every 64-bit column with its name, in the order of the file.
+/// Every column of whole numbers with its name, in the order of the file.
 fn read_columns(
     reader: &SerializedFileReader<Content>,
 ) -> parquet::errors::Result<Vec<(String, Vec<u64>)>> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns = Vec::new();
     for (index, column) in schema.columns().iter().enumerate() {
-        if column.physical_type() != parquet::basic::Type::INT64 {
-            continue;
-        }
-        let mut values: Vec<i64> = Vec::new();
-        for group in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(group)?;
-            let rows = group.metadata().num_rows() as usize;
-            let mut typed = get_typed_column_reader::<Int64Type>(group.get_column_reader(index)?);
-            let (records, _, _) = typed.read_records(rows, None, None, &mut values)?;
-            if records != rows {
-                return Err(parquet::errors::ParquetError::EOF(format!(
-                    "{records} of {rows} rows"
-                )));
+        let unsigned: Vec<u64> = match column.physical_type() {
+            Type::INT64 => values::<Int64Type>(reader, index)?.map(|value| value as u64).collect(),
+            Type::INT32 => {
+                values::<Int32Type>(reader, index)?.map(|value| u64::from(value as u32)).collect()
             }
-        }
-        let unsigned = values.into_iter().map(|value| value as u64).collect();
+            _ => continue,
+        };
         columns.push((column.name().to_owned(), unsigned));
     }
     Ok(columns)
+}
+
+/// The values of a column in all groups.
+fn values<T: DataType>(
+    reader: &SerializedFileReader<Content>,
+    index: usize,
+) -> parquet::errors::Result<impl Iterator<Item = T::T>> {
+    let mut values: Vec<T::T> = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group)?;
+        let rows = group.metadata().num_rows() as usize;
+        let mut typed = get_typed_column_reader::<T>(group.get_column_reader(index)?);
+        let (records, _, _) = typed.read_records(rows, None, None, &mut values)?;
+        if records != rows {
+            return Err(parquet::errors::ParquetError::EOF(format!("{records} of {rows} rows")));
+        }
+    }
+    Ok(values.into_iter())
 }

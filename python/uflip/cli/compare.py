@@ -85,7 +85,8 @@ def command(
         )
     if out is not None:
         _place_of(out, force)
-    from uflip.results import Results, summary
+    from uflip.benchmarks import summary
+    from uflip.results import Results
     from uflip.results.comparison import compare
 
     first, *others = (summary(Results.load(path)) for path in results)

@@ -1,12 +1,10 @@
 """`uflip oc`: the benchmark of open-channel devices, and single jobs over physical addresses."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip import ends
 from uflip.cli.common import (
     device_argument,
     echo_pairs,
@@ -19,21 +17,18 @@ from uflip.cli.common import (
     whole,
 )
 from uflip.cli.progress import display
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, plain
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
-    from uflip.oc.benchmark import Measured
-    from uflip.oc.contract import Rule
-    from uflip.oc.folder import Folder
-    from uflip.oc.session import OnStep, Session
     from uflip.results.outputs import Place
 
 EPILOG = """\b
 Examples:
   uflip oc sim:dfc
   uflip oc sim:dfc --scale quick --only oc0,oc2
-  uflip oc sim:dfc --out results/dfc        (logs, oc.json, report.html)
+  uflip oc sim:dfc --out results/dfc
+  uflip run --resume results/dfc            (go on after Ctrl-C)
   uflip oc pattern sim:dfc --channels 8 --threads 8 --blocks 2 --pages 512 --mix WR
 
 \b
@@ -95,7 +90,7 @@ def command() -> None:
     "--out",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Keep the log of every job, what was found, and a report, in a new folder.",
+    help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
 @quiet_option
 @json_option
@@ -109,105 +104,26 @@ def run(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Run uFLIP-OC's four micro-benchmarks on DEVICE."""
-    from uflip.errors import unknown_name
-    from uflip.oc.benchmark import check_names, document
-    from uflip.oc.device import open_flash_device
-    from uflip.oc.folder import Folder
-    from uflip.oc.session import SCALES, choose_sacrifice
+    """Run uFLIP-OC's four micro-benchmarks on DEVICE, and keep the results."""
+    from uflip.benchmarks import summary
+    from uflip.cli.watching import Watching
+    from uflip.results import Results
+    from uflip.session import OpenChannelRequest, begin_jobs, check_out, folder_name
 
-    if scale not in SCALES:
-        raise unknown_name("scale", scale, SCALES, where="--scale")
-    names = check_names(split_names(only))
-    opened = open_flash_device(device)
-    block = choose_sacrifice(opened.info, opened.geometry, sacrifice) if "oc1" in names else None
-    header = _header(opened.info, scale)
-    # Whatever ends it, the folder says so: nothing comes between.
-    with ends.shielded():
-        folder = Folder(out, header) if out else None
-        try:
-            with display(len(names), quiet=quiet or as_json) as sink:
-                session = _session(opened, SCALES[scale], folder, names, sink.draw)
-                measured, rules = _measure(session, names, block)
-            found = document(measured)
-            if folder:
-                _write_report(folder, measured, rules, opened.info, header)
-                folder.finish(found)
-        except BaseException as error:
-            if folder:
-                folder.fail(error)
-            raise
+    folder = Path("results") / folder_name(device) if out is None else out
+    check_out(folder)
+    request = OpenChannelRequest(device, scale, split_names(only), sacrifice)
+    with Watching(quiet=quiet or as_json) as watch:
+        begin_jobs(request, folder, watch)
+    results = Results.load(folder)
+    document = summary(results)
     if as_json:
-        echo_json({"device": device, "scale": scale} | found | {"contract": _plain(rules)})
-        return
-    _print(measured, rules)
-    if folder and not quiet:
-        echo(f"\n{folder.path / 'report.html'}")
+        echo_json({"results": str(folder)} | document)
+    elif not quiet:
+        from uflip.benchmarks import text
 
-
-def _session(
-    device: Any, scale: Any, folder: "Folder | None", names: list[str], draw: Any
-) -> "Session":
-    from uflip.oc.session import Session
-
-    def on_step(text: str, share: float) -> None:
-        done = next((i for i, name in enumerate(names) if text.startswith(name)), 0)
-        draw(done + min(share, 0.99), text)
-
-    keep: dict[str, Any] = {"keep": folder.keep} if folder else {}
-    step: OnStep = on_step
-    return Session(device, scale, on_step=step, **keep)
-
-
-def _measure(
-    session: "Session", names: list[str], block: tuple[int, int, int] | None
-) -> "tuple[Measured, list[Rule]]":
-    from uflip.oc.benchmark import measure
-    from uflip.oc.contract import probe_order, revisit
-
-    measured = measure(session, names, block)
-    # A block that the benchmark has used anyway.
-    alignment = probe_order(session.device, (0, 0, 0)) if "oc0" in names else None
-    return measured, revisit(measured, session.device, alignment)
-
-
-def _header(info: dict[str, Any], scale: str) -> dict[str, Any]:
-    from uflip import __version__
-    from uflip.results import host_provenance
-
-    return {
-        "uflip_version": __version__,
-        "scale": scale,
-        "device": info,
-        "host": host_provenance(sys.argv),
-    }
-
-
-def _write_report(
-    folder: "Folder",
-    measured: "Measured",
-    rules: "list[Rule]",
-    info: dict[str, Any],
-    header: dict[str, Any],
-) -> None:
-    from uflip.oc.page import build_page
-    from uflip.results import atomic
-
-    page = build_page(measured, rules, info, header)
-    atomic.write_file(folder.path / "report.html", page.encode())
-
-
-def _plain(rules: "list[Rule]") -> list[dict[str, str]]:
-    from dataclasses import asdict
-
-    return [asdict(rule) for rule in rules]
-
-
-def _print(measured: "Measured", rules: "list[Rule]") -> None:
-    """Print the tables of the paper, then the rules."""
-    from uflip.oc.text import render
-
-    echo(render(measured, rules))
+        echo(text(results, plain(document)))
+        echo(f"\nResults are in {folder}. Next:\n  uflip report {folder} -o report.html")
 
 
 @command.command("pattern", epilog=PATTERN_EPILOG)

@@ -25,7 +25,7 @@ from uflip.units import format_size
 @json_option
 def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Turn the results in the folder RESULTS into one HTML page that needs nothing else."""
-    from uflip.report import write_report
+    from uflip.benchmarks import write_report
     from uflip.results import Results, outputs
 
     # Before seconds are spent on figures.

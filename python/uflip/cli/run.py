@@ -123,16 +123,18 @@ def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
 
 
 def _show(out: Path, quiet: bool, as_json: bool) -> None:
-    from uflip.results import Results, summary
+    from uflip.benchmarks import summary, text
+    from uflip.results import Results
 
-    document: dict[str, Any] = summary(Results.load(out))
+    results = Results.load(out)
+    document = summary(results)
     if as_json:
         echo_json({"results": str(out)} | document)
         return
     if quiet:
         return
-    from uflip.report.text import next_commands, render
+    from uflip.report.text import next_commands
 
-    echo(render(plain(document)))
+    echo(text(results, plain(document)))
     echo(f"\nResults are in {out}. Next:")
     echo(textwrap.indent(next_commands(str(out)), "  "))

@@ -14,12 +14,12 @@ from uflip.cli.terminal import echo, echo_json, plain
 @json_option
 def command(results: Path, full: bool, as_json: bool) -> None:
     """Print the results in the folder RESULTS, finished or not."""
-    from uflip.results import Results, summary
+    from uflip.benchmarks import summary, text
+    from uflip.results import Results
 
-    document = summary(Results.load(results))
+    loaded = Results.load(results)
+    document = summary(loaded)
     if as_json:
         echo_json(document)
         return
-    from uflip.report.text import render
-
-    echo(render(plain(document), full=full))
+    echo(text(loaded, plain(document), full=full))

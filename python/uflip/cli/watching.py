@@ -7,10 +7,11 @@ from typing import Self
 
 from uflip.cli.progress import PlanProgress, Sink, display
 from uflip.cli.terminal import echo
-from uflip.methodology import Enforcement, Estimate, Plan, describe_wear
+from uflip.methodology import Enforcement, Estimate, Plan, RunProgress, describe_wear
 from uflip.session.events import (
     FileBegins,
     FileProgress,
+    JobsBegin,
     RunsBegin,
     SessionEvent,
     StateBegins,
@@ -58,8 +59,19 @@ class Watching:
             self._begin(_announce(event.plan, event.estimate, event.done), len(event.plan.runs))
             assert self._sink is not None, "it has begun"
             self._plan = PlanProgress(event.plan, event.estimate, self._sink)
-        elif self._plan is not None:
+        elif self._plan is not None and not isinstance(event, JobsBegin):
             self._plan(event)
+        else:
+            self._show_job(event)
+
+    def _show_job(self, event: SessionEvent) -> None:
+        """Show an event of a benchmark of an open-channel device."""
+        if isinstance(event, JobsBegin):
+            there = f" ({event.done} of them finished before)" if event.done else ""
+            self._begin(f"{event.url}: {event.jobs} jobs{there}", event.jobs)
+        elif isinstance(event, RunProgress):
+            share = event.done / event.total
+            self._draw(event.index + share, f"{event.run.id}  {share:.0%}")
 
     def _begin(self, line: str, total: int) -> None:
         """End what was shown before, say what begins, and show how far it is if it takes time."""

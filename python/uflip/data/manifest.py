@@ -50,6 +50,7 @@ FORMAT_VERSION = 4
 STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be resumed
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
+OPEN_CHANNEL = "open_channel"  # interface of a device whose host places data itself
 Status = Literal["running", "complete", "interrupted", "failed"]
 
 KIND = Kind(
@@ -165,6 +166,28 @@ class _Wear(Struct, frozen=True):
     endurance_bytes: float | None = None
 
 
+Narrow = Annotated[int, Meta(ge=1, le=256)]
+"""Of an address; see `uflip.oc.FlashDevice`."""
+Wide = Annotated[int, Meta(ge=1, le=1 << 24)]
+
+
+class Geometry(Struct, frozen=True):
+    """Of an open-channel device."""
+
+    channels: Narrow
+    luns_per_channel: Narrow
+    planes: Narrow
+    blocks_per_plane: Wide
+    pages_per_block: Wide
+    sectors_per_page: Narrow
+    sector_bytes: Wide
+    vector_max: Narrow
+
+    def __post_init__(self) -> None:
+        if self.vector_max < self.planes * self.sectors_per_page:
+            raise ValueError("a vector that holds no page of all planes")
+
+
 class _Geometry(Struct, frozen=True):
     page_bytes: Positive | None = None
 
@@ -174,6 +197,8 @@ class _Profile(Struct, frozen=True):
 
 
 class _Details(Struct, frozen=True):
+    interface: Text | None = None
+    geometry: Table | None = None
     profile: _Profile | None = None
     wear: _Wear | None = None
     allocated_bytes: Count | None = None
@@ -265,6 +290,9 @@ def parse(path: Path, content: bytes) -> Manifest:
     manifest = decode(path, KIND, content, Manifest)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
+    details = manifest.device.get("details") or {}
+    if details.get("interface") == OPEN_CHANNEL:
+        check(path, KIND, "device.details.geometry", details.get("geometry"), Geometry)
     if manifest.durability is None:
         device = manifest.device
         known = of_old(device.get("kind"), device.get("io"))

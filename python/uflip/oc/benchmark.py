@@ -1,31 +1,38 @@
 """The four micro-benchmarks of uFLIP-OC, one after the other, on one device."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from uflip.errors import unknown_name
+from uflip.experiment import PlannedRun
 from uflip.oc import oc0, oc1, oc2, oc3
+from uflip.oc.jobs import Bench, Place
 from uflip.oc.oc0 import Oc0
 from uflip.oc.oc1 import Oc1
 from uflip.oc.oc3 import Oc3
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
-from uflip.oc.session import Block, Session, check_unused
 
-MICRO_BENCHMARKS = {module.NAME: module.TITLE for module in (oc0, oc1, oc2, oc3)}
+MODULES = (oc0, oc1, oc2, oc3)
+MICRO_BENCHMARKS = {module.NAME: module.TITLE for module in MODULES}
 """Name -> what it is about, in the order of the paper."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found; None for what was left out."""
+    """What was found; None for what was left out.
+
+    `order` has the statuses of a write that begins in the middle of a block; it comes with oc0.
+    """
 
     oc0: Oc0 | None
     oc1: Oc1 | None
     oc2: dict[str, Scaling] | None
     oc3: Oc3 | None
+    order: list[str] | None = None
 
 
 def check_names(only: list[str] | None) -> list[str]:
@@ -42,21 +49,33 @@ def check_names(only: list[str] | None) -> list[str]:
     return [name for name in MICRO_BENCHMARKS if not only or name in only]
 
 
-def measure(session: Session, names: list[str], sacrifice: Block | None) -> Measured:
-    """Run micro-benchmarks by name; `sacrifice` is the block that oc1 wears out.
+def layout(place: Place, names: Sequence[str]) -> list[PlannedRun]:
+    """Lay out micro-benchmarks by name, with numbered ids."""
+    jobs = [job for module in MODULES if module.NAME in names for job in module.layout(place)]
+    if oc0.NAME in names:
+        jobs.append(oc0.order(place))
+    return [replace(job, id=f"{number:04d}-{job.id}") for number, job in enumerate(jobs, 1)]
 
-    Raises
-    ------
-    RefusedError
-        If the block to sacrifice is in use.
+
+def name_of(run: str) -> str:
+    """Return what a job is called whose id is numbered.
+
+    Examples
+    --------
+    >>> name_of("0007-oc0-WRWR")
+    'oc0-WRWR'
     """
-    if "oc1" in names and sacrifice is not None:
-        check_unused(session, sacrifice)
+    return run.partition("-")[2]
+
+
+def measure(bench: Bench, names: Sequence[str]) -> Measured:
+    """Run micro-benchmarks by name, or take their logs from where they are kept."""
     return Measured(
-        oc0.measure(session) if "oc0" in names else None,
-        oc1.measure(session, sacrifice) if "oc1" in names and sacrifice is not None else None,
-        oc2.measure(session) if "oc2" in names else None,
-        oc3.measure(session) if "oc3" in names else None,
+        oc0.measure(bench) if oc0.NAME in names else None,
+        oc1.measure(bench) if oc1.NAME in names and bench.place.sacrifice else None,
+        oc2.measure(bench) if oc2.NAME in names else None,
+        oc3.measure(bench) if oc3.NAME in names else None,
+        oc0.measure_order(bench) if oc0.NAME in names else None,
     )
 
 

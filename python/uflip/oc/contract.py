@@ -13,12 +13,13 @@ for; both are measured.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from uflip.oc.benchmark import Measured
-from uflip.oc.device import FlashDevice
+from uflip.oc.jobs import page_sectors
 from uflip.oc.series import READ, WRITE, Series
 
 # A factor from which on one way is clearly better than the other.
@@ -50,39 +51,23 @@ class Rule:
     evidence: str
 
 
-def revisit(measured: Measured, device: FlashDevice, alignment: list[str] | None) -> list[Rule]:
+def revisit(measured: Measured, geometry: Mapping[str, int]) -> list[Rule]:
     """Look at the five rules.
 
     Parameters
     ----------
     measured : Measured
         What was found.
-    device : FlashDevice
-        Its geometry.
-    alignment : list of str or None
-        What `probe_order` found: statuses of a write that begins in the middle of a block.
+    geometry : mapping
+        Of the device.
     """
     return [
         _request_scale(measured),
         _locality(measured),
-        _aligned_sequentiality(alignment),
-        _death_time(measured, device),
+        _aligned_sequentiality(measured.order),
+        _death_time(measured, geometry),
         _lifetime(measured),
     ]
-
-
-def probe_order(device: FlashDevice, block: tuple[int, int, int]) -> list[str]:
-    """Write the second page of an erased block first; return the statuses of its addresses."""
-    channel, lun, number = block
-    device.command("erase", [(channel, lun, number, 0, 0, 0)])
-    geometry = device.geometry
-    page = [
-        (channel, lun, number, plane, 1, sector)
-        for plane in range(geometry["planes"])
-        for sector in range(geometry["sectors_per_page"])
-    ]
-    _, statuses = device.command("write", page)
-    return statuses
 
 
 def _request_scale(measured: Measured) -> Rule:
@@ -153,12 +138,13 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
     return Rule(name, says, NOT_MEASURED, told + "that says nothing of the order of pages.")
 
 
-def _death_time(measured: Measured, device: FlashDevice) -> Rule:
+def _death_time(measured: Measured, geometry: Mapping[str, int]) -> Rule:
     says = "put data on the same blocks that is deleted together"
     name = "Grouping by death time"
     if measured.oc0 is None or measured.oc3 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc0 and oc3")
-    block_mb = device.page_bytes * device.geometry["pages_per_block"] / 1e6
+    page_bytes = page_sectors(geometry) * geometry["sector_bytes"]
+    block_mb = page_bytes * geometry["pages_per_block"] / 1e6
     shared = _p95(measured.oc0.mixes["WRWR"], READ) / _p95(measured.oc0.mixes["RRRR"], READ)
     beside, alone = (_p95(measured.oc3.mixes[n], READ) for n in ("50 % writes", "100 % reads"))
     evidence = (

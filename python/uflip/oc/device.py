@@ -9,6 +9,7 @@ from uflip.device.info import DeviceInfo
 from uflip.device.simulated import open_flash
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
+from uflip.oc.jobs import page_sectors
 from uflip.waiting import OnProgress, finished
 
 Job = dict[str, Any]
@@ -35,19 +36,9 @@ class FlashDevice:
         sectors_per_page, sector_bytes, vector_max."""
 
     @property
-    def page_sectors(self) -> int:
-        """Sectors that are written together: a page of every plane."""
-        return self.geometry["planes"] * self.geometry["sectors_per_page"]
-
-    @property
     def page_bytes(self) -> int:
         """What is written together [bytes]."""
-        return self.page_sectors * self.geometry["sector_bytes"]
-
-    @property
-    def vector_pages_max(self) -> int:
-        """Most pages of all planes in one command."""
-        return self.geometry["vector_max"] // self.page_sectors
+        return page_sectors(self.geometry) * self.geometry["sector_bytes"]
 
     def resolve(self, job: Job) -> Job:
         """Check a job and fill in the defaults; nothing is touched.

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.experiment import PlannedRun
+from uflip.oc.jobs import Bench, Place, reads_percent
 from uflip.oc.series import Series, mb_per_s
-from uflip.oc.session import Session
 
 NAME = "oc0"
 TITLE = "reads and writes of a single LUN"
+FIRST_PAGE = "first_page"
 MIXES = ("WWWWW", "WWWR", "WRWR", "WRRR", "RRRR")
 
 
@@ -43,28 +45,66 @@ class Oc0:
     read_mb_per_s: NDArray[np.float64]
 
 
-def measure_mixes(session: Session) -> tuple[dict[str, Series], dict[str, float]]:
+def mixes(place: Place) -> dict[str, PlannedRun]:
+    """Lay out the five mixes on the first LUN."""
+    return {mix: place.job(NAME, mix, mix, reads_percent(mix)) for mix in MIXES}
+
+
+def luns(place: Place, mix: str) -> list[PlannedRun]:
+    """Lay out reads or writes of every LUN alone, channel by channel."""
+    geometry = place.geometry
+    every = np.ndindex(geometry["channels"], geometry["luns_per_channel"])
+    return [
+        place.job(
+            NAME,
+            f"channel{channel}-lun{lun}-{mix}",
+            mix,
+            ("lun", channel * geometry["luns_per_channel"] + lun, ""),
+            first_channel=channel,
+            first_lun=lun,
+        )
+        for channel, lun in every
+    ]
+
+
+def order(place: Place) -> PlannedRun:
+    """Lay out a write of the second page of a block that is erased."""
+    begins = (FIRST_PAGE, 1, "")
+    return place.job(NAME, "order-W", "W", begins, first_page=1, pages=1, blocks=1)
+
+
+def layout(place: Place) -> list[PlannedRun]:
+    """Lay out all of it but `order`, which comes last of the whole benchmark."""
+    return [*mixes(place).values(), *luns(place, "W"), *luns(place, "R")]
+
+
+def measure_mixes(bench: Bench) -> tuple[dict[str, Series], dict[str, float]]:
     """Run the five mixes on the first LUN."""
-    sector = session.device.geometry["sector_bytes"]
-    mixes, throughput = {}, {}
-    for mix in MIXES:
-        trace = session.run(f"oc0-{mix}", {"mix": mix})
-        mixes[mix], throughput[mix] = Series.of(trace), mb_per_s(trace, sector)
-    return mixes, throughput
+    found, throughput = {}, {}
+    for mix, job in mixes(bench.place).items():
+        trace = bench.run(job)
+        found[mix] = Series.of(trace)
+        throughput[mix] = mb_per_s(trace, bench.place.geometry["sector_bytes"])
+    return found, throughput
 
 
-def measure_luns(session: Session, mix: str) -> NDArray[np.float64]:
+def measure_luns(bench: Bench, mix: str) -> NDArray[np.float64]:
     """Return the throughput of every LUN alone, shape (channels, LUNs) [MB/s]."""
-    geometry = session.device.geometry
-    found = np.empty((geometry["channels"], geometry["luns_per_channel"]))
-    for channel, lun in np.ndindex(found.shape):
-        job = {"mix": mix, "first_channel": channel, "first_lun": lun}
-        trace = session.run(f"oc0-channel{channel}-lun{lun}-{mix}", job)
-        found[channel, lun] = mb_per_s(trace, geometry["sector_bytes"])
-    return found
+    geometry = bench.place.geometry
+    found = [mb_per_s(bench.run(job), geometry["sector_bytes"]) for job in luns(bench.place, mix)]
+    return np.array(found).reshape(geometry["channels"], geometry["luns_per_channel"])
 
 
-def measure(session: Session) -> Oc0:
+def measure_order(bench: Bench) -> list[str]:
+    """Write the second page of an erased block first; return the statuses of its addresses."""
+    trace = bench.run(order(bench.place))
+    addresses, failed, status = (
+        int(np.asarray(trace.column(name))[0]) for name in ("addresses", "failed", "status")
+    )
+    return [trace.statuses[status]] * failed + [trace.statuses[0]] * (addresses - failed)
+
+
+def measure(bench: Bench) -> Oc0:
     """Run all of it."""
-    mixes, throughput = measure_mixes(session)
-    return Oc0(mixes, throughput, measure_luns(session, "W"), measure_luns(session, "R"))
+    found, throughput = measure_mixes(bench)
+    return Oc0(found, throughput, measure_luns(bench, "W"), measure_luns(bench, "R"))

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.oc.session import Block, Session
+from uflip.experiment import PlannedRun
+from uflip.oc.jobs import Bench, Block, Place
 
 NAME = "oc1"
 TITLE = "wear of one block"
@@ -89,17 +90,25 @@ class Oc1:
         return int(reached[0]) + 1 - SMOOTHED_CYCLES // 2 if len(reached) else None
 
 
-def measure(session: Session, block: Block) -> Oc1:
-    """Wear out a block."""
-    channel, lun, number = block
-    pages = min(session.scale.wear_pages, session.device.geometry["pages_per_block"])
+def layout(place: Place) -> list[PlannedRun]:
+    """Lay out the cycles of the block that is sacrificed; nothing where none is."""
+    if place.sacrifice is None:
+        return []
+    channel, lun, number = place.sacrifice
     job = {
         "kind": "wear",
         "first_channel": channel,
         "first_lun": lun,
         "first_block": number,
         "blocks": 1,
-        "pages": pages,
-        "repeat": session.scale.cycles,
+        "pages": min(place.scale.wear_pages, place.geometry["pages_per_block"]),
+        "repeat": place.scale.cycles,
     }
-    return Oc1.of(session.run("oc1", job), block, pages)
+    return [PlannedRun("oc1-wear", NAME, "WR", "cycles", place.scale.cycles, "", job)]
+
+
+def measure(bench: Bench) -> Oc1:
+    """Wear out a block."""
+    (job,) = layout(bench.place)
+    assert bench.place.sacrifice is not None, "a block to wear out"
+    return Oc1.of(bench.run(job), bench.place.sacrifice, job.spec["pages"])

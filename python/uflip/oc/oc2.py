@@ -6,9 +6,10 @@
 **Ambiguous**: nothing.
 """
 
+from uflip.experiment import PlannedRun
+from uflip.oc.jobs import Bench, Place
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import degrees, mb_per_s
-from uflip.oc.session import Session
 
 NAME = "oc2"
 TITLE = "LUNs of one channel"
@@ -22,16 +23,39 @@ KINDS = {
 """What is scaled over LUNs -> mix, and whether every LUN has its thread."""
 
 
-def measure(session: Session) -> dict[str, Scaling]:
+def lay_out_kind(place: Place, kind: str) -> dict[int, PlannedRun]:
+    """Lay out one of `KINDS`, by number of LUNs."""
+    mix, threads = KINDS[kind]
+    way = "threads" if threads else "one-thread"
+    return {
+        luns: place.job(
+            NAME,
+            f"{mix}-{luns}-luns-{way}",
+            mix,
+            (f"luns_by_{way.replace('-', '_')}", luns, ""),
+            luns=luns,
+            iteration="round_robin",
+            **({"threads": luns} if threads else {}),
+        )
+        for luns in degrees(place.geometry["luns_per_channel"])
+    }
+
+
+def layout(place: Place) -> list[PlannedRun]:
+    """Lay out all of it."""
+    return [job for kind in KINDS for job in lay_out_kind(place, kind).values()]
+
+
+def measure(bench: Bench) -> dict[str, Scaling]:
     """Return throughput by number of LUNs, for each of `KINDS`."""
-    geometry = session.device.geometry
-    found = {}
-    for kind, (mix, threads) in KINDS.items():
-        by_luns = {}
-        for luns in degrees(geometry["luns_per_channel"]):
-            job = {"mix": mix, "luns": luns, "iteration": "round_robin"}
-            name = f"oc2-{mix}-{luns}-luns-{'threads' if threads else 'one-thread'}"
-            trace = session.run(name, job | ({"threads": luns} if threads else {}))
-            by_luns[luns] = mb_per_s(trace, geometry["sector_bytes"])
-        found[kind] = Scaling("LUNs", by_luns)
-    return found
+    sector = bench.place.geometry["sector_bytes"]
+    return {
+        kind: Scaling(
+            "LUNs",
+            {
+                luns: mb_per_s(bench.run(job), sector)
+                for luns, job in lay_out_kind(bench.place, kind).items()
+            },
+        )
+        for kind in KINDS
+    }

@@ -13,9 +13,10 @@ separate LUN", and with one thread a channel that is the same.
 
 from dataclasses import dataclass
 
+from uflip.experiment import PlannedRun
+from uflip.oc.jobs import Bench, Place, reads_percent
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import Series, degrees, mb_per_s
-from uflip.oc.session import Session
 
 NAME = "oc3"
 TITLE = "channels, by vectors and by threads"
@@ -47,54 +48,80 @@ class Oc3:
     throughput: dict[str, float]
 
 
-def measure_scaling(session: Session) -> dict[str, Scaling]:
-    """Throughput by pages of a vector, and by threads."""
-    geometry = session.device.geometry
-    channels = geometry["channels"]
+def scalings(place: Place) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
+    """Lay out vectors and threads: "writes, vectors" -> what there is more of, jobs by degree."""
+    channels = place.geometry["channels"]
     base = {"channels": channels, "iteration": "round_robin"}
     found = {}
     for word, mix in (("writes", "W"), ("reads", "R")):
         for key, over, most in (
-            ("vector", "pages", min(channels, session.device.vector_pages_max)),
+            ("vector", "pages", min(channels, place.vector_pages_max)),
             ("threads", "threads", channels),
         ):
-            by_degree = {}
-            for degree in degrees(most):
-                if channels % degree:
-                    continue
-                trace = session.run(f"oc3-{mix}-{over}-{degree}", base | {"mix": mix, key: degree})
-                by_degree[degree] = mb_per_s(trace, geometry["sector_bytes"])
-            name = "vectors" if key == "vector" else "threads"
-            found[f"{word}, {name}"] = Scaling(over, by_degree)
+            jobs = {
+                degree: place.job(
+                    NAME, f"{mix}-{over}-{degree}", mix, (key, degree, ""), **base, **{key: degree}
+                )
+                for degree in degrees(most)
+                if channels % degree == 0
+            }
+            found[f"{word}, {'vectors' if key == 'vector' else 'threads'}"] = (over, jobs)
     return found
 
 
-def measure_all_luns(session: Session) -> dict[str, float]:
-    """Throughput with a thread for every LUN."""
-    geometry = session.device.geometry
-    channels, luns = geometry["channels"], geometry["luns_per_channel"]
+def all_luns(place: Place) -> dict[str, PlannedRun]:
+    """Lay out writes and reads with a thread for every LUN."""
+    channels, luns = place.geometry["channels"], place.geometry["luns_per_channel"]
     job = {"channels": channels, "luns": luns, "threads": channels * luns,
            "iteration": "round_robin"}  # fmt: skip
     return {
-        word: mb_per_s(session.run(f"oc3-{mix}-all", job | {"mix": mix}), geometry["sector_bytes"])
+        word: place.job(NAME, f"{mix}-all", mix, ("luns", channels * luns, ""), **job)
         for word, mix in (("writes", "W"), ("reads", "R"))
     }
 
 
-def measure_mixes(session: Session) -> tuple[dict[str, Series], dict[str, float]]:
+def mixes(place: Place) -> dict[str, PlannedRun]:
+    """Lay out readers beside writers, a channel for each thread."""
+    channels = place.geometry["channels"]
+    job = {"channels": channels, "threads": channels, "iteration": "isolated"}
+    return {
+        share: place.job(NAME, f"isolated-{mix}", mix, reads_percent(mix), **job)
+        for share, mix in SHARES.items()
+    }
+
+
+def layout(place: Place) -> list[PlannedRun]:
+    """Lay out all of it."""
+    scaled = [job for _, jobs in scalings(place).values() for job in jobs.values()]
+    return [*scaled, *all_luns(place).values(), *mixes(place).values()]
+
+
+def measure_scaling(bench: Bench) -> dict[str, Scaling]:
+    """Throughput by pages of a vector, and by threads."""
+    sector = bench.place.geometry["sector_bytes"]
+    return {
+        name: Scaling(over, {n: mb_per_s(bench.run(job), sector) for n, job in jobs.items()})
+        for name, (over, jobs) in scalings(bench.place).items()
+    }
+
+
+def measure_all_luns(bench: Bench) -> dict[str, float]:
+    """Throughput with a thread for every LUN."""
+    sector = bench.place.geometry["sector_bytes"]
+    return {word: mb_per_s(bench.run(job), sector) for word, job in all_luns(bench.place).items()}
+
+
+def measure_mixes(bench: Bench) -> tuple[dict[str, Series], dict[str, float]]:
     """Readers beside writers, a channel for each thread."""
-    geometry = session.device.geometry
-    channels = geometry["channels"]
-    mixes, throughput = {}, {}
-    for share, mix in SHARES.items():
-        job = {"channels": channels, "threads": channels, "iteration": "isolated", "mix": mix}
-        trace = session.run(f"oc3-isolated-{mix}", job)
-        mixes[share] = Series.of(trace)
-        throughput[share] = mb_per_s(trace, geometry["sector_bytes"])
-    return mixes, throughput
+    found, throughput = {}, {}
+    for share, job in mixes(bench.place).items():
+        trace = bench.run(job)
+        found[share] = Series.of(trace)
+        throughput[share] = mb_per_s(trace, bench.place.geometry["sector_bytes"])
+    return found, throughput
 
 
-def measure(session: Session) -> Oc3:
+def measure(bench: Bench) -> Oc3:
     """Run all of it."""
-    scaling, all_luns = measure_scaling(session), measure_all_luns(session)
-    return Oc3(scaling, all_luns, *measure_mixes(session))
+    scaling, together = measure_scaling(bench), measure_all_luns(bench)
+    return Oc3(scaling, together, *measure_mixes(bench))

@@ -8,13 +8,16 @@ import numpy as np
 from uflip.oc import figures
 from uflip.oc.benchmark import Measured, times_summary
 from uflip.oc.contract import Rule, write_variance
+from uflip.oc.kept import Kept
 from uflip.oc.oc0 import MIXES, Oc0
 from uflip.oc.oc1 import Oc1
 from uflip.oc.oc2 import KINDS
 from uflip.oc.oc3 import SHARES
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
+from uflip.report import sections
 from uflip.report.blocks import Block, Figure, Paragraph, Table
+from uflip.report.data import Document
 from uflip.report.figures.canvas import Drawing, styled, to_drawing
 from uflip.report.page import Page, Section, render_page
 
@@ -26,9 +29,12 @@ SOURCE = (
 )
 
 
-def build_page(
-    measured: Measured, rules: Sequence[Rule], info: Mapping[str, Any], header: Mapping[str, Any]
-) -> str:
+def page_of(kept: Kept) -> str:
+    """Build the page of a result folder."""
+    return build_page(kept.measured, kept.rules, kept.summary())
+
+
+def build_page(measured: Measured, rules: Sequence[Rule], document: Document) -> str:
     """Build the page.
 
     Parameters
@@ -37,10 +43,8 @@ def build_page(
         What was found.
     rules : sequence of Rule
         The unwritten contract, revisited.
-    info : mapping
-        The device.
-    header : mapping
-        "uflip_version" and "scale".
+    document : mapping
+        The summary of the folder, see `uflip.oc.kept.Kept.summary`.
 
     Returns
     -------
@@ -52,21 +56,28 @@ def build_page(
     UnavailableError
         If matplotlib or Jinja is not installed.
     """
+    info, runs = document["device"], document["runs_finished"]
     simulated = bool(info["simulated"])
     geometry = info["details"]["geometry"]
+    told = f"{runs} of {document['runs_planned']} jobs"
     page = Page(
         benchmark="uFLIP-OC",
         source=SOURCE,
-        version=str(header["uflip_version"]),
-        device=str(info["details"].get("profile", {}).get("description") or info["url"]),
+        version=str(document["uflip_version"]),
+        created_utc=str(document["created_utc"]),
+        device=str((info["details"].get("profile") or {}).get("description") or info["url"]),
         title=f"{info['url']}: uFLIP-OC report",
         badge="simulated" if simulated else "",
         facts=[
             str(info["url"]),
             f"{geometry['channels']} channels of {geometry['luns_per_channel']} LUNs",
-            f"scale {header['scale']}",
+            f"scale {document['scale']}",
+            told,
+            str(document["created_utc"]).replace("T", " ").replace("Z", " UTC"),
         ],
         simulated=simulated,
+        unfinished=None if document["status"] == "complete" else (document["status"], told),
+        warnings=len(document["warnings"]),
         abstract=_abstract(measured),
         sections=[
             Section("oc0", "µOC0: one LUN", _oc0(measured.oc0, simulated)),
@@ -74,7 +85,10 @@ def build_page(
             Section("oc2", "µOC2: LUNs of a channel", _oc2(measured.oc2, simulated)),
             Section("oc3", "µOC3: channels", _oc3(measured, simulated)),
             Section("contract", "The unwritten contract, revisited", _contract(rules)),
-            Section("provenance", "Provenance", [_provenance(info, header)]),
+            Section("warnings", "Warnings", sections.warnings(document, ())),
+            Section("skipped", "Skipped and missing jobs", sections.skipped(document, ())),
+            Section("geometry", "Geometry", [_geometry(geometry)]),
+            Section("provenance", "Provenance", sections.provenance(document, ())),
         ],
     )
     return render_page(page)
@@ -227,11 +241,8 @@ def _contract(rules: Sequence[Rule]) -> Blocks:
     return [Paragraph(intro), Table(("rule", "verdict", "evidence"), rows)]
 
 
-def _provenance(info: Mapping[str, Any], header: Mapping[str, Any]) -> Table:
-    geometry = info["details"]["geometry"]
-    rows = [(str(key), str(value)) for key, value in geometry.items()]
-    rows += [("uflip", str(header["uflip_version"])), ("scale", str(header["scale"]))]
-    return Table(("what", "value"), rows)
+def _geometry(geometry: Mapping[str, Any]) -> Table:
+    return Table(("what", "value"), [(str(key), str(value)) for key, value in geometry.items()])
 
 
 def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> Table:

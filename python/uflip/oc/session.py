@@ -1,4 +1,4 @@
-"""What the four micro-benchmarks share: a device, how much to do, and where logs go."""
+"""A device that jobs are executed on, and the block of it that may be lost."""
 
 import re
 from collections.abc import Callable
@@ -7,43 +7,14 @@ from dataclasses import dataclass, field
 from uflip import _native
 from uflip.device.info import DeviceInfo
 from uflip.errors import RefusedError, UsageError
-from uflip.oc.device import FlashDevice, Job
-
-Keep = Callable[[str, _native.FlashTrace], None]
-"""Takes the name of a job and its log."""
+from uflip.experiment import PlannedRun
+from uflip.oc import oc0
+from uflip.oc.device import FlashDevice
+from uflip.oc.jobs import SCALES, Block, Place, Scale
+from uflip.waiting import OnProgress
 
 OnStep = Callable[[str, float], None]
 """Called with what is being done, and how much of it is [0 to 1]."""
-
-Block = tuple[int, int, int]
-"""Channel, LUN, block."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much is done; the device's geometry is a limit.
-
-    Attributes
-    ----------
-    blocks : int
-        Blocks that a job goes over; uFLIP-OC takes 64.
-    cycles : int
-        Erases of the sacrificed block; uFLIP-OC stopped after 17,000.
-    wear_pages : int
-        Pages of it that are written and read in each cycle.
-    """
-
-    blocks: int
-    cycles: int
-    wear_pages: int
-
-
-SCALES = {"standard": Scale(64, 17_000, 1 << 20), "quick": Scale(4, 17_000, 32)}
-"""`standard` is the paper's; `quick` takes a few seconds on a simulated device."""
-
-
-def _nothing(_name: str, _trace: _native.FlashTrace) -> None:
-    """Keep no log."""
 
 
 def _silent(_text: str, _share: float) -> None:
@@ -52,27 +23,38 @@ def _silent(_text: str, _share: float) -> None:
 
 @dataclass(frozen=True)
 class Session:
-    """A device and how to go about it."""
+    """A device and how to go about it: the logs of its jobs go to whoever asks for them."""
 
     device: FlashDevice
     scale: Scale = SCALES["standard"]
-    keep: Keep = field(default=_nothing)
+    sacrifice: Block | None = None
     on_step: OnStep = field(default=_silent)
 
     @property
-    def blocks(self) -> int:
-        """Blocks that a job goes over."""
-        return min(self.scale.blocks, self.device.geometry["blocks_per_plane"])
+    def place(self) -> Place:
+        """What the jobs may use."""
+        return Place(self.device.geometry, self.scale, self.sacrifice)
 
-    def run(self, name: str, job: Job) -> _native.FlashTrace:
-        """Run a job over the first blocks, and keep its log."""
-        whole = {"blocks": self.blocks, "pages": self.device.geometry["pages_per_block"]}
-        self.on_step(name, 0.0)
-        trace = self.device.run(
-            whole | job, on_progress=lambda done, total, _: self.on_step(name, done / total)
-        )
-        self.keep(name, trace)
+    def run(self, job: PlannedRun) -> _native.FlashTrace:
+        """Execute a job, and return its log."""
+        self.on_step(job.id, 0.0)
+        trace = execute(self.device, job, lambda done, total, _: self.on_step(job.id, done / total))
+        self.on_step(job.id, 1.0)
         return trace
+
+
+def execute(
+    device: FlashDevice, job: PlannedRun, on_progress: OnProgress | None = None
+) -> _native.FlashTrace:
+    """Execute a planned job, and return its log.
+
+    Of `oc0.order` the block is erased and nothing more: a job that begins in the middle of a block
+    would find the pages before it written.
+    """
+    if job.parameter != oc0.FIRST_PAGE:
+        return device.run(job.spec, on_progress=on_progress)
+    device.command("erase", [(0, 0, 0, 0, 0, 0)])
+    return device.run(job.spec, prepare=False, on_progress=on_progress)
 
 
 def choose_sacrifice(info: DeviceInfo, geometry: dict[str, int], named: str | None) -> Block:
@@ -129,18 +111,28 @@ def choose_sacrifice(info: DeviceInfo, geometry: dict[str, int], named: str | No
     )
 
 
-def check_unused(session: Session, block: Block) -> None:
+def check_unused(device: FlashDevice, place: Place) -> None:
     """Refuse to sacrifice a block that holds data, or that the other micro-benchmarks use.
+
+    Parameters
+    ----------
+    device : FlashDevice
+        As it is before the first job.
+    place : Place
+        What the jobs may use.
 
     Raises
     ------
     RefusedError
         If it is in use.
     """
-    _, written, retired = session.device.block_state(*block)
+    block = place.sacrifice
+    if block is None:
+        return
+    _, written, retired = device.block_state(*block)
     reason = ""
-    if block[2] < session.blocks < session.device.geometry["blocks_per_plane"]:
-        reason = f"the other micro-benchmarks use blocks 0 to {session.blocks - 1} of every LUN"
+    if block[2] < place.blocks < place.geometry["blocks_per_plane"]:
+        reason = f"the other micro-benchmarks use blocks 0 to {place.blocks - 1} of every LUN"
     elif written:
         reason = f"{written} pages of it are written"
     elif retired:

@@ -2,16 +2,25 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from uflip.oc.benchmark import Measured, times_summary
 from uflip.oc.contract import Rule
+from uflip.oc.kept import Kept
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
+from uflip.report.text import head, warned
 from uflip.table import Table
 
 WIDTH = 96
+
+
+def text_of(kept: Kept, document: Mapping[str, Any]) -> str:
+    """Return what a result folder holds; `document` is its summary."""
+    parts = [head(document), render(kept.measured, kept.rules), warned(document["warnings"])]
+    return "\n\n".join(part for part in parts if part)
 
 
 def render(measured: Measured, rules: Sequence[Rule]) -> str:

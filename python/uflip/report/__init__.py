@@ -19,7 +19,6 @@ Everything is made from the summary document (`uflip show --json`), so that no n
 can differ from the numbers that a script reads.
 """
 
-from uflip.report.html import write_report
 from uflip.report.text import next_commands, render
 
-__all__ = ["next_commands", "render", "write_report"]
+__all__ = ["next_commands", "render"]

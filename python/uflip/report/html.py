@@ -7,17 +7,15 @@ give the same bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from uflip.durability import CACHED
 from uflip.report import sections
 from uflip.report.blocks import Block
-from uflip.report.data import Document, Traces, baseline_traces, is_simulated
+from uflip.report.data import Document, Traces, is_simulated
 from uflip.report.findings import headline
 from uflip.report.method import how_made
 from uflip.report.page import Page, Section, render_page
-from uflip.results import Results, outputs, summary
 from uflip.results.summarise import describe_device
 from uflip.units import format_duration_ns
 
@@ -41,38 +39,6 @@ SOURCE = (
     "The benchmark is uFLIP: Bouganim, Jónsson, Bonnet, “uFLIP: Understanding Flash IO Patterns”, "
     "CIDR 2009."
 )
-
-
-def write_report(results: Results, out: Path, *, force: bool = False) -> int:
-    """Write the report of a result folder.
-
-    Parameters
-    ----------
-    results
-        A folder, finished or not.
-    out
-        The HTML file; an older report of this name is replaced, in one step.
-    force
-        Replace any regular file of this name.
-
-    Returns
-    -------
-    int
-        Size of the file [bytes].
-
-    Raises
-    ------
-    ResultsError
-        If a run file is damaged, or the report cannot be written.
-    RefusedError
-        If something else has this name.
-    UnavailableError
-        If matplotlib or Jinja is not installed.
-    """
-    place = outputs.check(out, outputs.REPORT, force=force)
-    return outputs.write(
-        place, build_page(summary(results), baseline_traces(results)).encode(errors="replace")
-    )
 
 
 def build_page(document: Document, traces: Traces) -> str:

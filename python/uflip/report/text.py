@@ -48,12 +48,12 @@ def render(document: Mapping[str, Any], *, full: bool = False) -> str:
         Lines of at most about 100 columns, without a trailing newline.
     """
     benchmarks = document["micro_benchmarks"]
-    blocks = [_head(document), _baselines(document), _key_characteristics(document)]
+    blocks = [head(document), _baselines(document), _key_characteristics(document)]
     if full:
         blocks += [_full(name, runs) for name, runs in benchmarks.items()]
     elif benchmarks:
         blocks.append(_compact(document))
-    blocks += [_skipped(document["skipped"]), _warnings(document["warnings"])]
+    blocks += [_skipped(document["skipped"]), warned(document["warnings"])]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -85,14 +85,15 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
     return "".join(BARS[min(round(place * (len(BARS) - 1)), len(BARS) - 1)] for place in places)
 
 
-def _head(document: Mapping[str, Any]) -> str:
+def head(document: Mapping[str, Any]) -> str:
+    """Say what was measured, and how far that came."""
     device = document["device"]
     kind = "SIMULATED device" if device.get("simulated") else "real device"
     if device.get("kind") == "null":
         kind = "null device: the harness measures itself"
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     facts = [kind, f"scale {document['scale']}", f"seed {document['seed']}", runs]
-    if document["durability"] != CACHED:
+    if document["durability"] not in (None, CACHED):
         facts.append(f"durability {document['durability']}")
     if document["elapsed_s"]:
         facts.append(f"in {format_duration_ns(document['elapsed_s'] * 1e9)}")
@@ -207,7 +208,8 @@ def _skipped(skipped: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
+def warned(warnings: Sequence[Mapping[str, Any]]) -> str:
+    """Show the doubts about the data, with what to do."""
     if not warnings:
         return ""
     lines = [f"Warnings: {len(warnings)}"]

@@ -10,9 +10,10 @@ import numpy as np
 
 from uflip.cores import OnStep
 from uflip.oc.device import open_flash_device
+from uflip.oc.jobs import SCALES
 from uflip.oc.scaling import Scaling
 from uflip.oc.series import READ, WRITE, Series
-from uflip.oc.session import SCALES, Session
+from uflip.oc.session import Session
 from uflip.reproduce.row import Row, Wider, printed
 
 DEVICE = "sim:dfc"
@@ -104,9 +105,10 @@ def session(on_step: OnStep, **overrides: int) -> Session:
     device = open_flash_device(DEVICE + (f"?{query}" if query else ""))
     done = 0
 
-    def kept(name: str, _trace: object) -> None:
+    def told(name: str, share: float) -> None:
         nonlocal done
-        done += 1
-        on_step(done, name)
+        if share == 1.0:
+            done += 1
+            on_step(done, name)
 
-    return Session(device, SCALES["standard"], keep=kept)
+    return Session(device, SCALES["standard"], on_step=told)

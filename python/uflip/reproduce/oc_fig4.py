@@ -15,8 +15,8 @@ import numpy as np
 
 from uflip.cores import OnStep, on_all_cores
 from uflip.oc import figures
+from uflip.oc.jobs import Block
 from uflip.oc.oc1 import Oc1
-from uflip.oc.session import Block
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction

@@ -4,7 +4,7 @@ Every file is held against the folder's ledger before anything of it is used. A 
 what was written costs what is in it and no more: a run file costs its run, the manifest the folder.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
+from uflip.results.flash_file import check_logs, is_open_channel
 
 State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
 PROVEN: State = "proven"
@@ -31,8 +32,9 @@ STATES: dict[str, str] = {
 }
 """State of a file -> what that means."""
 SUFFIX = ".parquet"
-OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc`
+OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
 KIND = Kind("manifest", 64 << 20, "restore the file from a copy")
+Checks = Callable[[list[str]], list[str | None]]
 # Manifest and ledger are two files: a reader beside a writer may see one older than the other.
 LOOKS = 5
 
@@ -161,7 +163,8 @@ def examine(folder: Path) -> FolderProof:
         return FolderProof(None, error, found, [*verdicts, *runs])
     kept = manifest.parse(path, content)
     plan = {entry.id: ledger.digest_of(entry) for entry in kept.plan}
-    runs = run_verdicts(folder, plan, there, found, kept.folder_id)
+    checks = check_logs if is_open_channel(kept.device) else _native.check_traces
+    runs = run_verdicts(folder, plan, there, found, kept.folder_id, checks=checks)
     return FolderProof(kept, None, found, [*verdicts, *runs], _is_dangling(found, content, there))
 
 
@@ -254,6 +257,8 @@ def run_verdicts(
     there: Iterable[str],
     found: Ledger | None,
     folder_id: str | None,
+    *,
+    checks: Checks = _native.check_traces,
 ) -> list[Verdict]:
     """Hold the run files of a folder against its ledger.
 
@@ -269,6 +274,8 @@ def run_verdicts(
         Read after `there`, so that every file that a writer has named has its line.
     folder_id : str or None
         Which folder this is.
+    checks : callable
+        Says of each file why it is none of a run; None where it is one.
     """
     lines = found.runs if found else {}
     present = set(there)
@@ -278,7 +285,7 @@ def run_verdicts(
     unlisted = [run for run in of_plan if run not in lines]
     gone = set(plan) & set(lines) - present - {found.last_run if found else None}
     verdicts = _by_digest(folder, listed, lines, folder_id)
-    verdicts |= _by_reading(folder, unlisted, folder_id)
+    verdicts |= _by_reading(folder, unlisted, folder_id, checks)
     reason = "it was measured for another plan"
     verdicts |= {run: _lost(run, "foreign", _size(folder, run), reason) for run in others}
     verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in gone}
@@ -303,8 +310,10 @@ def _by_digest(
     return verdicts
 
 
-def _by_reading(folder: Path, runs: list[str], folder_id: str | None) -> dict[str, Verdict]:
-    problems = _native.check_traces([str(run_file(folder, run)) for run in runs])
+def _by_reading(
+    folder: Path, runs: list[str], folder_id: str | None, checks: Checks
+) -> dict[str, Verdict]:
+    problems = checks([str(run_file(folder, run)) for run in runs])
     verdicts: dict[str, Verdict] = {}
     for run, problem in zip(runs, problems, strict=True):
         size, stranger = _size(folder, run), _stranger(folder, run, folder_id)

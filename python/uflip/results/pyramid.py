@@ -79,8 +79,13 @@ class Pyramid:
         )
 
 
-def pyramid_of(trace: _native.Trace) -> Pyramid:
-    """Make the pyramid of a run, the I/Os of its start-up included; a window at a time."""
+def pyramid_of(trace: _native.Trace | _native.FlashTrace) -> Pyramid | None:
+    """Make the pyramid of a run, the I/Os of its start-up included; a window at a time.
+
+    None of a log with a row a cycle: its rows are no I/Os.
+    """
+    if "submit_ns" not in trace.columns:
+        return None
     n = len(trace)
     ios_per_row = _power_of_two(max(-(-n // ROWS), FEWEST_PER_ROW))
     step = max(WINDOW, ios_per_row)
@@ -99,8 +104,12 @@ def pyramid_of(trace: _native.Trace) -> Pyramid:
     return Pyramid(by_number, ios_per_row, by_time if n else by_time[:0], ns_per_row, begin)
 
 
-def _window(trace: _native.Trace, name: str, at: slice) -> NDArray[np.uint64]:
-    values: NDArray[np.uint64] = np.asarray(trace.column(name, at.start, at.stop))
+def _window(trace: _native.Trace | _native.FlashTrace, name: str, at: slice) -> NDArray[np.uint64]:
+    values: NDArray[np.uint64]
+    if isinstance(trace, _native.FlashTrace):
+        values = np.asarray(trace.column(name))[at]
+    else:
+        values = np.asarray(trace.column(name, at.start, at.stop))
     return values
 
 

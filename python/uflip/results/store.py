@@ -27,6 +27,8 @@ from uflip.data.run_summary import RunSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
 from uflip.results.columns import as_array, measured
+from uflip.results.flash_file import is_open_channel, read_log
+from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged import Part, experiment_of, merged
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.pyramid import Pyramid, pyramid_of
@@ -57,6 +59,8 @@ class StoredRun:
     """Size of a flash page of the device that was measured [bytes]; None where it is unknown."""
     expected: tuple[int, str] | None = None
     """Length [bytes] and digest of the file; None where nothing says what they must be."""
+    is_job: bool = False
+    """Whether it is a job over physical addresses: `log` then reads it, and not `trace`."""
 
     def trace(self) -> _native.Trace:
         """Read every I/O of the run.
@@ -76,6 +80,20 @@ class StoredRun:
                 self.path, f"{error.what}: {error.got}" if error.got else error.what
             ) from error
 
+    def log(self) -> _native.FlashTrace:
+        """Read every command of a job over physical addresses.
+
+        Raises
+        ------
+        ResultsError
+            If the file is damaged.
+        """
+        return read_log(self.path, self.expected)
+
+    def summary(self) -> RunSummary:
+        """Summarise this run alone, from its file."""
+        return summary_of(self, self.log()) if self.is_job else merged([self.part()])
+
     def part(self) -> Part:
         """Read the run as one of its repetitions."""
         return Part(self, self.trace(), self.page_bytes, self.path)
@@ -83,7 +101,8 @@ class StoredRun:
     @cached_property
     def meta(self) -> RunMetadata:
         """What was stored with the run: counters, when it finished."""
-        return metadata_of(self.path, self.trace().metadata_json)
+        stored = self.log() if self.is_job else self.trace()
+        return metadata_of(self.path, stored.metadata_json)
 
     def response_time_ns(self, *, include_ignored: bool = False) -> NDArray[np.uint64]:
         """Response times (n,) [ns], by default without the I/Os inside `io_ignore`."""
@@ -117,9 +136,9 @@ class Results:
         proof = examine(folder)
         content = proof.usable_manifest()
         verdicts = proof.runs
-        page = page_bytes(content.device)
+        page, is_job = page_bytes(content.device), is_open_channel(content.device)
         runs = [
-            _stored_run(entry, folder, proof.expected(entry.id), page)
+            _stored_run(entry, folder, proof.expected(entry.id), page, is_job=is_job)
             for entry in content.plan
             if entry.id in verdicts and verdicts[entry.id].usable
         ]
@@ -134,10 +153,14 @@ class Results:
             If a run file is damaged.
         """
         kept = self._kept.find([(run.id, run.expected) for run in runs])
-        return merged([run.part() for run in runs]) if kept is None else kept
+        if kept is not None:
+            return kept
+        return runs[0].summary() if len(runs) == 1 else merged([run.part() for run in runs])
 
-    def pyramid_of(self, run: StoredRun) -> Pyramid:
+    def pyramid_of(self, run: StoredRun) -> Pyramid | None:
         """The response times of a run in brief: as they were kept, or from its I/Os.
+
+        None of a job that wears out a block.
 
         Raises
         ------
@@ -145,7 +168,7 @@ class Results:
             If the run file is damaged.
         """
         kept = self._kept.pyramid(run.id, run.expected)
-        return pyramid_of(run.trace()) if kept is None else kept
+        return pyramid_of(run.log() if run.is_job else run.trace()) if kept is None else kept
 
     @cached_property
     def _kept(self) -> Summaries:
@@ -156,6 +179,11 @@ class Results:
         """Ids of planned runs that are not there."""
         there = {run.id for run in self.runs}
         return [entry.id for entry in self.manifest.plan if entry.id not in there]
+
+    @property
+    def is_open_channel(self) -> bool:
+        """Whether its runs are jobs over physical addresses (uFLIP-OC)."""
+        return is_open_channel(self.manifest.device)
 
     @property
     def status(self) -> str:
@@ -176,11 +204,11 @@ class Results:
 
     def _of_the_unfinished(self) -> list[StoredWarning]:
         kept = self.manifest
-        examiner = Examiner(kept.device, kept.harness)
+        examiner = examiner_of(kept)
         for run in self.runs:
             entry = kept.entry(run.id)
             assert entry is not None, "runs are of the plan"
-            examiner.look(entry, run.trace())
+            examiner.look(entry, run.log() if run.is_job else run.trace())
         found = about_conditions(kept.device, kept.host, kept.state)
         found += about_interference(kept.interference)
         found += examiner.warnings(kept.phases, kept.plan)
@@ -197,6 +225,13 @@ def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     return list(groups.values())
 
 
+def examiner_of(content: Manifest) -> Examiner | FlashExaminer:
+    """Make what gathers the doubts of the runs of a benchmark."""
+    if is_open_channel(content.device):
+        return FlashExaminer()
+    return Examiner(content.device, content.harness)
+
+
 def damaged(path: Path, got: str) -> ResultsError:
     """Make the error for a run file that cannot be read."""
     return ResultsError(
@@ -209,7 +244,12 @@ def damaged(path: Path, got: str) -> ResultsError:
 
 
 def _stored_run(
-    entry: PlanEntry, folder: Path, expected: tuple[int, str] | None, page: int | None
+    entry: PlanEntry,
+    folder: Path,
+    expected: tuple[int, str] | None,
+    page: int | None,
+    *,
+    is_job: bool,
 ) -> StoredRun:
     return StoredRun(
         id=entry.id,
@@ -223,6 +263,7 @@ def _stored_run(
         repetition=entry.repetition,
         expected=expected,
         page_bytes=page,
+        is_job=is_job,
     )
 
 

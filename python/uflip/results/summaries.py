@@ -29,12 +29,14 @@ from uflip.data.reading import Kind, read_if_there
 from uflip.data.run_summary import Kept, PyramidFile, Repetition, RunSummary, Source
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
+from uflip.results.jobs import summary_of
 from uflip.results.merged import Part, experiment_of, merged
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
 
 PYRAMID_KIND = Kind("pyramid", 64 << 20, "remove it: it is made again from the run file")
 Proof = tuple[int, str]
 """Length [bytes] and digest of a run file."""
+Log = _native.Trace | _native.FlashTrace
 
 
 class Summaries:
@@ -85,12 +87,16 @@ class Summaries:
             return None
         return _unpack(content, kept.pyramid)
 
-    def keep_run(self, run: str, proof: Proof, summary: RunSummary, trace: _native.Trace) -> None:
-        """Keep what a committed run says."""
+    def keep_run(
+        self, run: str, proof: Proof, summary: RunSummary, pyramid: Pyramid | None
+    ) -> None:
+        """Keep what a committed run says; a job that wears out a block has no pyramid."""
+        about = None
         with contextlib.suppress(OSError):
             self._folder.mkdir(exist_ok=True)
-            content, about = _pack(pyramid_of(trace))
-            _write(self._pyramid_file(run), content)
+            if pyramid is not None:
+                content, about = _pack(pyramid)
+                _write(self._pyramid_file(run), content)
             kept = Kept((Source(run, *proof),), summary, about)
             _write(self._file(run), run_summary.encode((kept,)))
 
@@ -131,11 +137,14 @@ class Keeper:
         self._page_bytes = page_bytes
         self._made: dict[str, RunSummary] = {}
 
-    def committed(self, run: PlanEntry, path: Path, proof: Proof, trace: _native.Trace) -> None:
+    def committed(self, run: PlanEntry, path: Path, proof: Proof, trace: Log) -> None:
         """Keep what a run says whose file is this."""
-        summary = merged([Part(run, trace, self._page_bytes, path)])
+        if isinstance(trace, _native.FlashTrace):
+            summary = summary_of(run, trace)
+        else:
+            summary = merged([Part(run, trace, self._page_bytes, path)])
         self._made[run.id] = summary
-        self._summaries.keep_run(run.id, proof, summary, trace)
+        self._summaries.keep_run(run.id, proof, summary, pyramid_of(trace))
 
     def repetition(self, run: str) -> dict[str, Any]:
         """What a run that was committed says of its mean."""
@@ -149,7 +158,7 @@ class Keeper:
     def completed(
         self,
         runs: Iterable[tuple[PlanEntry, Path, Proof | None]],
-        trace_of: Callable[[str], _native.Trace | None],
+        trace_of: Callable[[str], Log | None],
     ) -> None:
         """Keep what all repetitions of each of these runs say together."""
         groups: dict[tuple[Any, ...], list[tuple[PlanEntry, Path, Proof | None]]] = {}
@@ -167,13 +176,15 @@ class Keeper:
     def _merged(
         self,
         group: Sequence[tuple[PlanEntry, Path, Proof | None]],
-        trace_of: Callable[[str], _native.Trace | None],
+        trace_of: Callable[[str], Log | None],
     ) -> RunSummary | None:
         traces = [trace_of(entry.id) for entry, _, _ in group]
+        if isinstance(traces[0], _native.FlashTrace):
+            return summary_of(group[0][0], traces[0])  # jobs are not repeated
         parts = [
             Part(entry, trace, self._page_bytes, path, self._said(entry.id))
             for (entry, path, _), trace in zip(group, traces, strict=True)
-            if trace is not None
+            if isinstance(trace, _native.Trace)
         ]
         return merged(parts) if len(parts) == len(group) else None
 

@@ -66,34 +66,47 @@ def summary(results: Results) -> Document:
     for name, document in runs:
         if name not in (BASELINE, INTERFERENCE):
             benchmarks.setdefault(name, []).append(document)
-    kept = results.manifest
     means = _baseline_means(baselines)
     slowest_ns = max((ms * 1e6 for ms in means["baselines_ms"].values() if ms), default=None)
     for _, document in runs:
         document["together"] = together(document["repetitions"], slowest_ns)
+    repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
+    row = characteristics(means["baselines_ms"], benchmarks).as_dict()
+    return around(
+        results,
+        {
+            **means,
+            "repeatability": repeated_to,
+            "key_characteristics": only_what_repeats(row, repeated_to),
+            "baselines": baselines,
+            "micro_benchmarks": benchmarks,
+        },
+        _target_spaces(results.manifest.plan),
+    )
+
+
+def around(
+    results: Results, found: Mapping[str, Any], target_spaces: Sequence[Document]
+) -> Document:
+    """Put what stands in every summary around what was found, whatever benchmark it is of."""
+    kept = results.manifest
     said = manifest.plain(kept)
     copied = (
         "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
         "target_size_bytes", "repetitions", "method", "durability", "phases", "interference",
         "state",
     )  # fmt: skip
-    repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
-    row = characteristics(means["baselines_ms"], benchmarks).as_dict()
     return {
         "format": "uflip-summary",
         "format_version": kept.format_version,
         "uflip_version": kept.uflip_version,
         "status": results.status,
         **{name: said[name] for name in copied},
-        **means,
-        "repeatability": repeated_to,
-        "key_characteristics": only_what_repeats(row, repeated_to),
-        "baselines": baselines,
-        "micro_benchmarks": benchmarks,
+        **found,
         "runs_planned": len(kept.plan),
         "runs_finished": len(results.runs),
         "missing": results.missing,
-        "target_spaces": _target_spaces(kept.plan),
+        "target_spaces": list(target_spaces),
         "skipped": said["skipped"],
         "warnings": results.warnings,
         "harness": said["harness"],

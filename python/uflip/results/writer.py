@@ -29,13 +29,14 @@ from uflip.data.manifest import Manifest, PlanEntry
 from uflip.durability import CACHED
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock, outputs
+from uflip.results.flash_file import is_open_channel, read_log
 from uflip.results.ledger import LedgerWriter
 from uflip.results.place import check_still_there, made_beside
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.said import Said
-from uflip.results.summaries import Keeper
+from uflip.results.store import examiner_of
+from uflip.results.summaries import Keeper, Log
 from uflip.results.warnings import (
-    Examiner,
     StoredWarning,
     about_conditions,
     about_interference,
@@ -94,7 +95,8 @@ class ResultsWriter:
         self._digests: dict[str, tuple[int, str]] = {}
         self.done: list[str] = []
         """Ids of the runs that were there when the benchmark went on."""
-        self._examiner = Examiner(content.device, content.harness)
+        self._examiner = examiner_of(content)
+        self._is_open_channel = is_open_channel(content.device)
         self._said = Said(self.trace_of)
 
     @classmethod
@@ -235,7 +237,7 @@ class ResultsWriter:
         """Find what is there, and look at it again; nothing is changed before `replan`."""
         self._found = found
         for entry in self._manifest.plan:
-            trace = self.trace_of(entry.id)
+            trace = self.log_of(entry.id)
             if trace is not None:
                 self._examiner.look(entry, trace)
                 self.done.append(entry.id)
@@ -251,14 +253,27 @@ class ResultsWriter:
 
     def trace_of(self, run_id: str) -> _native.Trace | None:
         """Read a finished run; None where it is not there, or is not what was written."""
+        path = self._usable(run_id)
+        if path is None:
+            return None
+        with native_errors():
+            return _native.read_trace(str(path), self._expected(run_id))
+
+    def log_of(self, run_id: str) -> Log | None:
+        """Read a finished run, or the log of a job over physical addresses; else as `trace_of`."""
+        if not self._is_open_channel:
+            return self.trace_of(run_id)
+        path = self._usable(run_id)
+        return None if path is None else read_log(path, self._expected(run_id))
+
+    def _usable(self, run_id: str) -> Path | None:
         path = run_file(self.path, run_id)
         if not path.exists():
             return None
         known = self._found.runs.get(run_id) if self._found else None
         if known is not None and not known.usable:
             return None
-        with native_errors():
-            return _native.read_trace(str(path), self._expected(run_id))
+        return path
 
     def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
         """Note that the plan has more runs, before the first of them is made."""
@@ -346,9 +361,7 @@ class ResultsWriter:
         """What the manifest says now."""
         return self._manifest
 
-    def commit(
-        self, run: Named, trace: _native.Trace, extra: Mapping[str, Any] | None = None
-    ) -> Path:
+    def commit(self, run: Named, trace: Log, extra: Mapping[str, Any] | None = None) -> Path:
         """Store a finished run durably, before the next one starts.
 
         Parameters
@@ -378,7 +391,7 @@ class ResultsWriter:
             raise ResultsError(
                 what="A run is committed once", where=str(path), got="the same run again"
             )
-        counters = trace.counters_json()
+        counters = trace.counters_json() if isinstance(trace, _native.Trace) else None
         metadata = {
             "format": "uflip-run",
             "format_version": manifest.FORMAT_VERSION,
@@ -443,7 +456,7 @@ class ResultsWriter:
         there = (each for each in self._manifest.plan if run_file(self.path, each.id).exists())
         self._keeper.completed(
             [(each, run_file(self.path, each.id), self._expected(each.id)) for each in there],
-            self.trace_of,
+            self.log_of,
         )
 
     def close(self) -> None:
@@ -464,9 +477,7 @@ class ResultsWriter:
             )
         return entry
 
-    def _write_run(
-        self, path: Path, trace: _native.Trace, entry: PlanEntry, metadata_json: str
-    ) -> None:
+    def _write_run(self, path: Path, trace: Log, entry: PlanEntry, metadata_json: str) -> None:
         """Write, fsync (native), enter into the ledger, rename; on failure leave nothing."""
         temporary, entered = atomic.temporary_name(path), False
         assert self._ledger is not None, "a folder that is written has a ledger"

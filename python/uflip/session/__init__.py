@@ -14,13 +14,28 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `carrying_out`   device, plan and folder together: the runs
 `benchmark`      the whole way, for a new benchmark and for one that was cut short
 `resuming`       what is left of one that was cut short
+`open_channel`   the same for open-channel devices, whose runs are jobs
 `events`         what is told on the way
 ===============  ==================================================================
 """
 
-from uflip.session.benchmark import begin, resume
+from uflip.session.benchmark import begin, check_out, folder_name, resume
 from uflip.session.carrying_out import Work, new_work
 from uflip.session.events import OnEvent, SessionEvent, ignore
+from uflip.session.open_channel import OpenChannelRequest, begin_jobs
 from uflip.session.request import Request
 
-__all__ = ["OnEvent", "Request", "SessionEvent", "Work", "begin", "ignore", "new_work", "resume"]
+__all__ = [
+    "OnEvent",
+    "OpenChannelRequest",
+    "Request",
+    "SessionEvent",
+    "Work",
+    "begin",
+    "begin_jobs",
+    "check_out",
+    "folder_name",
+    "ignore",
+    "new_work",
+    "resume",
+]

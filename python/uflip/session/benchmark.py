@@ -10,9 +10,11 @@ from uflip.device.info import DeviceInfo
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, Wear, check_worth_running, estimate, wear_of
+from uflip.results import Results
 from uflip.results.writer import refuse_existing
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
+from uflip.session.open_channel import go_on_with_jobs
 from uflip.session.request import Request
 from uflip.session.resuming import go_on
 from uflip.session.state import bring_into_state, known_state, record_of
@@ -98,6 +100,9 @@ def resume(
         its medium is another one than it was.
     """
     with ends.shielded():
+        if Results.load(folder).is_open_channel:
+            go_on_with_jobs(folder, device, on_event)
+            return folder
         work = go_on(
             folder,
             device=device,

@@ -57,8 +57,24 @@ class RunsBegin:
     done: int
 
 
+@dataclass(frozen=True)
+class JobsBegin:
+    """The jobs of an open-channel device are about to be made; `done` of them are there already."""
+
+    url: str
+    jobs: int
+    done: int
+
+
 SessionEvent = (
-    FileBegins | FileProgress | StateBegins | StateProgress | WearTold | RunsBegin | Event
+    FileBegins
+    | FileProgress
+    | StateBegins
+    | StateProgress
+    | WearTold
+    | RunsBegin
+    | JobsBegin
+    | Event
 )
 
 OnEvent = Callable[[SessionEvent], None]

@@ -9,10 +9,15 @@
 //!
 //! The other addresses of a vector follow from the job.
 
-use uflip_core::{Breakdown, Completion, Device, FlashIo, FlashOp, FlashStatus, Nanos, Ppa};
+use uflip_core::{
+    AddressStatus, Breakdown, Completion, Device, FlashIo, FlashOp, FlashStatus, Nanos, Ppa,
+};
 
 use super::spec::FlashJob;
 use crate::drive::Record;
+
+/// Numbers of statuses are below.
+const STATUSES: u64 = AddressStatus::NAMES.len() as u64;
 
 /// Every command of a job, thread after thread.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,6 +73,60 @@ impl FlashTrace {
         whole.causes = causes.iter().map(|name| (*name).to_owned()).collect();
         whole.canonical = job.canonical;
         whole
+    }
+
+    /// A trace from its columns, as [`FlashTrace::submit_ns`] and the like give them out; `take` gives
+    /// each by its name, all of one length.
+    ///
+    /// # Errors
+    /// What `take` says, or that the columns make no sense.
+    pub fn of_columns(
+        canonical: serde_json::Value,
+        causes: Vec<String>,
+        mut take: impl FnMut(&str) -> Result<Vec<u64>, String>,
+    ) -> Result<FlashTrace, String> {
+        let mut field = |name: &str, below: u64| {
+            let values = take(name)?;
+            match values.iter().find(|value| **value >= below) {
+                Some(value) => Err(format!("{value} in column '{name}', below {below}")),
+                None => Ok(values),
+            }
+        };
+        let threads = field("thread", 1 << 16)?;
+        let submit_ns = field("submit_ns", 1 << 62)?;
+        let response_time_ns = field("response_time_ns", 1 << 62)?;
+        let (op, addresses) = (field("op", 3)?, field("addresses", 1 << 8)?);
+        let (failed, status) = (field("failed", 1 << 8)?, field("status", STATUSES)?);
+        let (channel, lun) = (field("channel", 1 << 8)?, field("lun", 1 << 8)?);
+        let (block, page) = (field("block", 1 << 24)?, field("page", 1 << 24)?);
+        let cause_ns: Vec<Vec<u64>> =
+            causes.iter().map(|cause| field(cause, 1 << 62)).collect::<Result<_, _>>()?;
+        let rows = 0..threads.len();
+        if threads.windows(2).any(|pair| pair[0] > pair[1]) {
+            return Err("threads that do not follow each other".to_owned());
+        }
+        let spent =
+            |row: usize| cause_ns.iter().map(|column| u128::from(column[row])).sum::<u128>();
+        if !causes.is_empty()
+            && rows.clone().any(|row| spent(row) != u128::from(response_time_ns[row]))
+        {
+            return Err("causes that do not sum to the response time".to_owned());
+        }
+        let mut per_thread = vec![0; threads.last().map_or(0, |last| *last as usize + 1)];
+        threads.iter().for_each(|thread| per_thread[*thread as usize] += 1);
+        let first = |row: usize| channel[row] << 56 | lun[row] << 48 | block[row] << 24 | page[row];
+        let how =
+            |row: usize| op[row] << 24 | addresses[row] << 16 | failed[row] << 8 | status[row];
+        Ok(FlashTrace {
+            canonical,
+            per_thread,
+            first: rows.clone().map(first).collect(),
+            how: rows.map(|row| how(row) as u32).collect(),
+            submit_ns,
+            response_time_ns,
+            causes,
+            cause_ns,
+        })
     }
 
     /// How many commands there are.

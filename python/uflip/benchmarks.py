@@ -1,0 +1,90 @@
+"""Result folders, whichever benchmark they are of: as one document, as text, as a page.
+
+uFLIP measures devices that have sectors, uFLIP-OC those whose host places data itself. Both are
+kept in folders of one format; what is read out of them differs, and is asked for here.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from uflip.results import Results, outputs
+from uflip.results import summary as of_patterns
+
+
+def summary(results: Results) -> dict[str, Any]:
+    """Summarise a result folder; see `uflip.results.summary` and `uflip.oc.kept.Kept.summary`.
+
+    Raises
+    ------
+    ResultsError
+        If a run file is damaged.
+    """
+    if results.is_open_channel:
+        from uflip.oc.kept import Kept
+
+        return Kept(results).summary()
+    return of_patterns(results)
+
+
+def text(results: Results, document: dict[str, Any], *, full: bool = False) -> str:
+    """Show a result folder to a person.
+
+    Parameters
+    ----------
+    results
+        The folder.
+    document
+        Its summary; every text of it is shown as it stands there.
+    full
+        A row a run, where it is a benchmark of patterns.
+    """
+    if results.is_open_channel:
+        from uflip.oc.kept import Kept
+        from uflip.oc.text import text_of
+
+        return text_of(Kept(results), document)
+    from uflip.report.text import render
+
+    return render(document, full=full)
+
+
+def write_report(results: Results, out: Path, *, force: bool = False) -> int:
+    """Write the report of a result folder.
+
+    Parameters
+    ----------
+    results
+        A folder, finished or not.
+    out
+        The HTML file; an older report of this name is replaced, in one step.
+    force
+        Replace any regular file of this name.
+
+    Returns
+    -------
+    int
+        Size of the file [bytes].
+
+    Raises
+    ------
+    ResultsError
+        If a run file is damaged, or the report cannot be written.
+    RefusedError
+        If something else has this name.
+    UnavailableError
+        If matplotlib or Jinja is not installed.
+    """
+    place = outputs.check(out, outputs.REPORT, force=force)
+    return outputs.write(place, _page(results).encode(errors="replace"))
+
+
+def _page(results: Results) -> str:
+    if results.is_open_channel:
+        from uflip.oc.kept import Kept
+        from uflip.oc.page import page_of
+
+        return page_of(Kept(results))
+    from uflip.report.data import baseline_traces
+    from uflip.report.html import build_page
+
+    return build_page(of_patterns(results), baseline_traces(results))

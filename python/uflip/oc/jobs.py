@@ -1,0 +1,117 @@
+"""What the four micro-benchmarks share: what a job may use, jobs by name, and who executes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from uflip import _native
+from uflip.experiment import PlannedRun
+
+Block = tuple[int, int, int]
+"""Channel, LUN, block."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done; the device's geometry is a limit.
+
+    Attributes
+    ----------
+    blocks : int
+        Blocks that a job goes over; uFLIP-OC takes 64.
+    cycles : int
+        Erases of the sacrificed block; uFLIP-OC stopped after 17,000.
+    wear_pages : int
+        Pages of it that are written and read in each cycle.
+    """
+
+    blocks: int
+    cycles: int
+    wear_pages: int
+
+
+SCALES = {"standard": Scale(64, 17_000, 1 << 20), "quick": Scale(4, 17_000, 32)}
+"""`standard` is the paper's; `quick` takes a few seconds on a simulated device."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the jobs of a benchmark may use.
+
+    Attributes
+    ----------
+    geometry : mapping
+        Of the device, see `uflip.oc.FlashDevice`.
+    scale : Scale
+        How much is done.
+    sacrifice : tuple of int or None
+        The block that oc1 wears out.
+    """
+
+    geometry: Mapping[str, int]
+    scale: Scale
+    sacrifice: Block | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that a job goes over."""
+        return min(self.scale.blocks, self.geometry["blocks_per_plane"])
+
+    @property
+    def vector_pages_max(self) -> int:
+        """Most pages of all planes in one command."""
+        return self.geometry["vector_max"] // page_sectors(self.geometry)
+
+    def job(
+        self,
+        micro_benchmark: str,
+        name: str,
+        pattern: str,
+        varied: tuple[str, int, str],
+        **options: Any,
+    ) -> PlannedRun:
+        """Lay out a job over the first blocks, of the mix `pattern`.
+
+        Parameters
+        ----------
+        micro_benchmark : str
+            Which it belongs to.
+        name : str
+            What it is called behind that.
+        pattern : str
+            Letters W and R.
+        varied : tuple
+            What distinguishes it: name of a parameter, its value, its unit.
+        **options
+            What it does not take from the others; see docs/reference/open-channel.md.
+        """
+        whole = {"blocks": self.blocks, "pages": self.geometry["pages_per_block"], "mix": pattern}
+        named = f"{micro_benchmark}-{name}"
+        return PlannedRun(named, micro_benchmark, pattern, *varied, whole | options)
+
+
+def page_sectors(geometry: Mapping[str, int]) -> int:
+    """Sectors that are written together: a page of every plane."""
+    return geometry["planes"] * geometry["sectors_per_page"]
+
+
+def reads_percent(mix: str) -> tuple[str, int, str]:
+    """What distinguishes a mix: its share of reads.
+
+    Examples
+    --------
+    >>> reads_percent("WWWR")
+    ('reads_percent', 25, '%')
+    """
+    return "reads_percent", 100 * mix.count("R") // len(mix), "%"
+
+
+class Bench(Protocol):
+    """Who has the logs of jobs: a device, or a folder that keeps them."""
+
+    @property
+    def place(self) -> Place:
+        """What the jobs may use."""
+
+    def run(self, job: PlannedRun) -> _native.FlashTrace:
+        """Return the log of a job."""

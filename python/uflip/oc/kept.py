@@ -1,0 +1,141 @@
+"""A benchmark of an open-channel device in its result folder: what it found, read from its logs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from uflip import _native
+from uflip.data import manifest
+from uflip.data.document import Count, check
+from uflip.data.run_summary import plain
+from uflip.experiment import PlannedRun
+from uflip.oc import oc1
+from uflip.oc.benchmark import MICRO_BENCHMARKS, Measured, document, layout, measure, name_of
+from uflip.oc.contract import Rule, revisit
+from uflip.oc.jobs import SCALES, Block, Place
+from uflip.results import Results, StoredRun
+from uflip.results.store import damaged
+from uflip.results.summarise import PATTERNS, around
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Has the logs of jobs that are kept; see `uflip.oc.jobs.Bench`."""
+
+    place: Place
+    runs: Mapping[str, StoredRun]
+
+    def run(self, job: PlannedRun) -> _native.FlashTrace:
+        """Return the log of a job.
+
+        Raises
+        ------
+        ResultsError
+            If the file is damaged, or not the log of this job.
+        """
+        stored = self.runs[job.id]
+        log = stored.log()
+        if (problem := _problem(job, log)) is not None:
+            raise damaged(stored.path, problem)
+        return log
+
+
+def _problem(job: PlannedRun, log: _native.FlashTrace) -> str | None:
+    """Say why a log is not that of a job; None if it is."""
+    made = json.loads(log.job_json)
+    others = [key for key, value in job.spec.items() if made.get(key) != value]
+    if others:
+        return f"the log of another job, by its '{others[0]}'"
+    wears_out = "erase_ns" in log.columns
+    if wears_out != (job.spec.get("kind") == "wear"):
+        return "the log of a job of another kind"
+    if log.elapsed_ns() == 0 or not (wears_out or np.asarray(log.column("addresses")).any()):
+        return "a log in which nothing happens"
+    return None
+
+
+class _Worn(Struct, frozen=True):
+    """The block of a wear job."""
+
+    first_channel: Count
+    first_lun: Count
+    first_block: Count
+
+
+class Kept:
+    """What a result folder of uFLIP-OC holds.
+
+    Parameters
+    ----------
+    results : Results
+        A folder of an open-channel device, finished or not.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    @cached_property
+    def place(self) -> Place:
+        """What its jobs might use."""
+        kept, path = self.results.manifest, self.results.path / manifest.FILE_NAME
+        if kept.scale not in SCALES:
+            raise manifest.KIND.unreadable(path, f"scale {kept.scale}", ", ".join(SCALES))
+        worn = [entry.spec for entry in kept.plan if entry.micro_benchmark == oc1.NAME]
+        sacrifice: Block | None = None
+        if worn:
+            job = check(path, manifest.KIND, "plan", worn[0], _Worn)
+            sacrifice = job.first_channel, job.first_lun, job.first_block
+        return Place(kept.device["details"]["geometry"], SCALES[kept.scale], sacrifice)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What was found by the micro-benchmarks of which every log is there."""
+        runs = {name_of(run.id): run for run in self.results.runs}
+        planned = {entry.micro_benchmark for entry in self.results.manifest.plan}
+        whole = [
+            name
+            for name in MICRO_BENCHMARKS
+            if name in planned
+            and all(name_of(job.id) in runs for job in layout(self.place, [name]))
+        ]
+        return measure(Logs(self.place, runs), whole)
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """The unwritten contract, revisited."""
+        return revisit(self.measured, self.place.geometry)
+
+    def summary(self) -> dict[str, Any]:
+        """The whole folder as one document: as of any benchmark, with `open_channel` beside.
+
+        Returns
+        -------
+        dict
+            As `uflip.results.summary`, without baselines and key characteristics; `open_channel`
+            has what the micro-benchmarks found, and the verdicts of the `contract`.
+        """
+        benchmarks: dict[str, list[dict[str, Any]]] = {}
+        for run in self.results.runs:
+            found = plain(self.results.summary_of([run]))
+            said = found["repetitions"][0]
+            known = {name: said[name] for name in ("mean_ns", "half_width_ns", "converged")}
+            benchmarks.setdefault(run.micro_benchmark, []).append(found | {"together": known})
+        return around(
+            self.results,
+            {
+                "baselines_ms": dict.fromkeys(PATTERNS),
+                "baseline_io_size_bytes": None,
+                "repeatability": {},
+                "key_characteristics": None,
+                "baselines": [],
+                "micro_benchmarks": benchmarks,
+                "open_channel": document(self.measured)
+                | {"contract": [asdict(rule) for rule in self.rules]},
+            },
+            [],
+        )

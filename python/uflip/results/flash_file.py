@@ -1,0 +1,39 @@
+"""Files of jobs over physical addresses: whose they are, and how they are read."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.data.manifest import OPEN_CHANNEL
+from uflip.errors import UflipError, native_errors
+
+
+def is_open_channel(device: Mapping[str, Any]) -> bool:
+    """Whether the host places data on a device itself."""
+    return bool((device.get("details") or {}).get("interface") == OPEN_CHANNEL)
+
+
+def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.FlashTrace:
+    """Read the log of a job.
+
+    Raises
+    ------
+    ResultsError
+        If the file is damaged, or not what is expected (length [bytes], digest).
+    """
+    with native_errors():
+        return _native.read_flash_trace(str(path), expected)
+
+
+def check_logs(paths: Sequence[str]) -> list[str | None]:
+    """Say why each file is no log of a job; None where it is one."""
+    return [_problem(Path(path)) for path in paths]
+
+
+def _problem(path: Path) -> str | None:
+    try:
+        read_log(path)
+    except UflipError as error:
+        return error.got or error.what
+    return None

@@ -1,0 +1,122 @@
+"""Jobs over physical addresses, where results treat them otherwise than patterns over sectors.
+
+A run of an open-channel device is a job, and its file has a row a command, with its address and
+status, or a row a cycle of a block that is worn out. What is kept of it in numbers, and what there
+is to doubt, is asked here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from uflip import _native
+from uflip.data.manifest import PlanEntry
+from uflip.data.run_summary import RunSummary, typed
+from uflip.results.warnings import StoredWarning
+from uflip.stats import summarise
+
+OPS = ("reads", "writes", "erases")
+WEAR = {"reads": "read_ns", "writes": "write_ns", "erases": "erase_ns"}
+"""What a wear job says of each operation: a mean a cycle."""
+
+
+def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
+    """Summarise a job: `statistics` are those of its reads and writes; each operation apart.
+
+    Parameters
+    ----------
+    run
+        What is planned, or stored: id, pattern, parameter, value, unit.
+    log
+        Its log. Of a wear job, `statistics` is null, and those of an operation are of its means
+        in each cycle.
+    """
+    wears_out = WEAR["erases"] in log.columns
+    times = {op: _times(log, number, op) for number, op in enumerate(OPS)}
+    moved = np.zeros(0) if wears_out else np.concatenate([times["reads"], times["writes"]])
+    mean_ns = float(moved.mean()) if len(moved) else None
+    said = dict.fromkeys(
+        ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios", "slow_episodes",
+         "opening_ns")
+    )  # fmt: skip
+    document: dict[str, Any] = {
+        "run": run.id,
+        "pattern": run.pattern,
+        "parameter": run.parameter,
+        "value": run.value,
+        "unit": run.unit,
+        "io_count": len(log),
+        "io_ignore": 0,
+        "elapsed_ns": log.elapsed_ns(),
+        "statistics": _statistics(moved),
+        "repetitions": [{"run": run.id, "io_count": len(log), "mean_ns": mean_ns} | said],
+        "disagreement": None,
+        "components": {
+            op: {"pattern": op, "statistics": _statistics(found)}
+            for op, found in times.items()
+            if len(found)
+        },
+        "spec": json.loads(log.job_json),
+    }
+    if log.causes:
+        document["time_spent_ns"] = {
+            cause: float(np.asarray(log.column(cause)).mean()) if len(log) else 0.0
+            for cause in log.causes
+        }
+    return typed(document)
+
+
+def _times(log: _native.FlashTrace, number: int, op: str) -> np.ndarray:
+    if WEAR[op] in log.columns:
+        means: np.ndarray = np.asarray(log.column(WEAR[op]))
+        return means
+    times: np.ndarray = np.asarray(log.column("response_time_ns"))
+    of_this: np.ndarray = times[np.asarray(log.column("op")) == number]
+    return of_this
+
+
+def _statistics(times: np.ndarray) -> dict[str, Any] | None:
+    return summarise(times).as_dict() if len(times) else None
+
+
+@dataclass(slots=True)
+class FlashExaminer:
+    """Gathers the doubts of jobs: commands that failed where none should."""
+
+    looked_at: int = 0
+    _failed: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def look(self, entry: PlanEntry, log: Any, _about: Mapping[str, Any] | None = None) -> None:
+        """Look at the log of a job."""
+        self.looked_at += 1
+        if "status" not in log.columns or entry.parameter == "first_page":
+            return  # a block that is worn out fails, and so does a write out of order
+        status = np.asarray(log.column("status"))
+        failed = status[status > 0]
+        if len(failed):
+            name = log.statuses[int(np.bincount(failed).argmax())]
+            self._failed.append((len(failed), entry.id, name))
+
+    def warnings(
+        self, _phases: Mapping[str, Any] | None, _plan: Sequence[PlanEntry]
+    ) -> list[StoredWarning]:
+        """One warning for all jobs with commands that failed."""
+        if not self._failed:
+            return []
+        count, worst, name = max(self._failed)
+        return [
+            StoredWarning(
+                "failed_commands",
+                f"In {len(self._failed)} of {self.looked_at} jobs commands failed (worst: {worst}, "
+                f"{count} commands, most of them {name})",
+                {
+                    "runs": [run for _, run, _ in self._failed],
+                    "worst": {"run": worst, "count": count, "status": name},
+                },
+                "a command that failed is in the throughput, and moved nothing: use a device that "
+                "is less worn, or other blocks",
+            )
+        ]

@@ -1,0 +1,223 @@
+"""A benchmark of an open-channel device is kept, read, shown and gone on with as any other."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from command_line import uflip
+
+import uflip as api
+from uflip import _native
+from uflip.data.run_summary import FOLDER
+from uflip.errors import InterruptedRun, ResultsError, UflipError
+from uflip.oc import open_flash_device
+from uflip.oc.benchmark import MICRO_BENCHMARKS, layout, measure, name_of
+from uflip.oc.jobs import SCALES
+from uflip.oc.kept import Kept
+from uflip.oc.session import Session
+from uflip.results import Results
+from uflip.session import OpenChannelRequest, begin_jobs, resume
+
+# Another geometry than the paper's.
+OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
+# Mixes, LUNs, wear; LUNs of a channel; vectors and threads, all LUNs, shares; order.
+JOBS = (5 + 2 * 6 + 1) + 4 * 2 + (4 * 2 + 2 + 5) + 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("oc") / "r"
+    return begin_jobs(OpenChannelRequest(OTHER, "quick"), out)
+
+
+def plain(found: Any) -> Any:
+    """Everything that was found, for comparison."""
+    if is_dataclass(found):
+        return {each.name: plain(getattr(found, each.name)) for each in fields(found)}
+    if isinstance(found, dict):
+        return {key: plain(value) for key, value in found.items()}
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
+    """Against the same benchmark on a device of its own, whose logs were never stored."""
+    session = Session(open_flash_device(OTHER), SCALES["quick"], (2, 1, 7))
+    kept = Kept(Results.load(folder))
+    assert plain(kept.measured) == plain(measure(session, list(MICRO_BENCHMARKS)))
+    assert kept.measured.oc1 is not None
+    assert kept.measured.oc1.cycles > 10
+
+
+def test_a_log_is_read_back_as_it_was(tmp_path: Path) -> None:
+    device = open_flash_device(OTHER)
+    jobs: list[dict[str, Any]] = [
+        {"channels": 3, "threads": 3, "pages": 16, "mix": "WWR", "blocks": 2},
+        {"channels": 3, "vector": 3, "pages": 4, "mix": "W", "iteration": "round_robin"},
+        {"first_page": 1, "mix": "W"},
+        {"kind": "wear", "blocks": 1, "pages": 8, "repeat": 40},
+    ]
+    for number, job in enumerate(jobs):
+        log, path = device.run(job), tmp_path / f"{number}.parquet"
+        log.write_parquet(str(path), '{"id": "x"}')
+        again = _native.read_flash_trace(str(path))
+        assert (again.columns, again.causes, len(again)) == (log.columns, log.causes, len(log))
+        assert json.loads(again.job_json) == json.loads(log.job_json)
+        assert again.elapsed_ns() == log.elapsed_ns()
+        assert again.erase_failed == log.erase_failed
+        assert again.metadata_json == '{"id": "x"}'
+        for name in log.columns:
+            one, other = np.asarray(again.column(name)), np.asarray(log.column(name))
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+        table = pq.read_table(path)
+        assert table.num_rows == len(log)
+
+
+def test_changed_logs_are_refused_or_the_same(folder: Path, tmp_path: Path) -> None:
+    """As those of patterns: without a digest to hold them against."""
+    content = (folder / "runs" / "0003-oc0-WRWR.parquet").read_bytes()
+    before = _native.read_flash_trace(str(folder / "runs" / "0003-oc0-WRWR.parquet"))
+    path, draw, refused = tmp_path / "x.parquet", random.Random(5), 0
+    for case in range(400):
+        changed = bytearray(content)
+        if case % 4 == 0:
+            del changed[draw.randrange(len(changed)) :]
+        else:
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        path.write_bytes(changed)
+        try:
+            found = _native.read_flash_trace(str(path))
+        except _native.NativeError:
+            refused += 1
+            continue
+        if case % 4 == 0:
+            assert len(found) == len(before)
+    assert refused > 150
+    digest = (len(content), _native.digest(content))
+    path.write_bytes(content)
+    assert len(_native.read_flash_trace(str(path), digest)) == len(before)
+    path.write_bytes(content[:-9] + b"x" + content[-8:])
+    with pytest.raises(_native.NativeError):
+        _native.read_flash_trace(str(path), digest)
+
+
+def test_the_folder_is_that_of_any_benchmark(folder: Path) -> None:
+    results = Results.load(folder)
+    assert (results.status, results.missing, len(results.runs)) == ("complete", [], JOBS)
+    assert {verdict.state for verdict in results.proof.verdicts} == {"proven"}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["device"]["details"]["interface"] == "open_channel"
+    assert manifest["host"]["kernel"]
+    done = uflip("verify", folder, "--json")
+    assert done.code == 0, done.err
+    shutil.copytree(folder, folder.with_name("broken"))
+    path = folder.with_name("broken") / "runs" / "0003-oc0-WRWR.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    broken = Results.load(folder.with_name("broken"))
+    assert len(broken.runs) == JOBS - 1
+    assert Kept(broken).measured.oc0 is None
+    assert Kept(broken).measured.oc2 is not None
+    assert [each["code"] for each in broken.warnings] == ["damaged"]
+
+
+def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None:
+    text = uflip("show", folder)
+    assert text.code == 0, text.err
+    for part in ("oc0: one LUN", "oc1: block 2:1:7", "oc3: channels", "holds and is trivial"):
+        assert part in text.out
+    document = json.loads(uflip("show", folder, "--json").out)
+    assert list(document["micro_benchmarks"]) == ["oc0", "oc1", "oc2", "oc3"]
+    assert document["open_channel"]["oc2"]["writes, one thread"]["mb_per_s"]["1"] > 0
+    assert len(document["open_channel"]["contract"]) == 5
+    page = tmp_path / "r.html"
+    assert uflip("report", folder, "-o", page).code == 0
+    html = page.read_text()
+    for anchor in ("oc0", "oc1", "oc2", "oc3", "contract", "warnings", "provenance"):
+        assert f'<section id="{anchor}">' in html
+    assert html.count("<svg") == 6
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert "<script" not in html
+    compared = uflip("compare", folder, folder, "--json")
+    assert compared.code == 0, compared.err
+
+
+def test_it_is_read_from_python(folder: Path) -> None:
+    result = api.load(folder)
+    assert result.summary["open_channel"]["oc0"]["mixes"]["WWWWW"]["mb_per_s"] > 0
+    assert result.frame().num_rows == JOBS
+    pyramid = result.pyramid("0003-oc0-WRWR")
+    assert pyramid is not None
+    assert int(pyramid.over_number["count"].sum()) == len(result.runs[2].log())
+
+
+def test_what_is_kept_of_a_job_follows_from_its_log(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "r"
+    shutil.copytree(folder, bare)
+    shutil.rmtree(bare / FOLDER)
+    assert Kept(Results.load(bare)).summary() == Kept(Results.load(folder)).summary()
+
+
+def test_it_goes_on_to_the_same_end(folder: Path, tmp_path: Path) -> None:
+    request = OpenChannelRequest(OTHER, "quick", ["oc0", "oc2"])
+    whole = begin_jobs(request, tmp_path / "whole")
+    cut = tmp_path / "cut"
+    with pytest.raises(InterruptedRun, match="Interrupted after"):
+        begin_jobs(request, cut, _after(7))
+    results = Results.load(cut)
+    assert (results.status, len(results.runs)) == ("interrupted", 7)
+    assert Kept(results).measured.oc0 is None
+    assert uflip("show", cut).code == 0
+    done = uflip("run", "--resume", cut, "-q")
+    assert done.code == 0, done.err
+    one, two = Kept(Results.load(whole)), Kept(Results.load(cut))
+    assert plain(one.measured) == plain(two.measured)
+    with pytest.raises(ResultsError, match="complete"):
+        resume(cut)
+
+
+def _after(jobs: int) -> Callable[[Any], None]:
+    seen = 0
+
+    def watch(event: Any) -> None:
+        nonlocal seen
+        if type(event).__name__ == "RunFinished":
+            seen += 1
+            if seen == jobs:
+                raise KeyboardInterrupt
+
+    return watch
+
+
+def test_a_device_that_differs_is_not_gone_on_with(tmp_path: Path) -> None:
+    cut = tmp_path / "cut"
+    with pytest.raises(InterruptedRun):
+        begin_jobs(OpenChannelRequest(OTHER, "quick", ["oc2"]), cut, _after(3))
+    with pytest.raises(UflipError, match="another device"):
+        resume(cut, device="sim:dfc")
+
+
+def test_what_cannot_be_made_makes_no_folder(tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    done = uflip("oc", OTHER, "--scale", "quick", "--sacrifice", "0:0:1", "--out", out)
+    assert done.code == 3
+    assert "in use" in done.err
+    assert not out.exists()
+    out.mkdir()
+    done = uflip("oc", OTHER, "--scale", "quick", "--only", "oc2", "--out", out)
+    assert done.code == 5
+    assert "never overwritten" in done.err
+
+
+def test_plans_have_a_name_for_each_job() -> None:
+    session = Session(open_flash_device(OTHER), SCALES["standard"], (2, 1, 7))
+    runs = layout(session.place, list(MICRO_BENCHMARKS))
+    names = [name_of(run.id) for run in runs]
+    asked = {(run.micro_benchmark, run.pattern, run.parameter, run.value) for run in runs}
+    assert len(set(names)) == len(asked) == len(runs) == JOBS
