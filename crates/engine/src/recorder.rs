@@ -15,8 +15,9 @@
 //! fails ends the process, one that succeeds may end another one.
 //!
 //! With a [`Sink`] memory is bounded, whatever the length of the run. In virtual time the device waits
-//! for who writes. In real time it never does: up to [`BACKLOG_BYTES`] wait to be written, and a run
-//! whose I/Os come quicker than they can be written ends with an error that says so.
+//! for who writes, and blocks are small and handed over early: packed an I/O takes much less memory than
+//! here. In real time it never waits: up to [`BACKLOG_BYTES`] wait to be written, and a run whose I/Os
+//! come quicker than they can be written ends with an error that says so.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -27,15 +28,19 @@ use crate::trace::{Columns, UNTOLD};
 
 /// I/Os of a block where there is one process, and those that a block in virtual time begins with.
 const BLOCK_IOS: usize = 1 << 16;
+/// ... where blocks are handed over in virtual time: with all causes 2.5 MB.
+const VIRTUAL_BLOCK_IOS: usize = 1 << 14;
 /// ... and at least where there are many: a block is what is written, and found again, at once.
 const LEAST_BLOCK_IOS: usize = 1 << 12;
 /// What may wait to be written in real time, in all processes [bytes]: some seconds of the quickest
 /// devices, for a disk that is busy with something else.
 const BACKLOG_BYTES: u64 = 256 << 20;
-/// Blocks that may wait to be written in virtual time, where the device waits.
-const BACKLOG_BLOCKS: usize = 1;
+/// Blocks that may wait to be written in virtual time: the device waits until they are taken.
+const BACKLOG_BLOCKS: usize = 0;
 /// What a run with an open end may take at once, before its first I/O, in all processes [bytes].
 const AT_ONCE_BYTES: u64 = 64 << 20;
+/// ... and any run in virtual time whose I/Os are handed over.
+const VIRTUAL_AT_ONCE_BYTES: u64 = 4 << 20;
 /// Blocks that are ready before they are needed.
 const READY_BLOCKS: usize = 2;
 /// Runs of up to so much are not worth a look at the memory of the system [bytes].
@@ -84,7 +89,18 @@ impl Plan {
 
     /// I/Os of a block: fewer where there are many processes, each with blocks of its own.
     fn block_ios(&self) -> usize {
-        (BLOCK_IOS / self.processes).next_power_of_two().clamp(LEAST_BLOCK_IOS, BLOCK_IOS)
+        let most = if self.hands_over_early() { VIRTUAL_BLOCK_IOS } else { BLOCK_IOS };
+        (most / self.processes).next_power_of_two().clamp(LEAST_BLOCK_IOS, most)
+    }
+
+    /// No time passes while blocks are handed over, so they are as soon as that saves memory.
+    fn hands_over_early(&self) -> bool {
+        self.has_sink && !self.in_real_time
+    }
+
+    /// What a run may take at once, in all processes [bytes].
+    fn at_once_bytes(&self) -> u64 {
+        if self.hands_over_early() { VIRTUAL_AT_ONCE_BYTES } else { AT_ONCE_BYTES }
     }
 
     /// Blocks that may wait to be written.
@@ -98,13 +114,13 @@ impl Plan {
     /// Whether there is room for `total` I/Os of each process before the first one.
     pub(crate) fn is_at_once(&self, total: usize) -> bool {
         let all = self.bytes(total).saturating_mul(self.processes as u64);
-        all <= AT_ONCE_BYTES || !self.has_open_end && !self.has_sink
+        all <= self.at_once_bytes() || !self.has_open_end && !self.has_sink
     }
 
     /// How many of so many I/Os are ever in memory.
     fn held(&self, ios: usize) -> usize {
         let blocks = self.backlog() + self.processes * (2 + READY_BLOCKS);
-        let at_once = (AT_ONCE_BYTES / self.bytes(1)) as usize;
+        let at_once = (self.at_once_bytes() / self.bytes(1)) as usize;
         let most = (blocks * self.block_ios()).max(at_once);
         if self.has_sink { ios.min(most) } else { ios }
     }

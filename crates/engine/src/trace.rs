@@ -1,4 +1,5 @@
-//! Every I/O of one run, in memory: 16 bytes an I/O, and 8 more per cause on simulated devices.
+//! Every I/O of one run, in memory: 16 bytes an I/O, and 8 more per cause on simulated devices, where
+//! whoever takes the blocks of a long run packs them ([`crate::Sink`]).
 //!
 //! ```text
 //!  submit_ns            u64   on the device's clock, from the start of the run

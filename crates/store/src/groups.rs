@@ -1,7 +1,8 @@
-//! The row groups of a file: read one by one, so that a trace of any length needs the memory of one.
+//! The row groups of a file, or of bytes in memory that are one: read one by one, so that a trace of any
+//! length needs the memory of one.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use parquet::file::metadata::{RowGroupMetaData, RowGroupMetaDataPtr};
 use parquet::file::properties::ReaderProperties;
 use parquet::file::reader::{ChunkReader, Length, RowGroupReader};
 use parquet::file::serialized_reader::SerializedRowGroupReader;
+use parquet::file::statistics::Statistics;
 use uflip_engine::Columns;
 
 use crate::contain::contained;
@@ -22,22 +24,34 @@ use crate::write::TableWriter;
 /// Columns before those of the causes, in the order of a file.
 const BEFORE_CAUSES: usize = 3;
 
-/// A file that threads may read at the same time.
+/// What threads may read at the same time.
 #[derive(Clone)]
 pub(crate) struct Source {
-    file: Arc<File>,
+    place: Place,
     length: u64,
+}
+
+#[derive(Clone)]
+enum Place {
+    File(Arc<File>),
+    Memory(Content),
 }
 
 /// Reads a source from somewhere on.
 pub(crate) struct From {
-    file: Arc<File>,
+    place: Place,
     position: u64,
 }
 
 impl Read for From {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(into, self.position)?;
+        let read = match &self.place {
+            Place::File(file) => file.read_at(into, self.position)?,
+            Place::Memory(bytes) => {
+                let from = bytes.len().min(self.position as usize);
+                (&bytes[from..]).read(into)?
+            }
+        };
         self.position += read as u64;
         Ok(read)
     }
@@ -46,7 +60,12 @@ impl Read for From {
 impl Source {
     pub(crate) fn new(file: File) -> std::io::Result<Source> {
         let length = file.metadata()?.len();
-        Ok(Source { file: Arc::new(file), length })
+        Ok(Source { place: Place::File(Arc::new(file)), length })
+    }
+
+    pub(crate) fn in_memory(bytes: Vec<u8>) -> Source {
+        let length = bytes.len() as u64;
+        Source { place: Place::Memory(bytes.into()), length }
     }
 }
 
@@ -60,14 +79,32 @@ impl ChunkReader for Source {
     type T = BufReader<From>;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(BufReader::new(From { file: Arc::clone(&self.file), position: start }))
+        Ok(BufReader::new(From { place: self.place.clone(), position: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Content> {
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, start)?;
-        Ok(bytes.into())
+        match &self.place {
+            Place::File(file) => {
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, start)?;
+                Ok(bytes.into())
+            }
+            Place::Memory(bytes) => {
+                let from = start as usize;
+                let part = from.checked_add(length).filter(|to| *to <= bytes.len());
+                let cut = || parquet::errors::ParquetError::EOF("bytes that are not there".into());
+                Ok(bytes.slice(from..part.ok_or_else(cut)?))
+            }
+        }
     }
+}
+
+/// What all values are, where they are one: mostly nothing, the share of a cause that plays no part. Who
+/// does not know the file sees that causes sum to response times, which are always read.
+fn only_value(statistics: &Statistics) -> Option<i64> {
+    let Statistics::Int64(of) = statistics else { return None };
+    let exact = of.min_is_exact() && of.max_is_exact() && statistics.null_count_opt() == Some(0);
+    of.min_opt().filter(|least| exact && of.max_opt() == Some(least)).copied()
 }
 
 /// Rows of a trace that stand together in its file.
@@ -126,6 +163,10 @@ impl Groups {
         skipped: usize,
         rows: usize,
     ) -> Result<Vec<i64>, String> {
+        let constant = group.metadata.column(column).statistics().and_then(only_value);
+        if let (Some(value), true) = (constant, column >= BEFORE_CAUSES) {
+            return Ok(vec![value; rows]);
+        }
         let read = || -> parquet::errors::Result<(usize, Vec<i64>)> {
             let reader = self.reader(&group.metadata)?;
             let chunk = reader.get_column_reader(column)?;
@@ -163,7 +204,11 @@ impl Groups {
 
     /// Copy all rows to another file with the same columns: groups as they are, the bytes of theirs that
     /// belong to the trace.
-    pub(crate) fn copy_to(&self, table: &mut TableWriter<'_>, causes: usize) -> Result<(), String> {
+    pub(crate) fn copy_to<W: Write + Send>(
+        &self,
+        table: &mut TableWriter<'_, W>,
+        causes: usize,
+    ) -> Result<(), String> {
         for group in &self.groups {
             if group.rows as i64 == group.metadata.num_rows() {
                 let chunks = group.metadata.columns().iter().map(|chunk| ColumnCloseResult {
@@ -182,5 +227,68 @@ impl Groups {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::FOOTER_SHARE;
+    use crate::write::trace_kinds;
+
+    const BLOCK: usize = 1 << 14;
+
+    /// Reads that all take as long: what takes the least space.
+    fn block() -> Columns {
+        let submit_ns = (0..BLOCK as u64).map(|index| 100 * index).collect();
+        let mut cause_ns = vec![vec![0; BLOCK]; 17];
+        (cause_ns[3], cause_ns[4]) = (vec![60; BLOCK], vec![40; BLOCK]);
+        Columns { submit_ns, response_time_ns: vec![100; BLOCK], cause_ns }
+    }
+
+    fn written(blocks: usize) -> (Vec<u8>, Groups) {
+        let causes: Vec<String> = (0..17).map(|number| format!("cause_{number}_ns")).collect();
+        let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&causes), Vec::new())
+            .expect("it begins");
+        let (mut described, columns) = (Vec::new(), block());
+        for _ in 0..blocks {
+            described.push(table.trace_group(0, &columns).expect("it is written"));
+        }
+        let bytes = table.finish().expect("it ends");
+        let mut groups = Groups::new(Source::in_memory(bytes.clone()));
+        described.into_iter().for_each(|group| groups.push(group, BLOCK, 0));
+        (bytes, groups)
+    }
+
+    #[test]
+    fn a_footer_stays_below_its_share_however_long_the_run() {
+        let [few, many] = [2, 12].map(|blocks| {
+            let bytes = written(blocks).0;
+            let footer = &bytes[bytes.len() - 8..][..4];
+            let footer = u32::from_le_bytes(footer.try_into().expect("four bytes"));
+            (bytes.len() as u64, u64::from(footer))
+        });
+        let (bytes, footer) = (many.0 - few.0, many.1 - few.1);
+        assert!(footer * FOOTER_SHARE < bytes, "{footer} of {bytes} bytes for ten blocks");
+    }
+
+    #[test]
+    fn a_cause_that_is_always_the_same_need_not_be_read() {
+        let (_, groups) = written(2);
+        let only: Vec<Option<i64>> = (0..20)
+            .map(|column| {
+                let chunk = groups.groups[1].metadata.column(column);
+                chunk.statistics().and_then(only_value)
+            })
+            .collect();
+        let expected = block();
+        for (number, column) in expected.cause_ns.iter().enumerate() {
+            assert_eq!(only[BEFORE_CAUSES + number], Some(column[0] as i64));
+            let read = groups.read(BEFORE_CAUSES + number, 5, 2 * BLOCK).expect("it is there");
+            assert_eq!(read, vec![column[0]; 2 * BLOCK - 5]);
+        }
+        assert_eq!(only[1], None, "times of submission differ");
+        let read = groups.read(1, BLOCK, 2 * BLOCK).expect("it is there");
+        assert_eq!(read, expected.submit_ns);
     }
 }

@@ -32,9 +32,10 @@ use crate::{
 const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
 
 /// A footer may have so many bytes, and one for so many bytes of the file: patterns of a thousand
-/// processes stay below the first, and the descriptions of row groups below the second.
+/// processes stay below the first, and the descriptions of row groups below the second, also where an
+/// I/O takes half a byte.
 const FOOTER: u64 = 1 << 20;
-const FOOTER_SHARE: u64 = 32;
+pub(crate) const FOOTER_SHARE: u64 = 4;
 /// Magic, length of the footer.
 const TAIL: u64 = 8;
 /// A trace has three columns, and one for each cause.

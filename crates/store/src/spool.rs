@@ -1,7 +1,11 @@
-//! Where a long run goes while it lasts: row groups in a file without a name, in the order in which
-//! they were full. It is gone with the process; what is kept is copied from it when the run is stored.
+//! Where a long run goes while it lasts: row groups, in the order in which they were full. They are kept
+//! in memory, where an I/O takes a fraction of what its columns do, and beyond [`MEMORY_BYTES`] in a file
+//! without a name, if there is a folder for it. That is gone with the process; what is kept is copied
+//! from it when the run is stored.
 
 use std::path::PathBuf;
+
+use tempfile::{SpooledData, SpooledTempFile};
 
 use parquet::file::metadata::RowGroupMetaDataPtr;
 use uflip_core::{Error, Result};
@@ -11,41 +15,47 @@ use crate::groups::{Groups, Source};
 use crate::stored::StoredTrace;
 use crate::write::{TableWriter, trace_kinds};
 
+/// More than this goes to a file [bytes].
+const MEMORY_BYTES: usize = 2 << 20;
+
 /// Takes the blocks of one run.
 pub struct Spool {
-    folder: PathBuf,
+    /// None where all of it stays in memory.
+    folder: Option<PathBuf>,
     /// Names of the causes.
     causes: Vec<String>,
     filling: Option<Filling>,
 }
 
 struct Filling {
-    table: TableWriter<'static>,
-    source: std::fs::File,
+    table: TableWriter<'static, SpooledTempFile>,
     /// The process and the description of each group, in the order of the file.
     groups: Vec<(usize, RowGroupMetaDataPtr)>,
 }
 
 impl Spool {
-    /// In `folder`, for a device that knows `causes`. The folder is not looked at before a run is long.
+    /// For a device that knows `causes`; what is too much for memory goes to `folder`, which is not looked
+    /// at before, and stays in memory all the same where there is none.
     #[must_use]
-    pub fn new(folder: PathBuf, causes: Vec<String>) -> Spool {
+    pub fn new(folder: Option<PathBuf>, causes: Vec<String>) -> Spool {
         Spool { folder, causes, filling: None }
     }
 
     fn failed(&self, message: impl ToString) -> Error {
+        let place = self.folder.as_ref().map(|folder| folder.display().to_string());
         Error::device("The I/Os of a run cannot be written while it lasts")
-            .at(self.folder.display().to_string())
+            .at(place.unwrap_or_else(|| "memory".to_owned()))
             .got(message.to_string())
             .action("check that the file system is not full and may be written")
     }
 
-    fn begin(&self) -> std::io::Result<Filling> {
-        let file = tempfile::tempfile_in(&self.folder)?;
-        let source = file.try_clone()?;
-        let table = TableWriter::new(file, &[], &trace_kinds(&self.causes), Vec::new());
-        let table = table.map_err(std::io::Error::other)?;
-        Ok(Filling { table, source, groups: Vec::new() })
+    fn begin(&self) -> std::result::Result<Filling, String> {
+        let file = match &self.folder {
+            Some(folder) => SpooledTempFile::new_in(MEMORY_BYTES, folder),
+            None => SpooledTempFile::new(usize::MAX),
+        };
+        let table = TableWriter::new(file, &[], &trace_kinds(&self.causes), Vec::new())?;
+        Ok(Filling { table, groups: Vec::new() })
     }
 
     fn write(&mut self, process: usize, block: &Columns) -> Result<()> {
@@ -76,11 +86,14 @@ impl Spool {
             self.write(process, columns)?;
         }
         let filling = self.filling.take().expect("it was there above");
-        let (mut written, source) = (filling.groups, filling.source);
-        filling.table.finish().map_err(|error| self.failed(error))?;
+        let mut written = filling.groups;
+        let file = filling.table.finish().map_err(|error| self.failed(error))?;
         // Rows stand stream after stream.
         written.sort_by_key(|(process, _)| *process);
-        let source = Source::new(source).map_err(|error| self.failed(error))?;
+        let source = match file.into_inner() {
+            SpooledData::InMemory(bytes) => Source::in_memory(bytes.into_inner()),
+            SpooledData::OnDisk(file) => Source::new(file).map_err(|error| self.failed(error))?,
+        };
         let mut groups = Groups::new(source);
         let mut left: Vec<usize> =
             pattern.streams.iter().map(|stream| stream.total_ios as usize).collect();
@@ -97,5 +110,68 @@ impl Spool {
 impl Sink for Spool {
     fn take(&mut self, process: usize, block: Columns) -> Result<()> {
         self.write(process, &block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uflip_core::Bytes;
+    use uflip_engine::PatternSpec;
+
+    /// Numbers without order, so that they take space.
+    fn numbers(count: usize, seed: u64) -> Vec<u64> {
+        let mut state = seed;
+        let next = |_| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            state >> 20
+        };
+        (0..count).map(next).collect()
+    }
+
+    fn columns(count: usize, seed: u64) -> Columns {
+        let of = |number| numbers(count, seed * 10 + number);
+        Columns { submit_ns: of(0), response_time_ns: of(1), cause_ns: vec![of(2), vec![0; count]] }
+    }
+
+    /// The same blocks in memory and in a file, against the columns that they came from.
+    #[test]
+    fn what_was_taken_is_there_stream_after_stream() {
+        let one = r#"{"kind": "basic", "mode": "read", "location": "random", "io_size": 4096,
+            "io_count": 50000}"#;
+        let spec = format!(r#"{{"kind": "parallel", "patterns": [{one}, {one}]}}"#);
+        let spec = PatternSpec::parse(&spec).expect("a pattern");
+        let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).expect("it fits");
+        let ios: Vec<usize> = pattern.streams.iter().map(|s| s.total_ios as usize).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        for place in [None, Some(folder.path().to_owned())] {
+            let causes = vec!["one_ns".to_owned(), "two_ns".to_owned()];
+            let mut spool = Spool::new(place, causes.clone());
+            let mut whole: Vec<Vec<Columns>> = vec![Vec::new(); 2];
+            let mut rest: Vec<Columns> = Vec::new();
+            for from in (0..40_000).step_by(10_000) {
+                for (process, own) in whole.iter_mut().enumerate() {
+                    let block = columns(10_000, (from + process) as u64);
+                    own.push(block.clone());
+                    spool.take(process, block).expect("there is room");
+                }
+            }
+            for (process, own) in whole.iter_mut().enumerate() {
+                let block = columns(ios[process] - 40_000, 7 + process as u64);
+                own.push(block.clone());
+                rest.push(block);
+            }
+            let ended = None;
+            let outcome = Outcome { pattern: pattern.clone(), causes, ended, rest };
+            let trace = spool.finish(outcome).expect("it was written");
+            let whole = Columns::concat(whole.into_iter().flatten().collect(), 2);
+            let expected = [&whole.submit_ns, &whole.response_time_ns].into_iter();
+            for (number, expected) in expected.chain(&whole.cause_ns).enumerate() {
+                for (from, to) in [(0, ios[0] + ios[1]), (9_999, 50_003), (60_000, 60_000)] {
+                    let read = trace.measured(1 + number, from, to).expect("it is there");
+                    assert_eq!(read[..], expected[from..to], "column {number} from {from}");
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Writing a trace: created new, written, synced. The caller renames it into place.
 
 use std::fs::{File, OpenOptions};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,19 +116,19 @@ pub(crate) fn write_new(
 }
 
 /// A table that is written group by group.
-pub(crate) struct TableWriter<'a> {
-    writer: SerializedFileWriter<BufWriter<File>>,
+pub(crate) struct TableWriter<'a, W: Write + Send> {
+    writer: SerializedFileWriter<BufWriter<W>>,
     texts: &'a [(String, String)],
 }
 
-impl<'a> TableWriter<'a> {
+impl<'a, W: Write + Send> TableWriter<'a, W> {
     /// Into `file`: `texts` (one value for all rows), then columns of `kinds`.
     pub(crate) fn new(
-        file: File,
+        file: W,
         texts: &'a [(String, String)],
         kinds: &[(String, Kind)],
         metadata: Vec<KeyValue>,
-    ) -> std::result::Result<TableWriter<'a>, String> {
+    ) -> std::result::Result<TableWriter<'a, W>, String> {
         let message = schema(texts, kinds);
         let schema = parse_message_type(&message).map_err(|error| error.to_string())?;
         let mut properties = WriterProperties::builder()
@@ -208,9 +208,9 @@ impl<'a> TableWriter<'a> {
     }
 
     /// Write what stands at the end; the file is to be synced.
-    pub(crate) fn finish(self) -> std::result::Result<File, String> {
+    pub(crate) fn finish(self) -> std::result::Result<W, String> {
         let buffered = self.writer.into_inner().map_err(|error| error.to_string())?;
-        buffered.into_inner().map_err(|error| error.to_string())
+        buffered.into_inner().map_err(|error| error.error().to_string())
     }
 }
 
@@ -233,7 +233,7 @@ fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
 
 type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-fn write_text<W: std::io::Write + Send>(
+fn write_text<W: Write + Send>(
     group: &mut Group<'_, W>,
     value: &str,
     rows: usize,
@@ -244,7 +244,7 @@ fn write_text<W: std::io::Write + Send>(
     column.close()
 }
 
-fn write_numbers<W: std::io::Write + Send>(
+fn write_numbers<W: Write + Send>(
     group: &mut Group<'_, W>,
     values: &ColumnData<'_>,
     from: usize,

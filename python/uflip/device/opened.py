@@ -88,7 +88,8 @@ class Device:
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns).
         spool : Path, optional
-            A folder for the I/Os of a long run, to which they go while it lasts.
+            A folder for the I/Os of a long run, to which they go while it lasts. Without one those
+            of a simulated device stay in memory, packed; those of a real one as they are.
 
         Returns
         -------
