@@ -51,7 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "frame", "spec", "startup", "stats", "units",
     },
     "report": {
-        "analysis", "durability", "errors", "microbench", "results", "stats", "table", "units",
+        "analysis", "data", "durability", "errors", "microbench", "results", "stats", "table",
+        "units",
     },
     "oc": {
         "_native", "data", "device", "errors", "experiment", "report", "results", "table", "units",

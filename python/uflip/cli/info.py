@@ -13,6 +13,7 @@ from uflip.cli.common import (
     size_option,
 )
 from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.data.capabilities import capabilities
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
@@ -37,7 +38,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         _sources(device, as_json)
         return
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
-    real = info["kind"] in ("file", "block")
+    real = capabilities(info).real
     if info["kind"] == "block":
         report = report_block(parse_url(device).name)
         # What cannot be overwritten now needs no token that could be pasted.
@@ -51,7 +52,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
 def _sources(device: str, as_json: bool) -> None:
     """Print every constant of a profile with its value and its source."""
     info = inspect_device(device, any_interface=True)
-    profile = info["details"].get("profile") if info["kind"] == "sim" else None
+    profile = info["details"].get("profile") if capabilities(info).simulated else None
     target = parse_url(device)
     if profile is None or target.name.endswith(SNAPSHOT):
         raise UsageError(

@@ -24,6 +24,7 @@ from uflip.cli.common import (
 from uflip.cli.state import target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.cli.watching import Watching, announce_state
+from uflip.data.capabilities import capabilities
 from uflip.device.catalogue import inspect_device
 from uflip.device.info import DeviceInfo
 from uflip.device.options import check_options
@@ -110,7 +111,7 @@ def command(
         _tell(_document(device, info, wanted, None, "dry-run"), text, as_json, quiet)
         return
     quiet = quiet or as_json
-    if not quiet and info["kind"] in ("file", "block"):
+    if not quiet and capabilities(info).outlives_process:
         echo(f"wear: {worn}", err=True)
     with (
         Watching(quiet=quiet) as watch,

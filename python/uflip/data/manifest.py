@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from uflip.data.capabilities import capabilities
 from uflip.data.document import (
     LARGEST,
     Count,
@@ -50,7 +51,6 @@ FORMAT_VERSION = 4
 STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be resumed
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
-OPEN_CHANNEL = "open_channel"  # interface of a device whose host places data itself
 Status = Literal["running", "complete", "interrupted", "failed"]
 
 KIND = Kind(
@@ -290,9 +290,9 @@ def parse(path: Path, content: bytes) -> Manifest:
     manifest = decode(path, KIND, content, Manifest)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
-    details = manifest.device.get("details") or {}
-    if details.get("interface") == OPEN_CHANNEL:
-        check(path, KIND, "device.details.geometry", details.get("geometry"), Geometry)
+    if capabilities(manifest.device).addresses == "physical":
+        geometry = manifest.device["details"].get("geometry")
+        check(path, KIND, "device.details.geometry", geometry, Geometry)
     if manifest.durability is None:
         device = manifest.device
         known = of_old(device.get("kind"), device.get("io"))

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from uflip.data.capabilities import capabilities
+
 MODEL = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")
 FILE = ("inode", "file_system_device")
 MEDIUM = ("brand", "diskseq", "boot_id")
@@ -19,7 +21,7 @@ def model_identity(info: Mapping[str, Any]) -> dict[str, Any]:
     {'kind': 'null', 'model': 'null', 'capacity_bytes': 1024}
     """
     found = {name: info[name] for name in MODEL if info.get(name)}
-    if info.get("kind") == "sim":
+    if capabilities(info).simulated:
         profile = json.dumps(info["details"]["profile"], sort_keys=True)
         found["profile"] = hashlib.blake2b(profile.encode(), digest_size=8).hexdigest()
         if (snapshot := info["details"].get("snapshot")) is not None:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 from uflip import _native
 from uflip import durability as durabilities
+from uflip.data.capabilities import capabilities
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
 from uflip.device.info import DeviceInfo
@@ -292,7 +293,7 @@ def _read_info(native: _native.Device, url: str) -> DeviceInfo:
     with native_errors():
         info: DeviceInfo = json.loads(native.info_json())
     # A simulated device has the overrides of its URL in its name.
-    return info | {"url": url} if info["kind"] == "sim" else info
+    return info | {"url": url} if capabilities(info).simulated else info
 
 
 def check_snapshot_name(path: str | Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from uflip.data.capabilities import capabilities
 from uflip.device.url import parse_url
 
 # Parts of the place in the tree -> what it is.
@@ -79,7 +80,7 @@ def behind_device(info: Mapping[str, Any], system: Path = Path("/sys")) -> str |
     system : Path
         Where the system tells of devices.
     """
-    if info["kind"] not in ("file", "block"):
+    if not capabilities(info).real:
         return None
     try:
         about = Path(parse_url(str(info["url"])).name).stat()

@@ -9,6 +9,7 @@ give the same bytes.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from uflip.data.capabilities import capabilities
 from uflip.durability import CACHED
 from uflip.report import sections
 from uflip.report.blocks import Block
@@ -67,7 +68,7 @@ def build_page(document: Document, traces: Traces) -> str:
 def _badge(document: Document) -> str:
     if is_simulated(document):
         return "simulated"
-    return "null device" if document["device"].get("kind") == "null" else ""
+    return "null device" if capabilities(document["device"]).null else ""
 
 
 def _facts(document: Document, runs: str) -> list[str]:

@@ -6,6 +6,7 @@ Each part is a function of the summary: a heading, a figure, and what there is t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uflip.data.capabilities import capabilities
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
 from uflip.report.blocks import Block, Details, Figure, Heading, Paragraph, Table
@@ -19,7 +20,7 @@ Experiments = Mapping[str, Sequence[Mapping[str, Any]]]
 
 def how_made(document: Document, traces: Traces) -> Blocks:
     """Everything that stands between the device and a number of this page."""
-    if document["device"].get("kind") == "null":
+    if capabilities(document["device"]).null:
         # Nothing that could be in a state, have phases, linger, or be written to.
         return _timing(document) + _lengths(document)
     return [

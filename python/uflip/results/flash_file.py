@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native
-from uflip.data.manifest import OPEN_CHANNEL
+from uflip.data.capabilities import capabilities
 from uflip.errors import UflipError, native_errors
 
 
 def is_open_channel(device: Mapping[str, Any]) -> bool:
     """Whether the host places data on a device itself."""
-    return bool((device.get("details") or {}).get("interface") == OPEN_CHANNEL)
+    return capabilities(device).addresses == "physical"
 
 
 def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.FlashTrace:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from uflip.data.capabilities import capabilities
 from uflip.data.manifest import DeviceState, Doubt, PlanEntry
 from uflip.data.run import metadata_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
@@ -118,7 +119,7 @@ class Examiner:
                 found = {"mean_ns": mean_ns} | how_it_ended(trace)
                 self._asked.setdefault((asked, key), []).append(found)
                 self._met.setdefault(asked, []).append(mean_ns)
-            if self.device.get("kind") in ("file", "block"):
+            if capabilities(self.device).real:
                 pace = pace_of(run_id, spec, run.submit_ns, run.response_time_ns)
                 self._paces += [] if pace is None else [pace]
         for check in CHECKS:
@@ -166,7 +167,7 @@ class Examiner:
     def _trends(self) -> list[StoredWarning]:
         """Patterns that were met several times, and slower or quicker each time."""
         named = {" ".join(map(str, asked)): means for asked, means in self._met.items()}
-        found = None if self.device.get("kind") == "null" else trend(named)
+        found = None if capabilities(self.device).null else trend(named)
         if found is None:
             return []
         label = found.pattern.split()[0]
@@ -219,7 +220,7 @@ class Examiner:
             (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
         )
         apart = inconsistent(answers)
-        if not apart or self.device.get("kind") == "null":
+        if not apart or capabilities(self.device).null:
             return []
         factor, worst, baseline = apart[0]
         means = [format_duration_ns(each.mean_ns) for each in (worst, baseline)]
@@ -338,7 +339,7 @@ def about_conditions(
                 "do not take them for those of a younger device",
             )
         )
-    if device.get("kind") not in ("file", "block"):
+    if not capabilities(device).real:
         return found
     if state.state_id is None:
         found.append(

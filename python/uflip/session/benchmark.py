@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uflip import ends
+from uflip.data.capabilities import capabilities
 from uflip.device.info import DeviceInfo
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
@@ -118,7 +119,7 @@ def resume(
 
 def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> Wear:
     wear = wear_of(info)
-    if info["kind"] != "null" and not (info["simulated"] and wear.unknown):
+    if not capabilities(info).null and not (info["simulated"] and wear.unknown):
         on_event(WearTold(wear, estimate(plan).bytes_written))
     return wear
 

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import structs
 
 from uflip._native import Trace
+from uflip.data.capabilities import capabilities
 from uflip.data.manifest import Manifest
 from uflip.device.catalogue import inspect_device
 from uflip.device.identity import identity, medium, other_medium
@@ -69,7 +70,7 @@ def go_on(
         opened = _reopen(kept, device, destroy)
         opened.io_timeout_ns = io_timeout_ns
         plan = _plan_of(kept, opened)
-        simulated = opened.info["kind"] == "sim"
+        simulated = capabilities(opened.info).simulated
         noted = _record_of(kept, opened.info, record)
         history = History(kept.state.state_id, noted)
         if simulated:
@@ -86,11 +87,6 @@ def go_on(
     return Work(opened, plan, writer, history, found, Replay(folder) if simulated else None)
 
 
-def _outlives(info: Mapping[str, Any]) -> bool:
-    """Whether a device is still there after the process that measured it."""
-    return info["kind"] in ("file", "block")
-
-
 def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
     was = kept.device
     if url is not None and url != was["url"]:
@@ -102,7 +98,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
             action="leave DEVICE out: the results say which it is",
         )
     buffered = "buffered" in str(was.get("io"))
-    size = was["capacity_bytes"] if was["kind"] == "null" else None
+    size = was["capacity_bytes"] if capabilities(was).null else None
     now = inspect_device(was["url"], size=size, buffered=buffered)
     here, there = identity(now), identity(was)
     different = [key for key in {**there, **here} if here.get(key) != there.get(key)]
@@ -116,7 +112,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
             action="connect the same device again, or start another benchmark with a new --out",
         )
     _check_medium(was, now)
-    data = was.get("data", "random") if _outlives(was) else "random"
+    data = was.get("data", "random") if capabilities(was).outlives_process else "random"
     brand = was["details"].get("brand") if was["kind"] == "block" else None
     device = open_device(
         was["url"],
@@ -133,7 +129,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
 
 def _check_medium(was: Mapping[str, Any], now: DeviceInfo) -> None:
     """Refuse another medium behind the same name."""
-    if _outlives(was) and (other := other_medium(medium(was), now)):
+    if capabilities(was).outlives_process and (other := other_medium(medium(was), now)):
         raise RefusedError(
             "This is not the medium that was measured",
             where=was["url"],

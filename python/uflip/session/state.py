@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from uflip.data.capabilities import capabilities
 from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device
 from uflip.methodology import Enforcement, History, state_of_profile
@@ -15,7 +16,7 @@ AS_IS = {"state": "as-is", "state_id": None, "known_from": None, "request": None
 
 def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
     """Open the record of a device; None where the device does not outlive the process."""
-    if info["kind"] not in ("file", "block"):
+    if not capabilities(info).outlives_process:
         return None
     return open_record(default_path(url) if given is None else given, info)
 
@@ -30,7 +31,7 @@ def known_state(
     dict or None
         None where the wanted state has to be enforced.
     """
-    if info["kind"] == "sim":
+    if capabilities(info).simulated:
         return _known_of_simulated(info, wanted)
     if wanted is None:
         return dict(AS_IS)
