@@ -57,6 +57,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> ByFile:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def no_lines_of_progress() -> None:
+    """Let what a command says not depend on how long it takes."""
+    os.environ["UFLIP_PROGRESS"] = "0"
+
+
+@pytest.fixture(autouse=True, scope="session")
 def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep simulated devices in a folder of the tests', never in the user's cache."""
     with pytest.MonkeyPatch.context() as patch:

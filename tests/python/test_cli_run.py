@@ -18,7 +18,7 @@ import pytest
 from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
 
 from uflip.cli.main import VERBS
-from uflip.cli.progress import PlanProgress
+from uflip.cli.progress import PlanProgress, Rate
 from uflip.device.catalogue import inspect_device, known_devices
 from uflip.errors import EXIT_CODES
 from uflip.methodology import (
@@ -92,11 +92,6 @@ def test_json_prints_the_summary_and_nothing_else(here: Path) -> None:
     assert document["results"] == "n"
     assert document["status"] == "complete"
     assert set(document["baselines_ms"]) == {"SR", "RR", "SW", "RW"}
-
-
-def test_quiet_prints_nothing(here: Path) -> None:
-    done = uflip("run", "null", "--only", "order", "--scale", "quick", "--out", "n", "--quiet")
-    assert (done.code, done.out, done.err) == (0, "", "")
 
 
 # Bad input
@@ -405,6 +400,8 @@ def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() 
     show(RunFinished(0, plan.runs[0], 10**9))
     assert [done for done, _ in drawn] == [0, 0.25, 1]
     assert drawn[1][1].endswith("left  granularity SR io_size 512 B  25%  1.23 ms")
+    show(RunProgress(0, plan.runs[0], 192, 256, 1_234_000))
+    assert re.search(r"  75%  [\d,]+ IOPS  1.23 ms$", drawn.pop()[1])
     # One run took a second where microseconds were expected: the rest of its pattern will too.
     assert "s left" in drawn[2][1]
     assert "ms left" not in drawn[2][1]
@@ -412,6 +409,43 @@ def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() 
     assert totals == [2 * len(plan.runs)]
     show(RunStarted(len(plan.runs), plan.runs[0]))
     assert drawn[3][0] == len(plan.runs)
+
+
+def test_a_rate_is_that_of_the_last_seconds() -> None:
+    now = [0.0]
+    rate = Rate(simulated=False, clock_s=lambda: now[0])
+    assert rate.text(0) == ""
+    for tenth in range(1, 101):  # 100 I/Os a second, and then 1,000
+        now[0] = tenth / 10
+        text = rate.text(10 * tenth if tenth <= 50 else 500 + 100 * (tenth - 50))
+        if tenth == 50:
+            assert text == "100 IOPS  "
+    assert text == "1,000 IOPS  "
+    rate.begin()
+    assert rate.text(0) == ""
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(name: str, every: str, *options: str) -> str:
+        monkeypatch.setenv("UFLIP_PROGRESS", every)
+        arguments = (SMALL_SIM, "--scale", "quick", "--only", "order", "--out", name)
+        process = start("run", *arguments, *options)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        return err
+
+    often = told("a", "0.000001")
+    lines = re.findall(r"^\[(\d+)/(\d+)\]  (.*)$", often, re.M)
+    assert len(lines) > 10
+    assert all(" left  " in text for *_, text in lines)
+    assert "\r" not in often
+    assert " left  " not in told("b", "0")
+    assert told("c", "0.000001", "--quiet") == ""
+    monkeypatch.setenv("UFLIP_PROGRESS", "often")
+    done = uflip("run", SMALL_SIM, "--scale", "quick", "--only", "order", "--out", "e")
+    assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
 
 
 def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:

@@ -217,6 +217,14 @@ def test_the_time_left_follows_the_pace_of_each_pattern() -> None:
     # Half-way through a run half of it is left.
     each = estimated.each[first].time_ns
     assert left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
+    # What the run at hand took says it better, of it and of others of its pattern.
+    told = left.after(first, 0.25, each)
+    same = [i for i, run in enumerate(plan.runs) if run.pattern == "RR" and i > first]
+    others = sum(estimated.each[i].time_ns for i in range(first + 1, len(plan.runs)))
+    pause_ns = 0 if plan.device["simulated"] else plan.pause_ns
+    pace = (4 * each + pause_ns) / each
+    more = sum((pace - 1) * estimated.each[i].time_ns for i in same)
+    assert told == pytest.approx(3 * each + others + more)
     # A second run of a pattern goes at the pace of its first.
     left.finished(first, 3 * each)
     rest = [

@@ -74,7 +74,9 @@ device_argument = click.argument("device")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, errors included.")
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress, no next steps.")
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="Only what was found: no progress, no notes, no next steps."
+)
 
 force_option = click.option(
     "--force",

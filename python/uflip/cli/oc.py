@@ -16,7 +16,7 @@ from uflip.cli.common import (
     split_names,
     whole,
 )
-from uflip.cli.progress import display
+from uflip.cli.displays import display
 from uflip.cli.terminal import echo, echo_json, plain
 from uflip.errors import UsageError
 
@@ -119,10 +119,11 @@ def run(
     document = summary(results)
     if as_json:
         echo_json({"results": str(folder)} | document)
-    elif not quiet:
-        from uflip.benchmarks import text
+        return
+    from uflip.benchmarks import text
 
-        echo(text(results, plain(document)))
+    echo(text(results, plain(document)))
+    if not quiet:
         echo(f"\nResults are in {folder}. Next:\n  uflip report {folder} -o report.html")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.cli.common import echo_table, force_option, json_option, quiet_option, split_names
-from uflip.cli.progress import display
+from uflip.cli.displays import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
 
@@ -91,7 +91,7 @@ def command(
         files.check_name(out, force=force)
         files.check_library()
     reproduction = REPRODUCTIONS[reproduction_id]
-    with display(reproduction.steps, quiet=quiet) as sink:
+    with display(reproduction.steps, quiet=quiet or as_json) as sink:
         sink.draw(0, reproduction.title)
         outcome = carry_out(reproduction, sink.draw)
     if out is not None:

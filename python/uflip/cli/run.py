@@ -26,6 +26,7 @@ Examples:
 
 \b
 Ctrl-C ends the run at hand; all runs finished before are kept, and --resume makes the others.
+Without a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS names others, 0 is none.
 """
 
 
@@ -131,10 +132,10 @@ def _show(out: Path, quiet: bool, as_json: bool) -> None:
     if as_json:
         echo_json({"results": str(out)} | document)
         return
-    if quiet:
-        return
     from uflip.report.text import next_commands
 
     echo(text(results, plain(document)))
+    if quiet:
+        return
     echo(f"\nResults are in {out}. Next:")
     echo(textwrap.indent(next_commands(str(out)), "  "))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import echo_table, json_option, quiet_option
-from uflip.cli.progress import display
+from uflip.cli.displays import display
 from uflip.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def command(quiet: bool, as_json: bool) -> None:
     from uflip import selftest
 
     checks = selftest.checks()
-    with display(len(checks), quiet=quiet) as sink:
+    with display(len(checks), quiet=quiet or as_json) as sink:
         sink.draw(0, "")
         rows = selftest.run(sink.draw)
     within = all(row.within for row in rows)

@@ -16,8 +16,8 @@ from uflip.cli.common import (
     real,
     whole,
 )
+from uflip.cli.displays import display
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
-from uflip.cli.progress import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.url import read_override
 from uflip.errors import UsageError

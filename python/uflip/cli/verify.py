@@ -65,17 +65,16 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
 def _print(document: dict[str, Any], *, quiet: bool) -> None:
     """Print a line a file that is not proven, and one for the folder."""
     for file in document["files"]:
-        if file["state"] == "proven" or (quiet and file["state"] == "unproven"):
+        if file["state"] == "proven":
             continue
         costs = f"; costs {file['costs']}" if file["costs"] else ""
         echo(f"{file['state']:<9} {document['results']}/{file['file']}: {file['reason']}{costs}")
     total = len(document["files"])
     lost = f", {document['lost']} lost" if document["lost"] else ""
     unproven = f", {document['unproven']} unproven" if document["unproven"] else ""
-    if not quiet:
-        echo(
-            f"{document['results']}: {document['proven']} of {total} files proven{unproven}{lost}, "
-            f"{format_size(document['bytes'])}"
-        )
-        if document["lost"]:
-            echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")
+    echo(
+        f"{document['results']}: {document['proven']} of {total} files proven{unproven}{lost}, "
+        f"{format_size(document['bytes'])}"
+    )
+    if document["lost"] and not quiet:
+        echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")

@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from uflip.cli.progress import PlanProgress, Sink, display
+from uflip.cli.displays import Sink, display
+from uflip.cli.progress import PlanProgress
 from uflip.cli.terminal import echo
 from uflip.methodology import Enforcement, Estimate, Plan, RunProgress, describe_wear
 from uflip.session.events import (

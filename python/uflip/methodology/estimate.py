@@ -5,8 +5,9 @@ when its mean is known, there are two counts: the fewest I/Os that it may end wi
 Time is a guess until the first runs are over, and the guess says on what it rests.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
@@ -100,8 +101,13 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEst
     return RunEstimate(ios, read, written, time_ns)
 
 
+# A share of a run that is long enough to say how long the rest takes.
+TOLD_SHARE = 0.05
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
 class TimeLeft:
-    """Corrects an estimate by the runs that are over, pattern by pattern.
+    """Corrects an estimate by the runs that are over, and by that at hand, pattern by pattern.
 
     Reads come first in a plan: their pace says nothing about writes, so each pattern keeps its own.
 
@@ -116,6 +122,8 @@ class TimeLeft:
     def __init__(self, plan: Plan, estimated: Estimate) -> None:
         self._patterns = [run.pattern for run in plan.runs]
         self._times_ns = [run.time_ns for run in estimated.each]
+        # In virtual time a pause takes no time.
+        self._pause_ns = 0 if plan.device["simulated"] else plan.pause_ns
         self._estimated_ns: dict[str, float] = {}
         self._taken_ns: dict[str, float] = {}
 
@@ -130,13 +138,31 @@ class TimeLeft:
         self._estimated_ns[pattern] = self._estimated_ns.get(pattern, 0) + self._times_ns[index]
         self._taken_ns[pattern] = self._taken_ns.get(pattern, 0) + taken_ns
 
-    def after(self, index: int, share_done: float = 0.0) -> float:
-        """Return the time left [ns] when the given share of run number `index` is done."""
-        left = [self._expected_ns(number) for number in range(index, len(self._times_ns))]
-        return sum(left) - share_done * left[0] if left else 0.0
+    def after(self, index: int, share_done: float = 0.0, taken_ns: float = 0.0) -> float:
+        """Return the time left [ns] when the given share of run number `index` is done.
 
-    def _expected_ns(self, number: int) -> float:
+        Parameters
+        ----------
+        index : int
+            The run at hand.
+        share_done : float
+            How much of it is done, 0 to 1.
+        taken_ns : float
+            How long that took without the pause before it [ns]: it says how long the rest takes,
+            and how long other runs of its pattern do, as long as none is over.
+        """
+        if index >= len(self._times_ns):
+            return 0.0
+        at_hand = self._patterns[index]
+        told = taken_ns > 0 and share_done >= TOLD_SHARE
+        whole_ns = taken_ns / share_done if told else self._expected_ns(index)
+        pace = {at_hand: (whole_ns + self._pause_ns) / self._times_ns[index]} if told else NOTHING
+        others = range(index + 1, len(self._times_ns))
+        return (1 - share_done) * whole_ns + sum(self._expected_ns(each, pace) for each in others)
+
+    def _expected_ns(self, number: int, told: Mapping[str, float] = NOTHING) -> float:
+        """Return the time of a run, at the pace of those of its pattern: finished, else `told`."""
         pattern = self._patterns[number]
         estimated = self._estimated_ns.get(pattern, 0)
-        pace = self._taken_ns[pattern] / estimated if estimated else 1.0
+        pace = self._taken_ns[pattern] / estimated if estimated else told.get(pattern, 1.0)
         return self._times_ns[number] * pace
