@@ -1,12 +1,54 @@
 """The door to the native part: one call per run goes down, one trace comes up."""
 
-from typing import Generic, TypeVar, final
+from types import GenericAlias
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 _T = TypeVar("_T")
 
+__all__ = [
+    "SIMULATOR_VERSION",
+    "Column",
+    "Device",
+    "FlashDevice",
+    "FlashTrace",
+    "Handle",
+    "NativeError",
+    "Trace",
+    "__version__",
+    "analyse",
+    "autocorrelation",
+    "check_block",
+    "check_durability",
+    "check_file",
+    "check_traces",
+    "clock_ns",
+    "digest",
+    "digest_files",
+    "half_width",
+    "inspect_block",
+    "inspect_file",
+    "inspect_flash",
+    "inspect_sim",
+    "inspect_snapshot",
+    "pelt",
+    "profile_faults",
+    "profile_interface",
+    "profile_sources",
+    "read_metadata",
+    "read_quantity",
+    "read_trace",
+    "registry_json",
+    "report_block",
+    "resolve_pattern",
+    "resolve_state",
+    "run_length",
+    "student_quantile",
+    "toml_to_json",
+    "wear",
+]
 __version__: str
 SIMULATOR_VERSION: str
 """Names the very source of the simulator: what a snapshot must be of to be restored."""
@@ -67,15 +109,17 @@ class Trace:
         """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
         with kind "internal" if the trace makes no physical sense."""
     def append_csv(self, path: str, prefix: str | None, columns: list[str]) -> None:
-        """Append a line an I/O: `prefix` as it is and the number of the I/O, if there is a prefix,
-        then `columns`, empty for names that this trace does not have; modes are words."""
+        """Append a line an I/O: `prefix` as it is, if there is one, the number of the I/O, then
+        `columns`, empty for names that this trace does not have; modes are words."""
     def write_table(self, path: str, constants_json: str) -> None:
-        """Write all columns plus constant text columns ({"run": "0001-…", …}) as Parquet; fsync."""
+        """Write constant text columns ([["run", "0001-…"], …]), the number of each I/O and all
+        columns as Parquet; modes are words. fsync."""
 
 @final
 class Handle(Generic[_T]):
     """Work on a device, in progress on a thread of its own, and what comes out of it."""
 
+    def __class_getitem__(cls, _item: Any) -> GenericAlias: ...
     def wait(self, timeout_s: float) -> bool:
         """Block at most `timeout_s` [s] without the interpreter lock; True once it is over."""
     def progress(self) -> tuple[int, int, int]:

@@ -63,6 +63,34 @@ def test_parquet_is_one_table_for_other_programs(results: Results, tmp_path: Pat
         assert mine["unit"].unique().to_pylist() == [run.unit]
 
 
+def test_both_tables_of_ios_are_the_same_table(results: Results, tmp_path: Path) -> None:
+    for file_format in ("csv", "parquet"):
+        export(results, tmp_path / file_format, file_format)
+    table = ds.dataset(tmp_path / "parquet" / "ios", format="parquet").to_table()
+    lines = rows(tmp_path / "csv" / "ios.csv")
+    assert list(lines[0]) == table.column_names
+    as_texts = [{name: str(value) for name, value in row.items()} for row in table.to_pylist()]
+    key = lambda row: (row["run"], int(row["index"]))  # noqa: E731
+    assert sorted(as_texts, key=key) == sorted(lines, key=key)
+    assert set(table["mode"].to_pylist()) == {"read", "write"}
+    explained = {row["column"] for row in rows(tmp_path / "csv" / "columns.csv")}
+    assert (tmp_path / "csv" / "columns.csv").read_bytes() == (
+        tmp_path / "parquet" / "columns.csv"
+    ).read_bytes()
+    assert set(table.column_names) <= explained
+
+
+def test_a_trace_of_a_pattern_has_the_columns_of_an_export(here: Path) -> None:
+    words = ("pattern", "sim:demo?blocks_per_die=64", "--pattern", "RW", "--io-count", "50", "-q")
+    for name in ("io.csv", "io.parquet"):
+        assert uflip(*words, "--trace", name).code == 0
+    table = pq.read_table(here / "io.parquet")
+    lines = rows(here / "io.csv")
+    assert list(lines[0]) == table.column_names
+    assert [{k: str(v) for k, v in row.items()} for row in table.to_pylist()] == lines
+    assert [row["index"] for row in lines] == [str(number) for number in range(50)]
+
+
 def test_the_summary_table_repeats_the_statistics(results: Results, tmp_path: Path) -> None:
     export(results, tmp_path / "out", "csv")
     table = rows(tmp_path / "out" / "summary.csv")

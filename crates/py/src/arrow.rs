@@ -21,13 +21,11 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use uflip_engine::Walk;
-use uflip_store::{ColumnData, StoredTrace, column_names, window};
+use uflip_store::{ColumnData, MODES, StoredTrace, column_names, window};
 
 const NAME: &CStr = c"arrow_array_stream";
 /// Rows of a batch: those of a row group of a file.
 const ROWS: usize = 1 << 16;
-/// By the number that stands for each.
-const MODES: [&str; 2] = ["read", "write"];
 
 /// A capsule with every I/O of `trace`.
 pub(crate) fn stream<'py>(

@@ -54,6 +54,9 @@ impl ColumnData<'_> {
     }
 }
 
+/// The words of the column `mode`, by the number that stands for each.
+pub const MODES: [&str; 2] = ["read", "write"];
+
 const FIXED: [&str; 8] = [
     "stream",
     "submit_ns",

@@ -8,14 +8,11 @@ use uflip_core::{Error, Result};
 use uflip_engine::Walk;
 
 use crate::ROWS_A_GROUP;
-use crate::columns::{column_names, window};
+use crate::columns::{MODES, column_names, window};
 use crate::stored::StoredTrace;
 
-/// By the number that stands for each.
-const MODES: [&str; 2] = ["read", "write"];
-
-/// Append a line an I/O to the file `path`: `prefix` as it is, then the number of the I/O where there is
-/// a prefix, then `columns`, empty where this trace has none of that name. Modes are words.
+/// Append a line an I/O to the file `path`: `prefix` as it is, if there is one, the number of the I/O, then
+/// `columns`, empty where this trace has none of that name. Modes are words.
 ///
 /// # Errors
 /// The trace cannot be read, or the file not be written.
@@ -42,12 +39,11 @@ pub fn append_csv(
         let mut lines = || -> std::io::Result<()> {
             for row in 0..to - from {
                 if let Some(prefix) = prefix {
-                    write!(out, "{prefix},{}", from + row)?;
+                    write!(out, "{prefix},")?;
                 }
-                for (number, place) in places.iter().enumerate() {
-                    if number > 0 || prefix.is_some() {
-                        out.write_all(b",")?;
-                    }
+                write!(out, "{}", from + row)?;
+                for place in &places {
+                    out.write_all(b",")?;
                     let Some(place) = *place else { continue };
                     if Some(place) == mode {
                         out.write_all(MODES[values[place].at(row) as usize].as_bytes())?;

@@ -27,7 +27,7 @@ mod stored;
 mod table;
 mod write;
 
-pub use columns::{ColumnData, column, column_names, window};
+pub use columns::{ColumnData, MODES, column, column_names, window};
 pub use csv::append_csv;
 pub use digest::{Digest, digest, digest_file, digest_files};
 pub use flash::{

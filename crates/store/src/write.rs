@@ -16,7 +16,7 @@ use parquet::schema::parser::parse_message_type;
 use uflip_core::{Error, ErrorKind, Result};
 use uflip_engine::Columns;
 
-use crate::columns::ColumnData;
+use crate::columns::{ColumnData, MODES};
 use crate::stored::StoredTrace;
 use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
 
@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     U16,
     U32,
     U64,
+    /// Of a column of numbers: [`MODES`] by them, as texts.
+    Mode,
 }
 
 /// The columns of a trace file.
@@ -119,6 +121,7 @@ pub(crate) fn write_new(
 pub(crate) struct TableWriter<'a, W: Write + Send> {
     writer: SerializedFileWriter<BufWriter<W>>,
     texts: &'a [(String, String)],
+    kinds: Vec<Kind>,
 }
 
 impl<'a, W: Write + Send> TableWriter<'a, W> {
@@ -137,8 +140,9 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
             .set_dictionary_enabled(false)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_encoding(Encoding::DELTA_BINARY_PACKED);
-        for (name, _) in texts {
-            // One value for all rows: a dictionary of one entry.
+        // One value for all rows, or one of two: a dictionary of so many entries.
+        let modes = kinds.iter().filter(|(_, kind)| *kind == Kind::Mode).map(|(name, _)| name);
+        for name in texts.iter().map(|(name, _)| name).chain(modes) {
             let path = parquet::schema::types::ColumnPath::from(name.as_str());
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), true)
@@ -147,7 +151,8 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         let buffered = BufWriter::with_capacity(1 << 20, file);
         let writer =
             SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties.build()));
-        Ok(TableWriter { writer: writer.map_err(|error| error.to_string())?, texts })
+        let kinds = kinds.iter().map(|(_, kind)| *kind).collect();
+        Ok(TableWriter { writer: writer.map_err(|error| error.to_string())?, texts, kinds })
     }
 
     /// Write `rows` values of each of `columns`, in groups.
@@ -174,8 +179,11 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
             for (_, value) in self.texts {
                 write_text(&mut group, value, to - from)?;
             }
-            for values in columns {
-                write_numbers(&mut group, values, from, to)?;
+            for (values, kind) in columns.iter().zip(&self.kinds) {
+                match kind {
+                    Kind::Mode => write_modes(&mut group, values, from, to)?,
+                    _ => write_numbers(&mut group, values, from, to)?,
+                }
             }
             group.close()
         };
@@ -221,6 +229,10 @@ fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
     }
     for (name, kind) in kinds {
         let (stored, bits) = match kind {
+            Kind::Mode => {
+                message += &format!("  REQUIRED BYTE_ARRAY {name} (STRING);\n");
+                continue;
+            }
             Kind::U8 => ("INT32", 8),
             Kind::U16 => ("INT32", 16),
             Kind::U32 => ("INT32", 32),
@@ -232,6 +244,19 @@ fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
 }
 
 type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
+
+fn write_modes<W: Write + Send>(
+    group: &mut Group<'_, W>,
+    modes: &ColumnData<'_>,
+    from: usize,
+    to: usize,
+) -> parquet::errors::Result<()> {
+    let values: Vec<ByteArray> =
+        (from..to).map(|row| ByteArray::from(MODES[modes.at(row) as usize])).collect();
+    let mut column = group.next_column()?.expect("as many columns as in the schema");
+    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+    column.close()
+}
 
 fn write_text<W: Write + Send>(
     group: &mut Group<'_, W>,

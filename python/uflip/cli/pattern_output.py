@@ -211,7 +211,7 @@ def write_trace(trace: Trace, place: "Place") -> None:
         if place.path.suffix == ".parquet":
             temporary.unlink()  # the native part writes to new names only
             with native_errors():
-                trace.write_table(str(temporary), "{}")
+                trace.write_table(str(temporary), "[]")
         else:
             _write_csv(trace, temporary)
 
@@ -220,6 +220,6 @@ def _write_csv(trace: Trace, path: Path) -> None:
     from uflip.results.csv_text import cell
 
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerow(map(cell, trace.columns))
+        csv.writer(file).writerow(map(cell, ["index", *trace.columns]))
     with native_errors():
         trace.append_csv(str(path), None, trace.columns)

@@ -7,6 +7,7 @@ Layout of an export::
     OUT/ios.csv         csv:      one row per I/O of every run
     OUT/ios/<run>.parquet         parquet: the same rows, a file per run; the folder is one table
 
+Both tables of I/Os have the same columns in the same order, units in names, and modes as words.
 A run's name, micro-benchmark, pattern, parameter and value stand in every row, so that each file
 can be read alone. The folder appears under its name only when it is complete.
 """
@@ -103,7 +104,7 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
 
 def _write_parquet(run: StoredRun, path: Path) -> None:
     with native_errors():
-        run.trace().write_table(str(path), json.dumps(_constants(run)))
+        run.trace().write_table(str(path), json.dumps([*_constants(run).items()]))
 
 
 def _write_csv(runs: Sequence[StoredRun], path: Path) -> None:
