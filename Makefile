@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/gc/*.rs crates/sim/src/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs)
 
-.PHONY: help demo setup test check format test-rust test-python fuzz soak bench docs clean
+.PHONY: help demo setup test check format test-rust test-python fuzz soak bench docs wheel clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -29,6 +29,7 @@ check: .venv/dev.stamp  ## formatters, linters, types
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/mypy
+	$(BIN)/stubtest uflip._native --allowlist tests/stubtest-allowlist.txt --ignore-unused-allowlist
 
 format: .venv/dev.stamp  ## let the formatters have their way
 	cargo fmt --all
@@ -70,6 +71,11 @@ docs: .venv/dev.stamp  ## renew what is generated: the command reference, the pa
 	$(BIN)/python tools/gen_schemas.py
 	$(BIN)/python tools/gen_profile_keys.py
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
+
+wheel: .venv/run.stamp  ## a wheel for every Python from 3.11 on; installs it into an empty environment without Rust, and runs the demo there
+	rm -rf build/wheels
+	$(BIN)/maturin build --release --locked -q --out build/wheels
+	tools/try_wheel.sh build/wheels/*.whl
 
 clean:  ## remove everything that was built
 	rm -rf build target .venv report.html python/uflip/*.so

@@ -412,6 +412,7 @@ def test_dependencies_are_documented() -> None:
     wanted = [
         *project["project"]["dependencies"],
         *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
+        *project["dependency-groups"]["development"],
         *project["build-system"]["requires"],
         *(
             line

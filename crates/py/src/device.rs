@@ -77,8 +77,13 @@ fn interruptible<T: Send>(
 #[pymethods]
 impl Device {
     #[staticmethod]
-    fn sim(name: String, profile_toml: &str, source: &str, overrides: &str) -> PyResult<Handle> {
-        let profile = uflip_sim::Profile::parse(profile_toml, source, overrides);
+    fn sim(
+        name: String,
+        profile_toml: &str,
+        source: &str,
+        overrides_json: &str,
+    ) -> PyResult<Handle> {
+        let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json);
         let profile = profile.map_err(|error| raise(&error))?;
         Ok(work::make(move |control| {
             let is_stopped = || control.is_cancelled();

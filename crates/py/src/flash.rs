@@ -71,8 +71,13 @@ fn ppa(device: &OpenChannelDevice, address: Address) -> Result<Ppa> {
 #[pymethods]
 impl FlashDevice {
     #[staticmethod]
-    fn sim(name: String, profile_toml: &str, source: &str, overrides: &str) -> PyResult<Handle> {
-        let profile = OpenChannelProfile::parse(profile_toml, source, overrides);
+    fn sim(
+        name: String,
+        profile_toml: &str,
+        source: &str,
+        overrides_json: &str,
+    ) -> PyResult<Handle> {
+        let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json);
         let profile = profile.map_err(|error| raise(&error))?;
         let made = move |_: &Control| OpenChannelDevice::new(&name, &profile);
         let job = Job::make(Control::new(1), 1, made);
