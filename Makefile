@@ -70,6 +70,7 @@ docs: .venv/dev.stamp  ## renew what is generated: the command reference, the pa
 	$(BIN)/python tools/gen_papers.py
 	$(BIN)/python tools/gen_schemas.py
 	$(BIN)/python tools/gen_profile_keys.py
+	$(BIN)/python tools/run_notebook.py --update docs/how-to/notebook.ipynb
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
 wheel: .venv/run.stamp  ## a wheel for every Python from 3.11 on; installs it into an empty environment without Rust, and runs the demo there

@@ -17,8 +17,7 @@ from uflip._native import Trace
 from uflip.device.opening import open_device
 from uflip.errors import unknown_name
 from uflip.methodology import Plan
-from uflip.result import Result
-from uflip.results.comparison import Comparison
+from uflip.result import Comparison, Result
 from uflip.session import OnEvent, Request, begin, ignore
 from uflip.session import resume as go_on
 from uflip.spec import Spec, baseline
@@ -129,6 +128,10 @@ def resume(
     on_event : callable
         Told about everything that takes time.
 
+    Returns
+    -------
+    Result
+
     Raises
     ------
     UflipError
@@ -149,6 +152,11 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     **options
         See `Options`.
 
+    Returns
+    -------
+    Plan
+        Its `runs` in order, what was skipped, and the pause between runs.
+
     Examples
     --------
     >>> len(plan("sim:demo", scale="quick", only=["pause"]).runs)
@@ -160,6 +168,15 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
 
 def load(path: str | PathLike[str]) -> Result:
     """Open a result folder, finished or not.
+
+    Parameters
+    ----------
+    path : path
+        As `run` or `uflip run` made it.
+
+    Returns
+    -------
+    Result
 
     Raises
     ------

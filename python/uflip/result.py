@@ -5,6 +5,7 @@ those of the command line; response times of single I/Os are read when they are 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,8 +15,7 @@ from uflip._native import Trace
 from uflip.benchmarks import summary
 from uflip.errors import unknown_name
 from uflip.frame import frame
-from uflip.results import Results, StoredRun
-from uflip.results.comparison import Comparison, compare
+from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
 from uflip.results.summarise import describe_device, experiments_of
 
@@ -45,6 +45,15 @@ class Result:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Open a result folder.
+
+        Parameters
+        ----------
+        path : path
+            As `uflip.run` or `uflip run` made it.
+
+        Returns
+        -------
+        Result
 
         Raises
         ------
@@ -107,6 +116,10 @@ class Result:
         run : str
             Its id, as in `runs`.
 
+        Returns
+        -------
+        Trace
+
         Raises
         ------
         UsageError
@@ -145,9 +158,21 @@ class Result:
                 return each
         raise unknown_name("run", name, [each.id for each in self.runs], where=where)
 
-    def compare(self, other: "Result") -> Comparison:
-        """Compare with another result: this one is the first."""
-        return compare(self.summary, other.summary)
+    def compare(self, other: "Result") -> "Comparison":
+        """Compare with another result: this one is the first.
+
+        Parameters
+        ----------
+        other : Result
+            The second.
+
+        Returns
+        -------
+        Comparison
+            Experiment by experiment, with the conditions that differ.
+        """
+        found = comparison.compare(self.summary, other.summary)
+        return Comparison(*(getattr(found, field.name) for field in fields(found)))
 
     def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":
         """Draw a micro-benchmark as the report does.
@@ -158,6 +183,11 @@ class Result:
             One that was measured.
         ax : matplotlib.axes.Axes, optional
             Where to; a new figure without it.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
 
         Raises
         ------
@@ -182,6 +212,18 @@ class Result:
         from uflip.report.fragment import of_result
 
         return of_result(self.summary)
+
+
+class Comparison(comparison.Comparison):
+    """Two results, experiment by experiment, as `uflip.compare` returns them."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Show the baselines and what differs in a notebook."""
+        from uflip.report.fragment import of_comparison
+
+        return of_comparison(self)
 
 
 def _row(run: Mapping[str, Any]) -> dict[str, Any]:

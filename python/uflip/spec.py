@@ -95,6 +95,17 @@ def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
 def baseline(label: str, **parameters: str | int | None) -> Spec:
     """Describe one of the four baseline patterns, SR, RR, SW or RW.
 
+    Parameters
+    ----------
+    label : str
+        Which.
+    **parameters : str, int or None
+        As for `basic`.
+
+    Returns
+    -------
+    Spec
+
     Examples
     --------
     >>> baseline("SR", io_size=512)
@@ -120,6 +131,10 @@ def mix(
         Any of `MIX_PARAMETERS`. `first_percent` instead of a ratio: the chance of the first
         pattern, drawn for each I/O [%]. `io_count` and `io_ignore` count I/Os of the second, rarer
         pattern, and of both where they are drawn.
+
+    Returns
+    -------
+    Spec
 
     Raises
     ------
@@ -153,6 +168,17 @@ def _part(basic: Spec) -> Spec:
 
 def parallel(*patterns: Spec, seed: int | None = None) -> Spec:
     """Describe different patterns that run side by side, one stream each.
+
+    Parameters
+    ----------
+    *patterns : Spec
+        One for each stream.
+    seed : int, optional
+        Of random addresses; each stream has its own from it.
+
+    Returns
+    -------
+    Spec
 
     Examples
     --------

@@ -164,7 +164,7 @@ def test_every_kind_of_file_says_the_same(here: Path) -> None:
 def test_a_run_and_its_export_say_the_same(here: Path) -> None:
     trace = open_device("sim:demo").run({**baseline("RW"), "io_count": 5000})
     trace.write_parquet("run.parquet", "{}")
-    trace.write_table("table.parquet", "{}")
+    trace.write_table("table.parquet", "[]")
     direct = analyse(np.asarray(trace.column("response_time_ns"))).as_dict()
     assert found_in("run.parquet") == found_in("table.parquet") == json.loads(json.dumps(direct))
 

@@ -1,8 +1,12 @@
 """Is uflip from Python what it is on the command line, and can other programs take its tables?"""
 
+import inspect
 import json
+import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -36,6 +40,39 @@ def test_a_run_is_that_of_the_command_line(result: uflip.Result, tmp_path: Path)
             assert np.array_equal(trace.column(column), theirs[name].column(column)), (name, column)
     assert result.status == "complete"
     assert not [each for each in result.warnings if each["code"] == "unfinished"]
+
+
+def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Functions and methods of what the package offers; the native ones have a stub."""
+    for name in uflip.__all__:
+        found = getattr(uflip, name)
+        if inspect.isfunction(found) or (inspect.isclass(found) and found is not uflip.Trace):
+            yield name, found
+        if inspect.isclass(found) and found is not uflip.Trace:
+            for method in vars(found):
+                if not method.startswith("_") and callable(getattr(found, method)):
+                    yield f"{name}.{method}", getattr(found, method)
+
+
+def test_what_is_public_says_what_it_takes_and_gives() -> None:
+    lacking = []
+    for name, found in public():
+        text = inspect.getdoc(found) or ""
+        section = re.search(r"Parameters\n-+\n(.*?)(?=\n\w+\n---|\Z)", text, re.S)
+        described = set(re.findall(r"[\w*]+", " ".join(
+            line.partition(" : ")[0]
+            for line in (section[1] if section else "").splitlines()
+            if line[:1].strip()
+        )))  # fmt: skip
+        for each in inspect.signature(found).parameters.values():
+            stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+            if each.name != "self" and stars + each.name not in described:
+                lacking.append(f"{name}: {stars}{each.name}")
+        returned = inspect.signature(found).return_annotation
+        quiet = inspect.isclass(found) or returned in (None, "None")
+        if not quiet and "Returns\n---" not in text and not text.startswith(("Return", "Copy")):
+            lacking.append(f"{name}: what it returns")
+    assert lacking == []
 
 
 def test_what_takes_time_is_told(tmp_path: Path) -> None:
@@ -104,6 +141,16 @@ def test_a_pattern_by_name_and_by_specification_are_one() -> None:
     times = [np.asarray(trace.column("response_time_ns")) for trace in (by_name, by_spec)]
     assert len(times[0]) == 100
     assert np.array_equal(*times)
+
+
+def test_a_comparison_shows_itself_in_a_notebook(result: uflip.Result) -> None:
+    found = result.compare(result)
+    page = found._repr_html_()
+    assert found.count()["same"] > 0
+    assert f"{len(found.rows)} experiments in both" in page
+    assert page.count("<table") == 1
+    baselines = [row for row in found.rows if row.micro_benchmark == "baseline"]
+    assert page.count("<tr") == 1 + len(baselines), "nothing else differs"
 
 
 def test_a_figure_is_drawn_on_axes_of_others(result: uflip.Result) -> None:

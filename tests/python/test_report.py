@@ -1,6 +1,8 @@
 """Does the report say what the summary says, to everybody, without the network?"""
 
+import itertools
 import json
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,11 +14,13 @@ import stored
 from command_line import uflip
 
 from uflip.benchmarks import write_report
+from uflip.device.opening import open_device
 from uflip.microbench import varied
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern
 from uflip.report import figures
 from uflip.report.data import BaselineTrace, baseline_traces
+from uflip.report.figures import palette
 from uflip.report.figures.axes import positions
 from uflip.report.figures.distribution import slower_than
 from uflip.report.findings import finding, headline
@@ -26,6 +30,7 @@ from uflip.report.text import next_commands
 from uflip.report.text import render as as_text
 from uflip.report.words import format_ms
 from uflip.results import Results, summary
+from uflip.spec import baseline
 from uflip.stats import summarise
 
 LARGEST_PAGE = 5 << 20
@@ -91,6 +96,40 @@ def page(html: str) -> Page:
 @pytest.fixture(scope="module")
 def document(demo: Path) -> dict[str, Any]:
     return json.loads(json.dumps(summary(Results.load(demo))))
+
+
+# What is said elsewhere of this run
+
+
+def test_the_demonstration_shows_what_the_tutorial_says(
+    document: dict[str, Any], demo: Path
+) -> None:
+    baselines = {run["pattern"]: run["statistics"] for run in document["baselines"]}
+    writes = baselines["RW"]
+    assert writes["p50_ns"] < writes["mean_ns"]
+    assert writes["max_ns"] > 3 * writes["p50_ns"], "several times as long"
+    spread = {name: each["max_ns"] / each["min_ns"] for name, each in baselines.items()}
+    for name in ("SR", "RR"):
+        assert 1.5 < spread[name] < 2.5, "about twice as long"
+        assert min(spread["SW"], spread["RW"]) > 2 * spread[name], "a much wider range"
+    runs = Results.load(demo).runs
+    trace = next(run for run in runs if run.pattern == "RW").trace()
+    times = np.asarray(trace.column("response_time_ns"))
+    assert times[:30].max() < writes["p50_ns"], "a start-up of cheap writes only"
+    for run in document["micro_benchmarks"]["pause"]:
+        if run["pattern"] == "RW" and run["value"] > 10_000_000:
+            assert run["statistics"]["mean_ns"] == writes["min_ns"], "as cheap as they can be"
+
+
+def test_no_two_causes_look_alike() -> None:
+    """Some 17 causes: farther apart than two greys that an eye still tells from each other."""
+    with open_device("sim:demo?blocks_per_die=64") as device:
+        causes = device.run(baseline("RW", io_count=1)).causes
+    colors = palette.CAUSES[: len(causes)]
+    assert len(colors) == len(causes)
+    channels = [[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in colors]
+    for one, other in itertools.combinations(channels, 2):
+        assert math.dist(one, other) > 40, (one, other)
 
 
 # One file, for everybody

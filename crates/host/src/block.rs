@@ -134,12 +134,12 @@ pub fn report_block(path: &str) -> Result<BlockReport> {
 
 fn find(path: &str) -> Result<Named> {
     let named = Named::find(Path::new(path)).map_err(|error| {
-        Error::os("The block device cannot be looked at", path, &error)
+        Error::os("The block device cannot be opened", path, &error)
             .action("check the path and your permissions")
     })?;
     let named = named.ok_or_else(|| {
         let error = std::io::Error::from_raw_os_error(libc::ENOENT);
-        Error::os("The block device cannot be looked at", path, &error)
+        Error::os("The block device cannot be opened", path, &error)
             .action("`uflip devices` lists the block devices of this machine")
     })?;
     if !named.is_block() {

@@ -132,7 +132,7 @@ fn find(path: &str) -> Result<Option<Named>> {
             .action("name a file, as in file:scratch.bin"));
     }
     Named::find(Path::new(path)).map_err(|error| {
-        Error::os("The file cannot be looked at", format!("file:{path}"), &error)
+        Error::os("The file cannot be opened", format!("file:{path}"), &error)
             .action("check the path and its permissions")
     })
 }

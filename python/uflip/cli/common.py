@@ -128,7 +128,7 @@ no_cache_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_leave_cache_alone,
-    help="Make simulated devices anew; see `uflip cache`.",
+    help="Build simulated devices instead of taking them from the cache; see `uflip cache`.",
 )
 
 

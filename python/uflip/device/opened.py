@@ -26,6 +26,15 @@ class Device:
     """An open device. Runs follow each other on it, and its state stays between them.
 
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
+
+    Parameters
+    ----------
+    native : _native.Device
+        What does the I/O.
+    url : str
+        How it was named.
+    durability : str
+        What writes wait for: cached, fua or flush:N.
     """
 
     def __init__(
@@ -51,7 +60,13 @@ class Device:
         return self._native
 
     def counters(self) -> dict[str, Any] | None:
-        """Return what the device counted since it was opened; None where that is unknowable."""
+        """Return what the device counted since it was opened.
+
+        Returns
+        -------
+        dict or None
+            Programs, erases, moved pages, ...; None where that is unknowable.
+        """
         with native_errors():
             text = self._opened().counters_json()
         return None if text is None else json.loads(text)
@@ -66,7 +81,12 @@ class Device:
         return None if text is None else json.loads(text)
 
     def idle(self, duration_ns: int) -> None:
-        """Let the device idle [ns]: sleep on a real device, let time pass on a simulated one.
+        """Let the device idle: sleep on a real device, let time pass on a simulated one.
+
+        Parameters
+        ----------
+        duration_ns : int
+            For so long [ns].
 
         Raises
         ------
@@ -248,6 +268,11 @@ class Device:
         No time passes and no trace is kept; for bringing a device into a state, and for studies of
         write amplification.
 
+        Parameters
+        ----------
+        spec : Spec
+            Any pattern that `run` takes.
+
         Returns
         -------
         dict
@@ -264,9 +289,14 @@ class Device:
         return counted
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """Tell a simulated device that a range is not needed any more [bytes].
+        """Tell a simulated device that a range is not needed any more.
 
         Flash pages that are covered only in part keep their data.
+
+        Parameters
+        ----------
+        offset_bytes, size_bytes : int
+            The range [bytes], whole sectors.
 
         Raises
         ------

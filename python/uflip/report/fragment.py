@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uflip.report.blocks import Block, Paragraph, Table
+from uflip.report.comparison import counted, rows_of, table
 from uflip.report.page import render
 from uflip.report.words import format_ms, title
+from uflip.results.comparison import Comparison
 from uflip.results.summarise import describe_device
 
 
@@ -32,8 +34,17 @@ def of_result(document: Mapping[str, Any]) -> str:
     )
 
 
-def _is_known(run: Mapping[str, Any]) -> bool:
-    return bool(run["together"]["converged"])
+def of_comparison(found: Comparison) -> str:
+    """The baselines and what differs, as HTML."""
+    doubts = [Paragraph(f"{each.message} {each.advice}", "note") for each in found.conditions]
+    return _fragment(
+        [
+            Paragraph(f"First: {found.first}. Second: {found.second}."),
+            *doubts,
+            Paragraph(counted(found) + "."),
+            table(rows_of(found, every=False)),
+        ]
+    )
 
 
 def _fragment(blocks: Sequence[Block]) -> str:

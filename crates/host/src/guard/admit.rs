@@ -151,7 +151,7 @@ pub(crate) fn admit_file(
 ) -> Result<Admitted> {
     let place = format!("file:{path}");
     let metadata = reader.metadata();
-    let metadata = metadata.map_err(|e| Error::os("The file cannot be looked at", &place, &e))?;
+    let metadata = metadata.map_err(|e| Error::os("The file cannot be opened", &place, &e))?;
     let mut uses = machine.uses_of_file(metadata.dev(), metadata.ino());
     if is_part_of_us(&machine.roots, metadata.dev(), metadata.ino()) {
         uses.push("a part of this running program".to_owned());

@@ -179,7 +179,7 @@ impl Profile {
     fn check_room(&self, source: &str, pages: u64) -> Result<()> {
         let spare = self.ftl.spare_factor;
         if !(0.0..1.0).contains(&spare) {
-            return Err(Error::usage("The spare factor is no share")
+            return Err(Error::usage("The spare factor is outside [0, 1)")
                 .at(source)
                 .got(format!("spare_factor = {spare}"))
                 .allowed("0 up to, not including, 1")

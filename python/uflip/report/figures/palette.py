@@ -35,7 +35,8 @@ GRID = "#e3e4e8"
 CARD = "#fefefe"
 SHADE = "#f1f1f4"
 
-# Kinds of time spent: Okabe and Ito's palette, deepened where it is too light to stand on white.
+# Kinds of time spent: Okabe and Ito's palette, deepened where it is too light to stand on white,
+# and then dark and pale ones: no two of the causes that a device has may look alike.
 CAUSES = (
     "#3b7fb8",
     "#e69f00",
@@ -47,6 +48,13 @@ CAUSES = (
     "#7a5ea8",
     "#8a8d93",
     "#9c6b4e",
+    "#1f3552",
+    "#d8b98a",
+    "#7d1f3c",
+    "#4f7942",
+    "#e58fa5",
+    "#5e6b1f",
+    "#00d0c8",
 )
 
 _NEUTRALS = {
