@@ -73,7 +73,9 @@ pub fn wear_of(path: &str) -> Result<Wear, String> {
     let (_, disk) = disk_of(number).map_err(|_| "no single disk is below".to_owned())?;
     let name = disk.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !name.starts_with("nvme") {
-        return Err(format!("{name} is no NVMe device, and others have no standard wear attribute"));
+        return Err(format!(
+            "{name} is no NVMe device, and others have no standard wear attribute"
+        ));
     }
     let node: PathBuf = ["/dev", &name.replace('!', "/")].iter().collect();
     let log = smart_log(&node).map_err(|error| format!("{}: {error}", node.display()))?;
