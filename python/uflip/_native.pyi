@@ -37,6 +37,7 @@ __all__ = [
     "profile_faults",
     "profile_interface",
     "profile_sources",
+    "read_flash_trace",
     "read_metadata",
     "read_quantity",
     "read_trace",

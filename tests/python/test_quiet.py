@@ -22,7 +22,11 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("export", "results", "-o", "{new}"): ("{new}:",),
     ("report", "results", "-o", "{new}"): ("{new}",),
     ("verify", "results"): (),
-    ("oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0", "--out", "{new}"): ("{new}", ""),
+    ("oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0", "--out", "{new}"): (
+        "Results are in",
+        "  uflip ",
+        "",
+    ),
     ("oc", "pattern", "sim:dfc", "--pages", "16"): (),
     ("selftest",): (),
     ("reproduce", "ofc-fig5a"): (),
