@@ -378,7 +378,7 @@ def test_a_retired_block_is_told_by_every_command() -> None:
     [
         (("oc", "sim:demo"), "block device"),
         (("oc", "file:x"), "Only simulated open-channel devices"),
-        (("run", "sim:dfc"), "uflip oc"),
+        (("plan", "sim:dfc"), "uflip oc"),
         (("pattern", "sim:dfc", "--pattern", "RR"), "uflip oc"),
         (("oc", "sim:dfc", "--only", "oc9"), "oc0, oc1, oc2, oc3"),
         (("oc", "sim:dfc", "--scale", "huge"), "standard, quick"),

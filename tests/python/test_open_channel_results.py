@@ -23,7 +23,7 @@ from uflip.oc.jobs import SCALES
 from uflip.oc.kept import Kept
 from uflip.oc.session import Session
 from uflip.results import Results
-from uflip.session import OpenChannelRequest, begin_jobs, resume
+from uflip.session import Request, begin, resume
 
 # Another geometry than the paper's.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
@@ -34,7 +34,7 @@ JOBS = (5 + 2 * 6 + 1) + 4 * 2 + (4 * 2 + 2 + 5) + 1
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("oc") / "r"
-    return begin_jobs(OpenChannelRequest(OTHER, "quick"), out)
+    return begin(Request(device=OTHER, scale="quick"), out)
 
 
 def plain(found: Any) -> Any:
@@ -165,11 +165,11 @@ def test_what_is_kept_of_a_job_follows_from_its_log(folder: Path, tmp_path: Path
 
 
 def test_it_goes_on_to_the_same_end(folder: Path, tmp_path: Path) -> None:
-    request = OpenChannelRequest(OTHER, "quick", ["oc0", "oc2"])
-    whole = begin_jobs(request, tmp_path / "whole")
+    request = Request(device=OTHER, scale="quick", only=["oc0", "oc2"])
+    whole = begin(request, tmp_path / "whole")
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRun, match="Interrupted after"):
-        begin_jobs(request, cut, _after(7))
+        begin(request, cut, _after(7))
     results = Results.load(cut)
     assert (results.status, len(results.runs)) == ("interrupted", 7)
     assert Kept(results).measured.oc0 is None
@@ -198,9 +198,21 @@ def _after(jobs: int) -> Callable[[Any], None]:
 def test_a_device_that_differs_is_not_gone_on_with(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRun):
-        begin_jobs(OpenChannelRequest(OTHER, "quick", ["oc2"]), cut, _after(3))
+        begin(Request(device=OTHER, scale="quick", only=["oc2"]), cut, _after(3))
     with pytest.raises(UflipError, match="another device"):
         resume(cut, device="sim:dfc")
+
+
+def test_run_runs_the_benchmark_that_the_device_has(tmp_path: Path) -> None:
+    result = api.run(OTHER, tmp_path / "r", scale="quick", only=["oc2"])
+    assert result.status == "complete"
+    assert list(result.summary["open_channel"]) == ["oc2", "contract"]
+    done = uflip("run", OTHER, "--scale", "quick", "--only", "oc2", "--io-size", "4k")
+    assert done.code == 2
+    assert "--io-size" in done.err
+    done = uflip("run", OTHER, "--only", "granularity")
+    assert done.code == 2
+    assert "oc0, oc1, oc2, oc3" in done.err
 
 
 def test_what_cannot_be_made_makes_no_folder(tmp_path: Path) -> None:

@@ -107,14 +107,14 @@ def run(
     """Run uFLIP-OC's four micro-benchmarks on DEVICE, and keep the results."""
     from uflip.benchmarks import summary
     from uflip.cli.watching import Watching
+    from uflip.oc.device import open_flash_device
     from uflip.results import Results
-    from uflip.session import OpenChannelRequest, begin_jobs, check_out, folder_name
+    from uflip.session import Request, begin
 
-    folder = Path("results") / folder_name(device) if out is None else out
-    check_out(folder)
-    request = OpenChannelRequest(device, scale, split_names(only), sacrifice)
+    open_flash_device(device)  # says what a device of another kind is
+    request = Request(device=device, scale=scale, only=split_names(only), sacrifice=sacrifice)
     with Watching(quiet=quiet or as_json) as watch:
-        begin_jobs(request, folder, watch)
+        folder = begin(request, out, watch)
     results = Results.load(folder)
     document = summary(results)
     if as_json:

@@ -19,22 +19,17 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 ===============  ==================================================================
 """
 
-from uflip.session.benchmark import begin, check_out, folder_name, resume
+from uflip.session.benchmark import begin, resume
 from uflip.session.carrying_out import Work, new_work
 from uflip.session.events import OnEvent, SessionEvent, ignore
-from uflip.session.open_channel import OpenChannelRequest, begin_jobs
 from uflip.session.request import Request
 
 __all__ = [
     "OnEvent",
-    "OpenChannelRequest",
     "Request",
     "SessionEvent",
     "Work",
     "begin",
-    "begin_jobs",
-    "check_out",
-    "folder_name",
     "ignore",
     "new_work",
     "resume",

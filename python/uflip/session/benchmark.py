@@ -15,7 +15,7 @@ from uflip.results import Results
 from uflip.results.writer import refuse_existing
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
-from uflip.session.open_channel import go_on_with_jobs
+from uflip.session.open_channel import begin_jobs, go_on_with_jobs
 from uflip.session.request import Request
 from uflip.session.resuming import go_on
 from uflip.session.state import bring_into_state, known_state, record_of
@@ -46,9 +46,13 @@ def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore)
         All that can be wrong is looked for before anything is created, written or opened for
         writing.
     """
-    request.check()
+    is_of_jobs = request.is_of_jobs
+    if not is_of_jobs:
+        request.check()
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
+    if is_of_jobs:
+        return begin_jobs(request, folder, on_event)
     info = request.inspect()
     planned = request.plan(info)
     check_worth_running(planned)

@@ -8,7 +8,6 @@ and must take the times that they took.
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,32 +24,11 @@ from uflip.oc.jobs import SCALES, Place
 from uflip.oc.session import check_unused, choose_sacrifice, execute
 from uflip.results import Results, ResultsWriter, host_provenance
 from uflip.session.events import JobsBegin, OnEvent, ignore
-
-
-@dataclass(frozen=True)
-class OpenChannelRequest:
-    """What is wanted of a benchmark of an open-channel device.
-
-    Attributes
-    ----------
-    device : str
-        `sim:NAME` with a profile of an open-channel device.
-    scale : str
-        One of `uflip.oc.jobs.SCALES`.
-    only : sequence of str, optional
-        Names of micro-benchmarks; without it all of them.
-    sacrifice : str, optional
-        CHANNEL:LUN:BLOCK that oc1 wears out.
-    """
-
-    device: str
-    scale: str = "standard"
-    only: Sequence[str] | None = None
-    sacrifice: str | None = None
+from uflip.session.request import SCALE, Request
 
 
 def begin_jobs(
-    request: OpenChannelRequest,
+    request: Request,
     out: Path,
     on_event: OnEvent = ignore,
     *,
@@ -60,8 +38,8 @@ def begin_jobs(
 
     Parameters
     ----------
-    request : OpenChannelRequest
-        What is wanted.
+    request : Request
+        What is wanted: `device`, `scale`, `only` and `sacrifice`; nothing else applies.
     out : Path
         New folder for the results.
     on_event : callable
@@ -83,13 +61,15 @@ def begin_jobs(
     UflipError
         All that can be wrong is looked for before anything is created or written.
     """
-    if request.scale not in SCALES:
-        raise unknown_name("scale", request.scale, SCALES, where="--scale")
+    request.check_jobs()
+    scale = request.scale or SCALE
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(None if request.only is None else list(request.only))
     device = open_flash_device(request.device)
     wears = "oc1" in names
     block = choose_sacrifice(device.info, device.geometry, request.sacrifice) if wears else None
-    place = Place(device.geometry, SCALES[request.scale], block)
+    place = Place(device.geometry, SCALES[scale], block)
     check_unused(device, place)
     runs = layout(place, names)
     with ends.shielded():
@@ -98,7 +78,7 @@ def begin_jobs(
             device=device.info,
             host=host_provenance(sys.argv if command is None else command),
             harness=measure_harness(),
-            scale=request.scale,
+            scale=scale,
             seed=int(device.info["details"]["profile"].get("state", {}).get("seed", 1)),
             pause_ns=0,
             plan=[run.as_dict() for run in runs],

@@ -1,14 +1,16 @@
 """What somebody wants of a device: how it is opened, and which plan it gets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from uflip.data.capabilities import OPEN_CHANNEL
 from uflip.device.catalogue import inspect_device
 from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.device.options import DATA
+from uflip.device.url import SNAPSHOT, parse_url
 from uflip.durability import chosen
 from uflip.errors import UsageError
 from uflip.experiment import BASELINE_IO_SIZE
@@ -21,6 +23,7 @@ from uflip.methodology import (
     read_plan,
     within,
 )
+from uflip.profiles import profile_interface
 from uflip.session.events import OnEvent
 from uflip.session.opening import check_before_all, open_watched
 from uflip.session.state import record_of, used_bytes
@@ -49,6 +52,8 @@ class Request:
         Where the state of the device is noted.
     size, buffered, durability, data, destroy, io_timeout_ns
         As `uflip.open_device` takes them.
+    sacrifice : str
+        CHANNEL:LUN:BLOCK of an open-channel device that is worn out.
     """
 
     device: str
@@ -71,6 +76,7 @@ class Request:
     data: str = DATA[0]
     destroy: str | None = None
     io_timeout_ns: int = IO_TIMEOUT_NS
+    sacrifice: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that the file decides."""
@@ -96,6 +102,33 @@ class Request:
                     where=option,
                     got=f"{option} with --plan {self.plan_file}",
                     action="edit the file, or leave one of the two out",
+                )
+
+    @property
+    def is_of_jobs(self) -> bool:
+        """Whether the device is one whose host places data, and its benchmark uFLIP-OC."""
+        target = parse_url(self.device)
+        is_profile = target.kind == "sim" and not target.name.endswith(SNAPSHOT)
+        return is_profile and profile_interface(target.name) == OPEN_CHANNEL
+
+    def check_jobs(self) -> None:
+        """Refuse what does not apply to a device whose host places data.
+
+        Raises
+        ------
+        UsageError
+            For the first option that does not.
+        """
+        applies = {"device", "scale", "only", "sacrifice"}
+        for field in fields(self):
+            if field.name not in applies and getattr(self, field.name) != field.default:
+                name = field.name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
+                raise UsageError(
+                    "This option does not apply to an open-channel device",
+                    where=f"--{name}",
+                    got=str(getattr(self, field.name)),
+                    allowed="--scale, --only, --sacrifice, --out",
+                    action="leave it out: jobs follow from the geometry and the scale",
                 )
 
     def check(self) -> None:
