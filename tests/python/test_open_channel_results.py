@@ -148,6 +148,21 @@ def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None
     assert compared.code == 0, compared.err
 
 
+def test_its_logs_are_exported(folder: Path, tmp_path: Path) -> None:
+    for file_format in ("csv", "parquet"):
+        out = tmp_path / file_format
+        done = uflip("export", folder, "--format", file_format, "--out", out)
+        assert done.code == 0, done.err
+        logs = sorted(path.name for path in (out / "logs").iterdir())
+        assert len(logs) == JOBS
+        assert "0018-oc1-wear.parquet" in logs
+        assert f"0003-oc0-WRWR.{file_format}" in logs
+        assert len((out / "summary.csv").read_text().splitlines()) == JOBS + 1
+        assert "unknown" not in (out / "columns.csv").read_text()
+    rows = (tmp_path / "csv" / "logs" / "0003-oc0-WRWR.csv").read_text().splitlines()
+    assert len(rows) == 1 + pq.read_table(folder / "runs" / "0003-oc0-WRWR.parquet").num_rows
+
+
 def test_it_is_read_from_python(folder: Path) -> None:
     result = api.load(folder)
     assert result.summary["open_channel"]["oc0"]["mixes"]["WWWWW"]["mb_per_s"] > 0

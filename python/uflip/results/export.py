@@ -6,6 +6,8 @@ Layout of an export::
     OUT/summary.csv     one row per run: what varied, statistics, what the time was spent on
     OUT/ios.csv         csv:      one row per I/O of every run
     OUT/ios/<run>.parquet         parquet: the same rows, a file per run; the folder is one table
+    OUT/logs/<run>.csv            open-channel devices: a row a command, with the columns of FOX,
+    OUT/logs/<run>.parquet        or of the log; of a wear job a row a cycle, always Parquet
 
 Both tables of I/Os have the same columns in the same order, units in names, and modes as words.
 A run's name, micro-benchmark, pattern, parameter and value stand in every row, so that each file
@@ -23,6 +25,7 @@ from uflip.data.run_summary import plain
 from uflip.errors import native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.csv_text import cell
+from uflip.results.jobs import OPS
 from uflip.results.store import Results, StoredRun
 
 FORMATS = ("csv", "parquet")
@@ -92,6 +95,10 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
 def _fill(results: Results, folder: Path, file_format: str) -> None:
     rows = [_summary_row(run, plain(results.summary_of([run]))) for run in results.runs]
     _write_rows(folder / "summary.csv", rows)
+    if results.is_open_channel:
+        _write_logs(results, folder / "logs", file_format)
+        _write_meanings(folder, [*RUN_COLUMNS, *_names(rows)])
+        return
     if file_format == "parquet":
         (folder / "ios").mkdir()
         for run in results.runs:
@@ -99,7 +106,24 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
     else:
         _write_csv(results.runs, folder / "ios.csv")
     names = [*RUN_COLUMNS, "index", *_trace_columns(results.runs), *_names(rows)]
+    _write_meanings(folder, names)
+
+
+def _write_meanings(folder: Path, names: Sequence[str]) -> None:
     _write_rows(folder / "columns.csv", [_meaning(name) for name in dict.fromkeys(names)])
+
+
+def _write_logs(results: Results, folder: Path, file_format: str) -> None:
+    """Write the log of each job over physical addresses."""
+    folder.mkdir()
+    sector_bytes = int(results.manifest.device["details"]["geometry"]["sector_bytes"])
+    for run in results.runs:
+        log = run.log()
+        with native_errors():
+            if file_format == "csv" and "submit_ns" in log.columns:
+                log.write_csv(str(folder / f"{run.id}.csv"), sector_bytes)
+            else:
+                log.write_parquet(str(folder / f"{run.id}.parquet"), "{}")
 
 
 def _write_parquet(run: StoredRun, path: Path) -> None:
@@ -183,9 +207,11 @@ def _derived_meaning(name: str) -> tuple[str, str]:
     unit = "ns" if name.endswith("_ns") else ""
     if name.startswith("counter_"):
         return unit, f"device counter {name.removeprefix('counter_')} over the run"
-    if name.startswith(("first_", "second_")):
-        which, _, rest = name.partition("_")
+    which, _, rest = name.partition("_")
+    if which in ("first", "second"):
         return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; {which} pattern of a mix"
+    if which in OPS:
+        return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; of the {which} of a job"
     if name.startswith("mean_"):
         return unit, f"mean time per I/O, cause: {_cause(name.removeprefix('mean_'))}"
     if name.startswith("p") and name[1:2].isdigit():
