@@ -447,6 +447,22 @@ def test_folders_of_earlier_versions_load_unproven(version: int) -> None:
     assert uflip("verify", folder).code == 0
 
 
+@pytest.mark.parametrize("version", [3, 4])
+def test_folders_with_a_ledger_load_proven(version: int) -> None:
+    """The current version among them: a golden folder that fails is a format that changed."""
+    results = Results.load(GOLDEN / f"results-{version}")
+    assert results.manifest.format_version == version
+    assert {verdict.state for verdict in results.proof.verdicts} == {"proven"}
+    assert (results.missing, results.manifest.durability) == ([], "cached")
+    document = summary(results)
+    assert [run["statistics"]["count"] for run in document["baselines"]] == [100, 180]
+
+
+def test_there_is_a_folder_of_every_version() -> None:
+    kept = {int(path.name.removeprefix("results-")) for path in GOLDEN.glob("results-*")}
+    assert kept == set(range(1, manifest.FORMAT_VERSION + 1))
+
+
 def test_a_folder_of_the_version_before_goes_on(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "results-2", tmp_path / "r")
     writer = ResultsWriter.resume(tmp_path / "r")
