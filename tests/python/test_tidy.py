@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmarks": {"oc", "report", "results"},
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
-        "oc", "results",
+        "oc", "profiles", "results",
     },
     "reproduce": {
         "_native", "device", "durability", "errors", "experiment", "methodology", "microbench",

@@ -2,6 +2,7 @@
 
 =================  ===========================================================================
 `writer`           creates a folder and commits one run at a time
+`files`            writes ledger, manifest and run files, each proven before it has its name
 `ledger`           writes the line that proves a file, before the file has its name
 `proof`            holds every file against the ledger
 `store`            reads a folder back; says what is wrong with it

@@ -17,9 +17,30 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uflip.errors import ResultsError
-from uflip.results import atomic
+from uflip.results import atomic, outputs
 
 BEING_MADE = ".being-made"
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise if a result folder cannot be made here because something has this name.
+
+    Raises
+    ------
+    ResultsError
+        If `path` exists, whatever it is: results are never overwritten.
+    RefusedError
+        Inside of another result folder.
+    """
+    outputs.refuse_results(path, "results", str(path))
+    if path.exists() or path.is_symlink():
+        raise ResultsError(
+            what="Results are never overwritten",
+            where=str(path),
+            got="a folder that exists" if path.is_dir() else "a file that exists",
+            allowed="a name that is not taken",
+            action="choose another --out, or move the old results away",
+        )
 
 
 @contextmanager

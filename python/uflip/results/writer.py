@@ -8,12 +8,11 @@ every planned run, is written before the first. See `uflip.data.ledger` for why 
 While it lives, the writer holds a lock on the folder: see `lock`.
 """
 
-import contextlib
 import json
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,15 +22,14 @@ import msgspec
 
 from uflip import _native
 from uflip.amplification import page_bytes
-from uflip.data import ledger, manifest
-from uflip.data.ledger import digest_of
+from uflip.data import manifest
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.durability import CACHED
-from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import atomic, lock, outputs
+from uflip.errors import ResultsError, native_errors
+from uflip.results import lock
+from uflip.results.files import Files
 from uflip.results.flash_file import is_open_channel, read_log
-from uflip.results.ledger import LedgerWriter
-from uflip.results.place import check_still_there, made_beside
+from uflip.results.place import made_beside, refuse_existing
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.said import Said
 from uflip.results.store import examiner_of
@@ -52,27 +50,6 @@ class Named(Protocol):
         """The name of the run in this folder."""
 
 
-def refuse_existing(path: Path) -> None:
-    """Raise if a result folder cannot be made here because something has this name.
-
-    Raises
-    ------
-    ResultsError
-        If `path` exists, whatever it is: results are never overwritten.
-    RefusedError
-        Inside of another result folder.
-    """
-    outputs.refuse_results(path, "results", str(path))
-    if path.exists() or path.is_symlink():
-        raise ResultsError(
-            what="Results are never overwritten",
-            where=str(path),
-            got="a folder that exists" if path.is_dir() else "a file that exists",
-            allowed="a name that is not taken",
-            action="choose another --out, or move the old results away",
-        )
-
-
 def utc_now() -> str:
     """Now, as results write it: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -81,18 +58,14 @@ def utc_now() -> str:
 class ResultsWriter:
     """A result folder that is being filled; make one with `create`."""
 
-    def __init__(
-        self, path: Path, content: Manifest, held: int, written: LedgerWriter | None
-    ) -> None:
+    def __init__(self, path: Path, content: Manifest, held: int) -> None:
         self.path = path
+        self._files = Files(path)
         self._manifest = content
         self._held = held
-        self._ledger = written
-        self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._began = time.monotonic()
         self._before_s = 0.0
         self._found: FolderProof | None = None
-        self._digests: dict[str, tuple[int, str]] = {}
         self.done: list[str] = []
         """Ids of the runs that were there when the benchmark went on."""
         self._examiner = examiner_of(content)
@@ -180,20 +153,15 @@ class ResultsWriter:
             with made_beside(folder) as hidden:
                 (hidden / manifest.RUNS).mkdir()
                 held = lock.acquire(hidden)
-                writer = cls(hidden, content, held, None)
-                writer._begin_ledger()
+                writer = cls(hidden, content, held)
+                writer._files.begin(content)
                 writer._keep()
         except BaseException:
             lock.release(held)
             raise
-        writer._is_now_at(folder)
+        writer.path = folder
+        writer._files.moved_to(folder)
         return writer
-
-    def _is_now_at(self, folder: Path) -> None:
-        """Take note that the folder got its name."""
-        self.path = folder
-        if self._ledger is not None:
-            self._ledger.moved_to(folder)
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> "ResultsWriter":
@@ -226,7 +194,7 @@ class ResultsWriter:
             )
         held = lock.acquire_alone(folder)
         try:
-            writer = cls(folder, content, held, None)
+            writer = cls(folder, content, held)
             writer._take_up(found)
         except BaseException:
             lock.release(held)
@@ -291,8 +259,8 @@ class ResultsWriter:
         return self._said.ios_of(run_id)
 
     def _expected(self, run_id: str) -> tuple[int, str] | None:
-        if run_id in self._digests:
-            return self._digests[run_id]
+        if run_id in self._files.digests:
+            return self._files.digests[run_id]
         return self._found.expected(run_id) if self._found else None
 
     def replan(self, plan: Sequence[Mapping[str, Any]]) -> None:
@@ -301,13 +269,6 @@ class ResultsWriter:
         Lets go of what a kill left half written, and moves run files aside that are not what was
         written.
         """
-        check_still_there(self.path, self._place)
-        for entry in self._manifest.plan:
-            with contextlib.suppress(OSError):
-                atomic.temporary_name(run_file(self.path, entry.id)).unlink(missing_ok=True)
-        found = self._found
-        for verdict in found.lost_runs if found else []:
-            _move_aside(self.path / verdict.file)
         self._manifest = msgspec.structs.replace(
             self._manifest,
             format_version=manifest.FORMAT_VERSION,
@@ -318,38 +279,12 @@ class ResultsWriter:
             resumed_utc=(*self._manifest.resumed_utc, utc_now()),
             plan=tuple(msgspec.convert(dict(entry), PlanEntry) for entry in plan),
         )
-        if found is not None and found.ledger is not None:
-            with _storing("ledger", self.path / ledger.FILE_NAME):
-                self._ledger = LedgerWriter.go_on(self.path, found.ledger, dangling=found.dangling)
-        elif self._ledger is None:
-            self._begin_ledger()
+        self._files.go_on(self._manifest, self._found)
         self._keep()
 
-    def _begin_ledger(self) -> None:
-        folder_id = self._manifest.folder_id
-        assert folder_id is not None, "a folder of this version has one"
-        with _storing("ledger", self.path / ledger.FILE_NAME):
-            self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(self._manifest.plan))
-
     def _keep(self) -> None:
-        """Write the manifest; its digest is in the ledger before."""
-        check_still_there(self.path, self._place)
-        with _storing("manifest", self.path / manifest.FILE_NAME):
-            assert self._ledger is not None, "a folder that is written has a ledger"
-            lines = self._ledger.lines
-            self._manifest = msgspec.structs.replace(self._manifest, ledger_lines=lines)
-            content = manifest.encode(self._manifest)
-            self._ledger.append(
-                ledger.Document(
-                    len(content), _native.digest(content), digest_of(self._manifest.plan)
-                )
-            )
-            try:
-                atomic.write_file(self.path / manifest.FILE_NAME, content)
-            except BaseException:
-                if (self.path / manifest.FILE_NAME).read_bytes() != content:
-                    self._ledger.take_back()
-                raise
+        """Write the manifest as it is now."""
+        self._manifest = self._files.keep(self._manifest)
 
     @property
     def spool(self) -> Path:
@@ -385,12 +320,6 @@ class ResultsWriter:
             nothing is left of it then.
         """
         entry = self._entry(run.id)
-        path = run_file(self.path, run.id)
-        check_still_there(self.path, self._place)
-        if path.exists():
-            raise ResultsError(
-                what="A run is committed once", where=str(path), got="the same run again"
-            )
         counters = trace.counters_json() if isinstance(trace, _native.Trace) else None
         metadata = {
             "format": "uflip-run",
@@ -404,8 +333,8 @@ class ResultsWriter:
             "counters": json.loads(counters) if counters is not None else None,
             **(extra or {}),
         }
-        self._write_run(path, trace, entry, json.dumps(metadata, allow_nan=False))
-        self._keeper.committed(entry, path, self._digests[entry.id], trace)
+        path = self._files.store(entry, trace, json.dumps(metadata, allow_nan=False))
+        self._keeper.committed(entry, path, self._files.digests[entry.id], trace)
         self._said.hear(entry.id, self._keeper.repetition(entry.id))
         self._examiner.look(entry, trace, extra or {})
         return path
@@ -463,8 +392,7 @@ class ResultsWriter:
         """Let go of the folder; without `finish` its benchmark counts as interrupted."""
         lock.release(self._held)
         self._held = lock.NONE
-        lock.release(self._place)
-        self._place = lock.NONE
+        self._files.close()
 
     def _entry(self, run_id: str) -> PlanEntry:
         entry = self._manifest.entry(run_id)
@@ -476,59 +404,3 @@ class ResultsWriter:
                 allowed=f"one of the {len(self._manifest.plan)} planned runs",
             )
         return entry
-
-    def _write_run(self, path: Path, trace: Log, entry: PlanEntry, metadata_json: str) -> None:
-        """Write, fsync (native), enter into the ledger, rename; on failure leave nothing."""
-        temporary, entered = atomic.temporary_name(path), False
-        assert self._ledger is not None, "a folder that is written has a ledger"
-        try:
-            with native_errors():
-                trace.write_parquet(str(temporary), metadata_json)
-            ((size, digest, problem),) = _native.digest_files([str(temporary)])
-            if problem:
-                raise OSError(0, problem)
-            self._ledger.append(ledger.Run(entry.id, size, digest, digest_of(entry)))
-            entered = True
-            self._digests[entry.id] = (size, digest)
-            atomic.publish(temporary, path)
-        except BaseException as error:
-            with contextlib.suppress(OSError):  # what cannot be written can often not be removed
-                temporary.unlink(missing_ok=True)
-            if entered and not path.exists():
-                self._digests.pop(entry.id, None)
-                self._ledger.take_back()
-            if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
-                raise
-            if isinstance(error, UflipError) and error.kind == UflipError.kind:
-                raise  # the run makes no sense: that is no matter of the folder
-            raise _not_stored("run", path, error) from error
-
-
-@contextlib.contextmanager
-def _storing(what: str, path: Path) -> Iterator[None]:
-    """Let what the system says while something is stored be one of our errors."""
-    try:
-        yield
-    except OSError as error:
-        raise _not_stored(what, path, error) from error
-
-
-def _not_stored(what: str, path: Path, error: OSError | UflipError) -> ResultsError:
-    said = error.strerror or str(error) if isinstance(error, OSError) else error.got or error.what
-    return ResultsError(
-        what=f"The {what} could not be stored",
-        where=str(path),
-        got=said,
-        allowed="a writable folder with free space",
-        action="free some space and go on with `uflip run --resume`; finished runs are kept",
-    )
-
-
-def _move_aside(path: Path) -> None:
-    """Give a file that is not what was written a name of its own; nothing of it is lost."""
-    if not path.exists():
-        return
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    path.rename(aside)

@@ -12,7 +12,7 @@ from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, Wear, check_worth_running, estimate, wear_of
 from uflip.results import Results
-from uflip.results.writer import refuse_existing
+from uflip.results.place import refuse_existing
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
 from uflip.session.open_channel import begin_jobs, go_on_with_jobs

@@ -1,0 +1,188 @@
+"""The files of a result folder that is being filled, each proven before it has its name.
+
+A file is written under a temporary name, synced, entered into the ledger with its digest, and
+renamed: see `uflip.data.ledger` for why in this order.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from uflip import _native
+from uflip.data import ledger, manifest
+from uflip.data.ledger import digest_of
+from uflip.data.manifest import Manifest, PlanEntry
+from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.results import atomic, lock
+from uflip.results.ledger import LedgerWriter
+from uflip.results.place import check_still_there
+from uflip.results.proof import FolderProof, run_file
+from uflip.results.summaries import Log
+
+
+class Files:
+    """Ledger, manifest and run files of a folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, which is there, and locked by whoever fills it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.digests: dict[str, tuple[int, str]] = {}
+        """Length [bytes] and digest of the runs that were stored here."""
+        self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._ledger: LedgerWriter | None = None
+
+    def moved_to(self, folder: Path) -> None:
+        """Take note that the folder has another name."""
+        self.path = folder
+        if self._ledger is not None:
+            self._ledger.moved_to(folder)
+
+    def check_there(self) -> None:
+        """Raise unless the folder is the one that was opened."""
+        check_still_there(self.path, self._place)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        lock.release(self._place)
+        self._place = lock.NONE
+
+    def begin(self, content: Manifest) -> None:
+        """Begin the ledger of a folder.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        folder_id = content.folder_id
+        assert folder_id is not None, "a folder of this version has one"
+        with _storing("ledger", self.path / ledger.FILE_NAME):
+            self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(content.plan))
+
+    def go_on(self, content: Manifest, found: FolderProof | None) -> None:
+        """Go on with what is there: let go of what a kill left half written, and move aside what is
+        not what was written.
+
+        Raises
+        ------
+        ResultsError
+            If the ledger cannot be written.
+        """
+        self.check_there()
+        for entry in content.plan:
+            with contextlib.suppress(OSError):
+                atomic.temporary_name(run_file(self.path, entry.id)).unlink(missing_ok=True)
+        for verdict in found.lost_runs if found else []:
+            _move_aside(self.path / verdict.file)
+        if found is not None and found.ledger is not None:
+            with _storing("ledger", self.path / ledger.FILE_NAME):
+                self._ledger = LedgerWriter.go_on(self.path, found.ledger, dangling=found.dangling)
+        elif self._ledger is None:
+            self.begin(content)
+
+    def keep(self, content: Manifest) -> Manifest:
+        """Write the manifest; its digest is in the ledger before.
+
+        Returns
+        -------
+        Manifest
+            As it was written, with the lines that the ledger had.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        self.check_there()
+        path = self.path / manifest.FILE_NAME
+        with _storing("manifest", path):
+            assert self._ledger is not None, "a folder that is written has a ledger"
+            content = msgspec.structs.replace(content, ledger_lines=self._ledger.lines)
+            written = manifest.encode(content)
+            self._ledger.append(
+                ledger.Document(len(written), _native.digest(written), digest_of(content.plan))
+            )
+            try:
+                atomic.write_file(path, written)
+            except BaseException:
+                if path.read_bytes() != written:
+                    self._ledger.take_back()
+                raise
+        return content
+
+    def store(self, entry: PlanEntry, trace: Log, metadata_json: str) -> Path:
+        """Write, fsync (native), enter into the ledger, rename; on failure leave nothing.
+
+        Raises
+        ------
+        ResultsError
+            If the run is there already, or cannot be written.
+        """
+        path = run_file(self.path, entry.id)
+        self.check_there()
+        if path.exists():
+            raise ResultsError(
+                what="A run is committed once", where=str(path), got="the same run again"
+            )
+        temporary, entered = atomic.temporary_name(path), False
+        assert self._ledger is not None, "a folder that is written has a ledger"
+        try:
+            with native_errors():
+                trace.write_parquet(str(temporary), metadata_json)
+            ((size, digest, problem),) = _native.digest_files([str(temporary)])
+            if problem:
+                raise OSError(0, problem)
+            self._ledger.append(ledger.Run(entry.id, size, digest, digest_of(entry)))
+            entered = True
+            self.digests[entry.id] = (size, digest)
+            atomic.publish(temporary, path)
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # what cannot be written can often not be removed
+                temporary.unlink(missing_ok=True)
+            if entered and not path.exists():
+                self.digests.pop(entry.id, None)
+                self._ledger.take_back()
+            if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
+                raise
+            if isinstance(error, UflipError) and error.kind == UflipError.kind:
+                raise  # the run makes no sense: that is no matter of the folder
+            raise _not_stored("run", path, error) from error
+        return path
+
+
+@contextlib.contextmanager
+def _storing(what: str, path: Path) -> Iterator[None]:
+    """Let what the system says while something is stored be one of our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise _not_stored(what, path, error) from error
+
+
+def _not_stored(what: str, path: Path, error: OSError | UflipError) -> ResultsError:
+    said = error.strerror or str(error) if isinstance(error, OSError) else error.got or error.what
+    return ResultsError(
+        what=f"The {what} could not be stored",
+        where=str(path),
+        got=said,
+        allowed="a writable folder with free space",
+        action="free some space and go on with `uflip run --resume`; finished runs are kept",
+    )
+
+
+def _move_aside(path: Path) -> None:
+    """Give a file that is not what was written a name of its own; nothing of it is lost."""
+    if not path.exists():
+        return
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
