@@ -1,14 +1,16 @@
-"""Do whole benchmarks of a simulated device agree that differ only in their seed? uFLIP §5.1: 5 %.
+"""How many experiments of a simulated device are known, for how many I/Os; and do seeds agree?
 
 python tools/seeds_agree.py [DEVICE] [SEEDS] [REPETITIONS]    prints how many, and who does not
 
 Every benchmark has a folder of its own and the repetitions of its plan; with three seeds of the
-demo it takes some three minutes. An experiment counts where its mean has converged in every
-benchmark: over its repetitions, with their scatter in the interval. It agrees where the largest
-mean of any benchmark is at most 5 % above the smallest. Those that have converged and do not agree
-are named.
+demo it takes some eight minutes. I/Os are those that were measured, and those that wrote over what
+runs had left; resets of the state are counted apart. An experiment counts where its mean has
+converged: over its repetitions, with their scatter in the interval. Seeds agree where the largest
+mean of any benchmark is at most 5 % above the smallest (uFLIP §5.1). Those that have converged with
+every seed and do not agree are named.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,8 +18,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from uflip.data.run import metadata_of
+from uflip.methodology.refresh import IO_SIZE
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT
+from uflip.results.summarise import experiments_of
 
 DEVICE, SEEDS, REPETITIONS = "sim:demo", 3, 3
 
@@ -26,18 +31,29 @@ Name = tuple[str, str, int]
 
 def experiments(folder: Path) -> dict[Name, dict[str, Any]]:
     """Return mean, interval and convergence of each experiment of a benchmark."""
-    document = summary(Results.load(folder))
-    named = {"baseline": document["baselines"], **document["micro_benchmarks"]}
     return {
         (name, run["pattern"], run["value"]): run["together"]
-        for name, runs in named.items()
-        for run in runs
+        for name, run in experiments_of(summary(Results.load(folder)))
     }
 
 
-def benchmarks(device: str, seeds: int, repetitions: int) -> list[dict[Name, dict[str, Any]]]:
-    """Make a whole benchmark for each seed."""
-    every = []
+def effort(folder: Path) -> str:
+    """Say how many I/Os a benchmark took."""
+    results = Results.load(folder)
+    ios = refreshed = 0
+    for run in results.runs:
+        trace = run.trace()
+        ios += len(trace)
+        refreshed += metadata_of(run.path, trace.metadata_json).refreshed_bytes or 0
+    resets = sum(run.reset_before for run in results.manifest.plan)
+    return f"{ios:,} I/Os measured, {refreshed // IO_SIZE:,} between runs, {resets} resets"
+
+
+def benchmarks(
+    device: str, seeds: int, repetitions: int
+) -> tuple[list[dict[Name, dict[str, Any]]], list[str]]:
+    """Make a whole benchmark for each seed; return what each says, and what it took."""
+    every, efforts = [], []
     with tempfile.TemporaryDirectory(prefix="uflip-seeds-") as folder:
         for seed in range(1, seeds + 1):
             out = Path(folder) / str(seed)
@@ -45,7 +61,9 @@ def benchmarks(device: str, seeds: int, repetitions: int) -> list[dict[Name, dic
             command = [sys.executable, "-m", "uflip", "run", device, *map(str, options)]
             subprocess.run(command, check=True)
             every.append(experiments(out))
-    return every
+            efforts.append(effort(out))
+            shutil.rmtree(out)
+    return every, efforts
 
 
 def apart(name: Name, every: list[dict[Name, dict[str, Any]]]) -> float:
@@ -59,12 +77,14 @@ def main() -> int:
     given = [*sys.argv[1:], *("",) * 3]
     device = given[0] or DEVICE
     seeds, repetitions = int(given[1] or SEEDS), int(given[2] or REPETITIONS)
-    every = benchmarks(device, seeds, repetitions)
+    every, efforts = benchmarks(device, seeds, repetitions)
     names = list(every[0])
     in_each = [sum(one[name]["converged"] is True for name in names) for one in every]
     known = [name for name in names if all(one[name]["converged"] for one in every)]
     wrong = [name for name in known if apart(name, every) > AGREEMENT]
     print(f"{device}, {seeds} seeds, {repetitions} repetitions: {len(names)} experiments")
+    for effort_of_one in efforts:
+        print(f"  {effort_of_one}")
     print(f"converged: {', '.join(map(str, in_each))}; with every seed {len(known)}")
     print(f"of these within {AGREEMENT:.0%}: {len(known) - len(wrong)}")
     for name in wrong:
@@ -72,12 +92,13 @@ def main() -> int:
     patterns: dict[str, list[Name]] = defaultdict(list)
     for name in names:
         patterns[name[1]].append(name)
-    print("\n| pattern | experiments | converged with every seed | furthest apart |")
-    print("|---|---|---|---|")
+    print("\n| pattern | experiments | converged | with every seed | furthest apart |")
+    print("|---|---|---|---|---|")
     for pattern, own in patterns.items():
         those = [name for name in own if name in known]
         furthest = f"{max(apart(name, every) for name in those):.1%}" if those else ""
-        print(f"| {pattern} | {len(own)} | {len(those)} | {furthest} |")
+        each = ", ".join(str(sum(one[name]["converged"] is True for name in own)) for one in every)
+        print(f"| {pattern} | {len(own)} | {each} | {len(those)} | {furthest} |")
     return 0
 
 

@@ -106,7 +106,7 @@ _QUICK = {"SR": (256, 0), "RR": (256, 0), "SW": (256, 0), "RW": (384, 128)}
 _QUICK_LONG = 1024
 # What a run may take that ends when its mean is known: four to eight times what the paper takes.
 # Sequential writes use up places of their own, so more would mean more resets of the state.
-_BUDGETS = {"SR": (8192, 0), "RR": (8192, 0), "SW": (4096, 0), "RW": (20_480, 0)}
+_BUDGETS = {"SR": (8192, 0), "RR": (8192, 0), "SW": (2048, 0), "RW": (20_480, 0)}
 _QUICK_BUDGETS = {"SR": (1024, 0), "RR": (1024, 0), "SW": (1024, 0), "RW": (4096, 0)}
 # In quick, the part of a shortened random-write run that counts as its start-up.
 _QUICK_IGNORED_PART = 3

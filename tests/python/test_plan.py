@@ -36,16 +36,47 @@ def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
     assert (first.micro_benchmark, first.pattern) == ("baseline", "SW")
 
 
-def test_within_both_groups_the_order_of_the_paper_is_kept(plan: Any) -> None:
-    for group in (True, False):
-        runs = [run for run in plan.runs[6:] if writes_sequentially(run.spec) is group]
+def test_what_disturbs_more_comes_later_and_the_rest_in_the_order_of_the_paper() -> None:
+    plan = make_plan(device(), "standard", 1, Choices(method="paper", repetitions=1))
+    for disturbs in (False, True):
+        runs = [run for run in plan.runs[6:] if writes_sequentially(run.spec) is disturbs]
         names = [run.micro_benchmark for run in runs]
         seen = list(dict.fromkeys(names))
         assert names == sorted(names, key=seen.index)
         # Of what disturbs, first what needs half of the device undisturbed.
-        first = ["baseline", "mix"] if group else []
+        first = ["baseline", "mix"] if disturbs else []
         paper = [name for name in MICRO_BENCHMARKS if name not in (*first, "baseline")]
         assert seen == [*first, *(name for name in paper if name in seen)]
+
+
+def test_what_disturbs_has_another_order_in_each_repetition_where_runs_find_their_length() -> None:
+    plan = make_plan(device(), "standard", 1, Choices(repetitions=2))
+    confined = [kept_to_a_part(run.spec) for run in plan.runs]
+    sequential = [writes_sequentially(run.spec) for run in plan.runs]
+    grades = [2 if last else int(part) for part, last in zip(confined, sequential, strict=True)]
+    assert grades == sorted(grades)
+    assert set(grades) == {0, 1, 2}
+    for grade in (0, 1, 2):
+        own = [run for run, its in zip(plan.runs[6:], grades[6:], strict=True) if its == grade]
+        own = [
+            run for run in own if run.spec["kind"] != "mix" and run.micro_benchmark != "baseline"
+        ]
+        orders = [
+            [(run.micro_benchmark, run.pattern, run.value) for run in own if run.repetition == n]
+            for n in (1, 2)
+        ]
+        assert sorted(orders[0]) == sorted(orders[1])
+        assert (orders[0] == orders[1]) is (grade == 0)
+
+
+def kept_to_a_part(spec: Any) -> bool:
+    """By the span of each random write pattern, of 64 GiB."""
+    spans = [
+        part["target_size"]
+        for part in components(spec)
+        if (part["mode"], part["location"]) == ("write", "random")
+    ]
+    return any(span < 57 * GIB for span in spans)
 
 
 def test_runs_are_numbered_in_order(plan: Any) -> None:
@@ -185,7 +216,15 @@ def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> No
     assert estimated.ios == sum(total["total_ios"] for total in totals)
     assert estimated.bytes_read == sum(total["bytes_read"] for total in totals)
     resets = plan.resets * plan.state.bytes_written
-    assert estimated.bytes_written == sum(total["bytes_written"] for total in totals) + resets
+    # What disturbs is written over: four times as much, the device at most, in whole 128 KiB.
+    over = [
+        min(4 * total["bytes_written"], 64 * GIB) // (128 << 10) * (128 << 10)
+        for run, total in zip(plan.runs, totals, strict=True)
+        if writes_sequentially(run.spec) or kept_to_a_part(run.spec)
+    ]
+    written = sum(total["bytes_written"] for total in totals)
+    assert len(over) > 100
+    assert estimated.bytes_written == written + resets + sum(over)
     pauses = sum(total["pause_ns"] + plan.pause_ns for total in totals)
     assert estimated.time_ns > pauses
     assert "a read takes" in estimated.assumptions

@@ -31,6 +31,7 @@ from uflip.methodology import (
     wear_of,
     write_plan,
 )
+from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import outputs
 from uflip.session import Request
 from uflip.session.state import known_state, record_of
@@ -130,6 +131,11 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
         notes.append(f"state: {plan.state.request['state']}, in which the device is known to be")
     else:
         notes.append(f"before the first run: {announce_state(plan.state)}")
+    if refreshes(plan):
+        notes.append(
+            "what runs leave: after one that writes sequentially, or within a part, "
+            f"{TIMES} times as much at random all over; counted with it"
+        )
     if plan.state is not None and plan.resets:
         noun = "reset" if plan.resets == 1 else "resets"
         size = format_size(plan.resets * plan.state.bytes_written)

@@ -92,8 +92,8 @@ def command(
 ) -> None:
     """Precondition DEVICE: bring it into a well-defined state, to make measurements repeatable.
 
-    The whole target is written once sequentially, and, for the random state, once more by writes
-    of random size (up to 128 KiB) at random places. What was stored there is lost.
+    The whole target is written once sequentially, and, for the random state, three times as much
+    by writes of random size (up to 128 KiB) at random places. What was stored there is lost.
     """
     how: dict[str, Any] = {"size": size, "buffered": buffered, "data": data, "destroy": destroy}
     if dry_run:

@@ -26,6 +26,7 @@ class RunMetadata(Struct, frozen=True):
     counters: dict[str, Count] | None = None
     state_id: Text | None = None
     pause_ns: Count | None = None
+    refreshed_bytes: Count | None = None
     disturbed: dict[str, Count] | None = None
 
 

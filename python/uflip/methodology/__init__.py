@@ -4,11 +4,14 @@
 `state`        how a well-defined state is enforced, and what it is called (uFLIP §4.1)
 `plan`         which runs, in which order, where on the device (uFLIP §4.2)
 `plan_file`    the plan as a file that people can edit
+`rounds`       what is not known yet is repeated further
+`refresh`      what a run leaves is written over in part
 `lengths`      how long runs are: until their mean is known, or as the paper says
 `phases`       start-up and period of the device (uFLIP §4.2)
 `interference` how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
 `found`        both, found on the way and kept
 `limits`       how much a plan may write, how long it may take
+`order`        what comes first: what tells, what hardly disturbs, what does
 `places`       targets of their own for sequential writes
 `estimate`     how many I/Os, bytes and minutes a plan will take, and how many are left
 `wear`         how worn the device is, and how much of its endurance a plan uses up
@@ -35,7 +38,7 @@ from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
 from uflip.methodology.lengths import METHODS
 from uflip.methodology.limits import check_worth_running, within
-from uflip.methodology.plan import Choices, Plan, make_plan
+from uflip.methodology.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.resume import what_is_left
 from uflip.methodology.state import (
@@ -78,7 +81,9 @@ __all__ = [
     "execute",
     "make_plan",
     "measure_harness",
+    "method_for",
     "next_state_id",
+    "overwrites_for",
     "plan_state",
     "read_plan",
     "state_of_profile",

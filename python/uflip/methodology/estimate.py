@@ -14,6 +14,7 @@ from uflip.experiment import PlannedRun
 from uflip.methodology.cost import Cost, cost_of
 from uflip.methodology.lengths import shortest
 from uflip.methodology.plan import Plan
+from uflip.methodology.refresh import IO_SIZE, refresh_bytes
 from uflip.spec import Spec
 
 
@@ -93,8 +94,11 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEst
     totals = resolve(spec, plan.device)["totals"]
     ios, read, written = totals["total_ios"], totals["bytes_read"], totals["bytes_written"]
     written_ios = ios * written / (read + written)
+    read_ios = ios - written_ios
     pauses_ns = totals["pause_ns"] + plan.pause_ns
-    time_ns = cost.run_time_ns(ios - written_ios, written_ios, read + written, pauses_ns)
+    again = refresh_bytes(plan, spec, written)
+    written, written_ios = written + again, written_ios + again / IO_SIZE
+    time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
     if run.reset_before and plan.state is not None:
         written += plan.state.bytes_written
         time_ns += plan.state.time_ns

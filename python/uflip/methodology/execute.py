@@ -19,11 +19,13 @@ from uflip._native import Trace
 from uflip.device.disturbance import check_target, disturbed
 from uflip.device.opened import Device
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
-from uflip.experiment import PlannedRun
+from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference
 from uflip.methodology.found import Found
 from uflip.methodology.history import History
+from uflip.methodology.order import SEQUENTIAL, STAGES, ends_of_stages
 from uflip.methodology.plan import Plan
+from uflip.methodology.refresh import refresh_bytes, refresh_spec
 from uflip.methodology.rounds import Told, next_round
 from uflip.methodology.state import OnState
 from uflip.spec import writes_sequentially
@@ -40,6 +42,9 @@ class Writer(Told, Protocol):
 
     def commit(self, run: PlannedRun, trace: Trace, extra: dict[str, Any]) -> Any:
         """Store a finished run durably."""
+
+    def trace_of(self, run_id: str) -> Trace | None:
+        """Read a finished run; None where it is not there."""
 
     def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
         """Note that the plan has more runs."""
@@ -146,6 +151,7 @@ def execute(
         What the device or the writer says. Finished runs are stored.
     """
     finished, started_ns = len(done), time.monotonic_ns()
+    left: int | None = None
     to_be_made = _to_be_made(plan, done, all_of_them=replay is not None)
     try:
         # On a device with a past nothing comes before what was made.
@@ -159,10 +165,18 @@ def execute(
                 return
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
+                left = 0
+            elif left is None:
+                left = _left_by_stored(plan, index, writer)
+            refreshed = _refresh(plan, device, history, run, left)
             on_event(RunStarted(index, run))
             show = partial(_report, on_event, index, run)
             runs = [run for _, run in group]
             made = _make(runs, device, found, history, show, spool=writer.spool)
+            left = sum(
+                refresh_bytes(plan, each.run.spec, each.trace.bytes_written) for each in made
+            )
+            made[0].about["refreshed_bytes"] = refreshed
             for each in made:
                 finished += _store(each, writer, done, replay)
             taken_ns, ios = time.monotonic_ns() - began, sum(len(each.trace) for each in made)
@@ -291,16 +305,17 @@ def _groups(
 ) -> Iterator[list[tuple[int, PlannedRun]]]:
     """Go through the plan, and through what is repeated for what is not known by then.
 
-    That is looked at before the first run that disturbs the state, and when all are done.
+    That is looked at when all of a stage are done: what hardly disturbs the state, what writes at
+    random within a part of the device, what writes sequentially.
     """
     made = 0
-    for is_last in (False, True):
+    for stage in STAGES:
         while True:
-            end = len(plan.runs) if is_last else _first_that_disturbs(plan)
+            end = ends_of_stages(plan.runs, plan.target_size)[stage]
             yield from _without_a_rest([each for each in to_be_made if made <= each[0] < end])
             made = end
-            grown = next_round(plan, made, writer, found.adapted)
-            if grown is None or (closed and not is_last):
+            grown = next_round(plan, made, writer, found.once_more)
+            if grown is None or (closed and stage != SEQUENTIAL):
                 break
             added = len(grown.runs) - len(plan.runs)
             later = [(index + added, run) for index, run in to_be_made if index >= made]
@@ -309,10 +324,6 @@ def _groups(
             found.grown(plan)
             writer.grow([run.as_dict() for run in plan.runs])
             on_event(PlanGrew(plan))
-
-
-def _first_that_disturbs(plan: Plan) -> int:
-    return len(plan.runs) - len(_disturbing(plan))
 
 
 def _disturbing(plan: Plan) -> Sequence[PlannedRun]:
@@ -331,6 +342,25 @@ def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> N
             action="give the plan a state, or take reset_before out of its runs",
         )
     history.enforce(device, plan.state, on_state)
+
+
+def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size_bytes: int) -> int:
+    """Write over a part of what the run before has left; returns how much was written [bytes]."""
+    if not size_bytes:
+        return 0
+    seed = run_seed(plan.seed, "refresh", run.id, 0)
+    trace = device.run(refresh_spec(plan.target_size, size_bytes, seed))
+    history.after(trace, device.durability)
+    return size_bytes
+
+
+def _left_by_stored(plan: Plan, index: int, writer: Writer) -> int:
+    """What is to be written after the run before, which is stored already, if there is one."""
+    before = plan.runs[index - 1] if index else None
+    trace = None if before is None else writer.trace_of(before.id)
+    if before is None or trace is None:
+        return 0
+    return refresh_bytes(plan, before.spec, trace.bytes_written)
 
 
 def _report_reset(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uflip._native import Trace
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
-from uflip.methodology.phases import Phases, adapted, find_phases
+from uflip.methodology.phases import Phases, adapted, find_phases, once_more
 from uflip.methodology.plan import Plan
 from uflip.microbench.layout import LABELS
 from uflip.spec import Spec
@@ -105,13 +105,21 @@ class Found:
         ours = run.micro_benchmark in (BASELINE, interference.NAME)
         if "stop" not in run.spec and (ours or self._plan.method != "startup"):
             return run.spec
+        return adapted(run, self.phases(before=run), self._io_size())
+
+    def once_more(self, run: PlannedRun) -> Spec:
+        """Return the specification of a further repetition, by what is known by then."""
+        return once_more(run, self.phases(before=run), self._io_size())
+
+    def _io_size(self) -> int:
+        """Return that of the runs that show the phases [bytes]."""
         sizes = (
             each.spec["io_size"]
             for name in (BASELINE, interference.NAME)
             for each in self._plan.runs
             if each.micro_benchmark == name
         )
-        return adapted(run, self.phases(before=run), next(sizes, 0))
+        return next(sizes, 0)
 
     def _look_at(self, shown: Mapping[str, str], batches: Mapping[str, str]) -> Phases | None:
         first, again = self._times_of(shown), self._times_of(batches)

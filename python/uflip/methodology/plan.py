@@ -11,10 +11,8 @@ more if the device needs it.
 **Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
 **Ambiguous**: (1) what a sequential write is. Here ordered, partitioned and parallel sequential
 writes count, and so do mixes with them; random writes do not. (2) How repetitions are ordered: all
-runs of a group, then all of them again, so that what changes slowly shows as disagreement. (3) The
-long run of sequential writes is among what is made first (§4.2), yet disturbs what random patterns
-over the whole device would then touch: it comes first of those that disturb. (4) Mixes with
-sequential writes follow it: their other pattern needs half of the device, undisturbed.
+runs of a group, then all of them again, so that what changes slowly shows as disagreement
+(`order`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +29,19 @@ from uflip.experiment import (
     Info,
     PlannedRun,
     Skipped,
-    run_seed,
 )
 from uflip.footprint import together, written_sequentially
 from uflip.methodology import interference
 from uflip.methodology.lengths import METHODS, self_timed, shortest
-from uflip.methodology.places import APART, BLOCK, Places, elsewhere
-from uflip.methodology.state import Enforcement, default_state, plan_state
+from uflip.methodology.order import BASELINE, in_order
+from uflip.methodology.places import APART, BLOCK, Places
+from uflip.methodology.state import (
+    FEWEST_OVERWRITES,
+    OVERWRITES,
+    Enforcement,
+    default_state,
+    plan_state,
+)
 from uflip.microbench import MICRO_BENCHMARKS, check_names
 from uflip.spec import writes, writes_sequentially
 from uflip.units import format_size
@@ -49,7 +53,6 @@ QUICK_PAUSE_NS = 100_000_000
 REPETITIONS = 3
 QUICK_REPETITIONS = 1
 MOST_REPETITIONS = 100
-BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(list(MICRO_BENCHMARKS if chosen.only is None else chosen.only))
     used = _check_target(info, chosen.target_size)
-    method = _method(scale, chosen)
+    method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
     context = Context(
         info | {"capacity_bytes": used},
         scale,
@@ -193,13 +196,20 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
     state_name = default_state(info) if chosen.state is None else chosen.state
-    state = plan_state(info, state_name, chosen.target_size)
+    state = plan_state(info, state_name, chosen.target_size, overwrites=overwrites_for(method))
     experiments = [
         experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
     ]
     runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
     lingering = interference.lay_out(context) if _finds_its_pause(context, runs, chosen) else []
-    ordered = _in_order(runs, lingering, repetitions, seed, context.capacity)
+    ordered = in_order(
+        runs,
+        lingering,
+        repetitions,
+        seed,
+        capacity=context.capacity,
+        shuffled=method == "auto",
+    )
     placed = _placed(ordered, context.capacity, chosen.used_bytes)
     if state is None:
         placed = placed.without_resets()
@@ -269,15 +279,20 @@ def _repetitions(context: Context, chosen: int | None) -> int:
     )
 
 
-def _method(scale: str, chosen: Choices) -> str:
-    """Lengths that somebody chose are fixed; the quick scale knows no mean well."""
-    if chosen.method is None:
-        if chosen.io_counts is not None:
+def overwrites_for(method: str) -> int:
+    """How often the target is overwritten at random where runs are that long."""
+    return OVERWRITES if method == "auto" else FEWEST_OVERWRITES
+
+
+def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) -> str:
+    """Return how long runs are: lengths that somebody chose are fixed, quick knows no mean well."""
+    if method is None:
+        if chosen_lengths:
             return "paper"
         return "startup" if scale == "quick" else "auto"
-    if chosen.method in METHODS:
-        return chosen.method
-    raise unknown_name("method", chosen.method, METHODS, where="--method")
+    if method in METHODS:
+        return method
+    raise unknown_name("method", method, METHODS, where="--method")
 
 
 def _timed(run: PlannedRun, method: str) -> PlannedRun:
@@ -292,36 +307,6 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
         return False
     whole = any(run.micro_benchmark == BASELINE for run in runs)
     return whole or (context.info["kind"] != "null" and any(writes(run.spec) for run in runs))
-
-
-def _in_order(
-    runs: Sequence[PlannedRun],
-    lingering: Sequence[PlannedRun],
-    repetitions: int,
-    seed: int,
-    capacity: int,
-) -> list[PlannedRun]:
-    """Put runs in order, and number them.
-
-    First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
-    else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
-    and the rest.
-    """
-    telling = [run for run in runs if run.micro_benchmark == BASELINE]
-    every = _repeated(runs, repetitions, seed, capacity)
-    again = [run for run in every if run not in telling]
-    disturbing = [run for run in again if _disturbs(run)]
-    ordered = [
-        *(run for run in telling if not _disturbs(run)),
-        *lingering,
-        *(run for run in again if not _disturbs(run)),
-        *(run for run in telling if _disturbs(run)),
-        *(run for run in disturbing if run.spec["kind"] == "mix"),
-        *(run for run in disturbing if run.spec["kind"] != "mix"),
-    ]
-    return [
-        replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
-    ]
 
 
 @dataclass(frozen=True)
@@ -364,7 +349,7 @@ def _placed(runs: Sequence[PlannedRun], capacity: int, used_bytes: int) -> _Plac
 def _placed_in(runs: Iterable[PlannedRun], places: Places) -> _Placed:
     placed, why = [], {}
     for run in runs:
-        if not _disturbs(run):
+        if not writes_sequentially(run.spec):
             placed.append(run)
             continue
         spec, reset = places.move(run.spec)
@@ -380,27 +365,6 @@ def _fewest_resets(runs: Sequence[PlannedRun], placed: _Placed, used_bytes: int)
         return len(placed.why_reset)
     short = [replace(run, spec=shortest(run.spec)) for run in runs]
     return len(_placed(short, placed.places.capacity, used_bytes).why_reset)
-
-
-def _disturbs(run: PlannedRun) -> bool:
-    return writes_sequentially(run.spec)
-
-
-def _repeated(
-    runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
-) -> list[PlannedRun]:
-    """All runs, then all of them again with other seeds and at other places, and so on."""
-    first = list(runs)
-    return first + [
-        repeat(run, number, seed, capacity) for number in range(2, repetitions + 1) for run in first
-    ]
-
-
-def repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
-    """Return another repetition of a run: another seed, another place."""
-    own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
-    spec = elsewhere(run.spec, capacity, own) | {"seed": own}
-    return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)
 
 
 def _default_pause_ns(context: Context) -> int:

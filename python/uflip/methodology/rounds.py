@@ -15,17 +15,17 @@ go into further repetitions, each of that length, of the experiments whose inter
 varies more is asked more often. C. Stein (1945): how often follows from the scatter of the first.
 **Faithful** The number of repetitions follows from the interval that those made so far have.
 **Simplified** A repetition counts as much as any other. What is planned stays as it is: rounds of
-what hardly disturbs the state come before the first run that does, others at the end. They are
-stored with the plan before the first run of them is made.
+each stage (`order`) come before the next. They are stored with the plan before the first run of
+them is made.
 **Ambiguous** (1) What the budget is spent on. To know as many experiments as possible: those come
 first whose repetitions take the fewest I/Os by what is known of them. (2) Looks. An experiment may
 be looked at again and again until its interval is narrow by chance; therefore rounds grow, which
 allows for few looks, and the proof (`python -m uflip.proof --only repetitions`) says how often the
 intervals hold at which they end. What three repetitions say by Student's interval, and would not
 say by the one that many have, is tried with more of them; a plan of fewer than three stays as
-somebody wanted it. (3) Sequential writes are repeated as far as there is room for them without a
-reset of the state, which writes more than they do; on a device that is measured as it is, whose
-state nobody resets, not at all.
+somebody wanted it. (3) Sequential writes are repeated as long as all that was written, resets
+included, is no more than the plan said; on a device that is measured as it is, whose state nobody
+resets, not at all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +38,10 @@ from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
 from uflip.methodology.estimate import estimate
-from uflip.methodology.lengths import TWICE, shortest
-from uflip.methodology.plan import BASELINE, MOST_REPETITIONS, REPETITIONS, Plan, behind, repeat
+from uflip.methodology.lengths import TWICE
+from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, repeat, stage_of
+from uflip.methodology.plan import MOST_REPETITIONS, REPETITIONS, Plan, behind
+from uflip.methodology.refresh import refresh_bytes
 from uflip.spec import Spec, writes_sequentially
 
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: their
@@ -61,8 +63,8 @@ class Told(Protocol):
     def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Mapping[str, Any]:
         """What the repetitions of an experiment say together.
 
-        `mean_ns`, `half_width_ns`, the half width that is `allowed_ns`, and whether that is
-        `surely` known.
+        `mean_ns`, `half_width_ns`, the half width that is `allowed_ns`, whether that is `surely`
+        known, and whether it is `hopeless`.
         """
 
     def ios_of(self, run_id: str) -> int:
@@ -79,10 +81,12 @@ class _Wish:
     """Repetitions in the next round."""
     ios: int
     """I/Os until it is known, by what is known of it."""
+    is_wide: bool
+    """Whether each repetition takes a reset of its own."""
 
 
 def next_round(
-    plan: Plan, finished: int, told: Told, adapted: Callable[[PlannedRun], Spec]
+    plan: Plan, finished: int, told: Told, once_more: Callable[[PlannedRun], Spec]
 ) -> Plan | None:
     """Return the plan with another round, or None if there is nothing to do, or to do it with.
 
@@ -91,26 +95,25 @@ def next_round(
     plan : Plan
         Its first runs are finished, and none of the others.
     finished : int
-        How many are: all of them, or all that come before the first that disturbs the state. Then
-        the round is of what does not disturb it either, and comes before that.
+        How many are: all of a stage (`plan.stages`) and of those before. The round is of what
+        belongs to that stage, and comes before the next.
     told : Told
         What they say.
-    adapted : callable
-        Returns the specification of a run on this device, by what the baselines show.
+    once_more : callable
+        Returns the specification of another repetition, by what the baselines show.
     """
     if plan.method != "auto" or plan.repetitions < REPETITIONS:
         return None
     done = plan.runs[:finished]
-    disturbs = any(writes_sequentially(run.spec) for run in done)
-    if plan.state is None and disturbs:
+    now = max((stage_of(run.spec, plan.target_size) for run in done), default=0)
+    if plan.state is None and now == SEQUENTIAL:
         return None
-    experiments = _experiments(done)
+    experiments = _experiments(plan, done)
     granted: list[_Wish] = []
-    left = _left_ios(plan, told, experiments, adapted)
-    wishes = _wishes(plan, told, experiments, adapted, _slowest_ns(done, told))
-    if disturbs:
-        wishes = [wish for wish in wishes if writes_sequentially(wish.spec)]
-    for wish in sorted(wishes, key=lambda wish: wish.ios):
+    left = _left_ios(plan, told, experiments, once_more)
+    wishes = _wishes(plan, told, experiments, once_more, _slowest_ns(done, told))
+    wishes = [wish for wish in wishes if stage_of(wish.spec, plan.target_size) == now]
+    for wish in sorted(wishes, key=lambda wish: (wish.is_wide, wish.ios)):
         left -= wish.ios
         if left < 0:
             break
@@ -122,23 +125,26 @@ def next_round(
 def _within(
     plan: Plan, done: Sequence[PlannedRun], granted: Sequence[_Wish], most_bytes: float
 ) -> tuple[PlannedRun, ...]:
-    """Lay out a round that writes so much at most and needs no reset; the dearest are left out.
+    """Lay out a round that writes so much at most, resets included; the dearest are left out.
 
     What was said about the wear of the device before the plan began stays true.
     """
-    for some in range(len(granted), 0, -1):
+    some = len(granted)
+    while some:
         more = behind(plan, done, _more(plan, granted[:some]))
-        written = estimate(replace(plan, runs=more)).bytes_written
-        if written <= most_bytes and not any(run.reset_before for run in more):
+        if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
+        some -= max(some // 16, 1)
     return ()
 
 
-def _experiments(runs: Sequence[PlannedRun]) -> dict[Key, list[PlannedRun]]:
+def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[PlannedRun]]:
     """Return the repetitions of each experiment whose runs end by a rule."""
     found: dict[Key, list[PlannedRun]] = {}
     for run in runs:
-        if "stop" in run.spec and run.micro_benchmark not in (BASELINE, interference.NAME):
+        if run.micro_benchmark in (BASELINE, interference.NAME):
+            continue
+        if "stop" in run.spec or run.repetition > plan.repetitions:
             key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
             found.setdefault(key, []).append(run)
     return found
@@ -159,12 +165,12 @@ def _left_ios(
     plan: Plan,
     told: Told,
     experiments: Mapping[Key, Sequence[PlannedRun]],
-    adapted: Callable[[PlannedRun], Spec],
+    once_more: Callable[[PlannedRun], Spec],
 ) -> int:
     """Return what is left if there is twice what the shortest runs of the plan would make."""
     left = 0
     for runs in experiments.values():
-        least = _totals(plan, shortest(adapted(runs[0])))["total_ios"]
+        least = _totals(plan, once_more(runs[0]))["total_ios"]
         planned = sum(run.repetition <= plan.repetitions for run in runs)
         left += TWICE * planned * least - sum(told.ios_of(run.id) for run in runs)
     return left
@@ -175,9 +181,13 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: Told) -> floa
     left = 0.0
     for run in done:
         totals = _totals(plan, run.spec)
-        made = told.ios_of(run.id) / totals["total_ios"]
-        most = totals["bytes_written"] if run.repetition <= plan.repetitions else 0
-        left += most - made * totals["bytes_written"]
+        most = totals["bytes_written"]
+        made = round(told.ios_of(run.id) / totals["total_ios"] * most)
+        if run.repetition <= plan.repetitions:
+            left += most + refresh_bytes(plan, run.spec, most)
+        elif run.reset_before and plan.state is not None:
+            left -= plan.state.bytes_written
+        left -= made + refresh_bytes(plan, run.spec, made)
     return left
 
 
@@ -185,21 +195,22 @@ def _wishes(
     plan: Plan,
     told: Told,
     experiments: Mapping[Key, Sequence[PlannedRun]],
-    adapted: Callable[[PlannedRun], Spec],
+    once_more: Callable[[PlannedRun], Spec],
     slowest_ns: float | None,
 ) -> list[_Wish]:
     wishes = []
     for runs in experiments.values():
         said = told.together([run.id for run in runs], slowest_ns)
-        if said["surely"] or not said["half_width_ns"]:
+        if said["surely"] or said["hopeless"] or not said["half_width_ns"]:
             continue
         made = len(runs)
         needed = needed_repetitions(made, said["half_width_ns"] / said["allowed_ns"])
         if needed is None or needed <= made:
             continue
-        spec = shortest(adapted(runs[0]))
+        spec = once_more(runs[0])
         ios = (needed - made) * _totals(plan, spec)["total_ios"]
-        wishes.append(_Wish(runs, spec, min(needed, GROWTH * made) - made, ios))
+        now = min(needed, GROWTH * made) - made
+        wishes.append(_Wish(runs, spec, now, ios, is_wide(spec, plan.target_size)))
     return wishes
 
 
@@ -244,16 +255,18 @@ def _more(plan: Plan, granted: Sequence[_Wish]) -> list[PlannedRun]:
     Mixes with sequential writes need half of the device undisturbed: they come before the others,
     as in a plan.
     """
-    runs = []
+    runs: list[PlannedRun] = []
     for turn in range(1, max(wish.now for wish in granted) + 1):
-        for wish in granted:
-            if turn <= wish.now:
-                first = wish.runs[0]
-                bare = replace(first, id=first.id.split("-", 1)[1], spec=wish.spec)
-                bare = replace(bare, reset_before=False)
-                runs.append(repeat(bare, len(wish.runs) + turn, plan.seed, plan.target_size))
+        now = [_repetition(plan, wish, turn) for wish in granted if turn <= wish.now]
+        runs += by_chance(now, plan.seed, plan.target_size)
     runs.sort(key=lambda run: writes_sequentially(run.spec) and run.spec["kind"] != "mix")
     return [
         replace(run, id=f"{number:04d}-{run.id}")
         for number, run in enumerate(runs, start=len(plan.runs) + 1)
     ]
+
+
+def _repetition(plan: Plan, wish: _Wish, turn: int) -> PlannedRun:
+    first = wish.runs[0]
+    bare = replace(first, id=first.id.split("-", 1)[1], spec=wish.spec, reset_before=False)
+    return repeat(bare, len(wish.runs) + turn, plan.seed, plan.target_size)

@@ -7,9 +7,11 @@ state together with every write since, and two runs with the same id began on eq
 **Source**: uFLIP (CIDR 2009) §4.1: random writes of random size (0.5 KB to the flash block size,
 128 KB) over the whole device; the alternative is a sequential rewrite.
 **Faithful**: both states; the whole target is written.
-**Simplified**: a sequential pass comes first, so that every sector is written for certain; then as
-much again is written at random. A simulated device is written to in its functional mode.
-**Ambiguous**: how much is written at random; once the size of the target is our reading.
+**Simplified**: a sequential pass comes first, so that every sector is written for certain. A
+simulated device is written to in its functional mode.
+**Ambiguous**: how much is written at random. Of the sequential pass e^-x is left after x times as
+much as the target holds: 37 % after one, 5 % after `OVERWRITES`, the precision that is asked for.
+What is left lies in the order of its addresses, and sequential writes meet it all at once.
 """
 
 import hashlib
@@ -28,6 +30,10 @@ from uflip.methodology.cost import cost_of
 
 STATES = ("random", "sequential", "as-is")
 """`as-is` enforces nothing: the device is measured as it was found."""
+
+OVERWRITES = 3
+# What the quick scale and fixed lengths make do with.
+FEWEST_OVERWRITES = 1
 
 # A killed enforcement loses at most what was written in this time; its record costs a rename.
 SAVE_EVERY_S = 5.0
@@ -60,6 +66,12 @@ class Enforcement:
         """The name of the state that it ends in."""
         return _digest(self.request)
 
+    def is_met_by(self, request: Mapping[str, Any]) -> bool:
+        """Whether a device in the state of another request is in this one: more at random is."""
+        least = int(self.request["random_bytes"])
+        is_enough = int(request["random_bytes"]) >= least
+        return is_enough and self.request == {**request, "random_bytes": least}
+
 
 class Keeper(Protocol):
     """Where it is noted how far an enforcement got; `uflip.results.StateRecord` is one."""
@@ -69,7 +81,11 @@ class Keeper(Protocol):
 
 
 def plan_state(
-    info: DeviceInfo, state: str, target_size: int | None = None, seed: int = 1
+    info: DeviceInfo,
+    state: str,
+    target_size: int | None = None,
+    seed: int = 1,
+    overwrites: int = OVERWRITES,
 ) -> Enforcement | None:
     """Say what enforcing a state takes. Nothing is touched.
 
@@ -83,6 +99,8 @@ def plan_state(
         The part of the device, from its beginning, that is written [bytes]; all without it.
     seed : int
         Seed of the random writes.
+    overwrites : int
+        How many times as much as the target holds is written at random.
 
     Returns
     -------
@@ -99,6 +117,9 @@ def plan_state(
     if state == "as-is":
         return None
     asked: dict[str, Any] = {"state": state, "seed": seed}
+    if state == "random":
+        whole = info["capacity_bytes"] if target_size is None else target_size
+        asked["random_bytes"] = overwrites * whole
     if target_size is None:
         return plan_request(info, asked)
     try:

@@ -150,7 +150,7 @@ def _experiment(place: int, seed: int) -> tuple[float, ...]:
             runs.append(run)
             ios += length
         said = with_certainty(runs, None)
-        if said["surely"] or not said["half_width_ns"]:
+        if said["surely"] or said["hopeless"] or not said["half_width_ns"]:
             break
         excess = said["half_width_ns"] / said["allowed_ns"]
         needed = needed_repetitions(len(runs), excess)

@@ -5,15 +5,16 @@ How much that differs from another time and another place, only repetitions tell
 
 **Source** uFLIP (CIDR 2009) §5.1: "differences ... were typically within 5%". Student's interval
 for the mean of a few independent repetitions.
-With many of them, what only one knows of itself hardly matters any more: they are batches that lie
-far apart, and their means have the interval of batch means (Skart: Tafazzoli et al. 2011; Willink
-2005), stretched for skewness and for what neighbours have in common.
+With many of them, what one knows of itself does not matter any more, as the scatter of their means
+holds all of it: they are batches that lie far apart, and have the interval of batch means (Skart:
+Tafazzoli et al. 2011; Willink 2005), stretched for skewness and for what neighbours have in common.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** A repetition counts as much as any other, however long it was.
-**Ambiguous** When an experiment has converged. Here: the wider of two intervals for the mean of all
-is narrow enough, that which follows from those of the runs and that which follows from how the
-repetitions scatter, and nothing speaks against it. Few repetitions that scatter know little: for
-three, half the width is 2.5 times their standard deviation. A single one is what it says itself.
+**Ambiguous** When an experiment has converged. Here: the interval for the mean of all is narrow
+enough, of fewer than `MANY` the wider of two, that which follows from those of the runs and that
+which follows from how the repetitions scatter, and nothing speaks against it. Few repetitions that
+scatter know little: for three, half the width is 2.5 times their standard deviation. A single one
+is what it says itself.
 What speaks against it: of fewer than `MANY`, whatever speaks against one of them but that it is
 wide. Of more, (1) that their beginnings differ from their ends beyond chance (Welch's way to find a
 start-up, across replications), and (2) that slow I/Os were seen in fewer than ten episodes, in all.
@@ -99,7 +100,7 @@ def together(
             "converged": False if False in known else None,
         }
     half_width = _scatter(means, mean)
-    if None not in said:
+    if not many and None not in said:
         half_width = max(sqrt(sum(each * each for each in said)) / len(said), half_width)
     allowed = allowed_ns(mean, slowest_ns)
     believable = _are_believable(repetitions, allowed) if many else all(map(_is_one, repetitions))
@@ -131,12 +132,22 @@ def _are_believable(runs: Sequence[Mapping[str, Any]], allowed: float) -> bool:
     doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
     if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
         return False
-    openings = [run["opening_ns"] for run in runs if run.get("opening_ns") is not None]
-    if len(openings) < len(runs):
+    if any(run.get("opening_ns") is None for run in runs):
         return all(map(_is_one, runs))
-    opening: float = abs(sum(openings)) / len(openings)
+    return not begin_otherwise(runs, allowed)
+
+
+def begin_otherwise(runs: Sequence[Mapping[str, Any]], allowed: float) -> bool:
+    """Whether many repetitions begin otherwise than they end, beyond chance and by what matters.
+
+    No further repetition changes that.
+    """
+    openings = [run["opening_ns"] for run in runs if run.get("opening_ns") is not None]
+    if not MANY <= len(openings) == len(runs):
+        return False
     by_chance: float = _native.half_width(openings, BEYOND_CHANCE)
-    return opening <= max(NARROW * allowed, by_chance)
+    opening: float = abs(sum(openings)) / len(openings)
+    return opening > max(NARROW * allowed, by_chance)
 
 
 def _scatter(means: Sequence[float], mean: float) -> float:

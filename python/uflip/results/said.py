@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from uflip import _native
-from uflip.results.agreement import MANY, allowed_ns, stretched, together
+from uflip.results.agreement import MANY, allowed_ns, begin_otherwise, stretched, together
 from uflip.results.columns import measured
 from uflip.results.ended import repetition
 
@@ -21,15 +21,21 @@ def with_certainty(
     -------
     dict
         As `together`; `allowed_ns`, the half width that is narrow enough; `surely`, whether it has
-        converged, and few repetitions would also by the interval that many have.
+        converged, and few repetitions would also by the interval that many have; `hopeless`,
+        whether something speaks against it that more repetitions do not change.
     """
     said = together(repetitions, slowest_ns)
     if said["mean_ns"] is None:
-        return said | {"allowed_ns": None, "surely": False}
+        return said | {"allowed_ns": None, "surely": False, "hopeless": False}
     allowed = allowed_ns(said["mean_ns"], slowest_ns)
     means = [each["mean_ns"] for each in repetitions]
     is_wide = 1 < len(means) < MANY and stretched(means) > allowed
-    return said | {"allowed_ns": allowed, "surely": bool(said["converged"]) and not is_wide}
+    is_narrow = said["half_width_ns"] is not None and said["half_width_ns"] <= allowed
+    return said | {
+        "allowed_ns": allowed,
+        "surely": bool(said["converged"]) and not is_wide,
+        "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
+    }
 
 
 class Said:
@@ -46,7 +52,7 @@ class Said:
         self._runs: dict[str, dict[str, Any]] = {}
 
     def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> dict[str, Any]:
-        """What repetitions say together, with `surely` and `allowed_ns` (`rounds`)."""
+        """What repetitions say together, with what decides about the next round."""
         return with_certainty([self._of(run_id) for run_id in run_ids], slowest_ns)
 
     def ios_of(self, run_id: str) -> int:

@@ -19,6 +19,8 @@ from uflip.methodology import (
     Plan,
     default_state,
     make_plan,
+    method_for,
+    overwrites_for,
     plan_state,
     read_plan,
     within,
@@ -174,7 +176,9 @@ class Request:
         record = record_of(info, self.device, self.record)
         # Whatever is wrong with the state or its target is an error of the plan, not of the record.
         known = record is not None and record.state is not None
-        wanted = plan_state(info, state, self.target_size) if known else None
+        scale = SCALE if self.scale is None else self.scale
+        often = overwrites_for(method_for(scale, self.method))
+        wanted = plan_state(info, state, self.target_size, overwrites=often) if known else None
         return Choices(
             only=None if self.only is None else tuple(self.only),
             io_size=BASELINE_IO_SIZE if self.io_size is None else self.io_size,

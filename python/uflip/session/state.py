@@ -1,5 +1,6 @@
 """The state of a device at the beginning: what is known of it, and enforcing what is wanted."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from uflip.data.capabilities import capabilities
 from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device
 from uflip.methodology import Enforcement, History, state_of_profile
+from uflip.methodology.state import FEWEST_OVERWRITES
 from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.session.events import OnEvent, StateBegins, StateProgress
 
@@ -36,10 +38,10 @@ def known_state(
     if wanted is None:
         return dict(AS_IS)
     known = record.state if record else None
-    if known is None or known.request != wanted.request or known.state_id is None:
+    if known is None or known.state_id is None or not wanted.is_met_by(known.request):
         return None
     since = {"since_runs": known.runs_since, "since_bytes_written": known.bytes_written_since}
-    return _document(wanted, known.state_id, "record") | since
+    return _document(known.request, known.state_id, "record") | since
 
 
 def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> dict[str, Any] | None:
@@ -51,15 +53,22 @@ def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> dict[st
         return AS_IS | {"state_id": state_of_profile(profile, snapshot), "known_from": "snapshot"}
     request = wanted.request
     whole = request["target_offset"] == 0 and request["target_size"] == info["capacity_bytes"]
-    if snapshot is not None or profile["state"]["state"] != request["state"] or not whole:
+    is_it = profile["state"]["state"] == request["state"]
+    if snapshot is not None or not (is_it and whole and _is_random_enough(info, request)):
         return None
-    return _document(wanted, state_of_profile(profile), "profile")
+    return _document(wanted.request, state_of_profile(profile), "profile")
+
+
+def _is_random_enough(info: DeviceInfo, request: Mapping[str, Any]) -> bool:
+    overwrites = float(info["details"]["profile"]["state"]["random_overwrites"])
+    enough = max(overwrites, FEWEST_OVERWRITES) * int(info["capacity_bytes"])
+    return enough >= int(request["random_bytes"])
 
 
 def used_bytes(wanted: Enforcement | None, record: StateRecord | None) -> int:
     """Return up to where earlier plans have written sequentially in the state that is wanted."""
     known = record.state if record else None
-    if wanted is None or known is None or known.request != wanted.request:
+    if wanted is None or known is None or not wanted.is_met_by(known.request):
         return 0
     return known.used_bytes if known.state_id is not None else 0
 
@@ -74,13 +83,13 @@ def bring_into_state(
     History(None, record).enforce(
         device, wanted, lambda done, total: on_event(StateProgress(done, total))
     )
-    return _document(wanted, wanted.state_id, "enforced")
+    return _document(wanted.request, wanted.state_id, "enforced")
 
 
-def _document(wanted: Enforcement, state_id: str, known_from: str) -> dict[str, Any]:
+def _document(request: Mapping[str, Any], state_id: str, known_from: str) -> dict[str, Any]:
     return {
-        "state": wanted.request["state"],
+        "state": request["state"],
         "state_id": state_id,
         "known_from": known_from,
-        "request": wanted.request,
+        "request": dict(request),
     }

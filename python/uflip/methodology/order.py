@@ -1,0 +1,122 @@
+"""The order of runs: what tells first, then what hardly disturbs the state, then what does.
+
+    stage 0   all that reads, and writes at random over the whole target
+    stage 1   random writes within a part of it
+    stage 2   sequential writes, mixes with them first
+
+**Source**: uFLIP (CIDR 2009) §4.2: experiments with sequential writes are delayed; §4.1: "only
+sequential writes disturb the state significantly". R. A. Fisher (1935): complete blocks, each in an
+order drawn by chance.
+**Faithful**: what writes sequentially comes last.
+**Simplified**: what only reads, or writes all over, keeps its order.
+**Ambiguous**: (1) random writes within a part of the target. In the paper they disturb nobody; on a
+device that collects garbage in turn, some thousand of them within a few MiB make those that follow
+over the whole target two or three times as slow. Where runs end when their mean is known, they
+come after these, and all that disturbs comes in another order in each repetition. (2) The long run
+of sequential writes is among what is made first (§4.2), yet disturbs what random patterns over the
+whole device would then touch: it comes first of those that disturb. (3) Mixes with sequential
+writes follow it: their other pattern needs half of the device, undisturbed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from uflip.experiment import PlannedRun, run_seed
+from uflip.methodology.places import elsewhere
+from uflip.methodology.refresh import writes_within_a_part
+from uflip.spec import Spec, writes_sequentially
+
+BASELINE = "baseline"
+# What runs do to the state: hardly anything; random writes that keep to a part of the target;
+# sequential writes.
+STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2
+
+
+def in_order(
+    runs: Sequence[PlannedRun],
+    lingering: Sequence[PlannedRun],
+    repetitions: int,
+    seed: int,
+    *,
+    capacity: int,
+    shuffled: bool,
+) -> list[PlannedRun]:
+    """Put runs in order, and number them.
+
+    First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
+    else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
+    and the rest. `shuffled`: in stages, in which what disturbs has another order each time.
+    """
+    telling = [run for run in runs if run.micro_benchmark == BASELINE]
+    every = _repeated(runs, repetitions, seed, capacity)
+    again = [run for run in every if run not in telling]
+    if shuffled:
+        once = [[run for run in again if run.repetition == n] for n in range(1, repetitions + 1)]
+        again = [run for each in once for run in by_chance(each, seed, capacity)]
+        again.sort(key=lambda run: stage_of(run.spec, capacity))
+    disturbing = [run for run in again if writes_sequentially(run.spec)]
+    ordered = [
+        *(run for run in telling if not writes_sequentially(run.spec)),
+        *lingering,
+        *(run for run in again if not writes_sequentially(run.spec)),
+        *(run for run in telling if writes_sequentially(run.spec)),
+        *(run for run in disturbing if run.spec["kind"] == "mix"),
+        *(run for run in disturbing if run.spec["kind"] != "mix"),
+    ]
+    return [
+        replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
+    ]
+
+
+def by_chance(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[PlannedRun]:
+    """Put those runs of a repetition that disturb the state into an order of its own.
+
+    What a run leaves then meets another experiment each time: it is scatter, which repetitions
+    show, and no bias, which they would repeat. What is wide comes last.
+    """
+
+    def place(run: PlannedRun) -> tuple[int, ...]:
+        stage = stage_of(run.spec, capacity)
+        if stage == UNDISTURBING:
+            return (stage,)
+        wide = is_wide(run.spec, capacity)
+        return (stage, wide, run_seed(seed, "order", run.id, run.repetition))
+
+    return sorted(runs, key=place)
+
+
+def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
+    """Return how many runs are over when a stage is, of runs in order: a number for each."""
+    each = np.maximum.accumulate([stage_of(run.spec, capacity) for run in runs])
+    return [int(np.searchsorted(each, stage, side="right")) for stage in STAGES]
+
+
+def stage_of(spec: Spec, capacity: int) -> int:
+    """How much a run disturbs the state: `UNDISTURBING`, `WITHIN_A_PART` or `SEQUENTIAL`."""
+    if writes_sequentially(spec):
+        return SEQUENTIAL
+    return WITHIN_A_PART if writes_within_a_part(spec, capacity) else UNDISTURBING
+
+
+def is_wide(spec: Spec, capacity: int) -> bool:
+    """Whether sequential writes span half of the device: beside them is room for little else."""
+    return writes_sequentially(spec) and spec.get("target_size", 0) >= capacity // 2
+
+
+def _repeated(
+    runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
+) -> list[PlannedRun]:
+    """All runs, then all of them again with other seeds and at other places, and so on."""
+    first = list(runs)
+    return first + [
+        repeat(run, number, seed, capacity) for number in range(2, repetitions + 1) for run in first
+    ]
+
+
+def repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
+    """Return another repetition of a run: another seed, another place."""
+    own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
+    spec = elsewhere(run.spec, capacity, own) | {"seed": own}
+    return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)

@@ -1,0 +1,69 @@
+"""What runs leave is written over: how much, behind which of them, and that it is accounted for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uflip.data.run import metadata_of
+from uflip.device.opening import open_device
+from uflip.methodology import Choices, Found, History, execute, make_plan
+from uflip.results import Results, ResultsWriter
+
+MIB = 1 << 20
+SMALL = "sim:demo?channels=1&dies_per_channel=2&blocks_per_die=150"
+
+
+def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
+    """Make a benchmark; return it, how many bytes were written on the whole, and the target."""
+    with open_device(SMALL) as device:
+        chosen = Choices(only=("locality",), pause_ns=0, repetitions=1, **choices)
+        plan = make_plan(device.info, "quick", 1, chosen)
+        begun = {"state": "random", "state_id": "x", "known_from": "profile", "request": None}
+        writer = ResultsWriter.create(
+            folder,
+            device=plan.device,
+            host={},
+            harness={},
+            scale=plan.scale,
+            seed=plan.seed,
+            pause_ns=0,
+            target_size_bytes=plan.target_size,
+            repetitions=1,
+            method=plan.method,
+            state=begun,
+            plan=[run.as_dict() for run in plan.runs],
+        )
+        before = (device.counters() or {})["host_pages_written"]
+        execute(plan, device, writer, history=History("x"), found=Found(plan, writer))
+        pages = (device.counters() or {})["host_pages_written"] - before
+        resets = plan.resets * (plan.state.bytes_written if plan.state else 0)
+        return Results.load(folder), pages * 4096 - resets, plan.target_size
+
+
+def test_four_times_as_much_follows_what_disturbs_and_nothing_else(tmp_path: Path) -> None:
+    results, written, target = benchmark(tmp_path / "r", method="auto")
+    expected, of_runs, disturbing = [0], 0, 0
+    for run in results.runs:
+        made = run.trace().bytes_written
+        of_runs += made
+        confined = run.pattern == "SW" or (run.pattern == "RW" and run.value < 0.9 * target)
+        disturbing += confined
+        expected.append(min(4 * made, target) // (128 << 10) * (128 << 10) if confined else 0)
+    # A state that is enforced again leaves nothing to write over.
+    plan = {entry.id: entry for entry in results.manifest.plan}
+    for number, run in enumerate(results.runs):
+        expected[number] *= not plan[run.id].reset_before
+    stored = [metadata_of(run.path, run.trace().metadata_json) for run in results.runs]
+    assert [each.refreshed_bytes for each in stored] == expected[:-1]
+    assert disturbing >= 5
+    assert sum(expected) > 0
+    assert written == of_runs + sum(expected[:-1])
+
+
+@pytest.mark.parametrize("choices", [{"method": "startup"}, {"method": "auto", "state": "as-is"}])
+def test_fixed_lengths_and_devices_as_they_are_are_left_alone(
+    tmp_path: Path, choices: dict[str, Any]
+) -> None:
+    results, written, _ = benchmark(tmp_path / "r", **choices)
+    assert written == sum(run.trace().bytes_written for run in results.runs)
