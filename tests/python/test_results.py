@@ -24,7 +24,7 @@ from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
 from uflip.results.checks import CHECKS, Examined, achieved_pauses
 from uflip.results.columns import as_array, measured
-from uflip.results.warnings import about_conditions, about_interference
+from uflip.results.conditions import about_conditions, about_interference
 from uflip.results.writer import refuse_existing
 from uflip.spec import baseline
 

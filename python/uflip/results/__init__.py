@@ -9,6 +9,7 @@
 `provenance`       what is worth knowing about the host
 `checks`           questions asked of every run
 `warnings`         doubts about the data, as stored values with a next step
+`conditions`       doubts about the benchmark as a whole
 `comparable`       may two results be compared
 `comparison`       results side by side, experiment by experiment
 `merged`           repetitions as one: statistics of all their I/Os

@@ -27,19 +27,14 @@ from uflip.data.run_summary import RunSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
 from uflip.results.columns import as_array, measured
+from uflip.results.conditions import about_conditions, about_interference, about_the_files
 from uflip.results.flash_file import is_open_channel, read_log
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged import Part, experiment_of, merged
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.summaries import Summaries
-from uflip.results.warnings import (
-    Examiner,
-    StoredWarning,
-    about_conditions,
-    about_interference,
-    about_the_files,
-)
+from uflip.results.warnings import Examiner, StoredWarning
 
 
 @dataclass(frozen=True)

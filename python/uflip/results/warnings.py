@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from uflip.data.capabilities import capabilities
-from uflip.data.manifest import DeviceState, Doubt, PlanEntry
+from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
@@ -32,13 +32,7 @@ from uflip.results.consistency import (
 from uflip.results.ended import how_it_ended
 from uflip.results.left import BASELINE, INTERFERENCE, Inside, Length, all_inside
 from uflip.results.pace import Pace, limit, pace_of, trend
-from uflip.results.proof import UNPROVEN, FolderProof
 from uflip.units import format_duration_ns, format_size
-
-# Half of the processors busy with something else: the submitting thread may have none to itself.
-BUSY_LOAD_PER_CPU = 0.5
-# NVMe's Percentage Used at the end of the life that the vendor rates.
-RATED_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,184 +284,6 @@ class Examiner:
 def _answer(key: tuple[Any, ...], repetitions: Sequence[Mapping[str, Any]]) -> Answer:
     said = together(repetitions)
     return Answer(key[0], " ".join(map(str, key)), said["mean_ns"], said["half_width_ns"])
-
-
-def about_interference(found: Mapping[str, Any] | None) -> list[StoredWarning]:
-    """Doubts about the pause between runs (uFLIP §4.3).
-
-    Parameters
-    ----------
-    found
-        `interference` of the manifest.
-    """
-    if found is None or found["over"]:
-        return []
-    return [
-        StoredWarning(
-            "pause_too_short",
-            "Sequential reads after random writes were still slower than before when the last of "
-            "them was made: how long a run is felt by the next one is not known",
-            {
-                "reads_affected": found["reads_affected"],
-                "lingering_ns": found["lingering_ns"],
-                "pause_ns": found["pause_ns"],
-            },
-            "repeat with a longer pause (--pause), or in the standard scale, which reads longer",
-        )
-    ]
-
-
-def about_conditions(
-    device: Mapping[str, Any], host: Mapping[str, Any], state: DeviceState
-) -> list[StoredWarning]:
-    """Doubts that concern every run alike: the device's state, how it was opened, how busy it was.
-
-    Parameters
-    ----------
-    device, host, state
-        As the manifest holds them.
-    """
-    found: list[StoredWarning] = []
-    used = (device.get("details", {}).get("wear") or {}).get("percentage_used")
-    if used is not None and used > RATED_PERCENT:
-        found.append(
-            StoredWarning(
-                "beyond_endurance",
-                f"The device says that {used:.4g} % of its rated endurance are used",
-                {"percentage_used": used},
-                "read retries, failing programs and fewer spare blocks may show in these numbers: "
-                "do not take them for those of a younger device",
-            )
-        )
-    if not capabilities(device).real:
-        return found
-    if state.state_id is None:
-        found.append(
-            StoredWarning(
-                "state_not_enforced",
-                "The device was measured in the state in which it was found: what had been written "
-                "to it before changes what it does now",
-                {},
-                "leave --state as-is away, or use `uflip prepare`; until then compare only with "
-                "runs on a device that was filled in the same way",
-            )
-        )
-    if "buffered" in str(device.get("io", "")):
-        found.append(
-            StoredWarning(
-                "buffered_io",
-                "The I/Os went through the page cache: memory was measured as much as the device",
-                {"io": device["io"]},
-                "measure without --buffered, on a file system that supports O_DIRECT; writes "
-                "reach the device for certain with --durability fua or flush:N only",
-            )
-        )
-    if device.get("data") == "zeros":
-        found.append(
-            StoredWarning(
-                "compressible_data",
-                "All data written was zeros, which some devices compress or do not store at all",
-                {"data": "zeros"},
-                "measure with --data random unless this is what is being studied",
-            )
-        )
-    allocated = device.get("details", {}).get("allocated_bytes")
-    if allocated is not None and allocated < device["capacity_bytes"]:
-        found.append(
-            StoredWarning(
-                "sparse_file",
-                "The file had holes when the benchmark began: reads of them never reach the device",
-                {"allocated_bytes": allocated, "capacity_bytes": device["capacity_bytes"]},
-                "write the whole file once before, or let --size create it",
-            )
-        )
-    if (behind := host.get("virtual_disk")) is not None:
-        found.append(
-            StoredWarning(
-                "virtual_disk",
-                f"What was measured is no disk of this machine: {behind}",
-                {"virtual_disk": behind},
-                "caches, limits and neighbours of its host are in these numbers: take them for "
-                "those of what the host offers now, repeat them at another time, and compare only "
-                "with runs on the same kind of disk",
-            )
-        )
-    load, cpus = host.get("load_average_1min"), host.get("cpus_usable") or host.get("cpus")
-    if load is not None and cpus and load > BUSY_LOAD_PER_CPU * cpus:
-        found.append(
-            StoredWarning(
-                "busy_host",
-                f"The host was busy when the benchmark began: load {load:g} on {cpus} processors",
-                {"load_average_1min": load, "cpus": cpus},
-                "repeat on a quiet host; delays of the host appear as response times",
-            )
-        )
-    return found
-
-
-def about_the_files(proof: FolderProof) -> list[StoredWarning]:
-    """Doubts about the files: those that are not what was written, those that may not be.
-
-    Parameters
-    ----------
-    proof
-        The folder, examined.
-    """
-    found = []
-    if proof.lost:
-        named = "; ".join(f"{each.file}: {each.reason}" for each in proof.lost[:3])
-        more = f" and {len(proof.lost) - 3} more" if len(proof.lost) > 3 else ""
-        found.append(
-            StoredWarning(
-                "damaged",
-                f"{len(proof.lost)} of {len(proof.verdicts)} files are not what was written, and "
-                f"are left out ({named}{more})",
-                {"files": [each.as_dict() for each in proof.lost]},
-                "`uflip run --resume FOLDER` measures lost runs again; `uflip verify FOLDER` says "
-                "what each file is worth",
-            )
-        )
-    unproven = [each for each in proof.verdicts if each.state == UNPROVEN]
-    if unproven:
-        found.append(
-            StoredWarning(
-                "unproven",
-                f"Nothing says whether {len(unproven)} of {len(proof.verdicts)} files are what was "
-                f"written ({unproven[0].reason})",
-                {"files": [each.file for each in unproven]},
-                "they can be read and make sense; results of uflip before format version 3 have no "
-                "digests, others have lost theirs",
-            )
-        )
-    return found
-
-
-# Doubts that follow from the data and the conditions: they are found anew when a benchmark goes on.
-CONDITIONS = (
-    "pause_too_short",
-    "beyond_endurance",
-    "state_not_enforced",
-    "buffered_io",
-    "compressible_data",
-    "sparse_file",
-    "busy_host",
-    "virtual_disk",
-    "out_of_time",
-)
-
-
-def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
-    """Those of the stored warnings that were there before the first run."""
-    found_later = {
-        "inside_startup",
-        "rate_limited",
-        "drift",
-        "repetitions_disagree",
-        "consistency",
-        *CONDITIONS,
-        *(check.code for check in CHECKS),
-    }
-    return [warning for warning in warnings if warning.code not in found_later]
 
 
 def _readable(numbers: Numbers) -> dict[str, str]:

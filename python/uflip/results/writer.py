@@ -27,6 +27,7 @@ from uflip.data.manifest import Manifest, PlanEntry
 from uflip.durability import CACHED
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
+from uflip.results.conditions import about_conditions, about_interference, of_the_plan
 from uflip.results.files import Files
 from uflip.results.flash_file import is_open_channel, read_log
 from uflip.results.place import made_beside, refuse_existing
@@ -34,12 +35,7 @@ from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.said import Said
 from uflip.results.store import examiner_of
 from uflip.results.summaries import Keeper, Log
-from uflip.results.warnings import (
-    StoredWarning,
-    about_conditions,
-    about_interference,
-    of_the_plan,
-)
+from uflip.results.warnings import StoredWarning
 
 
 class Named(Protocol):
