@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from uflip.data.capabilities import capabilities
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
 from uflip.experiment import (
@@ -191,7 +192,7 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
         chosen.io_counts,
         budgets=method == "auto",
         # What does nothing has no free blocks to use up.
-        startup=method == "startup" and info["kind"] != "null",
+        startup=method == "startup" and not capabilities(info).null,
     )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
@@ -306,7 +307,7 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
     if chosen.pause_ns is not None:
         return False
     whole = any(run.micro_benchmark == BASELINE for run in runs)
-    return whole or (context.info["kind"] != "null" and any(writes(run.spec) for run in runs))
+    return whole or (not capabilities(context.info).null and any(writes(run.spec) for run in runs))
 
 
 @dataclass(frozen=True)
@@ -368,7 +369,7 @@ def _fewest_resets(runs: Sequence[PlannedRun], placed: _Placed, used_bytes: int)
 
 
 def _default_pause_ns(context: Context) -> int:
-    if context.info["kind"] == "null":
+    if capabilities(context.info).null:
         return 0
     if context.info["simulated"] or not context.quick:
         return PAUSE_NS
@@ -376,7 +377,7 @@ def _default_pause_ns(context: Context) -> int:
 
 
 def _warnings(context: Context, places: Places, *, resets: bool) -> list[dict[str, Any]]:
-    if not places.resets or resets or context.info["kind"] == "null":
+    if not places.resets or resets or capabilities(context.info).null:
         return []
     return [
         {

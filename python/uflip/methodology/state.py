@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from uflip.data.capabilities import capabilities
 from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.resolving import resolve_state
@@ -201,9 +202,9 @@ def default_state(info: DeviceInfo) -> str:
     A simulated device is made in the state of its profile, and one that was saved stays in the
     state in which it was; the null device has none.
     """
-    if info["kind"] in ("file", "block"):
+    if capabilities(info).outlives_process:
         return "random"
-    if info["kind"] == "sim" and "snapshot" not in info["details"]:
+    if capabilities(info).simulated and "snapshot" not in info["details"]:
         profile: str = info["details"]["profile"]["state"]["state"]
         return profile if profile in STATES else "as-is"
     return "as-is"

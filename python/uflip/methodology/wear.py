@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native
+from uflip.data.capabilities import capabilities
 from uflip.device.info import DeviceInfo
 from uflip.units import format_size
 
@@ -70,9 +71,9 @@ def wear_of(info: DeviceInfo) -> Wear:
     -------
     Wear
     """
-    if info["kind"] == "sim":
+    if capabilities(info).simulated:
         return of_profile(info["details"]["profile"])
-    if info["kind"] == "null":
+    if capabilities(info).null:
         return Wear(unknown="there is nothing that could wear")
     path = Path(str(info["url"]).removeprefix("file:").removeprefix("block:"))
     # A file that does not exist yet will be on the disk of its folder.
