@@ -387,6 +387,7 @@ WRITERS = {
     "results/csv_text.py",
     "results/export.py",
     "results/outputs.py",
+    "results/summaries.py",
 }
 
 
