@@ -69,8 +69,9 @@ def test_a_run_is_the_same_in_memory_and_in_a_file(
     for number, trace in enumerate(traces):
         trace.write_parquet(str(tmp_path / f"{number}.parquet"), "{}")
         assert same(_native.read_trace(str(tmp_path / f"{number}.parquet")), plain)
-    # Another reader sees the same rows in all files.
+    # Another reader sees the same rows in all files; gaps begin anew in each row group.
     tables = [pq.read_table(tmp_path / f"{number}.parquet") for number in range(3)]
+    tables = [table.drop_columns(["gap_ns"]) for table in tables]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
 

@@ -19,10 +19,14 @@ use parquet::file::statistics::Statistics;
 use uflip_engine::Columns;
 
 use crate::contain::contained;
+use crate::gaps;
 use crate::write::TableWriter;
 
 /// Columns before those of the causes, in the order of a file.
 const BEFORE_CAUSES: usize = 3;
+
+/// The one that says when each I/O was submitted; the next one says how long it took.
+const SUBMIT: usize = 1;
 
 /// What threads may read at the same time.
 #[derive(Clone)]
@@ -123,11 +127,18 @@ pub(crate) struct Groups {
     source: Source,
     groups: Vec<Group>,
     rows: usize,
+    /// Times of submission are stored as gaps; in older files as they are.
+    has_gaps: bool,
 }
 
 impl Groups {
-    pub(crate) fn new(source: Source) -> Groups {
-        Groups { source, groups: Vec::new(), rows: 0 }
+    pub(crate) fn new(source: Source, has_gaps: bool) -> Groups {
+        Groups { source, groups: Vec::new(), rows: 0, has_gaps }
+    }
+
+    /// Whether times of submission are stored as gaps.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.has_gaps
     }
 
     /// The next `rows` of the trace are the first ones of the group that `metadata` describes: all of
@@ -142,7 +153,8 @@ impl Groups {
         self.rows
     }
 
-    /// Rows `from` to `to` of column number `column` of the file.
+    /// Rows `from` to `to` of column number `column` of the file, where [`SUBMIT`] is when they were
+    /// submitted.
     pub(crate) fn read(&self, column: usize, from: usize, to: usize) -> Result<Vec<u64>, String> {
         let begin = self.groups.partition_point(|group| group.first + group.rows <= from);
         let mut values = Vec::new();
@@ -150,10 +162,24 @@ impl Groups {
         for group in self.groups[begin..].iter().take_while(|group| group.first < to) {
             let skipped = from.saturating_sub(group.first);
             let rows = group.rows.min(to - group.first) - skipped;
+            if column == SUBMIT && self.has_gaps {
+                values.extend_from_slice(&self.submitted(group, skipped + rows)?[skipped..]);
+                continue;
+            }
             let read = contained(|| self.read_group(group, column, skipped, rows))?;
             values.extend(read?.into_iter().map(|value| value as u64));
         }
         Ok(values)
+    }
+
+    /// When the first `rows` of a group were submitted, of which gaps are stored.
+    fn submitted(&self, group: &Group, rows: usize) -> Result<Vec<u64>, String> {
+        let column = |number| contained(|| self.read_group(group, number, 0, rows))?;
+        let unsigned = |values: Vec<i64>| values.into_iter().map(|value| value as u64).collect();
+        let (mut times, taken): (Vec<u64>, Vec<u64>) =
+            (unsigned(column(SUBMIT)?), unsigned(column(SUBMIT + 1)?));
+        gaps::undo(&mut times, &taken);
+        Ok(times)
     }
 
     fn read_group(
@@ -196,8 +222,8 @@ impl Groups {
     pub(crate) fn columns(&self, from: usize, to: usize, causes: usize) -> Result<Columns, String> {
         let cause = |number| self.read(BEFORE_CAUSES + number, from, to);
         Ok(Columns {
-            submit_ns: self.read(1, from, to)?,
-            response_time_ns: self.read(2, from, to)?,
+            submit_ns: self.read(SUBMIT, from, to)?,
+            response_time_ns: self.read(SUBMIT + 1, from, to)?,
             cause_ns: (0..causes).map(cause).collect::<Result<_, String>>()?,
         })
     }
@@ -255,7 +281,7 @@ mod tests {
             described.push(table.trace_group(0, &columns).expect("it is written"));
         }
         let bytes = table.finish().expect("it ends");
-        let mut groups = Groups::new(Source::in_memory(bytes.clone()));
+        let mut groups = Groups::new(Source::in_memory(bytes.clone()), true);
         described.into_iter().for_each(|group| groups.push(group, BLOCK, 0));
         (bytes, groups)
     }
@@ -287,8 +313,7 @@ mod tests {
             let read = groups.read(BEFORE_CAUSES + number, 5, 2 * BLOCK).expect("it is there");
             assert_eq!(read, vec![column[0]; 2 * BLOCK - 5]);
         }
-        assert_eq!(only[1], None, "times of submission differ");
-        let read = groups.read(1, BLOCK, 2 * BLOCK).expect("it is there");
+        let read = groups.read(SUBMIT, BLOCK, 2 * BLOCK).expect("it is there");
         assert_eq!(read, expected.submit_ns);
     }
 }

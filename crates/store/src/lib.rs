@@ -3,7 +3,7 @@
 //! | column | type | what |
 //! |---|---|---|
 //! | `stream` | u16 | the process that submitted the I/O |
-//! | `submit_ns` | u64 | when, from the start of the run |
+//! | `gap_ns` | i64 | when, from the completion of the I/O before it in its row group (`gaps.rs`) |
 //! | `response_time_ns` | u64 | how long it took |
 //! | one per cause | u64 | on simulated devices: what the time was spent on |
 //!
@@ -12,13 +12,14 @@
 //! about 6 bytes an I/O, 7 ns of CPU an I/O to write, and every reader we tried understands it.
 //!
 //! Format history (`uflip.trace_version`): 1, first; `uflip.ended` may stand in the metadata since, and
-//! a reader may do without it.
+//! a reader may do without it. 2, `gap_ns` in the place of `submit_ns`; 1 is read.
 
 mod columns;
 mod contain;
 mod csv;
 mod digest;
 mod flash;
+mod gaps;
 mod groups;
 mod open;
 mod read;
@@ -40,7 +41,10 @@ pub use table::write_table;
 pub use write::write_trace;
 
 /// Version of the trace format that this crate writes.
-pub const TRACE_VERSION: &str = "1";
+pub const TRACE_VERSION: &str = "2";
+
+/// The one before, which is read as well: times of submission are stored as they are.
+const FIRST_VERSION: &str = "1";
 
 const KEY_VERSION: &str = "uflip.trace_version";
 const KEY_PATTERN: &str = "uflip.pattern";

@@ -24,8 +24,8 @@ use crate::groups::{Groups, Source};
 use crate::stored::StoredTrace;
 use crate::write::{Kind, trace_kinds};
 use crate::{
-    IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION,
-    open,
+    FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION,
+    TRACE_VERSION, gaps, open,
 };
 
 /// A stored pattern is complete, so it is checked against a device without an end.
@@ -68,7 +68,7 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
             Error::new(ErrorKind::Results, "The trace is of another version")
                 .at(path.display().to_string())
                 .got(version)
-                .allowed(TRACE_VERSION)
+                .allowed(format!("{FIRST_VERSION} or {TRACE_VERSION}"))
                 .action("read it with the version of uflip that wrote it, or a newer one")
         }
     })
@@ -197,15 +197,23 @@ fn value(metadata: &FileMetaData, name: &str) -> Option<String> {
     pair.and_then(|pair| pair.value.clone())
 }
 
-/// What stands at the end of a file: the pattern, the metadata of the run, how it ended.
-fn parse_end(
-    metadata: &ParquetMetaData,
-    length: u64,
-) -> std::result::Result<(Resolved, String, Option<serde_json::Value>), Problem> {
+/// What stands at the end of a file.
+struct End {
+    pattern: Resolved,
+    /// The metadata of the run.
+    run: String,
+    /// How it ended.
+    ended: Option<serde_json::Value>,
+    /// Times of submission are stored as gaps.
+    has_gaps: bool,
+}
+
+fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End, Problem> {
     let optional = |name: &str| value(metadata.file_metadata(), name);
     let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let version = key(KEY_VERSION)?;
-    if version != TRACE_VERSION {
+    let has_gaps = version == TRACE_VERSION;
+    if !has_gaps && version != FIRST_VERSION {
         return Err(Problem::Version(version));
     }
     check_size(metadata, length)?;
@@ -220,7 +228,7 @@ fn parse_end(
     }
     let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
     let ended = ended.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
-    Ok((pattern, run, ended))
+    Ok(End { pattern, run, ended, has_gaps })
 }
 
 /// A trace that stays in its file.
@@ -232,19 +240,21 @@ fn parse_in_place(
     let footer = footer(&mut file, length)?;
     let metadata = ParquetMetaDataReader::decode_metadata(&footer);
     let metadata = metadata.map_err(|error| error.to_string())?;
-    let (pattern, run, ended) = parse_end(&metadata, length)?;
+    let End { pattern, run, ended, has_gaps } = parse_end(&metadata, length)?;
     let columns = metadata.file_metadata().schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let causes = names.get(3..).unwrap_or_default().to_vec();
     let kinds = trace_kinds(&causes).into_iter().zip(columns);
     let is_ours = kinds.into_iter().all(|((name, kind), column)| {
         let wide = column.physical_type() == Type::INT64;
-        name == column.name() && (kind == Kind::U64) == wide && column.max_def_level() == 0
+        let name = if name == "gap_ns" && !has_gaps { "submit_ns" } else { &name };
+        name == column.name() && (kind != Kind::U16) == wide && column.max_def_level() == 0
     });
     if names.len() < 3 || !is_ours {
         return Err(format!("the columns {}", names.join(", ")).into());
     }
-    let mut groups = Groups::new(Source::new(file).map_err(|error| error.to_string())?);
+    let source = Source::new(file).map_err(|error| error.to_string())?;
+    let mut groups = Groups::new(source, has_gaps);
     for group in metadata.row_groups() {
         groups.push(Arc::new(group.clone()), group.num_rows() as usize, 0);
     }
@@ -315,7 +325,7 @@ pub(crate) fn read_table(
 fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
     let length = content.len() as u64;
     let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
-    let (pattern, run, ended) = parse_end(reader.metadata(), length)?;
+    let End { pattern, run, ended, has_gaps } = parse_end(reader.metadata(), length)?;
     let rows = pattern.totals.total_ios;
     let columns = reader.metadata().file_metadata().schema_descr().num_columns() as u64;
     if rows * columns > IN_MEMORY_VALUES {
@@ -330,7 +340,16 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
         }
         Err(format!("{} values in column '{name}' instead of {rows}", values.len()))
     };
-    let (submit_ns, response_time_ns) = (take("submit_ns")?, take("response_time_ns")?);
+    let response_time_ns = take("response_time_ns")?;
+    let mut submit_ns = take(if has_gaps { "gap_ns" } else { "submit_ns" })?;
+    if has_gaps {
+        let mut from = 0;
+        for group in reader.metadata().row_groups() {
+            let to = from + group.num_rows() as usize;
+            gaps::undo(&mut submit_ns[from..to], &response_time_ns[from..to]);
+            from = to;
+        }
+    }
     take("stream")?; // it follows from the pattern
     let (causes, cause_ns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {

@@ -94,7 +94,7 @@ impl Spool {
             SpooledData::InMemory(bytes) => Source::in_memory(bytes.into_inner()),
             SpooledData::OnDisk(file) => Source::new(file).map_err(|error| self.failed(error))?,
         };
-        let mut groups = Groups::new(source);
+        let mut groups = Groups::new(source, true);
         let mut left: Vec<usize> =
             pattern.streams.iter().map(|stream| stream.total_ios as usize).collect();
         for (process, metadata) in written {

@@ -17,6 +17,7 @@ use uflip_core::{Error, ErrorKind, Result};
 use uflip_engine::Columns;
 
 use crate::columns::{ColumnData, MODES};
+use crate::gaps::gaps;
 use crate::stored::StoredTrace;
 use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
 
@@ -27,13 +28,14 @@ pub(crate) enum Kind {
     U16,
     U32,
     U64,
+    I64,
     /// Of a column of numbers: [`MODES`] by them, as texts.
     Mode,
 }
 
 /// The columns of a trace file.
 pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, Kind)> {
-    let fixed = [("stream", Kind::U16), ("submit_ns", Kind::U64), ("response_time_ns", Kind::U64)];
+    let fixed = [("stream", Kind::U16), ("gap_ns", Kind::I64), ("response_time_ns", Kind::U64)];
     let fixed = fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind));
     fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::U64))).collect()
 }
@@ -61,18 +63,34 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
         match trace.groups() {
-            Some(groups) => groups.copy_to(&mut table, trace.causes().len())?,
-            None => {
-                let whole = &trace.trace().columns;
-                let mut columns = vec![ColumnData::U16(trace.trace().stream_of_each().collect())];
-                let measured = [&whole.submit_ns, &whole.response_time_ns].into_iter();
-                let measured = measured.chain(&whole.cause_ns);
-                columns.extend(measured.map(|column| ColumnData::U64(column.into())));
-                table.groups(&columns, trace.len())?;
+            Some(groups) if groups.has_gaps() => {
+                groups.copy_to(&mut table, trace.causes().len())?;
             }
+            _ => write_in_pieces(trace, &mut table).map_err(|error| error.to_string())?,
         }
         table.finish()
     })
+}
+
+/// Write a trace that is in memory, or in a file of an older version.
+fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Result<()> {
+    let mut streams = trace.trace().stream_of_each();
+    for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
+        let to = trace.len().min(from + ROWS_A_GROUP);
+        let (submit, times) = (trace.measured(1, from, to)?, trace.measured(2, from, to)?);
+        let mut columns = vec![
+            ColumnData::U16(streams.by_ref().take(to - from).collect()),
+            ColumnData::U64(gaps(&submit, &times).into()),
+            ColumnData::U64(times),
+        ];
+        for cause in 0..trace.causes().len() {
+            columns.push(ColumnData::U64(trace.measured(3 + cause, from, to)?));
+        }
+        table
+            .group(&columns, 0, to - from)
+            .map_err(|message| Error::device("The file cannot be written").got(message))?;
+    }
+    Ok(())
 }
 
 /// Write `columns` of `rows` values each to a new file.
@@ -196,8 +214,11 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         process: u16,
         ios: &Columns,
     ) -> std::result::Result<RowGroupMetaDataPtr, String> {
-        let mut columns = vec![ColumnData::U16(vec![process; ios.len()])];
-        let measured = [&ios.submit_ns, &ios.response_time_ns].into_iter().chain(&ios.cause_ns);
+        let mut columns = vec![
+            ColumnData::U16(vec![process; ios.len()]),
+            ColumnData::U64(gaps(&ios.submit_ns, &ios.response_time_ns).into()),
+        ];
+        let measured = std::iter::once(&ios.response_time_ns).chain(&ios.cause_ns);
         columns.extend(measured.map(|column| ColumnData::U64(column.into())));
         self.group(&columns, 0, ios.len())
     }
@@ -236,9 +257,10 @@ fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
             Kind::U8 => ("INT32", 8),
             Kind::U16 => ("INT32", 16),
             Kind::U32 => ("INT32", 32),
-            Kind::U64 => ("INT64", 64),
+            Kind::U64 | Kind::I64 => ("INT64", 64),
         };
-        message += &format!("  REQUIRED {stored} {name} (INTEGER({bits},false));\n");
+        let signed = *kind == Kind::I64;
+        message += &format!("  REQUIRED {stored} {name} (INTEGER({bits},{signed}));\n");
     }
     message + "}"
 }

@@ -1,0 +1,46 @@
+//! When I/Os were submitted, as it is stored: relative to the completion of the one before.
+//!
+//! ```text
+//! submit_ns          0        110        205       gap_ns   0, 10, -5, …
+//! completed          └─ 100    └─ 210     └─ …     of the first I/O of a row group: its submit_ns
+//! ```
+//!
+//! Where one I/O is under way at a time, the next follows at once, or after a pause that is mostly the
+//! same: so a gap takes a few bits, where a time of submission takes as many as the response time before
+//! it. Row groups stand alone, so that each can be read without the others. Damaged numbers wrap around,
+//! and do not make sense then.
+
+/// The gaps of a row group.
+pub(crate) fn gaps(submit_ns: &[u64], response_time_ns: &[u64]) -> Vec<u64> {
+    let mut completed = 0;
+    let times = submit_ns.iter().zip(response_time_ns);
+    let gap = |(submit, time): (&u64, &u64)| {
+        let gap = submit.wrapping_sub(completed);
+        completed = submit.wrapping_add(*time);
+        gap
+    };
+    times.map(gap).collect()
+}
+
+/// Make times of submission of the gaps of a row group.
+pub(crate) fn undo(gaps: &mut [u64], response_time_ns: &[u64]) {
+    let mut completed = 0u64;
+    for (gap, time) in gaps.iter_mut().zip(response_time_ns) {
+        *gap = completed.wrapping_add(*gap);
+        completed = gap.wrapping_add(*time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_from_one_completion_to_the_next_submission() {
+        let (submit, time) = ([7, 110, 205, u64::MAX], [93, 100, 1, 5]);
+        let mut stored = gaps(&submit, &time);
+        assert_eq!(stored[..3], [7, 10, 5u64.wrapping_neg()]);
+        undo(&mut stored, &time);
+        assert_eq!(stored, submit);
+    }
+}
