@@ -82,10 +82,11 @@ def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     The start-up that the baselines show is left out, whether this run would show it or not.
     """
     spec = adapted(run, phases, io_size)
-    stop = spec["stop"]
+    stop, most = spec["stop"], run.spec["stop"]["max_ios"]
     known = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
-    left_out = in_rows(spec, replace(known, writes=math.ceil(MARGIN * known.writes)))
-    counts = {"io_count": int(stop["min_ios"]) + left_out, "io_ignore": left_out}
+    safe = replace(known, writes=math.ceil(MARGIN * known.writes))
+    left_out = min(in_rows(spec, safe), most // 2)
+    counts = {"io_count": min(int(stop["min_ios"]) + left_out, most), "io_ignore": left_out}
     return {name: value for name, value in spec.items() if name != "stop"} | counts
 
 
