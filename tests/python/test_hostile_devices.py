@@ -97,7 +97,7 @@ def test_a_clock_that_has_run_out_is_an_error_of_the_device() -> None:
         ("random_overwrites=-1", "0 to 100"),
         ("reserved_blocks=4294967295", "spare factor"),
         ("idle_free_blocks=1", "more than"),
-        ("page_bytes=3GiB&blocks_per_die=20000", "8 PiB"),
+        ("page_bytes=16MiB&blocks_per_die=2000000", "8 PiB"),
         ("channels=1000000&dies_per_channel=100", "at most 4294967294"),
     ],
 )

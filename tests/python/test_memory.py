@@ -29,7 +29,7 @@ def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
     [
         ("null", "--pattern", "RR", "--io-count", "2147483648"),
         ("null", "--pattern", "RR", "--io-count", "300000000"),
-        ("sim:demo?blocks_per_die=64", "--pattern", "RW", "--io-count", "100000000"),
+        ("sim:demo?blocks_per_die=64", "--pattern", "RW", "--io-count", "4000000000"),
     ],
 )
 def test_a_run_that_is_too_long_for_memory_is_refused_before_its_first_io(
