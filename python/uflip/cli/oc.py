@@ -111,8 +111,9 @@ def run(
     from uflip.results import Results
     from uflip.session import Request, begin
 
-    open_flash_device(device)  # says what a device of another kind is
     request = Request(device=device, scale=scale, only=split_names(only), sacrifice=sacrifice)
+    if not request.is_of_jobs:
+        open_flash_device(device)  # says what a device of another kind is
     with Watching(quiet=quiet or as_json) as watch:
         folder = begin(request, out, watch)
     results = Results.load(folder)

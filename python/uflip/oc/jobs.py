@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from uflip import _native
 from uflip.experiment import PlannedRun
+from uflip.oc.series import Series, mb_per_s
 
 Block = tuple[int, int, int]
 """Channel, LUN, block."""
@@ -115,3 +116,20 @@ class Bench(Protocol):
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
         """Return the log of a job."""
+
+
+def throughput(bench: Bench, job: PlannedRun) -> float:
+    """Return what was read and written in the time of a job [MB/s]."""
+    return mb_per_s(bench.run(job), bench.place.geometry["sector_bytes"])
+
+
+def measure_each(
+    bench: Bench, jobs: Mapping[str, PlannedRun]
+) -> tuple[dict[str, Series], dict[str, float]]:
+    """Return the response times of jobs by name, and their throughput [MB/s]."""
+    found, rates = {}, {}
+    for name, job in jobs.items():
+        trace = bench.run(job)
+        found[name] = Series.of(trace)
+        rates[name] = mb_per_s(trace, bench.place.geometry["sector_bytes"])
+    return found, rates

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Place, reads_percent
-from uflip.oc.series import Series, mb_per_s
+from uflip.oc.jobs import Bench, Place, measure_each, reads_percent, throughput
+from uflip.oc.series import Series
 
 NAME = "oc0"
 TITLE = "reads and writes of a single LUN"
@@ -80,18 +80,13 @@ def layout(place: Place) -> list[PlannedRun]:
 
 def measure_mixes(bench: Bench) -> tuple[dict[str, Series], dict[str, float]]:
     """Run the five mixes on the first LUN."""
-    found, throughput = {}, {}
-    for mix, job in mixes(bench.place).items():
-        trace = bench.run(job)
-        found[mix] = Series.of(trace)
-        throughput[mix] = mb_per_s(trace, bench.place.geometry["sector_bytes"])
-    return found, throughput
+    return measure_each(bench, mixes(bench.place))
 
 
 def measure_luns(bench: Bench, mix: str) -> NDArray[np.float64]:
     """Return the throughput of every LUN alone, shape (channels, LUNs) [MB/s]."""
     geometry = bench.place.geometry
-    found = [mb_per_s(bench.run(job), geometry["sector_bytes"]) for job in luns(bench.place, mix)]
+    found = [throughput(bench, job) for job in luns(bench.place, mix)]
     return np.array(found).reshape(geometry["channels"], geometry["luns_per_channel"])
 
 
@@ -106,5 +101,5 @@ def measure_order(bench: Bench) -> list[str]:
 
 def measure(bench: Bench) -> Oc0:
     """Run all of it."""
-    found, throughput = measure_mixes(bench)
-    return Oc0(found, throughput, measure_luns(bench, "W"), measure_luns(bench, "R"))
+    found, rates = measure_mixes(bench)
+    return Oc0(found, rates, measure_luns(bench, "W"), measure_luns(bench, "R"))

@@ -7,9 +7,9 @@
 """
 
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Place
+from uflip.oc.jobs import Bench, Place, throughput
 from uflip.oc.scaling import Scaling
-from uflip.oc.series import degrees, mb_per_s
+from uflip.oc.series import degrees
 
 NAME = "oc2"
 TITLE = "LUNs of one channel"
@@ -48,14 +48,10 @@ def layout(place: Place) -> list[PlannedRun]:
 
 def measure(bench: Bench) -> dict[str, Scaling]:
     """Return throughput by number of LUNs, for each of `KINDS`."""
-    sector = bench.place.geometry["sector_bytes"]
     return {
         kind: Scaling(
             "LUNs",
-            {
-                luns: mb_per_s(bench.run(job), sector)
-                for luns, job in lay_out_kind(bench.place, kind).items()
-            },
+            {luns: throughput(bench, job) for luns, job in lay_out_kind(bench.place, kind).items()},
         )
         for kind in KINDS
     }

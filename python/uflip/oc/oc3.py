@@ -14,9 +14,9 @@ separate LUN", and with one thread a channel that is the same.
 from dataclasses import dataclass
 
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Place, reads_percent
+from uflip.oc.jobs import Bench, Place, measure_each, reads_percent, throughput
 from uflip.oc.scaling import Scaling
-from uflip.oc.series import Series, degrees, mb_per_s
+from uflip.oc.series import Series, degrees
 
 NAME = "oc3"
 TITLE = "channels, by vectors and by threads"
@@ -98,27 +98,20 @@ def layout(place: Place) -> list[PlannedRun]:
 
 def measure_scaling(bench: Bench) -> dict[str, Scaling]:
     """Throughput by pages of a vector, and by threads."""
-    sector = bench.place.geometry["sector_bytes"]
     return {
-        name: Scaling(over, {n: mb_per_s(bench.run(job), sector) for n, job in jobs.items()})
+        name: Scaling(over, {n: throughput(bench, job) for n, job in jobs.items()})
         for name, (over, jobs) in scalings(bench.place).items()
     }
 
 
 def measure_all_luns(bench: Bench) -> dict[str, float]:
     """Throughput with a thread for every LUN."""
-    sector = bench.place.geometry["sector_bytes"]
-    return {word: mb_per_s(bench.run(job), sector) for word, job in all_luns(bench.place).items()}
+    return {word: throughput(bench, job) for word, job in all_luns(bench.place).items()}
 
 
 def measure_mixes(bench: Bench) -> tuple[dict[str, Series], dict[str, float]]:
     """Readers beside writers, a channel for each thread."""
-    found, throughput = {}, {}
-    for share, job in mixes(bench.place).items():
-        trace = bench.run(job)
-        found[share] = Series.of(trace)
-        throughput[share] = mb_per_s(trace, bench.place.geometry["sector_bytes"])
-    return found, throughput
+    return measure_each(bench, mixes(bench.place))
 
 
 def measure(bench: Bench) -> Oc3:

@@ -11,7 +11,8 @@ from uflip.device.info import DeviceInfo
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, Wear, check_worth_running, estimate, wear_of
-from uflip.results import Results
+from uflip.results import ResultsWriter
+from uflip.results.flash_file import is_open_channel
 from uflip.results.place import refuse_existing
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
@@ -105,11 +106,12 @@ def resume(
         its medium is another one than it was.
     """
     with ends.shielded():
-        if Results.load(folder).is_open_channel:
-            go_on_with_jobs(folder, device, on_event)
+        writer = ResultsWriter.resume(folder)
+        if is_open_channel(writer.manifest.device):
+            go_on_with_jobs(writer, device, on_event)
             return folder
         work = go_on(
-            folder,
+            writer,
             device=device,
             destroy=destroy,
             record=record,

@@ -9,22 +9,20 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from uflip import ends
 from uflip._native import FlashTrace
-from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError, unknown_name
+from uflip.errors import InterruptedRun, ResultsError, UflipError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import RunFinished, RunProgress, RunStarted, measure_harness
 from uflip.oc.benchmark import check_names, layout
 from uflip.oc.device import FlashDevice, open_flash_device
 from uflip.oc.jobs import SCALES, Place
 from uflip.oc.session import check_unused, choose_sacrifice, execute
-from uflip.results import Results, ResultsWriter, host_provenance
+from uflip.results import ResultsWriter, host_provenance
 from uflip.session.events import JobsBegin, OnEvent, ignore
 from uflip.session.request import SCALE, Request
+from uflip.session.resuming import Replay, check_device, planned_runs
 
 
 def begin_jobs(
@@ -87,47 +85,32 @@ def begin_jobs(
     return out
 
 
-def go_on_with_jobs(folder: Path, device: str | None, on_event: OnEvent) -> None:
+def go_on_with_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) -> None:
     """Carry out the jobs of a folder that are not there.
 
     Raises
     ------
     ResultsError
-        If the folder is complete, or the device does not do what it did before.
+        If the device does not do what it did before.
     """
-    results = Results.load(folder)
-    url = str(results.manifest.device["url"])
-    if device is not None and device != url:
-        raise UsageError(
-            "These results are of another device",
-            where="DEVICE",
-            got=device,
-            allowed=url,
-            action="leave DEVICE out: the results say which it is",
-        )
-    before = {run.id: run for run in results.runs}
-    writer = ResultsWriter.resume(folder)
     try:
-        opened = open_flash_device(url)
-        if opened.geometry != results.manifest.device["details"]["geometry"]:
+        kept = writer.manifest
+        check_device(kept, device)
+        opened = open_flash_device(str(kept.device["url"]))
+        if opened.geometry != kept.device["details"]["geometry"]:
             raise ResultsError(
                 "This is not the device that was measured",
-                where=url,
+                where=opened.url,
                 got="another geometry",
                 allowed="the one that its manifest has",
                 action="start another benchmark with a new --out",
             )
-        runs = [_planned(entry) for entry in writer.manifest.plan]
+        runs = planned_runs(kept)
         writer.replan([run.as_dict() for run in runs])
     except BaseException:
         writer.close()
         raise
-    _carry_out(opened, writer, runs, on_event, {name: before[name].log() for name in writer.done})
-
-
-def _planned(entry: Any) -> PlannedRun:
-    names = ("id", "micro_benchmark", "pattern", "parameter", "value", "unit", "spec", "repetition")
-    return PlannedRun(**{name: getattr(entry, name) for name in names})
+    _carry_out(opened, writer, runs, on_event)
 
 
 def _carry_out(
@@ -135,18 +118,18 @@ def _carry_out(
     writer: ResultsWriter,
     runs: Sequence[PlannedRun],
     on_event: OnEvent,
-    before: dict[str, FlashTrace] | None = None,
 ) -> None:
-    known = before or {}
-    finished = len(known)
+    replay = Replay(writer)
+    done = set(writer.done)
+    finished = len(done)
     on_event(JobsBegin(device.url, len(runs), finished))
     try:
         for index, run in enumerate(runs):
             ends.check()
             on_event(RunStarted(index, run))
             log = _made(device, run, index, on_event)
-            if run.id in known:
-                _check_the_same(run, known[run.id], log)
+            if run.id in done:
+                replay(run, log)
             else:
                 writer.commit(run, log)
                 finished += 1
@@ -174,16 +157,3 @@ def _made(device: FlashDevice, run: PlannedRun, index: int, on_event: OnEvent) -
         on_event(RunProgress(index, run, done, total, last_ns))
 
     return execute(device, run, told)
-
-
-def _check_the_same(run: PlannedRun, before: FlashTrace, now: FlashTrace) -> None:
-    name = "response_time_ns" if "response_time_ns" in before.columns else "erase_ns"
-    if np.array_equal(np.asarray(before.column(name)), np.asarray(now.column(name))):
-        return
-    raise ResultsError(
-        what="The simulated device does not do what it did before",
-        where=run.id,
-        got="other response times from the same plan",
-        allowed="the same version of uflip on the same results",
-        action="start another benchmark with a new --out",
-    )

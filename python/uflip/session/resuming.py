@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from uflip._native import Trace
+from uflip._native import FlashTrace, Trace
 from uflip.data.capabilities import capabilities
 from uflip.data.manifest import Manifest
 from uflip.device.catalogue import inspect_device
@@ -19,7 +19,7 @@ from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology import Found, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
-from uflip.results import Results, ResultsWriter
+from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.session.carrying_out import Work
 from uflip.session.events import OnEvent
@@ -27,15 +27,24 @@ from uflip.session.state import bring_into_state
 
 
 class Replay:
-    """Checks that a simulated device that was rebuilt does what it did before."""
+    """Checks that a simulated device that was rebuilt does what it did before.
 
-    def __init__(self, folder: Path) -> None:
-        self._stored = {run.id: run for run in Results.load(folder).runs}
+    Parameters
+    ----------
+    writer : ResultsWriter
+        Has the runs as they were.
+    """
 
-    def __call__(self, run: PlannedRun, trace: Trace) -> None:
+    def __init__(self, writer: ResultsWriter) -> None:
+        self._writer = writer
+
+    def __call__(self, run: PlannedRun, log: Trace | FlashTrace) -> None:
         """Raise unless a run took the same times again."""
-        before = self._stored[run.id].trace().column("response_time_ns")
-        if np.array_equal(np.asarray(before), np.asarray(trace.column("response_time_ns"))):
+        before = self._writer.log_of(run.id)
+        assert before is not None, "it is one of those that are done"
+        # A block that is worn out has a row a cycle, and no response times.
+        name = "response_time_ns" if "response_time_ns" in before.columns else "erase_ns"
+        if np.array_equal(np.asarray(before.column(name)), np.asarray(log.column(name))):
             return
         raise ResultsError(
             what="The simulated device does not do what it did before",
@@ -46,8 +55,26 @@ class Replay:
         )
 
 
+def check_device(kept: Manifest, url: str | None) -> None:
+    """Refuse another device than the one that was measured, where one is named at all."""
+    was = kept.device["url"]
+    if url is not None and url != was:
+        raise UsageError(
+            "These results are of another device",
+            where="DEVICE",
+            got=url,
+            allowed=was,
+            action="leave DEVICE out: the results say which it is",
+        )
+
+
+def planned_runs(kept: Manifest) -> list[PlannedRun]:
+    """Return the runs that a manifest plans."""
+    return [PlannedRun(**structs.asdict(entry)) for entry in kept.plan]
+
+
 def go_on(
-    folder: Path,
+    writer: ResultsWriter,
     *,
     device: str | None,
     destroy: str | None,
@@ -59,12 +86,9 @@ def go_on(
 
     Raises
     ------
-    ResultsError
-        If the folder is complete, foreign, or open in another process.
     DeviceError
         If the device is another one than it was.
     """
-    writer = ResultsWriter.resume(folder)
     try:
         kept = writer.manifest
         opened = _reopen(kept, device, destroy)
@@ -84,19 +108,12 @@ def go_on(
         raise
     # A device that was rebuilt shows it again; a real one has shown it.
     found = Found(plan, writer, None if simulated else kept.interference)
-    return Work(opened, plan, writer, history, found, Replay(folder) if simulated else None)
+    return Work(opened, plan, writer, history, found, Replay(writer) if simulated else None)
 
 
 def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
     was = kept.device
-    if url is not None and url != was["url"]:
-        raise UsageError(
-            "These results are of another device",
-            where="DEVICE",
-            got=url,
-            allowed=was["url"],
-            action="leave DEVICE out: the results say which it is",
-        )
+    check_device(kept, url)
     buffered = "buffered" in str(was.get("io"))
     size = was["capacity_bytes"] if capabilities(was).null else None
     now = inspect_device(was["url"], size=size, buffered=buffered)
@@ -143,12 +160,11 @@ def _plan_of(kept: Manifest, device: Device) -> Plan:
     """Make the plan again from what the manifest says of it."""
     info = device.info
     request = kept.state.request
-    runs = (PlannedRun(**structs.asdict(entry)) for entry in kept.plan)
     return Plan(
         device=info,
         scale=kept.scale,
         seed=kept.seed,
-        runs=tuple(runs),
+        runs=tuple(planned_runs(kept)),
         skipped=tuple(Skipped(**structs.asdict(skip)) for skip in kept.skipped),
         pause_ns=kept.pause_ns,
         target_size=kept.target_size_bytes or info["capacity_bytes"],
