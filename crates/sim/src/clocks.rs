@@ -172,15 +172,8 @@ impl Clocks {
     /// returns the end.
     #[inline]
     pub(crate) fn copy(&mut self, source: DieIdx, target: DieIdx, high: bool, ready: u64) -> u64 {
-        let Timing { read_ns, program_ns, program_high_ns, relocate_ns, .. } = self.timing;
+        let relocate_ns = self.timing.relocate_ns;
         let planned = self.processor.take(self.now, ready, relocate_ns) + relocate_ns;
-        if self.timing.copy_back && source == target {
-            let die = &mut self.dies[self.geometry.clock_of(target).0 as usize];
-            let start = die.last.end.max(planned);
-            let end = start + read_ns + if high { program_high_ns } else { program_ns };
-            die.occupy(self.now, start, end, Purpose::Merge);
-            return end;
-        }
         let data = self.read(source, planned, Purpose::Merge, &mut ());
         self.program(target, high, data, Purpose::Merge, &mut ())
     }
@@ -218,10 +211,10 @@ impl Clocks {
     ) -> u64 {
         let Timing { read_ns, program_ns, program_high_ns, relocate_ns, transfer_ns, .. } =
             self.timing;
-        let alone = self.timing.copy_back || (transfer_ns == 0 && self.buses.is_empty());
+        let alone = transfer_ns == 0 && self.buses.is_empty();
         if alone && source == target && relocate_ns == 0 {
             // Nothing but the die is needed: one long piece of work.
-            let die = &mut self.dies[target.0 as usize];
+            let die = &mut self.dies[self.geometry.clock_of(target).0 as usize];
             let start = die.last.end.max(ready);
             let end = start + low * (read_ns + program_ns) + high * (read_ns + program_high_ns);
             die.occupy(self.now, start, end, Purpose::Merge);
@@ -383,6 +376,7 @@ impl Lane {
 mod tests {
     use super::*;
     use crate::breakdown::SimBreakdown;
+    use crate::geometry::Shape;
     use proptest::prelude::*;
     use uflip_core::Breakdown;
 
@@ -395,6 +389,53 @@ mod tests {
         assert_eq!(lane.take(0, 90, 10), 90, "just before the first");
         assert_eq!(lane.take(0, 90, 20), 140, "no gap of 20 before the end");
         assert_eq!(lane.take(120, 120, 10), 120);
+    }
+
+    /// A controller of which only the dies take time.
+    fn dies_alone(planes_in_step: u32) -> Clocks {
+        let geometry = Geometry::from(Shape {
+            channels: 1,
+            dies: 2,
+            blocks_per_die: 4,
+            pages_per_block: 8,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 40,
+        });
+        let (read_ns, program_ns, program_high_ns) = (10, 100, 300);
+        let timing = Timing { read_ns, program_ns, program_high_ns, ..Timing::default() };
+        Clocks::new(geometry.with_planes_in_step(planes_in_step), timing)
+    }
+
+    #[test]
+    fn the_planes_of_a_die_copy_one_after_the_other_unless_they_work_on_their_own() {
+        let (low, high) = (2, 1);
+        let block = low * (10 + 100) + high * (10 + 300);
+        for (planes_in_step, both) in [(1, block), (2, 2 * block)] {
+            let mut clocks = dies_alone(planes_in_step);
+            let ends =
+                [0, 1].map(|plane| clocks.copy_many(DieIdx(plane), DieIdx(plane), low, high, 0));
+            assert_eq!(ends, [block, both], "{planes_in_step} planes in step");
+            // What follows on the die waits for both, whichever plane it is on.
+            let next = clocks.erase(DieIdx(0), 0);
+            assert_eq!(next, both + clocks.timing.erase_ns);
+        }
+    }
+
+    #[test]
+    fn pages_copied_as_one_end_when_they_would_one_by_one() {
+        for planes_in_step in [1, 2] {
+            for plane in [0, 1] {
+                let (mut as_one, mut one_by_one) =
+                    (dies_alone(planes_in_step), dies_alone(planes_in_step));
+                let die = DieIdx(plane);
+                let other = DieIdx(1 - plane);
+                let busy = |clocks: &mut Clocks| clocks.copy(other, other, false, 0);
+                assert_eq!(busy(&mut as_one), busy(&mut one_by_one));
+                let ends = [false, true, false].map(|high| one_by_one.copy(die, die, high, 5));
+                assert_eq!(Some(as_one.copy_many(die, die, 2, 1, 5)), ends.into_iter().max());
+            }
+        }
     }
 
     proptest! {

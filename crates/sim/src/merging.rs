@@ -128,11 +128,10 @@ impl Backend for Merged {
         self.clocks.advance(hardware.events.now());
         let mut path = SimBreakdown::default();
         let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
-        let Some(from) = self.ftl.find(page, &mut media) else {
-            // Nothing was ever written there: the controller answers alone.
-            return hardware.events.deliver(at, at, bytes, target.op());
-        };
-        media.read(from);
+        // Where nothing was ever written the controller answers alone, once it knows that.
+        if let Some(from) = self.ftl.find(page, &mut media) {
+            media.read(from);
+        }
         let end = media.end;
         hardware.events.all_spent(target.account, &path);
         hardware.events.deliver(end, at, bytes, target.op());

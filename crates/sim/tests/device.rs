@@ -352,6 +352,12 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
     assert!(message("fast", log, r#"{"static_wear_gap": 1}"#).contains("no static wear levelling"));
     assert!(message("block_map", log, "{}").contains("[log] means nothing"));
+    for (key, value) in
+        [("die_queue", "\"reads_first\""), ("collect_ns", "1"), ("dynamic_wear_levelling", "true")]
+    {
+        let unused = message("fast", log, &format!("{{\"{key}\": {value}}}"));
+        assert!(unused.contains(&format!("{key} means nothing to this FTL")), "{unused}");
+    }
     assert!(message("block_map", "", r#"{"spare_factor": 0.0}"#).contains("too few blocks"));
     assert!(message("stream_hybrid", "", "{}").contains("without a table [streams]"));
     let none = message("stream_hybrid", streams, r#"{"spare_factor": 0.25, "streams": 0}"#);
@@ -371,6 +377,40 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     assert!(message("linear", "", "{}").contains("without a table [linear]"));
     let divided = r#"{"spare_factor": 0.25, "open_units": 0}"#;
     assert!(message("linear", linear, divided).contains("must have units open"));
+}
+
+/// A device whose map is on flash, with room for one page of it in memory: 128 entries of 512 bytes.
+fn map_on_flash() -> SimDevice {
+    let text = include_str!("../../../python/uflip/profiles/intel-x25m.toml");
+    let overrides = format!(
+        r#"{{"channels": 1, "dies_per_channel": 2, "blocks_per_die": 32, "pages_per_block": 16,
+        "page_bytes": 512, "spare_bytes": 0, "stripe_dies": 1, "map_memory_bytes": 512,
+        "map_changed_bytes": 512, "spare_factor": 0.5, "state": "empty", "read_ns": {READ},
+        "channel_bytes_per_s": 100000000}}"#
+    );
+    let profile = Profile::parse(text, "intel-x25m", &overrides).unwrap();
+    SimDevice::new("test", profile).unwrap()
+}
+
+#[test]
+fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_read() {
+    const TRANSFER: u64 = 5_120;
+    let mut device = map_on_flash();
+    let page = |mode, page: u64| Io { offset: Bytes(page * 512), size: Bytes(512), mode };
+    let (written, unwritten) = (0, 1);
+    alone(&mut device, page(Mode::Write, written));
+    // Another page of the map is needed, and the first one is stored.
+    alone(&mut device, page(Mode::Write, 128));
+    // One that was never stored takes its place, and is known to be empty.
+    let (answer, parts) = alone(&mut device, page(Mode::Read, 128 + 1));
+    assert_eq!(part(&parts, "mapping_ns"), 0, "it is in memory");
+    alone(&mut device, page(Mode::Read, 256));
+    let (loaded, parts) = alone(&mut device, page(Mode::Read, unwritten));
+    assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "its page of the map is read");
+    assert_eq!(loaded, answer + READ + TRANSFER, "before the host has its answer");
+    let (read, parts) = alone(&mut device, page(Mode::Read, written));
+    assert_eq!(part(&parts, "mapping_ns"), 0, "it is there now");
+    assert_eq!(read, answer + READ + TRANSFER, "and the page itself is read");
 }
 
 /// Whatever is announced, and whether it comes or not, nothing that can be observed changes.

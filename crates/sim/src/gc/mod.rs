@@ -82,16 +82,16 @@ fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
 
 /// Makes one enum of all policies, so that a call costs a jump and no more.
 macro_rules! policies {
-    ($($name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
-        $(mod $module;)+
+    ($($(#[$only:meta])? $name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
+        $($(#[$only])? mod $module;)+
 
         /// The names of all victim policies.
-        pub const VICTIM_POLICIES: &[&str] = &[$($name),+];
+        pub const VICTIM_POLICIES: &[&str] = &[$($(#[$only])? $name),+];
 
         /// Any of the registered policies.
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Victims {
-            $(#[allow(missing_docs)] $policy($module::$policy)),+
+            $($(#[$only])? #[allow(missing_docs)] $policy($module::$policy)),+
         }
 
         impl Victims {
@@ -100,27 +100,27 @@ macro_rules! policies {
                 let (name, parameter) = split_name(text)?;
                 let options = PolicyOptions { geometry, parameter, seed };
                 match name {
-                    $($name => $module::$policy::new(&options).map(Victims::$policy),)+
+                    $($(#[$only])? $name => $module::$policy::new(&options).map(Victims::$policy),)+
                     _ => Err(Error::unknown("victim policy", name, VICTIM_POLICIES)),
                 }
             }
 
             #[inline]
             pub(crate) fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
-                match self { $(Victims::$policy(policy) => policy.closed(die, block, valid)),+ }
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.closed(die, block, valid)),+ }
             }
 
             #[inline]
             pub(crate) fn invalidated(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
-                match self { $(Victims::$policy(policy) => policy.invalidated(die, block, valid)),+ }
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.invalidated(die, block, valid)),+ }
             }
 
             pub(crate) fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-                match self { $(Victims::$policy(policy) => policy.choose(die, blocks)),+ }
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.choose(die, blocks)),+ }
             }
 
             pub(crate) fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks) {
-                match self { $(Victims::$policy(policy) => policy.remove(die, block, blocks)),+ }
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.remove(die, block, blocks)),+ }
             }
         }
     };
@@ -133,4 +133,5 @@ policies! {
     "d_choices" => d_choices::DChoices,
     "random" => random::Random,
     "cost_benefit" => cost_benefit::CostBenefit,
+    #[cfg(test)] "how_to" => how_to::HowTo,
 }

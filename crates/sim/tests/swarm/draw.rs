@@ -47,6 +47,9 @@ pub fn case(seed: u64, index: u64) -> Case {
         "block_map" => set(&mut case.overrides, "static_wear_gap", 0),
         _ => stripes(&mut draw, &mut case.overrides),
     }
+    if !matches!(ftl.as_str(), "page_map" | "dftl") && !draw.yes(3) {
+        without_what_page_maps_have(&mut case.overrides);
+    }
     if draw.yes(45) {
         on_the_edge(&mut draw, &mut case);
     }
@@ -219,6 +222,13 @@ fn wear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "usable_pages_min", draw.of(&[1, 1, data.div_ceil(2).max(1), data.max(1)]));
     set(overrides, "erase_step_cycles", draw.of(&[0, 5, 1000]));
     set(overrides, "erase_steps_max", draw.of(&[1, 8, 20]));
+}
+
+/// What FTLs that merge have no use for, and are refused with.
+fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {
+    set(overrides, "die_queue", "fifo");
+    set(overrides, "collect_ns", 0);
+    set(overrides, "dynamic_wear_levelling", false);
 }
 
 /// The block-mapped FTLs: FAST, and those of its family.
