@@ -18,7 +18,7 @@ from uflip.spec import baseline
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-GC = ROOT / "crates" / "sim" / "src" / "gc" / "mod.rs"
+GC = ROOT / "crates/sim/src/pool/victim/mod.rs"
 
 
 def profile(name: str) -> dict[str, dict[str, object]]:

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from rust_modules import arrows_of, circle_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "uflip"
@@ -103,6 +104,21 @@ CRATES: dict[str, set[str]] = {
     "fuzz": {"core", "engine", "sim", "store"},
     "bench": {"core", "method", "engine", "sim", "host", "store"},
 }
+
+# The rooms of the simulator: which of them each may know.
+ROOMS: dict[str, set[str]] = {
+    "collections": set(),
+    "flash": {"collections"},
+    "timeline": {"flash"},
+    "pool": {"collections", "flash"},
+    "ftl": {"collections", "flash", "pool"},
+    "config": {"flash", "ftl", "pool", "timeline"},
+    "device": {"collections", "config", "flash", "ftl", "timeline"},
+    "open_channel": {"config", "flash"},
+    "examine": {"config", "open_channel"},
+}
+# Crates whose modules know each other in a circle; none may join them.
+CIRCLES = {"engine", "host", "method", "py", "store"}
 
 LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")
 
@@ -204,6 +220,33 @@ def test_crates_depend_on_what_they_may() -> None:
         assert ours <= CRATES[path.parent.name], f"{path.parent.name} must not use {ours}"
 
 
+def test_rooms_of_the_simulator_know_what_they_may() -> None:
+    arrows = arrows_of(ROOT / "crates" / "sim")
+    rooms = {path.stem for path in sources("crates/sim/src/*")} - {"lib"}
+    assert rooms == set(ROOMS), "a room is new, or is gone"
+    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for one, other in arrows:
+        if one[0] != other[0]:
+            found[one[0]].add(other[0])
+    assert found == ROOMS, "an arrow is new, or is gone"
+
+
+@pytest.mark.parametrize("crate", sorted(CRATES))
+def test_modules_of_a_crate_have_no_circle(crate: str) -> None:
+    circle = circle_of(arrows_of(ROOT / "crates" / crate))
+    if crate in CIRCLES:
+        assert circle, f"take {crate} out of CIRCLES"
+    else:
+        assert circle == [], f"these know each other: {circle}"
+
+
+def test_a_circle_of_modules_is_found() -> None:
+    a, b, c = ("x", "a"), ("x", "b", "low"), ("x", "b", "other")
+    assert circle_of({(a, b), (c, ("y",))}) == []
+    assert circle_of({(a, b), (c, a)}) == ["x::a", "x::b"], "b with all that lies below it"
+    assert circle_of({(b, c), (c, b), (a, b)}) == ["x::b::low", "x::b::other"]
+
+
 def test_core_engine_and_sim_know_no_clock_and_no_hash_order() -> None:
     forbidden = re.compile(r"\b(HashMap|HashSet|SystemTime|Instant|clock_gettime)\b")
     for path in sources(
@@ -278,7 +321,8 @@ def registered(kind: str) -> list[Path]:
     folder = ROOT / "crates" / "sim" / "src" / kind
     listed = re.findall(r'^\s+"\w+" => (\w+)::\w+,', (folder / "mod.rs").read_text(), re.M)
     assert listed, f"no list in {kind}/mod.rs"
-    return [folder / f"{module}.rs" for module in listed]
+    files = (folder / f"{module}.rs" for module in listed)
+    return [file if file.exists() else file.with_suffix("") / "mod.rs" for file in files]
 
 
 def labelled() -> list[Path]:
@@ -290,10 +334,11 @@ def labelled() -> list[Path]:
         PACKAGE / "microbench" / "words.py",
     }
     models = [path for path in sources("python/uflip/models/*.py") if path.name[0] != "_"]
-    ftls = set(sources("crates/sim/src/ftl/*.rs")) - {
-        ROOT / "crates/sim/src/ftl/mod.rs",
-        ROOT / "crates/sim/src/ftl/tests.rs",
-    }
+    page_map = ROOT / "crates/sim/src/ftl/page_map"
+    ftls = [
+        *registered("ftl"),
+        *(page_map / name for name in ("mod.rs", "dftl.rs", "retirement.rs")),
+    ]
     others = (
         "crates/engine/src/address.rs",
         "crates/engine/src/pattern.rs",
@@ -311,10 +356,11 @@ def labelled() -> list[Path]:
         "crates/method/src/startup.rs",
         "crates/method/src/stationarity.rs",
         "crates/method/src/stop.rs",
-        "crates/sim/src/cache.rs",
-        "crates/sim/src/collector.rs",
+        "crates/sim/src/device/cache.rs",
+        "crates/sim/src/ftl/mapping_cache.rs",
+        "crates/sim/src/device/collector.rs",
         "crates/core/src/state.rs",
-        "crates/sim/src/clocks.rs",
+        "crates/sim/src/timeline/clocks.rs",
         "crates/sim/src/timeline/mod.rs",
         "python/uflip/methodology/places.py",
         "python/uflip/methodology/plan.py",
@@ -325,7 +371,8 @@ def labelled() -> list[Path]:
         "python/uflip/results/characteristics.py",
         "python/uflip/stats/summary.py",
     )
-    found = [*microbench, *models, *ftls, *registered("gc"), *registered("alloc")]
+    policies = [*registered("pool/victim"), *registered("pool/alloc")]
+    found = [*microbench, *models, *ftls, *policies]
     return sorted({*found, *(ROOT / name for name in others)})
 
 

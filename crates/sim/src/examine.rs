@@ -3,13 +3,14 @@
 use serde::Serialize;
 use uflip_core::Result;
 
-use crate::faults::{Fault, NOT_VALID, read};
+use crate::config::Profile;
+use crate::config::faults::{Fault, read};
+use crate::config::overrides::interface_of;
+use crate::config::sources::read_sources;
+use crate::config::tree::NOT_VALID;
+use crate::config::tree::tree_of;
+use crate::config::tree::{Content, Node};
 use crate::open_channel::OpenChannelProfile;
-use crate::overrides::interface_of;
-use crate::profile::Profile;
-use crate::sources::read_sources;
-use crate::toml_text::tree_of;
-use crate::tree::{Content, Node};
 
 /// All that is wrong with the profile `text` of `source`, by line.
 ///

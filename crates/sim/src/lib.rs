@@ -2,70 +2,49 @@
 //!
 //! ```text
 //! host Io → logical pages → FTL plans → flash ops → NAND checks and applies → timeline charges time → Completion
-//!           (geometry)      (ftl, gc,   (media)     (nand)                    (timeline)              (breakdown)
-//!                            alloc)
+//!           (device)        (ftl, pool)  (flash)     (flash)                  (timeline)              (breakdown)
 //! ```
 //!
 //! The FTL and its policies decide *what* happens to which page; they see no clock and touch no
 //! cell. The NAND checks the rules of flash; the timeline charges dies, channels and the host link.
 //! So the same FTL runs in two gears: timed, and untimed for filling a device at memory speed.
+//!
+//! Rooms, each of which knows only those before it:
+//!
+//! ```text
+//! collections   sets of pages, large arrays
+//! flash         geometry, NAND, what wears out and how
+//! timeline      clocks, events, what time is spent on
+//! pool          blocks: which are free, filled next (alloc), emptied next (victim)
+//! ftl           where every page lives; one file an FTL
+//! config        a device as plain data, checked
+//! device        the block device: host interface, write cache, collection, snapshot
+//! open_channel  the device without an FTL
+//! ```
 
-mod alloc;
-mod backend;
-mod bits;
-mod blocks;
-mod breakdown;
-mod cache;
-mod clocks;
-mod collector;
-mod data_blocks;
-mod describe;
+mod collections;
+mod config;
 mod device;
-mod durable;
 mod examine;
-mod faults;
+mod flash;
 mod ftl;
-mod gc;
-mod geometry;
-mod host;
-pub mod huge;
-mod interface;
-mod issued;
-mod media;
-mod merging;
-mod nand;
 mod open_channel;
-mod overrides;
-mod paged;
-mod precondition;
-mod profile;
-mod random_log;
-mod reliability;
-mod run;
-pub mod snapshot;
-mod sources;
-mod stripes;
+mod pool;
 mod timeline;
-mod toml_text;
-mod tree;
-mod units;
-mod untimed;
-mod waiting;
-mod wear_out;
-mod write_log;
 
-pub use alloc::ALLOCATORS;
-pub use breakdown::SimBreakdown;
-pub use device::SimDevice;
+pub use collections::huge;
+pub use config::faults::Fault;
+pub use config::overrides::{INTERFACES, interface_of};
+pub use config::sources::{Source, SourceKind, sources};
+pub use config::text::toml_to_json;
+pub use config::{Profile, State};
+pub use device::{SimDevice, snapshot};
 pub use examine::profile_faults;
-pub use faults::Fault;
+pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
+pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use ftl::FTLS;
-pub use gc::VICTIM_POLICIES;
-pub use geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use open_channel::{BlockState, FlashBreakdown, OpenChannelDevice, OpenChannelProfile};
-pub use overrides::{INTERFACES, interface_of};
-pub use profile::{Profile, State};
-pub use reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
-pub use sources::{Source, SourceKind, sources};
+pub use pool::alloc::ALLOCATORS;
+pub use pool::victim::VICTIM_POLICIES;
 pub use timeline::DieQueue;
-pub use toml_text::toml_to_json;
+pub use timeline::breakdown::SimBreakdown;

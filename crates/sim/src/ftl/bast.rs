@@ -19,12 +19,12 @@
 
 use uflip_core::Result;
 
-use super::fast::{check_log, log_part};
+use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::data_blocks::DataBlocks;
-use crate::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
-use crate::media::{Merge, MergeMedia};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::media::{Merge, MergeMedia};
+use crate::ftl::data_blocks::DataBlocks;
+use crate::ftl::extent::Extent;
 
 /// Data blocks and their log blocks.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

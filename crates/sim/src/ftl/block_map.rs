@@ -13,10 +13,10 @@
 use uflip_core::Result;
 
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::data_blocks::DataBlocks;
-use crate::geometry::{Lpn, Place};
-use crate::media::{Merge, MergeMedia};
+use crate::flash::geometry::{Lpn, Place};
+use crate::flash::media::{Merge, MergeMedia};
+use crate::ftl::data_blocks::DataBlocks;
+use crate::ftl::extent::Extent;
 
 /// The map of blocks; nothing else is needed.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

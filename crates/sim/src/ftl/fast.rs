@@ -27,16 +27,16 @@
 //! block, and log entries of merged blocks stay behind, so that data is lost and every entry costs a
 //! merge.
 
-use uflip_core::{Error, Result};
+use uflip_core::Result;
 
+use super::log_part::{Compat, check_log, log_part};
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::bits;
-use crate::data_blocks::DataBlocks;
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
-use crate::media::{Merge, MergeMedia};
-use crate::profile::{Compat, LogPart};
-use crate::random_log::{LogBlock, RandomLog};
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
+use crate::flash::media::{Merge, MergeMedia};
+use crate::ftl::data_blocks::DataBlocks;
+use crate::ftl::extent::Extent;
+use crate::ftl::random_log::{LogBlock, RandomLog};
 
 /// Data blocks, the sequential log block, the random ones.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -63,56 +63,6 @@ struct Sequential {
     logical: u32,
     /// How many pages it has.
     next: u32,
-}
-
-/// The table [log] of the profile.
-///
-/// # Errors
-/// Where it has none.
-pub(super) fn log_part<'a>(options: &MergingOptions<'a>) -> Result<&'a LogPart> {
-    options.log.ok_or_else(|| {
-        Error::usage("An FTL with log blocks needs to know how many")
-            .got(format!("ftl = \"{}\" without a table [log]", options.name))
-            .action("add [log]; docs/reference/profiles.md explains its keys")
-    })
-}
-
-/// Whether there are so many log blocks, at least `least`.
-///
-/// # Errors
-/// Fewer, or more than the device has room for.
-pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> {
-    let part = log_part(options)?;
-    let blocks = options.geometry.blocks();
-    if part.log_blocks < least || part.log_blocks >= blocks {
-        return Err(Error::usage("The number of log blocks makes no device")
-            .got(format!("log_blocks = {} of {blocks} blocks", part.log_blocks))
-            .allowed(format!("{least} or more, and fewer than there are blocks"))
-            .action("change log_blocks"));
-    }
-    if part.superblock_blocks == 0 {
-        return Err(Error::usage("A superblock has blocks")
-            .got("superblock_blocks = 0")
-            .allowed("1 or more")
-            .action("change superblock_blocks"));
-    }
-    if part.compat != Compat::None && options.name != "fast" {
-        return Err(Error::usage("Only FAST has faults to be compatible with")
-            .got(format!("a 'compat' with ftl = \"{}\"", options.name))
-            .allowed("compat = \"none\"")
-            .action("change one of the two"));
-    }
-    if part.log_per_die && options.name != "fast" {
-        return Err(Error::usage("Only FAST has a log for each die")
-            .got(format!("log_per_die = true with ftl = \"{}\"", options.name))
-            .allowed("log_per_die = false")
-            .action("change one of the two"));
-    }
-    DataBlocks::check(
-        &options.geometry,
-        u64::from(part.log_blocks) + 1,
-        &format!("{} log blocks, and 1 for merges", part.log_blocks),
-    )
 }
 
 impl MergingFtl for Fast {

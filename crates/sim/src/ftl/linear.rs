@@ -16,15 +16,39 @@
 //! **Ambiguous**: what happens to a page that is written again: here its unit has replacement units of
 //! its own, as many as a page may be written again; then the unit is merged.
 
+use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::geometry::{Geometry, Lpn, Place};
-use crate::media::{Merge, MergeMedia};
-use crate::profile::LinearPart;
-use crate::run::Run;
-use crate::units::{FreeUnits, Journal, Layout, UnitIdx};
+use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::media::{Merge, MergeMedia};
+use crate::ftl::extent::Extent;
+use crate::ftl::run::Run;
+use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
+
+/// The linear FTL of low-end sticks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct LinearPart {
+    /// What is mapped, filled and merged as a whole.
+    pub unit_bytes: u32,
+    /// In what a unit is filled.
+    pub cluster_bytes: u32,
+    /// Groups of dies; a unit is spread over the dies of one.
+    pub banks: u32,
+    /// Units that may be open at a time.
+    pub open_units: u32,
+    /// How far below its first cluster an open unit may still be filled.
+    pub backward_clusters: u32,
+    /// How often a page of an open unit may be written again before its unit is merged.
+    pub rewrites: u32,
+    /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
+    /// continues, and when a unit gets a new place.
+    pub open_map_pages: u32,
+    pub switch_map_pages: u32,
+    pub merge_map_pages: u32,
+}
 
 /// Map and open units.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

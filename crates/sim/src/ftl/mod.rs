@@ -3,26 +3,34 @@
 //! The page map collects beside the host (`collector.rs`); the others merge in the path of the write
 //! that needs room. One file each; names, checks and conformance tests follow from the list below.
 
-mod dftl;
+mod data_blocks;
+pub(crate) mod extent;
+mod log_part;
 mod mapping_cache;
 mod page_map;
-mod retirement;
+mod random_log;
+mod run;
 #[cfg(test)]
 mod tests;
 
 use uflip_core::{Error, Result};
 
-use crate::backend::Extent;
-use crate::geometry::{Geometry, Lpn, Place};
-use crate::media::MergeMedia;
-use crate::profile::{LinearPart, LogPart, StreamsPart, StripesPart};
+use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::media::MergeMedia;
+use crate::ftl::extent::Extent;
 
-pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
-pub use mapping_cache::CachePolicy;
+pub use linear::LinearPart;
+#[cfg(test)]
+pub(crate) use log_part::Compat;
+pub use log_part::LogPart;
+#[cfg(test)]
+pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
-pub use retirement::Retire;
-pub(crate) use retirement::RetirementOptions;
+pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions, mapping_pages};
+pub use page_map::{MappingPart, Retire};
+pub use stream_hybrid::StreamsPart;
+pub use stripe_map::StripesPart;
 
 /// What a merging FTL is made of: the device, and the tables of its profile.
 #[derive(Clone, Copy, Debug)]

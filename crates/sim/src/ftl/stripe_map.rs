@@ -20,16 +20,29 @@
 //! **Ambiguous**: how much room the map has: here four times its size, so that collecting its stripes
 //! moves little.
 
+use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::mapping_cache::{CachePolicy, MappingCache};
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::bits;
-use crate::geometry::{Geometry, Lpn, Place, Ppn};
-use crate::media::MergeMedia;
-use crate::profile::StripesPart;
-use crate::stripes::{Holds, Stripes};
+use crate::collections::bits;
+use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
+use crate::flash::media::MergeMedia;
+use crate::ftl::extent::Extent;
+use crate::pool::stripes::{Holds, Stripes};
+
+/// The page map over stripes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StripesPart {
+    /// Dies that a stripe spans, with a block of each.
+    pub stripe_dies: u32,
+    /// Memory for pages of the map.
+    pub map_memory_bytes: u64,
+    /// How much of it may be newer than what is on flash.
+    pub map_changed_bytes: u64,
+}
 
 /// Map, stripes, and the part of the map that is in memory.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -37,10 +50,10 @@ pub(crate) struct StripeMap {
     geometry: Geometry,
     stripes: Stripes,
     /// Per logical page: where it is, or [`NOWHERE`]. Pages of the map follow those of the host.
-    #[serde(with = "crate::huge::flat")]
+    #[serde(with = "crate::collections::huge::flat")]
     map: Vec<u32>,
     /// Per physical page: which logical page was programmed there last.
-    #[serde(with = "crate::huge::flat")]
+    #[serde(with = "crate::collections::huge::flat")]
     reverse: Vec<u32>,
     /// Stripes that may hold pages of the map.
     most_map_stripes: u32,
@@ -131,8 +144,11 @@ impl MergingFtl for StripeMap {
         StripeMap {
             geometry,
             stripes: Stripes::new(geometry, part.stripe_dies),
-            map: crate::huge::filled((shape.logical_pages + map_pages) as usize, NOWHERE),
-            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            map: crate::collections::huge::filled(
+                (shape.logical_pages + map_pages) as usize,
+                NOWHERE,
+            ),
+            reverse: crate::collections::huge::filled(geometry.pages() as usize, NOWHERE),
             most_map_stripes,
             entries_a_page: shape.page_bytes / ENTRY_BYTES,
             cache: MappingCache::new(map_pages, cached, 1, CachePolicy::Lru, true),
@@ -181,7 +197,7 @@ impl MergingFtl for StripeMap {
 
     #[inline]
     fn prefetch(&self, page: Lpn) {
-        crate::huge::prefetch(&self.map, page.0 as usize);
+        crate::collections::huge::prefetch(&self.map, page.0 as usize);
     }
 
     #[cfg(test)]

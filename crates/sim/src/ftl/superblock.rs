@@ -19,12 +19,12 @@
 
 use uflip_core::Result;
 
-use super::fast::{check_log, log_part};
+use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::data_blocks::DataBlocks;
-use crate::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
-use crate::media::{Merge, MergeMedia};
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::media::{Merge, MergeMedia};
+use crate::ftl::data_blocks::DataBlocks;
+use crate::ftl::extent::Extent;
 
 /// Superblocks, and the map of their pages.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -82,8 +82,8 @@ impl MergingFtl for Superblock {
             most_updates: part.log_blocks,
             updates: 0,
             groups: (0..blocks).step_by(per_group as usize).map(group).collect(),
-            map: crate::huge::filled(shape.logical_pages as usize, NOWHERE),
-            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            map: crate::collections::huge::filled(shape.logical_pages as usize, NOWHERE),
+            reverse: crate::collections::huge::filled(geometry.pages() as usize, NOWHERE),
             writes: 0,
             opened: 0,
         }

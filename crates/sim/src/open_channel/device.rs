@@ -15,8 +15,7 @@ use super::clocks::Clocks;
 pub use super::media::BlockState;
 use super::media::Media;
 use super::profile::{MediaPart, OpenChannelProfile};
-use crate::device::clock_ran_out;
-use crate::profile::CLOCK_END_NS;
+use crate::config::{CLOCK_END_NS, clock_ran_out};
 
 type FlashCompletion = Completion<FlashBreakdown, FlashStatus>;
 

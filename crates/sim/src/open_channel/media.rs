@@ -6,7 +6,7 @@
 use uflip_core::random::mix;
 use uflip_core::{AddressStatus, FlashGeometry, Ppa};
 
-use crate::reliability::{Rber, Reliability};
+use crate::flash::reliability::{Rber, Reliability};
 
 /// One block of all planes.
 #[derive(Clone, Copy, Debug, Default)]

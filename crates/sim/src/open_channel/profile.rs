@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN, VECTOR_MAX};
 
 use super::clocks::Times;
-use crate::overrides::{interface_of, place_of, with_overrides};
-use crate::profile::{CAPACITY_MAX, PASS_MAX_NS, YEAR_NS};
-use crate::reliability::{Reliability, ReliabilityPart};
-use crate::toml_text::read_toml;
+use crate::config::overrides::{interface_of, place_of, with_overrides};
+use crate::config::text::read_toml;
+use crate::config::{CAPACITY_MAX, PASS_MAX_NS, YEAR_NS};
+use crate::flash::reliability::{Reliability, ReliabilityPart};
 
 /// Everything that a simulated open-channel device is made of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct OpenChannelProfile {
     pub controller: ControllerPart,
     pub reliability: ReliabilityPart,
     pub state: StatePart,
-    /// Where all this comes from: no part of the device, and read by [`crate::sources`].
+    /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
     #[serde(default, skip_serializing)]
     sources: IgnoredAny,
 }

@@ -1,6 +1,6 @@
 //! What is going to happen, in order.
 
-use crate::geometry::DieIdx;
+use crate::flash::geometry::DieIdx;
 
 /// One thing that happens. Ordered by time; at one time releases of dies come first, by die, and then
 /// everything else in the order in which it was added.

@@ -29,8 +29,10 @@
 //! **Ambiguous**: ties. At one moment dies are released first, then arrivals happen in the order in
 //! which they were planned; the first of a ring is planned when it begins to wait.
 
+pub(crate) mod breakdown;
 mod calendar;
 mod channel;
+pub(crate) mod clocks;
 mod op;
 #[cfg(test)]
 mod reference;
@@ -40,8 +42,8 @@ mod way;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use crate::breakdown::{Account as _, Cause, SimBreakdown};
-use crate::geometry::{DieIdx, Geometry};
+use crate::flash::geometry::{DieIdx, Geometry};
+use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 use calendar::{Calendar, What};
 use channel::Channel;
 pub(crate) use op::{Op, Purpose, Report, Stage};

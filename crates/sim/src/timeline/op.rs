@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use super::{AccountIdx, UNKNOWN};
-use crate::breakdown::Cause;
-use crate::geometry::DieIdx;
+use crate::flash::geometry::DieIdx;
+use crate::timeline::breakdown::Cause;
 
 /// What an operation does on its die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

@@ -9,8 +9,8 @@ use uflip_core::Breakdown as _;
 
 use super::op::Kind;
 use super::{AccountIdx, DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
-use crate::breakdown::SimBreakdown;
-use crate::geometry::{DieIdx, Geometry, Shape};
+use crate::flash::geometry::{DieIdx, Geometry, Shape};
+use crate::timeline::breakdown::SimBreakdown;
 
 /// A random operation: what, where, when, and whether its end starts another one.
 #[derive(Clone, Debug)]

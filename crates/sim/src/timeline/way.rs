@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
 use super::{DieQueue, Lane, Op, Report, Stage, Timeline};
-use crate::breakdown::{Account as _, Cause, SimBreakdown};
-use crate::geometry::DieIdx;
+use crate::flash::geometry::DieIdx;
+use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 
 impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation arrives at `at` where its stage says.

@@ -2,10 +2,10 @@
 //! whoever holds the clock decides when each is taken; in one go in the untimed gear.
 
 use super::{PageMap, RelocationLoad};
-use crate::blocks::{Stream, Taken};
-use crate::ftl::dftl::MapOnFlash;
-use crate::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
-use crate::media::CollectMedia;
+use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::flash::media::CollectMedia;
+use crate::ftl::page_map::dftl::MapOnFlash;
+use crate::pool::blocks::{Stream, Taken};
 
 /// A block being collected. Whoever holds it decides when its next page moves.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -49,7 +49,7 @@ impl PageMap {
         // The reverse map is read along the victim: have its lines at hand, 16 entries each.
         let first = self.options.geometry.first_page(victim).0 as usize;
         for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
-            crate::huge::prefetch(&self.reverse, first + line);
+            crate::collections::huge::prefetch(&self.reverse, first + line);
         }
         media.begin_collection(victim, self.metadata_page(die, victim));
         self.since_static[die.0 as usize] += 1;

@@ -13,20 +13,26 @@
 //! are valid; both readings are here: a least number (what is valid is always moved, and pages that
 //! are not valid are moved on top), and exactly that number, whose surplus is given up.
 
-use super::dftl::{MapOnFlash, MappingOptions};
-use super::retirement::{Retirement, RetirementOptions};
 mod collect;
+mod dftl;
+mod retirement;
 mod room;
 mod straight;
 mod write;
 
 pub(crate) use collect::{Collection, Item};
+use dftl::MapOnFlash;
+pub use dftl::MappingPart;
+pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
+pub use retirement::Retire;
+use retirement::Retirement;
+pub(crate) use retirement::RetirementOptions;
 
-use crate::alloc::Allocator;
-use crate::blocks::{Blocks, FreeOrder, Streams};
-use crate::gc::Victims;
-use crate::geometry::{Geometry, Lpn, Place, Ppn};
-use crate::media::CollectMedia;
+use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
+use crate::flash::media::CollectMedia;
+use crate::pool::alloc::Allocator;
+use crate::pool::blocks::{Blocks, FreeOrder, Streams};
+use crate::pool::victim::Victims;
 
 /// What a page map is made of.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -75,10 +81,10 @@ impl RelocationLoad {
 pub(crate) struct PageMap {
     /// Per logical page: where it is; `NOWHERE` where it was never written. Mapping pages follow
     /// those of the host.
-    #[serde(with = "crate::huge::flat")]
+    #[serde(with = "crate::collections::huge::flat")]
     map: Vec<u32>,
     /// Per physical page: which logical page was programmed there last.
-    #[serde(with = "crate::huge::flat")]
+    #[serde(with = "crate::collections::huge::flat")]
     reverse: Vec<u32>,
     pub(in crate::ftl) blocks: Blocks,
     pub(in crate::ftl) options: PageMapOptions,
@@ -120,8 +126,8 @@ impl PageMap {
         let pages = geometry.shape().logical_pages + mapping_pages;
         let streams = Streams { separate: options.separate, mapping: on_flash.is_some() };
         PageMap {
-            map: crate::huge::filled(pages as usize, NOWHERE),
-            reverse: crate::huge::filled(geometry.pages() as usize, NOWHERE),
+            map: crate::collections::huge::filled(pages as usize, NOWHERE),
+            reverse: crate::collections::huge::filled(geometry.pages() as usize, NOWHERE),
             blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
@@ -156,7 +162,7 @@ impl PageMap {
     /// `page` will be looked up soon: have its entry of the map at hand.
     #[inline]
     pub(crate) fn prefetch(&self, page: Lpn) {
-        crate::huge::prefetch(&self.map, page.0 as usize);
+        crate::collections::huge::prefetch(&self.map, page.0 as usize);
     }
 
     /// `page`, whose entry of the map is at hand, will be written soon: have at hand what is known of
@@ -205,7 +211,7 @@ impl PageMap {
     /// Where they do not.
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        use crate::geometry::BlockIdx;
+        use crate::flash::geometry::BlockIdx;
         let geometry = self.options.geometry;
         let mut valid = vec![0; geometry.blocks() as usize];
         let mut mapped = 0;

@@ -17,8 +17,8 @@
 //! is counted for itself, and the reserve, which only collections take from, holds it.
 
 use super::PageMap;
-use crate::blocks::Stream;
-use crate::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::pool::blocks::Stream;
 
 /// So often the policy is asked again once every die has its reserve, while no page finds room.
 const OVERRULES_MAX: u32 = 64;

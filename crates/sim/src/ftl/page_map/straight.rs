@@ -5,9 +5,9 @@
 //! like a block to be opened, is left to those files. A test runs both on the same writes.
 
 use super::{Collection, NOWHERE, PageMap};
-use crate::blocks::Stream;
-use crate::geometry::{Lpn, Place, Ppn};
-use crate::media::{CollectMedia as _, Flash};
+use crate::flash::geometry::{Lpn, Place, Ppn};
+use crate::flash::media::{CollectMedia as _, Flash};
+use crate::pool::blocks::Stream;
 
 impl PageMap {
     /// Whether nothing but the map needs attention.
@@ -65,7 +65,7 @@ impl PageMap {
         self.blocks.drain_valid(victim, |page| {
             let Some(slot) = slots.next() else { return };
             *slot = Lpn(self.reverse[page.0 as usize]);
-            crate::huge::prefetch(&self.map, slot.0 as usize);
+            crate::collections::huge::prefetch(&self.map, slot.0 as usize);
             last = Some(page);
         });
         assert!(slots.next().is_none(), "{victim:?} has as many valid pages as were counted");

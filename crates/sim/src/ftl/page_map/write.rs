@@ -1,9 +1,9 @@
 //! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
 
 use super::PageMap;
-use crate::blocks::{Stream, Taken};
-use crate::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
-use crate::media::CollectMedia;
+use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::flash::media::CollectMedia;
+use crate::pool::blocks::{Stream, Taken};
 
 impl PageMap {
     /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,

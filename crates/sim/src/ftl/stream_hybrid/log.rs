@@ -1,15 +1,11 @@
 //! The logs: what goes there, and what must leave so that it can.
 
 use super::StreamHybrid;
-use super::merges::Reason;
-use crate::backend::Extent;
-use crate::geometry::Lpn;
-use crate::media::MergeMedia;
-use crate::units::UnitIdx;
-
-/// The log of whole clusters, and that of small ones.
-pub(super) const WHOLE: usize = 0;
-pub(super) const SMALL: usize = 1;
+use super::work::{Reason, SMALL, WHOLE};
+use crate::flash::geometry::Lpn;
+use crate::flash::media::MergeMedia;
+use crate::ftl::extent::Extent;
+use crate::pool::units::UnitIdx;
 
 impl StreamHybrid {
     pub(super) fn write_log<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {

@@ -1,45 +1,13 @@
 //! Merges: the newest version of every page of a unit comes together, at once or step by step.
 
 use super::StreamHybrid;
-use super::log::{SMALL, WHOLE};
-use super::streams::Stream;
-use crate::backend::Extent;
+use super::work::{Bringing, Reason, Reclaim, SMALL, Stream, WHOLE};
+use crate::flash::geometry::{Lpn, Place};
+use crate::flash::media::{Merge, MergeMedia};
 use crate::ftl::MergingFtl as _;
-use crate::geometry::{Lpn, Place};
-use crate::media::{Merge, MergeMedia};
-use crate::run::Run;
-use crate::units::UnitIdx;
-
-/// Why a unit is merged.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) enum Reason {
-    /// Its stream gives way, or goes on.
-    Stream,
-    /// This cluster was to leave the log.
-    Cluster(u32),
-    /// A small cluster was to leave the log of such.
-    Small,
-}
-
-/// A unit that is merged step by step beside the host.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Reclaim {
-    pub(super) logical: u32,
-    pub(super) target: UnitIdx,
-    /// What its stream has there already.
-    pub(super) there: Run,
-    pub(super) reason: Reason,
-}
-
-/// What a merge around the host's data left out, for the host brings it.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Bringing {
-    /// The page that comes next.
-    pub(super) next: Lpn,
-    /// The rest of the last page, where the host brings only a part of that. It lies where it was before
-    /// the merge, which is not erased before it is read: nothing takes a unit until then.
-    pub(super) rest: Option<Place>,
-}
+use crate::ftl::extent::Extent;
+use crate::ftl::run::Run;
+use crate::pool::units::UnitIdx;
 
 /// In the path of a write.
 impl StreamHybrid {

@@ -25,22 +25,23 @@
 
 mod log;
 mod merges;
+mod part;
 mod streams;
+mod work;
+mod write_log;
 
 use std::collections::VecDeque;
 
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
-use crate::backend::Extent;
-use crate::geometry::{Geometry, Lpn, Place};
-use crate::media::MergeMedia;
-use crate::profile::StreamsPart;
-use crate::units::{FreeUnits, Journal, Layout, UnitIdx};
-use crate::write_log::{Limits, WriteLog};
-use log::WHOLE;
-use merges::{Bringing, Reclaim};
-use streams::Stream;
+use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::media::MergeMedia;
+use crate::ftl::extent::Extent;
+use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
+pub use part::StreamsPart;
+use work::{Bringing, Reclaim, Stream, WHOLE};
+use write_log::{Limits, WriteLog};
 
 /// Map, streams and log.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

@@ -1,22 +1,12 @@
 //! Streams: units being filled in order, and what becomes of those that give way.
 
 use super::StreamHybrid;
-use super::log::WHOLE;
-use super::merges::{Reason, Reclaim};
-use crate::backend::Extent;
+use super::work::{Reason, Reclaim, Stream, WHOLE};
+use crate::flash::geometry::{Lpn, Place};
+use crate::flash::media::{Merge, MergeMedia};
 use crate::ftl::MergingFtl as _;
-use crate::geometry::{Lpn, Place};
-use crate::media::{Merge, MergeMedia};
-use crate::run::Run;
-use crate::units::UnitIdx;
-
-/// A unit being filled in order.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Stream {
-    pub(super) logical: u32,
-    pub(super) unit: UnitIdx,
-    pub(super) run: Run,
-}
+use crate::ftl::extent::Extent;
+use crate::ftl::run::Run;
 
 /// Where a page belongs.
 impl StreamHybrid {

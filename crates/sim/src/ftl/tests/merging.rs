@@ -6,12 +6,12 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
-use crate::backend::Extent;
+use crate::flash::geometry::{Geometry, Lpn, Shape};
+use crate::flash::media::Media;
+use crate::flash::nand::PageOrder;
+use crate::ftl::extent::Extent;
+use crate::ftl::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
-use crate::geometry::{Geometry, Lpn, Shape};
-use crate::media::Media;
-use crate::nand::PageOrder;
-use crate::profile::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 
 const PAGE: u64 = 4096;
 

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
-use crate::backend::Extent;
+use crate::flash::geometry::{Geometry, Lpn, Shape};
+use crate::flash::media::Flash;
+use crate::flash::nand::PageOrder;
+use crate::ftl::extent::Extent;
+use crate::ftl::{Compat, LogPart};
 use crate::ftl::{Merging, MergingOptions};
-use crate::geometry::{Geometry, Lpn, Shape};
-use crate::media::Flash;
-use crate::nand::PageOrder;
-use crate::profile::{Compat, LogPart};
 
 /// What is counted.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -2,9 +2,9 @@
 //! retired is used (the NAND checks that), and every device ends read-only.
 
 use super::*;
+use crate::flash::reliability::{Reliability, ReliabilityPart};
+use crate::flash::wear_out::{WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
-use crate::reliability::{Reliability, ReliabilityPart};
-use crate::wear_out::{WearOut, WearOutOptions, chance};
 
 /// How quickly it ends.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ proptest! {
         let logical_pages = (logical * fullness / 100).max(1);
         variant.geometry =
             Geometry::from(Shape { logical_pages, ..*variant.geometry.shape() });
-        for victims in crate::VICTIM_POLICIES {
+        for victims in crate::pool::victim::VICTIM_POLICIES {
             if let Some((ftl, media)) = device(variant, wear, victims) {
                 wear_out(ftl, media, seed);
             }

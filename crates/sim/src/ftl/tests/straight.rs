@@ -7,8 +7,8 @@ proptest! {
     fn straight_through_is_page_by_page(
         variant in variants(), seed in any::<u64>(), hot in 1u64..100, least in 0u32..3,
     ) {
-        for victims in crate::VICTIM_POLICIES {
-            for allocator in crate::ALLOCATORS {
+        for victims in crate::pool::victim::VICTIM_POLICIES {
+            for allocator in crate::pool::alloc::ALLOCATORS {
                 both_ways(variant, least, seed, hot, victims, allocator);
             }
         }

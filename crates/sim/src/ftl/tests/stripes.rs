@@ -5,12 +5,12 @@ use uflip_core::Counters;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
 use super::large;
-use crate::backend::Extent;
+use crate::flash::geometry::{Geometry, Lpn, Shape};
+use crate::flash::media::Flash;
+use crate::flash::nand::PageOrder;
+use crate::ftl::StripesPart;
+use crate::ftl::extent::Extent;
 use crate::ftl::{Merging, MergingOptions};
-use crate::geometry::{Geometry, Lpn, Shape};
-use crate::media::Flash;
-use crate::nand::PageOrder;
-use crate::profile::StripesPart;
 
 /// What `writes` random ones count, after as many as `settle` and a sequential fill.
 fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {

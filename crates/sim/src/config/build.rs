@@ -1,0 +1,113 @@
+//! The parts of a device as a profile that was checked describes them.
+
+use uflip_core::{Error, Result};
+
+use super::{GcPart, Profile, Relocation};
+use crate::flash::geometry::{Geometry, Shape};
+use crate::flash::nand::PageOrder;
+use crate::ftl::{MERGING_FTLS, PageMapOptions, RelocationLoad};
+use crate::pool::alloc::Allocator;
+use crate::pool::blocks::FreeOrder;
+use crate::pool::victim::Victims;
+use crate::timeline::Timing;
+
+impl Profile {
+    /// The numbers of the geometry, checked to make a device.
+    pub(crate) fn geometry(&self) -> Geometry {
+        let part = &self.geometry;
+        let dies = part.dies();
+        let page = u64::from(part.page_bytes);
+        let blocks_per_die = part.blocks_per_die / part.planes_per_die;
+        let pages = u64::from(dies) * u64::from(blocks_per_die) * u64::from(part.pages_per_block);
+        // Whole MiB where that leaves anything, as devices are sold.
+        let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
+        let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
+        let logical_bytes = logical_bytes as u64 / unit * unit;
+        let geometry = Geometry::from(Shape {
+            channels: part.channels,
+            dies,
+            blocks_per_die,
+            pages_per_block: part.pages_per_block,
+            metadata_pages: part.metadata_pages,
+            page_bytes: part.page_bytes,
+            logical_pages: (logical_bytes / page) as u32,
+        });
+        let in_step = if part.independent_planes { 1 } else { part.planes_per_die };
+        geometry.with_planes_in_step(in_step)
+    }
+
+    /// In which order its flash may be programmed: merging FTLs fill data blocks by place.
+    pub(crate) fn page_order(&self) -> PageOrder {
+        if self.merges() { PageOrder::Any } else { PageOrder::Ascending }
+    }
+
+    /// Whether its FTL merges in the host's path.
+    pub(crate) fn merges(&self) -> bool {
+        MERGING_FTLS.contains(&self.ftl.ftl.as_str())
+    }
+
+    /// How a page-mapped FTL collects.
+    pub(crate) fn gc(&self) -> Result<&GcPart> {
+        self.gc.as_ref().ok_or_else(|| {
+            Error::usage("A page-mapped FTL needs to know how to collect")
+                .got(format!("ftl = \"{}\" without a table [gc]", self.ftl.ftl))
+                .action("add [gc] as in demo.toml")
+        })
+    }
+
+    /// The page map that the profile asks for.
+    pub(crate) fn ftl_options(&self) -> Result<PageMapOptions> {
+        let geometry = self.geometry();
+        let gc = self.gc()?;
+        let allocator = self.ftl.allocator.as_deref().ok_or_else(|| {
+            Error::usage("A page-mapped FTL needs an allocator")
+                .got("a table [ftl] without 'allocator'")
+                .allowed(crate::pool::alloc::ALLOCATORS.join(", "))
+                .action("name one of them")
+        })?;
+        Ok(PageMapOptions {
+            geometry,
+            allocator: Allocator::by_name(allocator, &geometry)?,
+            victims: Victims::by_name(&gc.gc, geometry, self.state.seed)?,
+            reserved_blocks: (gc.reserved_blocks + self.reserved_for_mapping()) as usize,
+            same_die: gc.relocation == Relocation::SameDie,
+            separate: gc.separate_streams,
+            free_order: if self.wear.dynamic_wear_levelling {
+                FreeOrder::LeastWorn
+            } else {
+                FreeOrder::Oldest
+            },
+            static_gap: self.wear.static_wear_gap,
+            load: match gc.relocate_exactly {
+                Some(number) => RelocationLoad::Exactly(number),
+                None => RelocationLoad::AtLeast(gc.relocate_at_least),
+            },
+            mapping: self.mapping_options(),
+            retirement: self.retirement_options(),
+        })
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        let part = &self.timing;
+        let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.spare_bytes);
+        let at_rate = |rate: u64| page * 1_000_000_000 / rate.max(1);
+        Timing {
+            read_ns: part.read_ns,
+            program_ns: part.program_ns,
+            program_high_ns: part.program_high_ns,
+            erase_ns: part.erase_ns,
+            transfer_ns: at_rate(part.channel_bytes_per_s),
+            bus_ns: at_rate(part.bus_bytes_per_s),
+            buses: part.buses,
+            command_read_ns: part.command_read_ns,
+            command_write_ns: part.command_write_ns,
+            relocate_ns: part.relocate_ns,
+            collect_ns: part.collect_ns,
+            seek_read_ns: part.seek_read_ns,
+            cache_program: part.cache_program,
+            link_bytes_per_s: part.link_bytes_per_s,
+            copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
+            die_queue: part.die_queue,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What makes no device, found before any work.
+
+use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
+
+use super::{GcPart, Profile, Relocation};
+use crate::timeline::DieQueue;
+
+/// The cache keeps one bit a sector of a page in 64 bits.
+const CACHE_SECTORS_MAX: u64 = 64;
+/// Valid pages of a block are counted in 15 bits.
+const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
+/// Beyond any page that is striped over all planes of all dies of a drive. The state is made of writes
+/// of up to 128 KiB: of a page of gigabytes it would take billions that change one page.
+const PAGE_BYTES_MAX: u64 = 16 << 20;
+
+/// A key whose value makes no device.
+pub(crate) struct Misfit {
+    pub(crate) key: &'static str,
+    pub(crate) got: String,
+    pub(crate) allowed: String,
+}
+
+impl Misfit {
+    fn error(self, source: &str) -> Error {
+        Error::usage(format!("Profile key '{}' makes no device", self.key))
+            .at(source)
+            .got(self.got)
+            .allowed(self.allowed)
+            .action("change it")
+    }
+}
+
+impl Profile {
+    pub(crate) fn check(&self, source: &str) -> Result<()> {
+        if let Some(misfit) = self.misfits().into_iter().next() {
+            return Err(misfit.error(source));
+        }
+        let pages = self.check_size(source)?;
+        if !crate::ftl::FTLS.contains(&self.ftl.ftl.as_str()) {
+            return Err(Error::unknown("FTL", &self.ftl.ftl, crate::ftl::FTLS).at(source));
+        }
+        self.check_tables(source)?;
+        self.check_room(source, pages)?;
+        self.check_memory(source)?;
+        self.check_times(source, pages)?;
+        if self.merges() {
+            return self.check_merging(source);
+        }
+        let gc = self.gc().map_err(|error| error.at(source))?;
+        self.check_mapping(source)?;
+        self.check_recovery(source)?;
+        self.check_spare(source, pages, gc)?;
+        self.check_load(source, gc)?;
+        self.check_names(source, gc)
+    }
+
+    /// Keys whose value alone, or beside another key, makes no device.
+    pub(crate) fn misfits(&self) -> Vec<Misfit> {
+        let part = &self.geometry;
+        let mut found = Vec::new();
+        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
+            if wrong {
+                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
+            }
+        };
+        for (key, count) in [
+            ("channels", part.channels),
+            ("dies_per_channel", part.dies_per_channel),
+            ("planes_per_die", part.planes_per_die),
+            ("blocks_per_die", part.blocks_per_die),
+            ("pages_per_block", part.pages_per_block),
+        ] {
+            bad(count == 0, key, &count, "1 or more");
+        }
+        let planes = part.planes_per_die;
+        let uneven = planes > 0 && !part.blocks_per_die.is_multiple_of(planes);
+        let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
+        bad(uneven, "planes_per_die", &planes, &allowed);
+        let metadata = part.metadata_pages;
+        let too_many = metadata > 1 || (metadata > 0 && metadata >= part.pages_per_block);
+        bad(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
+        let too_many = part.pages_per_block > PAGES_PER_BLOCK_MAX;
+        let allowed = format!("at most {PAGES_PER_BLOCK_MAX}");
+        bad(too_many, "pages_per_block", &part.pages_per_block, &allowed);
+        let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
+        let odd = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
+        bad(odd, "sector_bytes", &sector, "a power of two from 512");
+        let unfit = page < sector || !page.is_multiple_of(sector.max(1)) || page > PAGE_BYTES_MAX;
+        let allowed = format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
+        bad(!odd && unfit, "page_bytes", &page, &allowed);
+        let cache = self.cache.write_cache_bytes;
+        let unfit = cache > 0 && (cache < page || page / sector.max(1) > CACHE_SECTORS_MAX);
+        let allowed = format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
+        bad(!odd && unfit, "write_cache_bytes", &cache, &allowed);
+        for (key, rate) in [
+            ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
+            ("link_bytes_per_s", self.timing.link_bytes_per_s),
+            ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
+        ] {
+            bad(rate == 0, key, &rate, "1 or more");
+        }
+        let overwrites = self.state.random_overwrites;
+        let beyond = !(0.0..=100.0).contains(&overwrites);
+        bad(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
+        found
+    }
+
+    /// What no FTL would look at is refused.
+    fn check_tables(&self, source: &str) -> Result<()> {
+        let name = self.ftl.ftl.as_str();
+        let of_page_maps = !self.merges();
+        let unused = [
+            ("[gc]", self.gc.is_some() && !of_page_maps),
+            ("allocator", self.ftl.allocator.is_some() && !of_page_maps),
+            ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
+            ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
+            ("[linear]", self.linear.is_some() && name != "linear"),
+            ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
+            ("[reliability]", self.reliability.is_some() && !of_page_maps),
+            ("[recovery]", self.recovery.is_some() && !of_page_maps),
+            ("[mapping]", self.mapping.is_some() && name != "dftl"),
+            ("cache_program", self.timing.cache_program && of_page_maps),
+            ("die_queue", self.timing.die_queue != DieQueue::Fifo && !of_page_maps),
+            ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
+            ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
+        ];
+        match unused.into_iter().find(|(_, unused)| *unused) {
+            None => Ok(()),
+            Some((what, _)) => Err(Error::usage(format!("{what} means nothing to this FTL"))
+                .at(source)
+                .got(format!("{what} with ftl = \"{name}\""))
+                .action(format!("take {what} out, or choose another FTL"))),
+        }
+    }
+
+    /// The two readings of OFC's figure 5(a) exclude each other.
+    fn check_load(&self, source: &str, gc: &GcPart) -> Result<()> {
+        match gc.relocate_exactly {
+            Some(exactly) if gc.relocate_at_least > 0 => {
+                Err(Error::usage("Relocation cannot have two artificial loads")
+                    .at(source)
+                    .got(format!(
+                        "relocate_at_least = {}, relocate_exactly = {exactly}",
+                        gc.relocate_at_least
+                    ))
+                    .allowed("one of the two")
+                    .action("set relocate_at_least = 0, or take relocate_exactly out"))
+            }
+            Some(exactly) => self.check_gain(source, "relocate_exactly", exactly),
+            None => self.check_gain(source, "relocate_at_least", gc.relocate_at_least),
+        }
+    }
+
+    /// What must be moved whatever is valid must leave something to gain: a collection that programs as
+    /// many pages as it erases never makes room.
+    fn check_gain(&self, source: &str, key: &str, moved: u32) -> Result<()> {
+        let data_pages = self.geometry().data_pages();
+        if moved < data_pages {
+            return Ok(());
+        }
+        Err(Error::usage(format!("Profile key '{key}' makes no device"))
+            .at(source)
+            .got(format!(
+                "{moved} pages to move of a block that holds {data_pages}: nothing is gained"
+            ))
+            .allowed(format!("0 to {}", data_pages - 1))
+            .action("change it, or make larger blocks"))
+    }
+
+    fn check_names(&self, source: &str, gc: &GcPart) -> Result<()> {
+        if gc.copy_back && gc.relocation != Relocation::SameDie {
+            return Err(Error::usage("Copy-back moves pages within a die only")
+                .at(source)
+                .got("relocation = \"allocator\"")
+                .allowed("relocation = \"same_die\" with copy_back = true")
+                .action("change one of the two"));
+        }
+        self.ftl_options().map_err(|error| error.at(source))?;
+        Ok(())
+    }
+
+    /// The host must have something to address.
+    fn check_room(&self, source: &str, pages: u64) -> Result<()> {
+        let spare = self.ftl.spare_factor;
+        if !(0.0..1.0).contains(&spare) {
+            return Err(Error::usage("The spare factor is outside [0, 1)")
+                .at(source)
+                .got(format!("spare_factor = {spare}"))
+                .allowed("0 up to, not including, 1")
+                .action("change it; 0.07 keeps 7 % of the flash from the host"));
+        }
+        let logical = self.geometry().shape().logical_pages;
+        if logical == 0 {
+            return Err(Error::usage("The device has no room for the host")
+                .at(source)
+                .got(format_bytes(pages * u64::from(self.geometry.page_bytes)))
+                .action("lower spare_factor, or make the device larger"));
+        }
+        Ok(())
+    }
+
+    /// Pages that cannot hold the host's data: of the reserve, of the open blocks, of one more block so
+    /// that collection gains something, on every die; and those for a map on flash.
+    fn held_pages(&self, gc: &GcPart) -> u64 {
+        let geometry = self.geometry();
+        let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
+        let reserved = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping());
+        let held = reserved + open + 1;
+        let held = held.min(u64::from(geometry.shape().blocks_per_die));
+        let dies = u64::from(geometry.shape().dies);
+        dies * held * u64::from(geometry.data_pages()) + self.pages_for_mapping()
+    }
+
+    /// Pages that must take data for the device to be written to.
+    pub(super) fn needed_pages(&self) -> u64 {
+        let logical = u64::from(self.geometry().shape().logical_pages);
+        logical + self.gc.as_ref().map_or(0, |gc| self.held_pages(gc))
+    }
+
+    /// The host must be able to fill the device while every die keeps its reserve and an open block.
+    fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
+        let spare = self.ftl.spare_factor;
+        if gc.reserved_blocks == 0 {
+            return Err(Error::usage("Collection needs a block to move pages to")
+                .at(source)
+                .got("reserved_blocks = 0")
+                .allowed("1 or more")
+                .action("raise reserved_blocks"));
+        }
+        let bad = self.bad_blocks().len() as u64;
+        let blocks = u64::from(self.geometry().blocks()) - bad;
+        let usable = blocks * u64::from(self.geometry().data_pages());
+        let room = usable.saturating_sub(self.held_pages(gc));
+        let least = (pages - room) as f64 / pages as f64;
+        if !(spare >= least && spare < 1.0) {
+            let of_factory = match bad {
+                0 => String::new(),
+                bad => format!(" with {bad} blocks that are bad from the factory"),
+            };
+            return Err(Error::usage("The spare factor does not suit the reserved blocks")
+                .at(source)
+                .got(format!("spare_factor = {spare}{of_factory}"))
+                .allowed(format!("{least:.4} up to, not including, 1"))
+                .action("raise spare_factor, lower reserved_blocks, or make smaller blocks"));
+        }
+        let idle = gc.idle_free_blocks;
+        // Without idle time a die collects until it has one block more than its reserve.
+        let reached = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping()) + 1;
+        if idle > 0 && u64::from(idle) <= reached {
+            return Err(Error::usage("Idle collection would never begin")
+                .at(source)
+                .got(format!("idle_free_blocks = {idle}"))
+                .allowed(format!("0, or more than {reached}"))
+                .action("change one of the two"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! A simulated device as plain data: TOML with every number named, checked before any work.
+
+mod build;
+mod checks;
+pub(crate) mod faults;
+mod limits;
+mod mapping;
+mod merging;
+pub(crate) mod overrides;
+mod recovery;
+pub(crate) mod sources;
+pub(crate) mod text;
+pub(crate) mod tree;
+
+pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS, clock_ran_out};
+pub use recovery::RecoveryPart;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use crate::config::overrides::{LeftOut, interface_of, place_of, with_overrides};
+use crate::config::text::read_toml;
+use crate::flash::reliability::ReliabilityPart;
+use crate::ftl::{LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
+use crate::timeline::DieQueue;
+
+/// Keys that a profile may leave out, by table.
+const LEFT_OUT: &LeftOut = &[
+    ("gc", &["relocate_exactly"]),
+    ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
+    ("reliability", recovery::LAWS),
+    ("recovery", recovery::RECOVERY),
+];
+
+/// Everything that a simulated device is made of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct Profile {
+    pub description: String,
+    pub geometry: GeometryPart,
+    pub timing: TimingPart,
+    pub ftl: FtlPart,
+    /// Page-mapped FTLs have it, merging ones do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gc: Option<GcPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamsPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<LinearPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripes: Option<StripesPart>,
+    /// A page map that is kept on flash has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<MappingPart>,
+    /// Flash that wears out has both; other flash has neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<ReliabilityPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryPart>,
+    pub wear: WearPart,
+    pub cache: CachePart,
+    pub state: StatePart,
+    /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
+    #[serde(default, skip_serializing)]
+    sources: IgnoredAny,
+}
+
+/// How many of what, and how large.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct GeometryPart {
+    pub channels: u32,
+    pub dies_per_channel: u32,
+    /// Planes of a die, among which its blocks are divided; 1 where not said.
+    #[serde(default = "one")]
+    pub planes_per_die: u32,
+    /// Each plane works on its own; otherwise a die does one thing at a time.
+    #[serde(default)]
+    pub independent_planes: bool,
+    pub blocks_per_die: u32,
+    pub pages_per_block: u32,
+    /// Pages at the end of a block that hold metadata: 0 or 1.
+    pub metadata_pages: u32,
+    pub page_bytes: u32,
+    /// Bytes beside each page that travel with it (metadata, ECC).
+    pub spare_bytes: u32,
+    pub sector_bytes: u32,
+}
+
+impl GeometryPart {
+    /// What has free blocks and a collection of its own: planes, or dies of one plane.
+    fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel * self.planes_per_die
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How long things take.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct TimingPart {
+    pub read_ns: u64,
+    pub program_ns: u64,
+    /// Odd pages of a block, where two bits share a cell (MLC); the same as `program_ns` for SLC.
+    pub program_high_ns: u64,
+    pub erase_ns: u64,
+    pub channel_bytes_per_s: u64,
+    /// Internal buses between channels and memory; 0: none in the way.
+    pub buses: u32,
+    pub bus_bytes_per_s: u64,
+    pub link_bytes_per_s: u64,
+    /// The controller's processor, one thing at a time: for a host read, a host write, a relocated
+    /// page, a collected block.
+    pub command_read_ns: u64,
+    pub command_write_ns: u64,
+    pub relocate_ns: u64,
+    pub collect_ns: u64,
+    /// Which of those that wait for a die it takes first; first come, first served where not said.
+    #[serde(default)]
+    pub die_queue: DieQueue,
+    /// More for a read that does not go on where the last one ended: its part of the map is loaded.
+    #[serde(default)]
+    pub seek_read_ns: u64,
+    /// A host write has ended when its data is in the registers of the dies, which take the next page
+    /// while one is programmed.
+    #[serde(default)]
+    pub cache_program: bool,
+    /// Commands of the host that are carried out at once; 0, or not said: as many as it sends.
+    #[serde(default)]
+    pub commands_at_once: u32,
+}
+
+/// The translation layer.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct FtlPart {
+    pub ftl: String,
+    /// (S_P − S_L) / S_P (OFC §V.C): the share of the flash that the host cannot address.
+    pub spare_factor: f64,
+    /// Page-mapped FTLs have one, merging ones do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<String>,
+}
+
+/// Garbage collection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct GcPart {
+    pub gc: String,
+    pub reserved_blocks: u32,
+    /// Free blocks a die that collection in idle time works towards; 0: none in idle time.
+    pub idle_free_blocks: u32,
+    pub relocation: Relocation,
+    pub copy_back: bool,
+    /// Relocated pages fill blocks of their own.
+    pub separate_streams: bool,
+    /// OFC figure 5(a): move so many pages of a victim whatever is valid; 0: what is valid.
+    pub relocate_at_least: u32,
+    /// The same figure with exactly so many pages, for which valid data is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relocate_exactly: Option<u32>,
+}
+
+/// Wear levelling.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct WearPart {
+    /// Fill the least-worn free block next, instead of the one erased longest ago.
+    pub dynamic_wear_levelling: bool,
+    /// Move the least-worn block when another of its die was erased so many times more; 0: never.
+    pub static_wear_gap: u32,
+}
+
+/// The volatile write-back cache.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct CachePart {
+    /// 0: writes go straight to flash.
+    pub write_cache_bytes: u64,
+    pub flush: Flush,
+}
+
+/// When a page leaves the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flush {
+    /// At once: the cache only hides the time of the program.
+    Eager,
+    /// When its place is needed, or the host is idle.
+    WhenNeeded,
+}
+
+/// How the device is handed over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StatePart {
+    pub state: State,
+    /// Device sizes written at random, with `random` after the first sequential fill.
+    pub random_overwrites: f64,
+    pub seed: u64,
+}
+
+/// Where relocated pages go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Relocation {
+    /// They take turns over the dies like host pages (OFC §IV.C).
+    Allocator,
+    /// They stay on their die.
+    SameDie,
+}
+
+/// In which state a device is handed to its user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum State {
+    /// As it comes from the factory.
+    Empty,
+    /// Every logical page written once, in order.
+    Sequential,
+    /// uFLIP §4.1: random writes of random size over the whole device.
+    Random,
+    /// Single pages written at random over an empty device: some were never written.
+    Scattered,
+}
+
+impl Profile {
+    /// Where its keys are explained.
+    pub(crate) const PAGE: &str = "docs/reference/profiles.md";
+
+    /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
+    ///
+    /// # Errors
+    /// Not TOML, unknown or missing keys (all, with their lines), a value that makes no device, an
+    /// override of an unknown key.
+    pub fn parse(text: &str, source: &str, overrides: &str) -> Result<Profile> {
+        if interface_of(text, source)? != "block" {
+            return Err(Error::usage(
+                "The device is an open-channel SSD: it has no sectors to address",
+            )
+            .at(source)
+            .allowed("a block device, like sim:demo")
+            .action("`uflip oc` is for open-channel devices"));
+        }
+        let written: Profile = read_toml(text, source, Profile::PAGE)?;
+        let profile = with_overrides(&written, LEFT_OUT, overrides, source)?;
+        // What is wrong only with the overrides is wrong with them, and not with the file.
+        profile.check(source).map_err(|error| match written.check(source) {
+            Ok(()) => error.at(place_of(overrides, source)),
+            Err(_) => error,
+        })?;
+        Ok(profile)
+    }
+}

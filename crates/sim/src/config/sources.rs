@@ -1,0 +1,218 @@
+//! Where each constant of a profile comes from: the table `[sources]`, without which none loads.
+//!
+//! ```toml
+//! [sources]
+//! read_ns = { kind = "data_sheet", detail = "K9K8G08" }
+//! streams = { kind = "fitted", values = ["uflip/table3/mtron/partitions"] }
+//! default = { kind = "guess" }
+//! ```
+//!
+//! A number looks just as exact whether it was read off a data sheet or turned until a printed value
+//! came out, so the difference is data. `values` are ids of published values (which there are is known
+//! where those are kept, and not here): whoever compares the device with one of them is told that it was
+//! used. `default` stands for all keys that are not named.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use uflip_core::Result;
+
+use crate::config::faults::{Fault, error_of, read};
+use crate::config::tree::Node;
+use crate::config::tree::tree_of;
+
+const TABLE: &str = "sources";
+const DEFAULT: &str = "default";
+const PAGE: &str = "docs/reference/profiles.md";
+
+/// Of what kind a source is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// A data sheet, or a standard.
+    DataSheet,
+    /// A paper says so of the device, or of how it was measured.
+    Paper,
+    /// Concluded from something else: from published values, if any are named.
+    Inferred,
+    /// Turned until published values came out.
+    Fitted,
+    /// One of a few candidates, taken because published values come out with it.
+    Chosen,
+    /// Nothing stands behind it but its order of magnitude.
+    Guess,
+    /// Nothing: what it belongs to is switched off.
+    Off,
+}
+
+/// Where a constant comes from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Of what kind it is.
+    pub kind: SourceKind,
+    /// Which data sheet, where in the paper, how it was concluded.
+    #[serde(default)]
+    pub detail: String,
+    /// Ids of the published values that were used.
+    #[serde(default)]
+    pub values: Vec<String>,
+}
+
+impl Source {
+    /// What such a source must say besides, if it does not.
+    fn lacks(&self) -> Option<&'static str> {
+        use SourceKind::{Chosen, DataSheet, Fitted, Guess, Inferred, Off, Paper};
+        match self.kind {
+            Fitted | Chosen if self.values.is_empty() => {
+                Some("values: the ids of what it was fitted to")
+            }
+            DataSheet | Paper | Guess | Off if !self.values.is_empty() => {
+                Some("no values: what used some was fitted, chosen or inferred")
+            }
+            DataSheet | Paper if self.detail.is_empty() => Some("detail: which one, and where"),
+            Inferred if self.detail.is_empty() && self.values.is_empty() => {
+                Some("detail: what it was inferred from")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The source of each key of the profile `text`, which comes from `source`.
+///
+/// # Errors
+/// A key without a source, a source without a key or without what its kind must say.
+pub fn sources(text: &str, source: &str) -> Result<BTreeMap<String, Source>> {
+    let root = tree_of(text, source, PAGE)?;
+    read_sources(&root).map_err(|faults| error_of(&faults, source, PAGE))
+}
+
+/// The source of each key of a profile.
+///
+/// # Errors
+/// As [`sources`], all of them.
+pub(crate) fn read_sources(
+    root: &Node,
+) -> std::result::Result<BTreeMap<String, Source>, Vec<Fault>> {
+    let nothing = BTreeMap::new();
+    let whole = root.table().unwrap_or(&nothing);
+    let table = whole.get(TABLE);
+    let mut faults = Vec::new();
+    let mut named = BTreeMap::new();
+    for (key, node) in table.and_then(Node::table).unwrap_or(&nothing) {
+        match one(key, node) {
+            Ok(source) => drop(named.insert(key.as_str(), (node.line, Some(source)))),
+            Err(found) => {
+                faults.extend(found);
+                named.insert(key, (node.line, None));
+            }
+        }
+    }
+    let default = named.remove(DEFAULT);
+    let mut without = Vec::new();
+    let mut found = BTreeMap::new();
+    let tables = whole.iter().filter(|(name, _)| *name != TABLE);
+    for key in tables.filter_map(|(_, table)| table.table()).flat_map(|table| table.keys()) {
+        match named.remove(key.as_str()).or_else(|| default.clone()) {
+            Some((_, source)) => drop(found.insert(key.clone(), source)),
+            None => without.push(key.as_str()),
+        }
+    }
+    if !without.is_empty() {
+        faults.push(Fault {
+            what: "A constant of the profile has no source",
+            line: table.map_or(1, |table| table.line),
+            key: TABLE.into(),
+            got: format!("nothing in [{TABLE}] for {}", without.join(", ")),
+            allowed: "a line for each key, or default = { kind = \"guess\" } for all others".into(),
+        });
+    }
+    faults.extend(named.into_iter().map(|(key, (line, _))| Fault {
+        what: "Unknown key of a profile",
+        line,
+        key: format!("{TABLE}.{key}"),
+        got: format!("'{key}', which is in no table"),
+        allowed: found.keys().cloned().collect::<Vec<_>>().join(", "),
+    }));
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    Ok(found.into_iter().filter_map(|(key, source)| Some((key, source?))).collect())
+}
+
+/// A line of the table, with what its kind must say.
+fn one(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
+    let source: Source = read(node).map_err(|faults| {
+        let inside = |fault: Fault| Fault {
+            what: "The source of a constant cannot be read",
+            line: node.line,
+            key: format!("{TABLE}.{key}"),
+            got: format!("source of `{key}`: {}", fault.got),
+            ..fault
+        };
+        faults.into_iter().map(inside).collect::<Vec<_>>()
+    })?;
+    match source.lacks() {
+        None => Ok(source),
+        Some(lacking) => Err(vec![Fault {
+            what: "The source of a constant is incomplete",
+            line: node.line,
+            key: format!("{TABLE}.{key}"),
+            got: format!(
+                "source of `{key}`: {}",
+                serde_json::to_string(&source).expect("plain data")
+            ),
+            allowed: lacking.into(),
+        }]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARTS: &str = "description = \"x\"\n[a]\none = 1\ntwo = 2\n[b]\nthree = 3\n";
+
+    fn error(table: &str) -> String {
+        sources(&format!("{PARTS}[sources]\n{table}"), "my.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_key_has_its_own_source_or_the_default() {
+        let table =
+            "one = { kind = \"fitted\", values = [\"p/x\"] }\ndefault = { kind = \"guess\" }";
+        let found = sources(&format!("{PARTS}[sources]\n{table}"), "my.toml").unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["one", "three", "two"]);
+        assert_eq!(found["one"].values, ["p/x"]);
+        assert_eq!(found["two"].kind, SourceKind::Guess);
+    }
+
+    #[test]
+    fn a_key_without_a_source_does_not_load() {
+        let text = sources(PARTS, "my.toml").unwrap_err().to_string();
+        assert!(text.contains("nothing in [sources] for one, two, three"), "{text}");
+        assert!(error("one = { kind = \"guess\" }").contains("for two, three"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_source_is_said() {
+        let rest = "\ndefault = { kind = \"guess\" }";
+        for (line, words) in [
+            ("four = { kind = \"guess\" }", "'four'"),
+            (
+                "one = { kind = \"hearsay\" }",
+                "data_sheet, paper, inferred, fitted, chosen, guess, off",
+            ),
+            ("one = { kind = \"fitted\" }", "values: the ids"),
+            ("one = { kind = \"guess\", values = [\"p/x\"] }", "no values"),
+            ("one = { kind = \"paper\" }", "detail: which one"),
+            ("one = { kind = \"inferred\" }", "detail: what it was inferred from"),
+            ("one = { kind = \"guess\", why = \"x\" }", "`why`"),
+            ("one = \"guess\"", "my.toml, line 8"),
+        ] {
+            let text = error(&format!("{line}{rest}"));
+            assert!(text.contains(words), "{line}: {text}");
+        }
+    }
+}

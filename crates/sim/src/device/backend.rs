@@ -1,0 +1,129 @@
+//! What stands between the host interface and the flash: an FTL, and when it does its work.
+//!
+//! There are two kinds. A page map collects blocks beside the host, on a clock of its own
+//! (`paged.rs`); a merging FTL merges in the path of the write that needs room, and in steps while
+//! the host leaves the device alone (`merging.rs`). The device is written once, for both.
+
+use uflip_core::{Counters, Error, Mode};
+
+use crate::device::token::{Target, Token};
+use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::flash::media::{CollectMedia, Flash, Media as _};
+use crate::ftl::extent::Extent;
+use crate::timeline::Timeline;
+
+/// The flash and its clocks, which outlive every operation of an FTL.
+pub(crate) struct Hardware<'a> {
+    pub(crate) flash: &'a mut Flash,
+    pub(crate) events: &'a mut Timeline<Token>,
+}
+
+/// A page that is to be written, which belongs to `extent` and whose data is there.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Write {
+    pub(crate) page: Lpn,
+    pub(crate) extent: Extent,
+    pub(crate) target: Target,
+}
+
+/// A page that an I/O in the untimed gear touches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) mode: Mode,
+    pub(crate) page: Lpn,
+    pub(crate) extent: Extent,
+}
+
+/// An FTL and the times of its work.
+pub(crate) trait Backend {
+    /// Whether the pages of a host write are planned as one, as soon as the controller has taken it in,
+    /// and none of another write may come between them.
+    const PLANS_WHOLE_WRITES: bool;
+
+    /// Where `page` is, for a read of it; `None` where it was never written. Whatever must be read to
+    /// find out is asked of `media`.
+    fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place>;
+
+    /// Read `page` from `at` on; `bytes` of it go to the host.
+    fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
+
+    /// Write a page from `at` on, when its data is there.
+    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>);
+
+    /// What the collection of `die` waited for has happened.
+    fn collect(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>);
+
+    /// A read of the host ends at `end`.
+    #[inline]
+    fn after_read(&mut self, _end: u64, _hardware: &mut Hardware<'_>) {}
+
+    /// Keep nothing in memory that the host takes for written, or what is usual.
+    fn set_write_through(&mut self, _write_through: bool) {}
+
+    /// Write to flash, from `at` on, what memory alone has; returns when it is there.
+    #[inline]
+    fn drain(&mut self, at: u64, _hardware: &mut Hardware<'_>) -> u64 {
+        at
+    }
+
+    /// The host leaves the device alone from `now` to `until`.
+    fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>);
+
+    /// The host is back.
+    fn end_idle(&mut self) {}
+
+    /// Nothing will happen any more after `at`, and an I/O has not ended: it ends now, and fails.
+    ///
+    /// # Panics
+    /// Where none waits for anything: the books must be wrong.
+    fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>);
+
+    /// Whether too little flash is left to write to the device.
+    #[inline]
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    /// Why it is.
+    fn why_read_only(&self) -> Error;
+
+    /// Until when operations are planned already, where they are planned ahead.
+    #[inline]
+    fn planned_until(&self) -> u64 {
+        0
+    }
+
+    /// What is under way ends now; the untimed gear follows.
+    fn end_untimed(&mut self, flash: &mut Flash);
+
+    /// [`Backend::write`] in the untimed gear.
+    fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash);
+
+    /// Do what a batch of I/Os asks for in the untimed gear, in order.
+    fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
+        for Piece { mode, page, extent } in pieces {
+            match mode {
+                Mode::Write => self.write_untimed(*page, extent, flash),
+                Mode::Read => {
+                    if let Some(at) = self.find(*page, flash) {
+                        flash.read(at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `page` holds nothing any more (TRIM).
+    fn trim(&mut self, page: Lpn);
+
+    /// `page` will be looked up soon.
+    #[inline]
+    fn prefetch(&self, _page: Lpn) {}
+
+    /// `page`, for which [`Backend::prefetch`] was called, will be written soon.
+    #[inline]
+    fn prefetch_old(&self, _page: Lpn) {}
+
+    /// Add what only the backend knows.
+    fn count(&self, counters: &mut Counters);
+}

@@ -1,0 +1,37 @@
+//! What stands on top of the flash in a device that a profile describes.
+
+use uflip_core::Result;
+
+use super::AnyBackend;
+use crate::config::Profile;
+use crate::device::cache::WriteCache;
+use crate::device::merging::Merged;
+use crate::device::paged::Paged;
+use crate::ftl::{Merging, PageMap};
+use crate::timeline::clocks::Clocks;
+
+impl Profile {
+    /// The write cache, where the profile has one.
+    pub(crate) fn write_cache(&self) -> Option<WriteCache> {
+        let sectors = self.geometry.page_bytes / self.geometry.sector_bytes;
+        let pages = self.cache.write_cache_bytes / u64::from(self.geometry.page_bytes);
+        (pages > 0).then(|| WriteCache::new(pages as usize, sectors, self.cache.flush))
+    }
+
+    /// The FTL that the profile asks for, with the times of its work.
+    ///
+    /// # Errors
+    /// Names and parameters of policies that do not exist.
+    pub(crate) fn backend(&self) -> Result<AnyBackend> {
+        if self.merges() {
+            let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
+            let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
+            let ftl = Merging::by_name(&self.merging_options())?;
+            let clocks = Clocks::new(self.geometry(), self.timing());
+            return Ok(AnyBackend::Merged(Merged::new(ftl, clocks, steps, buffers)));
+        }
+        let goal = self.gc()?.idle_free_blocks as usize;
+        let dies = self.geometry().shape().dies;
+        Ok(AnyBackend::Paged(Paged::new(PageMap::new(self.ftl_options()?), dies, goal)))
+    }
+}

@@ -1,0 +1,56 @@
+//! What a simulated device says about itself.
+
+use serde_json::{Map, Value, json};
+use uflip_core::{Bytes, DeviceInfo, DeviceKind};
+
+use crate::config::Profile;
+use crate::flash::media::Flash;
+
+/// What brought a device into its state.
+pub(crate) fn history(flash: &Flash) -> Value {
+    let (least, mean, most) = flash.nand.wear();
+    json!({
+        "pages_written": flash.counters.host_pages_written,
+        "pages_programmed": flash.counters.pages_programmed,
+        "blocks_erased": flash.counters.blocks_erased,
+        "erases_of_a_block": {"least": least, "mean": mean, "most": most},
+    })
+}
+
+/// The description of a device whose state was read and nothing else.
+pub(crate) fn not_described() -> DeviceInfo {
+    DeviceInfo {
+        url: String::new(),
+        kind: DeviceKind::Sim,
+        simulated: true,
+        model: String::new(),
+        serial: String::new(),
+        firmware: String::new(),
+        capacity_bytes: Bytes(0),
+        sector_bytes: Bytes(0),
+        clock: "virtual",
+        io: "virtual".into(),
+        data: "none",
+        details: Map::new(),
+    }
+}
+
+pub(crate) fn describe(name: &str, profile: &Profile) -> DeviceInfo {
+    let geometry = profile.geometry();
+    let mut details = Map::new();
+    details.insert("profile".into(), serde_json::to_value(profile).expect("plain data"));
+    details.insert(
+        "flash_bytes".into(),
+        Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),
+    );
+    DeviceInfo {
+        url: format!("sim:{name}"),
+        model: name.into(),
+        capacity_bytes: Bytes(
+            u64::from(geometry.shape().logical_pages) * u64::from(geometry.shape().page_bytes),
+        ),
+        sector_bytes: Bytes(u64::from(profile.geometry.sector_bytes)),
+        details,
+        ..not_described()
+    }
+}

@@ -1,0 +1,86 @@
+//! What the host wants of its writes, and the I/Os that wait for it.
+//!
+//! ```text
+//! fua       data ── past the write cache ──▶ flash ──▶ the write ends
+//! flush:3   data ──▶ cache, the write ends │ data ──▶ cache, the write ends │ data ──▶ cache ─┐
+//!                                                          all of the cache ──▶ flash ──▶ ◀──┘ it ends
+//! ```
+//!
+//! **Source**: [`Durability`].
+//! **Faithful**: nothing that is volatile in a profile outlives the write that waits for it: pages in the
+//! write cache, and what `rewrite_buffer` keeps.
+//! **Simplified**: the command that asks for a flush takes no time of its own; the map of an FTL needs no
+//! flush, as in drives that can put it together again from the flash; a page whose program fails because
+//! the device is at its end is not told of.
+//! **Ambiguous**: how drives carry out FUA. Here a write goes past the cache; pages of it that are in the
+//! cache are written before it.
+
+use std::collections::VecDeque;
+
+use uflip_core::Durability;
+
+use crate::device::token::Epoch;
+use crate::device::token::PageIdx;
+
+/// What one write waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Promise {
+    /// Its data has been taken.
+    Taken,
+    /// Its data is on flash: it goes past the cache.
+    Durable,
+    /// Everything is on flash that was taken before it was.
+    Flushed,
+}
+
+/// What is promised, and who waits for it to be kept.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Durable {
+    durability: Durability,
+    /// Writes since that was asked for.
+    written: u64,
+    /// Last pages of I/Os that wait for a flush, in the order in which they began to.
+    held: VecDeque<Held>,
+}
+
+/// The last page of an I/O that ends when a flush is over.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Held {
+    pub(crate) page: PageIdx,
+    pub(crate) since: u64,
+    pub(crate) until: Epoch,
+}
+
+impl Durable {
+    /// What writes wait for from now on.
+    pub(crate) fn ask_for(&mut self, durability: Durability) {
+        (self.durability, self.written) = (durability, 0);
+    }
+
+    /// Whether writes go past the cache.
+    #[inline]
+    pub(crate) fn is_write_through(&self) -> bool {
+        self.durability == Durability::Fua
+    }
+
+    /// What the next write waits for.
+    #[inline]
+    pub(crate) fn promise(&mut self) -> Promise {
+        self.written += 1;
+        match self.durability {
+            Durability::Fua => Promise::Durable,
+            other if other.flushes_after(self.written - 1) => Promise::Flushed,
+            _ => Promise::Taken,
+        }
+    }
+
+    pub(crate) fn hold(&mut self, held: Held) {
+        self.held.push_back(held);
+    }
+
+    /// Who waited longest, where `is_over` says so of what it waited for.
+    pub(crate) fn release(&mut self, is_over: impl Fn(Epoch) -> bool) -> Option<Held> {
+        let over = is_over(self.held.front()?.until);
+        if over { self.held.pop_front() } else { None }
+    }
+}

@@ -1,0 +1,264 @@
+//! The host's I/Os under way: which pages they have, which of them have ended, and which was last.
+//!
+//! An I/O ends with its last page, so the account of the page that ended last is the account of the
+//! I/O; the other accounts are forgotten. The accounts themselves are kept by the timeline, which
+//! writes most of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
+
+use crate::device::durable::Promise;
+use crate::device::token::{IoIdx, PageIdx};
+use crate::flash::geometry::Lpn;
+use crate::ftl::extent::Extent;
+use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
+
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct HostIo {
+    io: Io,
+    extent: Extent,
+    ticket: Ticket,
+    submitted: u64,
+    /// When the controller had taken it in.
+    taken_in: u64,
+    pages_left: u32,
+    /// The end of the page that ended last, and which that was.
+    end: u64,
+    last: PageIdx,
+    /// A page of it was not written, or could not be read.
+    failed: bool,
+    promise: Promise,
+}
+
+/// A page of an I/O.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct HostPage {
+    pub(crate) of: IoIdx,
+    pub(crate) page: Lpn,
+    /// When it arrived in the controller's memory; for a read when it was asked for.
+    pub(crate) arrived: u64,
+}
+
+/// All I/Os under way.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Host {
+    ios: Vec<HostIo>,
+    unused_ios: Vec<u32>,
+    pages: Vec<HostPage>,
+    unused_pages: Vec<u32>,
+    /// The completion that is due first; with one I/O at a time nothing else is ever needed.
+    first: Option<Done>,
+    /// The others, by time of completion, then by ticket.
+    later: BinaryHeap<Reverse<Done>>,
+    outstanding: u32,
+    /// Those of them whose end is not known, and how many of these are reads.
+    open: u32,
+    open_reads: u32,
+    tickets: u64,
+}
+
+/// An I/O whose end is known. Ordered by time, then by ticket, which is unique.
+type Done = (u64, Ticket, IoIdx);
+
+const NO_PAGE: PageIdx = PageIdx(u32::MAX);
+
+impl Host {
+    /// Whether any I/O is under way.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    /// Whether the end of every I/O is known.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Whether there are reads whose end is not known.
+    #[inline]
+    pub(crate) fn has_open_reads(&self) -> bool {
+        self.open_reads > 0
+    }
+
+    /// When the first I/O ends, of those whose end is known.
+    #[inline]
+    pub(crate) fn first_end(&self) -> Option<u64> {
+        self.first.map(|(end, ..)| end)
+    }
+
+    /// A new I/O, which touches the pages of `extent`; a write waits for what was promised.
+    #[inline]
+    pub(crate) fn submit(
+        &mut self,
+        io: Io,
+        extent: Extent,
+        now: u64,
+        promise: Promise,
+    ) -> (IoIdx, Ticket) {
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        self.outstanding += 1;
+        self.open += 1;
+        self.open_reads += u32::from(io.mode == Mode::Read);
+        let new = HostIo {
+            io,
+            extent,
+            ticket,
+            submitted: now,
+            taken_in: now,
+            pages_left: extent.touched().len() as u32,
+            end: 0,
+            last: NO_PAGE,
+            failed: false,
+            promise,
+        };
+        (IoIdx(put(&mut self.ios, &mut self.unused_ios, new)), ticket)
+    }
+
+    #[inline]
+    pub(crate) fn io(&self, index: IoIdx) -> (Io, Extent) {
+        let HostIo { io, extent, .. } = self.ios[index.0 as usize];
+        (io, extent)
+    }
+
+    /// Whether the write goes past the write cache.
+    #[inline]
+    pub(crate) fn is_write_through(&self, index: IoIdx) -> bool {
+        self.ios[index.0 as usize].promise == Promise::Durable
+    }
+
+    /// The pages that the I/O touches.
+    #[inline]
+    pub(crate) fn extent(&self, index: IoIdx) -> Extent {
+        self.ios[index.0 as usize].extent
+    }
+
+    /// The controller has taken the I/O in.
+    #[inline]
+    pub(crate) fn taken_in(&mut self, index: IoIdx, at: u64) {
+        self.ios[index.0 as usize].taken_in = at;
+    }
+
+    /// A page of the I/O, whose account begins with what the whole I/O has spent.
+    #[inline]
+    pub(crate) fn page(
+        &mut self,
+        of: IoIdx,
+        page: Lpn,
+        at: u64,
+        accounts: &mut Vec<SimBreakdown>,
+    ) -> PageIdx {
+        let HostIo { submitted, taken_in, .. } = self.ios[of.0 as usize];
+        let new = HostPage { of, page, arrived: at };
+        let index = put(&mut self.pages, &mut self.unused_pages, new);
+        if accounts.len() <= index as usize {
+            accounts.push(SimBreakdown::default());
+        }
+        let account = &mut accounts[index as usize];
+        *account = SimBreakdown::default();
+        account.add(Cause::Controller, taken_in - submitted);
+        PageIdx(index)
+    }
+
+    #[inline]
+    pub(crate) fn page_of(&self, index: PageIdx) -> HostPage {
+        self.pages[index.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn arrived(&mut self, index: PageIdx, at: u64) {
+        self.pages[index.0 as usize].arrived = at;
+    }
+
+    /// Of the last page of an I/O that ends only when everything is durable, which would end at `end`:
+    /// when its data and that of the I/O's other pages has been taken.
+    #[inline]
+    pub(crate) fn before_flush(&self, index: PageIdx, end: u64) -> Option<u64> {
+        let io = &self.ios[self.pages[index.0 as usize].of.0 as usize];
+        (io.promise == Promise::Flushed && io.pages_left == 1).then(|| io.end.max(end))
+    }
+
+    /// The page ends at `end`, which may lie in the future. The mode and end of its I/O, where it was
+    /// the last page.
+    #[inline]
+    pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
+        let of = self.pages[index.0 as usize].of;
+        let io = &mut self.ios[of.0 as usize];
+        io.pages_left -= 1;
+        if io.last == NO_PAGE || end > io.end {
+            if io.last != NO_PAGE {
+                self.unused_pages.push(io.last.0);
+            }
+            (io.end, io.last) = (end, index);
+        } else {
+            self.unused_pages.push(index.0);
+        }
+        if io.pages_left > 0 {
+            return None;
+        }
+        self.open -= 1;
+        let mode = io.io.mode;
+        self.open_reads -= u32::from(mode == Mode::Read);
+        let (end, ticket) = (io.end, io.ticket);
+        let done = (end, ticket, of);
+        match self.first.replace(done) {
+            None => {}
+            Some(first) if first < done => {
+                self.first = Some(first);
+                self.later.push(Reverse(done));
+            }
+            Some(first) => self.later.push(Reverse(first)),
+        }
+        Some((mode, end))
+    }
+
+    /// The page was not written, or could not be read: its I/O fails.
+    pub(crate) fn fail(&mut self, index: PageIdx) {
+        let of = self.pages[index.0 as usize].of;
+        self.ios[of.0 as usize].failed = true;
+    }
+
+    /// The I/O that is due first, where it has failed.
+    #[inline]
+    pub(crate) fn first_failed(&self) -> Option<Io> {
+        let (.., index) = self.first?;
+        let HostIo { io, failed, .. } = self.ios[index.0 as usize];
+        failed.then_some(io)
+    }
+
+    /// Hand out the completion that is due first.
+    ///
+    /// # Panics
+    /// Where the end of none is known.
+    #[inline]
+    pub(crate) fn complete(&mut self, accounts: &[SimBreakdown]) -> Completion<SimBreakdown> {
+        let (end, ticket, index) = self.first.take().expect("something is outstanding");
+        if !self.later.is_empty() {
+            self.first = self.later.pop().map(|Reverse(done)| done);
+        }
+        let HostIo { submitted, last, .. } = self.ios[index.0 as usize];
+        self.unused_ios.push(index.0);
+        self.unused_pages.push(last.0);
+        self.outstanding -= 1;
+        Completion {
+            ticket,
+            submitted: Nanos(submitted),
+            completed: Nanos(end),
+            status: (),
+            breakdown: accounts[last.0 as usize],
+        }
+    }
+}
+
+/// Put `item` where nothing is any more, or at the end.
+#[inline]
+fn put<I>(items: &mut Vec<I>, unused: &mut Vec<u32>, item: I) -> u32 {
+    if let Some(index) = unused.pop() {
+        items[index as usize] = item;
+        return index;
+    }
+    items.push(item);
+    items.len() as u32 - 1
+}

@@ -1,0 +1,293 @@
+//! A page map and its collector as a backend: a write goes to a die that has room, and a die that has
+//! none left begins to collect.
+
+use uflip_core::{Counters, Error, Mode};
+
+use crate::device::backend::{Backend, Hardware, Piece, Write};
+use crate::device::collector::{Collector, Parts};
+use crate::device::issued::Issued;
+use crate::device::token::Target;
+use crate::device::waiting::{Waiter, Waiting};
+use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::flash::media::{CollectMedia, Flash, Media as _};
+use crate::ftl::PageMap;
+use crate::ftl::extent::Extent;
+use crate::timeline::breakdown::Cause;
+
+/// The page map, and the collections under way.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Paged {
+    ftl: PageMap,
+    collector: Collector,
+    /// Pages that wait for a free one.
+    waiting: Waiting,
+    /// Steps of collections since a waiting page found its place.
+    in_vain: u64,
+}
+
+/// What a page meets that looks for room.
+#[derive(Clone, Copy)]
+enum Sought {
+    /// This die has some.
+    Room(DieIdx),
+    /// A collection has begun for it.
+    Begun,
+    /// It waits, and nothing has changed; who looks for the same comes to the same.
+    Waits,
+}
+
+impl Paged {
+    /// Dies collect towards `idle_goal` free blocks in idle time; 0: not at all.
+    pub(crate) fn new(ftl: PageMap, dies: u32, idle_goal: usize) -> Paged {
+        let collector = Collector::new(dies, idle_goal);
+        Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0 }
+    }
+
+    #[inline]
+    fn split<'a>(&'a mut self, hardware: &'a mut Hardware<'_>) -> (&'a mut Collector, Parts<'a>) {
+        let Hardware { flash, events } = hardware;
+        (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events })
+    }
+
+    /// Write to `die`, which has room.
+    #[inline(always)]
+    fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, extent, target } = write;
+        let mut media = Issued::new(hardware.flash, hardware.events, at, *target);
+        if !self.ftl.write_to(die, *page, extent.covers(*page), &mut media) {
+            return hardware.events.end(at, at, target.failed().op());
+        }
+        if self.ftl.wants_collection(die) {
+            let (collector, mut parts) = self.split(hardware);
+            collector.begin(die, at, &mut parts);
+        }
+    }
+
+    /// What a page meets on `die`; `None` where that has no room and nothing to gain.
+    #[inline]
+    fn look_at(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Sought> {
+        if self.ftl.has_room(die) {
+            self.ftl.found_room();
+            return Some(Sought::Room(die));
+        }
+        if self.collector.collects(die) {
+            return Some(Sought::Waits);
+        }
+        let (collector, mut parts) = self.split(hardware);
+        collector.begin(die, at, &mut parts).then_some(Sought::Begun)
+    }
+
+    /// What a page meets on any other die than `turn`, whose turn it was and which has nothing to gain
+    /// (OFC §IV.C: the round robin is relaxed where dies differ).
+    #[cold]
+    fn look_elsewhere(&mut self, turn: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Sought {
+        loop {
+            let mut dies = self.ftl.dies_from(turn);
+            if let Some(sought) = dies.find_map(|die| self.look_at(die, at, hardware)) {
+                return sought;
+            }
+            if self.collector.collects_any() {
+                return Sought::Waits;
+            }
+            if !self.ftl.overrule_policy() {
+                self.ftl.end_of_life();
+                return Sought::Waits;
+            }
+        }
+    }
+
+    /// Somebody waits: see whether there is room for a page whose turn is `turn`. `others_wait` says
+    /// whether somebody has looked elsewhere in vain since anything has changed.
+    #[cold]
+    fn seek(
+        &mut self,
+        turn: DieIdx,
+        others_wait: &mut bool,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) -> Sought {
+        let sought = match self.look_at(turn, at, hardware) {
+            Some(sought) => sought,
+            None if *others_wait => Sought::Waits,
+            None => {
+                *others_wait = true;
+                self.look_elsewhere(turn, at, hardware)
+            }
+        };
+        *others_wait &= matches!(sought, Sought::Waits);
+        sought
+    }
+
+    /// Something was collected: see who of those that wait has room now.
+    #[cold]
+    fn try_again(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.in_vain += 1;
+        // What two passes over the device did not gain, more will not.
+        let shape = *hardware.flash.geometry.shape();
+        let steps = u64::from(shape.dies * shape.blocks_per_die)
+            * u64::from(hardware.flash.geometry.data_pages() + 2);
+        if self.in_vain > self.ftl.patience(steps) {
+            if self.ftl.overrule_policy() {
+                self.in_vain = 0;
+            } else {
+                self.ftl.end_of_life();
+            }
+        }
+        let mut others_wait = false;
+        self.waiting.begin_pass();
+        while !self.ftl.is_read_only()
+            && let Some(turn) = self.waiting.next()
+        {
+            match self.seek(turn, &mut others_wait, at, hardware) {
+                Sought::Waits => self.waiting.waits(),
+                Sought::Begun => self.waiting.waits_changed(),
+                Sought::Room(die) => {
+                    let Waiter { write, since, .. } = self.waiting.take();
+                    self.in_vain = 0;
+                    hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+                    self.write_to(die, &write, at, hardware);
+                }
+            }
+        }
+        if self.ftl.is_read_only() {
+            self.refuse_waiting(at, hardware);
+        }
+    }
+
+    /// The device is read-only: what waits for a page is not written.
+    #[cold]
+    fn refuse_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        for Waiter { write, since, .. } in self.waiting.drain() {
+            hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+            hardware.events.end(at, at, write.target.failed().op());
+        }
+    }
+}
+
+impl Backend for Paged {
+    const PLANS_WHOLE_WRITES: bool = false;
+
+    #[inline]
+    fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
+        self.ftl.find(page, media)
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        page: Lpn,
+        bytes: u64,
+        at: u64,
+        target: Target,
+        hardware: &mut Hardware<'_>,
+    ) {
+        let mut media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        match self.ftl.find(page, &mut media) {
+            Some(from) => media.read(from),
+            None => media.answer(),
+        }
+    }
+
+    #[inline(always)]
+    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        let turn = self.ftl.turn();
+        let sought = match self.ftl.has_room(turn) {
+            true => Sought::Room(turn),
+            false => self.seek(turn, &mut false, at, hardware),
+        };
+        match sought {
+            Sought::Room(die) => self.write_to(die, &write, at, hardware),
+            Sought::Begun | Sought::Waits => {
+                self.waiting.add(turn, write, at);
+                if self.ftl.is_read_only() {
+                    self.refuse_waiting(at, hardware);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn collect(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) {
+        let (collector, mut parts) = self.split(hardware);
+        collector.step(die, at, &mut parts);
+        if !self.waiting.is_empty() {
+            self.try_again(at, hardware);
+        }
+    }
+
+    fn begin_idle(&mut self, now: u64, _until: u64, hardware: &mut Hardware<'_>) {
+        let (collector, mut parts) = self.split(hardware);
+        collector.begin_idle(now, &mut parts);
+    }
+
+    fn end_idle(&mut self) {
+        self.collector.end_idle();
+    }
+
+    /// Whoever waits for a page does not get one.
+    #[cold]
+    fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        assert!(!self.waiting.is_empty(), "an I/O under way ends, or waits for a page");
+        self.ftl.end_of_life();
+        self.refuse_waiting(at, hardware);
+    }
+
+    #[inline]
+    fn is_read_only(&self) -> bool {
+        self.ftl.is_read_only()
+    }
+
+    fn why_read_only(&self) -> Error {
+        self.ftl.why_read_only()
+    }
+
+    fn end_untimed(&mut self, flash: &mut Flash) {
+        let Paged { collector, ftl, .. } = self;
+        collector.end_untimed(ftl, flash);
+        for Waiter { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
+            self.ftl.write(page, extent.covers(page), flash);
+        }
+    }
+
+    #[inline]
+    fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
+        self.ftl.write(page, extent.covers(page), flash);
+    }
+
+    fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
+        for run in pieces.chunk_by(|one, next| one.mode == next.mode) {
+            match run[0].mode {
+                Mode::Write => {
+                    let pages =
+                        run.iter().map(|piece| (piece.page, piece.extent.covers(piece.page)));
+                    self.ftl.write_all(pages, flash);
+                }
+                Mode::Read => {
+                    for piece in run {
+                        if let Some(at) = self.ftl.find(piece.page, flash) {
+                            flash.read(at);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        self.ftl.trim(page);
+    }
+
+    #[inline]
+    fn prefetch(&self, page: Lpn) {
+        self.ftl.prefetch(page);
+    }
+
+    #[inline]
+    fn prefetch_old(&self, page: Lpn) {
+        self.ftl.prefetch_old(page);
+    }
+
+    fn count(&self, counters: &mut Counters) {
+        counters.blocks_collected_idle = self.collector.begun_idle;
+    }
+}

@@ -1,0 +1,140 @@
+//! What a device is told by its timeline when its time has come, and for whom flash works.
+
+use crate::flash::geometry::DieIdx;
+use crate::timeline::{AccountIdx, Op, Report};
+
+/// One I/O of the host.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
+pub(crate) struct IoIdx(pub(crate) u32);
+
+/// One page of an I/O; its account has the same number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PageIdx(pub(crate) u32);
+
+impl PageIdx {
+    pub(crate) fn account(self) -> AccountIdx {
+        AccountIdx::new(self.0)
+    }
+}
+
+/// Between two wishes that everything be flushed.
+pub(crate) type Epoch = u32;
+
+/// What a device is told when its time has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// The controller has taken an I/O in.
+    TakenIn(IoIdx),
+    /// The data of a page to be written is in the controller's memory.
+    Arrived(PageIdx),
+    /// A page of the host ends.
+    Ended(PageIdx),
+    /// A page of the host ends unwritten or unread: its I/O fails.
+    Failed(PageIdx),
+    /// A page of the write cache whose flush began in this epoch is on flash.
+    Flushed(Epoch),
+    /// The next step of the collection of a die.
+    Collect(DieIdx),
+    /// A command of the host has ended: the next that waits for that is let in.
+    Freed,
+}
+
+/// The same in one word, which moves through queues as a whole: the halves of an enum, written one by
+/// one and read together, make the processor wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Token(u64);
+
+impl Token {
+    #[inline]
+    fn new(kind: u64, index: u32) -> Token {
+        Token(kind << 32 | u64::from(index))
+    }
+
+    #[inline]
+    pub(crate) fn told(self) -> Told {
+        let index = self.0 as u32;
+        match self.0 >> 32 {
+            0 => Told::TakenIn(IoIdx(index)),
+            1 => Told::Arrived(PageIdx(index)),
+            2 => Told::Ended(PageIdx(index)),
+            3 => Told::Failed(PageIdx(index)),
+            4 => Told::Flushed(index),
+            5 => Told::Collect(DieIdx(index)),
+            _ => Told::Freed,
+        }
+    }
+}
+
+impl From<Told> for Token {
+    #[inline]
+    fn from(told: Told) -> Token {
+        match told {
+            Told::TakenIn(io) => Token::new(0, io.0),
+            Told::Arrived(page) => Token::new(1, page.0),
+            Told::Ended(page) => Token::new(2, page.0),
+            Told::Failed(page) => Token::new(3, page.0),
+            Told::Flushed(epoch) => Token::new(4, epoch),
+            Told::Collect(die) => Token::new(5, die.0),
+            Told::Freed => Token::new(6, 0),
+        }
+    }
+}
+
+impl From<u64> for Token {
+    #[inline]
+    fn from(word: u64) -> Token {
+        Token(word)
+    }
+}
+
+impl From<Token> for u64 {
+    #[inline]
+    fn from(token: Token) -> u64 {
+        token.0
+    }
+}
+
+/// For whom flash works: who is told of the end, how, and where the time is written down.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Target {
+    pub(crate) token: Token,
+    pub(crate) report: Report,
+    pub(crate) account: Option<AccountIdx>,
+}
+
+impl Target {
+    /// A page of a host I/O: its end need only be known.
+    #[inline]
+    pub(crate) fn host(page: PageIdx) -> Target {
+        let account = Some(page.account());
+        Target { token: Told::Ended(page).into(), report: Report::WhenKnown, account }
+    }
+
+    /// An operation that is timed elsewhere.
+    #[inline]
+    pub(crate) fn op(self) -> Op<Token> {
+        let Target { token, report, account } = self;
+        Op { report, account, ..Op::timed_elsewhere(token) }
+    }
+
+    /// The same for work that was not done.
+    pub(crate) fn failed(self) -> Target {
+        match self.token.told() {
+            Told::Ended(page) => Target { token: Told::Failed(page).into(), ..self },
+            _ => self,
+        }
+    }
+
+    /// A page that leaves the write cache.
+    pub(crate) fn flush(epoch: Epoch) -> Target {
+        Target { token: Told::Flushed(epoch).into(), report: Report::AtEnd, account: None }
+    }
+
+    /// The collection of a die.
+    #[inline]
+    pub(crate) fn collection(die: DieIdx) -> Target {
+        Target { token: Told::Collect(die).into(), report: Report::AtEnd, account: None }
+    }
+}

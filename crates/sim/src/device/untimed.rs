@@ -1,0 +1,45 @@
+//! The untimed gear: no time passes, everything is counted.
+//!
+//! I/Os are cut into pages 64 at a time, so that what is known of a page is on its way to the cache
+//! when it is its turn: first its entry of the map, then what is known of where it was.
+
+use uflip_core::{Io, Mode, Result};
+
+use crate::device::backend::{Backend, Piece};
+use crate::flash::geometry::Lpn;
+use crate::flash::media::Flash;
+use crate::ftl::extent::Extent;
+
+/// So many I/Os are looked at ahead.
+const BATCH: usize = 64;
+
+/// Do what `ios` ask for.
+///
+/// # Errors
+/// The device is, or becomes, read-only, and something is to be written.
+pub(crate) fn apply<B: Backend>(
+    backend: &mut B,
+    flash: &mut Flash,
+    ios: impl Iterator<Item = Io>,
+) -> Result<()> {
+    let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut ios = ios.fuse();
+    loop {
+        batch.clear();
+        for io in ios.by_ref().take(BATCH) {
+            let (mode, extent) = (io.mode, Extent::of(&io, page_bytes));
+            let pages = extent.touched().map(Lpn);
+            batch.extend(pages.map(|page| Piece { mode, page, extent }));
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        batch.iter().for_each(|piece| backend.prefetch(piece.page));
+        batch.iter().for_each(|piece| backend.prefetch_old(piece.page));
+        backend.apply(&batch, flash);
+        if batch.iter().any(|piece| piece.mode == Mode::Write) && backend.is_read_only() {
+            return Err(backend.why_read_only());
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Pages for which there was no room, and which of them are tried when something was collected.
+//!
+//! All are tried in the order in which they came. But thousands may wait, for a few dies, and almost no
+//! step of a collection makes room: so they wait in a queue for each die whose turn it was, and as long
+//! as nothing changes one that still waits speaks for all that came behind it for the same die.
+//!
+//! ```text
+//! die 0   1  4  5          a pass: 1 waits, so do 4 and 5; 2 finds a place, which changes something:
+//! die 1   2  3  7          3 is tried next, then 4 again for die 0
+//! die 2   6
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::device::backend::Write;
+use crate::flash::geometry::DieIdx;
+
+/// The pages that wait.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Waiting {
+    /// Per die whose turn it was: who waits, in the order in which they came.
+    queues: Vec<VecDeque<Waiter>>,
+    /// So many came so far.
+    came: u64,
+    /// So many wait.
+    length: usize,
+    #[serde(skip)]
+    pass: Pass,
+}
+
+/// A page that waits.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Waiter {
+    number: u64,
+    pub(crate) write: Write,
+    pub(crate) since: u64,
+}
+
+/// Where a pass through those that wait is; over when nobody looks.
+#[derive(Clone, Default, Debug)]
+struct Pass {
+    /// Who is tried next for each die, unless one has waited in vain since something changed: number,
+    /// and die.
+    next: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The dies for which one has.
+    in_vain: Vec<u32>,
+    /// Who is tried now.
+    tried: (u64, u32),
+}
+
+impl Waiting {
+    pub(crate) fn new(dies: u32) -> Waiting {
+        let queues = vec![VecDeque::new(); dies as usize];
+        Waiting { queues, came: 0, length: 0, pass: Pass::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// A page has come at `since`, and it was the turn of `die`.
+    pub(crate) fn add(&mut self, die: DieIdx, write: Write, since: u64) {
+        self.queues[die.0 as usize].push_back(Waiter { number: self.came, write, since });
+        self.came += 1;
+        self.length += 1;
+    }
+
+    /// Begin a pass.
+    pub(crate) fn begin_pass(&mut self) {
+        let Pass { next, in_vain, .. } = &mut self.pass;
+        in_vain.clear();
+        next.clear();
+        let first = |(die, queue): (usize, &VecDeque<Waiter>)| {
+            queue.front().map(|first| Reverse((first.number, die as u32)))
+        };
+        next.extend(self.queues.iter().enumerate().filter_map(first));
+    }
+
+    /// The die whose turn it was for the page that is to be tried; it waits or is taken next.
+    pub(crate) fn next(&mut self) -> Option<DieIdx> {
+        let Reverse(tried) = self.pass.next.pop()?;
+        self.pass.tried = tried;
+        Some(DieIdx(tried.1))
+    }
+
+    /// The page that was tried goes on waiting, and nothing has changed.
+    pub(crate) fn waits(&mut self) {
+        self.pass.in_vain.push(self.pass.tried.1);
+    }
+
+    /// It goes on waiting, but something has changed.
+    pub(crate) fn waits_changed(&mut self) {
+        self.waits();
+        let (number, _) = self.pass.tried;
+        while let Some(die) = self.pass.in_vain.pop() {
+            let queue = &self.queues[die as usize];
+            let behind = queue.partition_point(|waiter| waiter.number <= number);
+            if let Some(waiter) = queue.get(behind) {
+                self.pass.next.push(Reverse((waiter.number, die)));
+            }
+        }
+    }
+
+    /// The page that was tried has found a place, which changes something.
+    pub(crate) fn take(&mut self) -> Waiter {
+        let (number, die) = self.pass.tried;
+        let queue = &mut self.queues[die as usize];
+        let at = queue.partition_point(|waiter| waiter.number < number);
+        let taken = queue.remove(at).expect("who is tried waits");
+        self.length -= 1;
+        self.waits_changed();
+        taken
+    }
+
+    /// All of them, in the order in which they came: nobody waits any more.
+    pub(crate) fn drain(&mut self) -> Vec<Waiter> {
+        let mut all: Vec<Waiter> = self.queues.iter_mut().flat_map(std::mem::take).collect();
+        all.sort_unstable_by_key(|waiter| waiter.number);
+        self.length = 0;
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::token::Target;
+    use crate::flash::geometry::Lpn;
+    use crate::ftl::extent::Extent;
+    use proptest::prelude::*;
+
+    const DIES: u32 = 5;
+
+    /// What a try may come to.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Try {
+        Waits,
+        Changes,
+        Found,
+    }
+
+    /// A world in which it depends on the die, and on all that has changed so far, what a try comes to.
+    #[derive(Clone, Debug)]
+    struct World(u64);
+
+    impl World {
+        fn try_for(&mut self, die: u32) -> Try {
+            let drawn = (self.0 ^ u64::from(die)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let outcome = match drawn % 8 {
+                0..5 => return Try::Waits,
+                5 => Try::Changes,
+                _ => Try::Found,
+            };
+            self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(drawn | 1);
+            outcome
+        }
+    }
+
+    fn write(page: u32) -> Write {
+        let (page, extent) = (Lpn(page), Extent::single(Lpn(page), true));
+        Write { page, extent, target: Target::collection(DieIdx(0)) }
+    }
+
+    proptest! {
+        /// Against one queue, all of which is tried at each pass.
+        #[test]
+        fn who_finds_a_place_is_who_would_if_all_were_tried(
+            seed in any::<u64>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
+        ) {
+            let (mut waiting, mut world) = (Waiting::new(DIES), World(seed));
+            let (mut all, mut naive_world) = (VecDeque::new(), World(seed));
+            for (number, step) in (0..).zip(steps) {
+                if step < 2 * DIES {
+                    all.push_back((number, step % DIES));
+                    waiting.add(DieIdx(step % DIES), write(number), 0);
+                    continue;
+                }
+                let mut expected = Vec::new();
+                for _ in 0..all.len() {
+                    let (page, die) = all.pop_front().expect("so many wait");
+                    match naive_world.try_for(die) {
+                        Try::Found => expected.push(page),
+                        Try::Waits | Try::Changes => all.push_back((page, die)),
+                    }
+                }
+                let mut found = Vec::new();
+                waiting.begin_pass();
+                while let Some(die) = waiting.next() {
+                    match world.try_for(die.0) {
+                        Try::Waits => waiting.waits(),
+                        Try::Changes => waiting.waits_changed(),
+                        Try::Found => found.push(waiting.take().write.page.0),
+                    }
+                }
+                prop_assert_eq!(found, expected);
+                prop_assert_eq!(world.0, naive_world.0);
+                // Time changes the world, too.
+                (world.0, naive_world.0) = (world.0 + 1, naive_world.0 + 1);
+            }
+            let left: Vec<u32> = waiting.drain().iter().map(|one| one.write.page.0).collect();
+            prop_assert_eq!(left, all.iter().map(|(page, _)| *page).collect::<Vec<_>>());
+            prop_assert!(waiting.is_empty());
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Flash that checks and counts what it is asked for: the untimed gear, and what the timed ones share.
+
+use uflip_core::Counters;
+
+use super::{CollectMedia, Media, Merge, MergeMedia};
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::nand::{Nand, PageOrder};
+use crate::flash::wear_out::{ReadOutcome, WearOut};
+
+/// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Flash {
+    pub(crate) geometry: Geometry,
+    pub(crate) nand: Nand,
+    pub(crate) counters: Counters,
+    /// What wear does; `None` where nothing wears out.
+    wear_out: Option<Box<WearOut>>,
+    /// How often the page that was read last was read again.
+    pub(crate) retries: u32,
+    /// Whether a page that cannot be read fails the I/O, and whether one did.
+    fail_uncorrectable: bool,
+    pub(crate) read_failed: bool,
+}
+
+impl Flash {
+    /// A device as it comes from the factory.
+    pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Flash {
+        let (nand, counters) = (Nand::new(geometry, order), Counters::default());
+        Flash {
+            geometry,
+            nand,
+            counters,
+            wear_out: None,
+            retries: 0,
+            fail_uncorrectable: false,
+            read_failed: false,
+        }
+    }
+
+    /// The same with flash that wears out, and of which these blocks are bad.
+    pub(crate) fn wearing_out(
+        mut self,
+        wear_out: WearOut,
+        bad: &[BlockIdx],
+        fail_uncorrectable: bool,
+    ) -> Flash {
+        self.fail_uncorrectable = fail_uncorrectable;
+        bad.iter().for_each(|block| self.nand.retire_block(*block));
+        self.wear_out = Some(Box::new(wear_out));
+        self
+    }
+
+    /// How much longer than the first the next erase of `block` takes [ns].
+    #[inline]
+    pub(crate) fn erase_extra_ns(&self, block: BlockIdx) -> u64 {
+        let wear_out = self.wear_out.as_ref();
+        wear_out.map_or(0, |wear_out| wear_out.erase_extra_ns(self.nand.erases(block)))
+    }
+
+    #[inline]
+    fn read_page(&mut self, from: Place) {
+        self.nand.read(from);
+        self.counters.pages_read += 1;
+        if self.wear_out.is_some() {
+            self.judge_read(from.page, from.block);
+        }
+    }
+
+    // Addresses one by one: a place would be in memory in the hot path already.
+    #[inline(never)]
+    fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
+        let from = Place { page, block, die: self.geometry.die_of(block) };
+        let Some(wear_out) = &self.wear_out else { return };
+        let ReadOutcome { retries, corrected } = wear_out.read(from, self.nand.erases(from.block));
+        self.retries = retries;
+        self.counters.pages_read += u64::from(retries);
+        self.counters.read_retries += u64::from(retries);
+        self.counters.uncorrectable_reads += u64::from(!corrected);
+        self.read_failed = !corrected && self.fail_uncorrectable;
+    }
+
+    /// False where it fails.
+    #[inline]
+    fn program_page(&mut self, to: Place) -> bool {
+        self.nand.program(to);
+        self.counters.pages_programmed += 1;
+        self.wear_out.is_none() || self.judge_program(to.page, to.block)
+    }
+
+    #[inline(never)]
+    fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
+        let to = Place { page, block, die: self.geometry.die_of(block) };
+        let erases = self.nand.erases(to.block);
+        let fails = self.wear_out.as_ref().is_some_and(|wear| wear.program_fails(to, erases));
+        self.counters.program_failures += u64::from(fails);
+        !fails
+    }
+}
+
+impl Flash {
+    /// Read what is left of a page that is written in part.
+    #[inline]
+    pub(crate) fn read_to_modify(&mut self, from: Place) {
+        self.read_page(from);
+        self.counters.pages_read_to_modify += 1;
+    }
+}
+
+impl Media for Flash {
+    #[inline]
+    fn read(&mut self, from: Place) {
+        self.read_page(from);
+        self.counters.host_pages_read += 1;
+    }
+
+    #[inline]
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        if let Some(from) = merge_from {
+            self.read_to_modify(from);
+        }
+        let programmed = self.program_page(to);
+        self.counters.host_pages_written += u64::from(programmed);
+        programmed
+    }
+
+    #[inline]
+    fn program_metadata(&mut self, to: Place) -> bool {
+        let programmed = self.program_page(to);
+        self.counters.metadata_pages_programmed += u64::from(programmed);
+        programmed
+    }
+}
+
+impl CollectMedia for Flash {
+    #[inline]
+    fn unworn(&mut self) -> Option<&mut Flash> {
+        (self.wear_out.is_none() && self.nand.is_regular()).then_some(self)
+    }
+
+    #[inline]
+    fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Place>) {
+        self.counters.blocks_collected += 1;
+        if let Some(page) = metadata {
+            self.read_page(page);
+        }
+    }
+
+    #[inline]
+    fn read_for_nothing(&mut self, from: Place) {
+        self.read_page(from);
+    }
+
+    #[inline]
+    fn relocate(&mut self, from: Place, to: Place) -> bool {
+        self.read_page(from);
+        let programmed = self.program_page(to);
+        self.counters.pages_relocated += u64::from(programmed);
+        programmed
+    }
+
+    #[inline]
+    fn erase(&mut self, block: BlockIdx) -> bool {
+        self.nand.erase(block);
+        self.counters.blocks_erased += 1;
+        let erases = self.nand.erases(block);
+        let fails = self.wear_out.as_ref().is_some_and(|wear| wear.erase_fails(block, erases));
+        self.counters.erase_failures += u64::from(fails);
+        !fails
+    }
+
+    fn is_worn(&self, page: Place) -> bool {
+        let erases = self.nand.erases(page.block);
+        self.wear_out.as_ref().is_some_and(|wear| wear.is_worn(page, erases))
+    }
+
+    fn retire_block(&mut self, block: BlockIdx) {
+        self.nand.retire_block(block);
+        self.counters.blocks_retired += 1;
+    }
+
+    fn retire_page(&mut self, page: Place) {
+        self.nand.retire_page(page);
+        self.counters.pages_retired += 1;
+    }
+
+    fn give_up(&mut self, pages: u32) {
+        self.counters.pages_given_up += u64::from(pages);
+    }
+
+    #[inline]
+    fn look_up_map(&mut self, hit: bool) {
+        let counters = &mut self.counters;
+        *(if hit { &mut counters.mapping_hits } else { &mut counters.mapping_misses }) += 1;
+    }
+
+    fn read_mapping(&mut self, from: Place) {
+        self.read_page(from);
+        self.counters.mapping_pages_read += 1;
+    }
+
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        if let Some(from) = merge_from {
+            self.read_mapping(from);
+        }
+        let programmed = self.program_page(to);
+        self.counters.mapping_pages_programmed += u64::from(programmed);
+        programmed
+    }
+}
+
+impl MergeMedia for Flash {
+    #[inline]
+    fn copy(&mut self, from: Place, to: Place) {
+        self.relocate(from, to);
+    }
+
+    #[inline]
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64], first: usize, pages: usize) {
+        for at in (0..pages).step_by(64) {
+            let word = bits::word(set, first + at, (pages - at).min(64));
+            let place = |place: Place| Place { page: Ppn(place.page.0 + at as u32), ..place };
+            self.nand.copy_word(place(from), place(to), word);
+            let copied = u64::from(word.count_ones());
+            self.counters.pages_read += copied;
+            self.counters.pages_programmed += copied;
+            self.counters.pages_relocated += copied;
+        }
+    }
+
+    #[inline]
+    fn erase_merged(&mut self, block: BlockIdx) {
+        self.erase(block);
+    }
+
+    #[inline]
+    fn program_map(&mut self, to: Place) {
+        self.program_metadata(to);
+    }
+
+    #[inline]
+    fn count_map_lookup(&mut self, hit: bool) {
+        self.look_up_map(hit);
+    }
+
+    #[inline]
+    fn load_map(&mut self, from: Place) {
+        self.read_mapping(from);
+    }
+
+    #[inline]
+    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
+        for (to, merge_from) in pages {
+            self.program_mapping(*to, *merge_from);
+        }
+    }
+
+    #[inline]
+    fn begin_reclaim(&mut self) {
+        self.counters.blocks_collected += 1;
+    }
+
+    #[inline]
+    fn count_merge(&mut self, merge: Merge) {
+        match merge {
+            Merge::Switch => self.counters.switch_merges += 1,
+            Merge::Partial => self.counters.partial_merges += 1,
+            Merge::Full => self.counters.full_merges += 1,
+        }
+    }
+
+    #[inline]
+    fn await_merges(&mut self) {}
+}

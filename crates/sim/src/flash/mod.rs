@@ -1,0 +1,13 @@
+//! Flash: where everything lies, what may be done to it, what it counts, and how it wears out.
+//!
+//! ```text
+//! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
+//!                                                   └──▶ wear_out    errors and failures, by laws of reliability
+//! geometry  numbers of dies, blocks and pages
+//! ```
+
+pub(crate) mod geometry;
+pub(crate) mod media;
+pub(crate) mod nand;
+pub(crate) mod reliability;
+pub(crate) mod wear_out;

@@ -1,0 +1,386 @@
+//! The rules of NAND flash, checked at every operation: erase before program, pages of a block in
+//! order, no read of a page that was not programmed, and no use of what is bad or retired. A broken
+//! rule is a fault of the FTL, so it is a panic with the state printed, never an error that could be
+//! overlooked.
+//!
+//! Where pages go in order and none is retired, one number a block says it all: the page that may be
+//! programmed next. One comparison checks a program, one a read; everything else is out of the way.
+
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+
+/// In which order the pages of a block may be programmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum PageOrder {
+    /// One after the other, as MLC NAND and large SLC blocks demand.
+    Ascending,
+    /// Any, each once, as the SLC NAND allowed for which block-mapped FTLs were made.
+    Any,
+}
+
+/// The state of all blocks.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Nand {
+    geometry: Geometry,
+    /// There is more to a page than its block's `next`: pages are programmed in any order, or some are
+    /// bad or retired.
+    irregular: bool,
+    /// Per block: the page that may be programmed next; the first one behind the block where it is
+    /// full.
+    next: Vec<u32>,
+    /// Where pages may be programmed in any order: which ones are, one bit each. Else empty.
+    programmed: Vec<u64>,
+    /// Per block: how often it was erased.
+    erase_count: Vec<u32>,
+    /// Bad or retired: pages, one bit each, and whole blocks. Empty while there is none.
+    retired: Vec<u64>,
+    bad: Vec<bool>,
+}
+
+impl Nand {
+    /// A device as it comes from the factory: every block erased.
+    pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Nand {
+        let blocks = geometry.blocks() as usize;
+        let words = match order {
+            PageOrder::Ascending => 0,
+            PageOrder::Any => geometry.pages().div_ceil(64) as usize,
+        };
+        Nand {
+            geometry,
+            irregular: order == PageOrder::Any,
+            next: (0..geometry.blocks())
+                .map(|block| geometry.first_page(BlockIdx(block)).0)
+                .collect(),
+            programmed: vec![0; words],
+            erase_count: vec![0; blocks],
+            retired: Vec::new(),
+            bad: Vec::new(),
+        }
+    }
+
+    /// `block` is not to be used any more.
+    pub(crate) fn retire_block(&mut self, block: BlockIdx) {
+        self.begin_retiring();
+        self.bad[block.0 as usize] = true;
+    }
+
+    /// `page`, which is erased, is not to be used any more.
+    pub(crate) fn retire_page(&mut self, page: Place) {
+        self.begin_retiring();
+        let (word, bit) = Nand::bit(page);
+        self.retired[word] |= bit;
+    }
+
+    fn begin_retiring(&mut self) {
+        self.irregular = true;
+        if self.bad.is_empty() {
+            self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
+            self.bad = vec![false; self.geometry.blocks() as usize];
+        }
+    }
+
+    fn is_retired(&self, page: Place) -> bool {
+        let (word, bit) = Nand::bit(page);
+        self.bad[page.block.0 as usize] || self.retired[word] & bit != 0
+    }
+
+    /// What is bad or retired stays out.
+    fn check_usable(&self, page: Place) {
+        if !self.bad.is_empty() && self.is_retired(page) {
+            broken_retirement(page);
+        }
+    }
+
+    /// The word and the bit of `place`, where pages are programmed in any order.
+    #[inline]
+    fn bit(place: Place) -> (usize, u64) {
+        (place.page.0 as usize / 64, 1 << (place.page.0 % 64))
+    }
+
+    #[inline]
+    pub(crate) fn program(&mut self, to: Place) {
+        let next = &mut self.next[to.block.0 as usize];
+        if self.irregular || to.page.0 != *next {
+            return self.program_irregular(to.page, to.block);
+        }
+        *next += 1;
+    }
+
+    /// Where pages are programmed in any order, or some are retired; or against the rules. Addresses
+    /// come one by one: a [`Place`] would have to be in memory in the hot path already.
+    #[inline(never)]
+    fn program_irregular(&mut self, page: Ppn, block: BlockIdx) {
+        let to = Place { page, block, die: self.geometry.die_of(block) };
+        self.check_usable(to);
+        if !self.programmed.is_empty() {
+            let (word, bit) = Nand::bit(to);
+            if self.programmed[word] & bit != 0 {
+                self.broken_program(to);
+            }
+            self.programmed[word] |= bit;
+            return;
+        }
+        // Retired pages may be left out, and no others.
+        let next = self.next[to.block.0 as usize];
+        let left_out =
+            |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(page), ..to });
+        if to.page.0 < next || !(next..to.page.0).all(left_out) {
+            self.broken_program(to);
+        }
+        self.next[to.block.0 as usize] = to.page.0 + 1;
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, from: Place) {
+        if self.irregular || from.page.0 >= self.next[from.block.0 as usize] {
+            self.read_irregular(from.page, from.block);
+        }
+    }
+
+    #[inline(never)]
+    fn read_irregular(&self, page: Ppn, block: BlockIdx) {
+        let from = Place { page, block, die: self.geometry.die_of(block) };
+        self.check_usable(from);
+        let programmed = if self.programmed.is_empty() {
+            from.page.0 < self.next[from.block.0 as usize]
+        } else {
+            let (word, bit) = Nand::bit(from);
+            self.programmed[word] & bit != 0
+        };
+        if !programmed {
+            self.broken_read(from);
+        }
+    }
+
+    /// Whether pages go in order and none is retired: then what holds for the last page of a block that
+    /// is read holds for those before it.
+    #[inline]
+    pub(crate) fn is_regular(&self) -> bool {
+        !self.irregular
+    }
+
+    /// Read and program pages at the same places of two blocks, where pages are programmed in any
+    /// order: those that `pages` has, whose lowest bit stands for `from` and for `to`.
+    #[inline]
+    pub(crate) fn copy_word(&mut self, from: Place, to: Place, pages: u64) {
+        let (source, target) = (from.page.0 as usize, to.page.0 as usize);
+        let length = 64 - pages.leading_zeros() as usize;
+        if length == 0 {
+            return;
+        }
+        let missing = pages & !bits::word(&self.programmed, source, length);
+        if missing != 0 {
+            let page = Ppn(from.page.0 + missing.trailing_zeros());
+            self.broken_read(Place { page, ..from });
+        }
+        let taken = pages & bits::word(&self.programmed, target, length);
+        if taken != 0 {
+            let page = Ppn(to.page.0 + taken.trailing_zeros());
+            self.broken_program(Place { page, ..to });
+        }
+        bits::insert_word(&mut self.programmed, target, pages);
+    }
+
+    #[cold]
+    fn broken_program(&self, to: Place) -> ! {
+        panic!("program out of order or on an unerased page: {to:?} is {}", self.state(to))
+    }
+
+    #[cold]
+    fn broken_read(&self, from: Place) -> ! {
+        panic!("read of an unwritten page: {from:?} is {}", self.state(from))
+    }
+
+    /// `place` and its block, for whoever must find out what went wrong.
+    fn state(&self, place: Place) -> String {
+        let first = self.geometry.first_page(place.block).0;
+        let next = match self.programmed.is_empty() {
+            true => format!("whose next page is {}", self.next[place.block.0 as usize] - first),
+            false => "which is programmed in any order".to_owned(),
+        };
+        let erases = self.erases(place.block);
+        format!("page {} of its block, {next}, erased {erases} times", place.page.0 - first)
+    }
+
+    #[inline]
+    pub(crate) fn erase(&mut self, block: BlockIdx) {
+        if !self.bad.is_empty() && self.bad[block.0 as usize] {
+            broken_erase(block);
+        }
+        self.next[block.0 as usize] = self.geometry.first_page(block).0;
+        if !self.programmed.is_empty() {
+            let first = self.geometry.first_page(block).0 as usize;
+            let end = first + self.geometry.shape().pages_per_block as usize;
+            bits::clear(&mut self.programmed, first, end);
+        }
+        self.erase_count[block.0 as usize] += 1;
+    }
+
+    /// How often `block` was erased.
+    #[inline]
+    pub(crate) fn erases(&self, block: BlockIdx) -> u32 {
+        self.erase_count[block.0 as usize]
+    }
+
+    /// Least, mean and most erases of a block.
+    pub(crate) fn wear(&self) -> (u32, f64, u32) {
+        let least = self.erase_count.iter().min().copied().unwrap_or(0);
+        let most = self.erase_count.iter().max().copied().unwrap_or(0);
+        let sum: u64 = self.erase_count.iter().map(|count| u64::from(*count)).sum();
+        (least, sum as f64 / self.erase_count.len().max(1) as f64, most)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn broken_retirement(page: Place) -> ! {
+    panic!("use of a bad or retired page: {page:?}")
+}
+
+#[cold]
+#[inline(never)]
+fn broken_erase(block: BlockIdx) -> ! {
+    panic!("erase of a bad or retired block: {block:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::geometry::Shape;
+
+    fn at(nand: &Nand, page: u32) -> Place {
+        nand.geometry.place_of(Ppn(page))
+    }
+
+    fn program(nand: &mut Nand, page: u32) {
+        nand.program(at(nand, page));
+    }
+
+    fn small() -> Nand {
+        ordered(PageOrder::Ascending)
+    }
+
+    fn ordered(order: PageOrder) -> Nand {
+        let geometry = Geometry::from(Shape {
+            channels: 1,
+            dies: 1,
+            blocks_per_die: 2,
+            pages_per_block: 2,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 2,
+        });
+        Nand::new(geometry, order)
+    }
+
+    #[test]
+    fn pages_go_anywhere_where_the_order_is_free() {
+        let mut nand = ordered(PageOrder::Any);
+        program(&mut nand, 3);
+        nand.read(at(&nand, 3));
+        program(&mut nand, 2);
+        nand.erase(BlockIdx(1));
+        program(&mut nand, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "on an unerased page")]
+    fn but_only_once() {
+        let mut nand = ordered(PageOrder::Any);
+        program(&mut nand, 1);
+        program(&mut nand, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "read of an unwritten page")]
+    fn and_only_what_was_programmed_is_read() {
+        let mut nand = ordered(PageOrder::Any);
+        program(&mut nand, 1);
+        nand.read(at(&nand, 0));
+    }
+
+    #[test]
+    fn a_block_can_be_programmed_again_after_an_erase() {
+        let mut nand = small();
+        program(&mut nand, 0);
+        program(&mut nand, 1);
+        nand.read(at(&nand, 1));
+        nand.erase(BlockIdx(0));
+        program(&mut nand, 0);
+        assert_eq!(nand.wear(), (0, 0.5, 1));
+    }
+
+    #[test]
+    fn retired_pages_are_left_out() {
+        let mut nand = small();
+        nand.retire_page(at(&nand, 0));
+        program(&mut nand, 1);
+        nand.read(at(&nand, 1));
+        nand.erase(BlockIdx(0));
+        program(&mut nand, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "use of a bad or retired page")]
+    fn a_retired_page_is_not_programmed() {
+        let mut nand = small();
+        nand.retire_page(at(&nand, 0));
+        program(&mut nand, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "program out of order")]
+    fn only_retired_pages_are_left_out() {
+        let mut nand = small();
+        nand.retire_page(at(&nand, 0));
+        program(&mut nand, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "use of a bad or retired page")]
+    fn a_bad_block_is_not_programmed() {
+        let mut nand = small();
+        nand.retire_block(BlockIdx(1));
+        program(&mut nand, 0);
+        program(&mut nand, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "use of a bad or retired page")]
+    fn a_bad_block_is_not_read() {
+        let mut nand = small();
+        program(&mut nand, 0);
+        nand.retire_block(BlockIdx(0));
+        nand.read(at(&nand, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "erase of a bad or retired block")]
+    fn a_bad_block_is_not_erased() {
+        let mut nand = small();
+        nand.retire_block(BlockIdx(0));
+        nand.erase(BlockIdx(0));
+    }
+
+    #[test]
+    #[should_panic(expected = "program out of order or on an unerased page")]
+    fn a_page_is_not_programmed_twice() {
+        let mut nand = small();
+        program(&mut nand, 0);
+        program(&mut nand, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "program out of order")]
+    fn pages_are_programmed_in_order() {
+        program(&mut small(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "read of an unwritten page")]
+    fn an_unwritten_page_is_not_read() {
+        let mut nand = small();
+        program(&mut nand, 0);
+        nand.read(at(&nand, 1));
+    }
+}

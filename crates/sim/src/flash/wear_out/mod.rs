@@ -1,0 +1,176 @@
+//! What wear does to the blocks and pages of one device: which reads fail at first, which programs and
+//! erases fail, which pages are worn.
+//!
+//! Nothing is drawn: every chance is decided by a number made from the seed, the place, and how often
+//! its block was erased. So the same read of the same data gives the same answer, in whatever order
+//! operations come, and there is no generator to be kept.
+//!
+//! ```text
+//! first read fails ─▶ read again, with other reference voltages: RBER × retry_gain ─▶ … ─▶ corrected
+//!                                                                                     └─▶ given up
+//! ```
+//!
+//! **Source**: laws in `reliability.rs`; retirement OFC (2011) §IV.C and Figure 4; read retry as Cai et
+//! al. (HPCA 2015) describe it.
+//! **Faithful**: failures out of the binomial tail of the ECC; a retry reads the page again, cell and
+//! transfer.
+//! **Simplified**: all data has one age; a retry gains the same factor each time; programs and erases
+//! fail in proportion to erases; no read disturb; a page that cannot be read is counted and has its data
+//! all the same, since there is none.
+//! **Ambiguous**: OFC retires a page by its RBER "when being read after having been aged": here after
+//! the age that data has, judged when the block is erased.
+
+use serde::{Deserialize, Serialize};
+
+use crate::flash::geometry::{BlockIdx, Geometry, Place};
+use crate::flash::reliability::{Rber, Reliability};
+
+/// What a device is made of, as far as it wears out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WearOutOptions {
+    pub(crate) seed: u64,
+    /// Erases of every block before the device was handed over.
+    pub(crate) cycles_before: u32,
+    pub(crate) rated_cycles: u32,
+    /// Whether odd pages are the second of a pair that shares its cells.
+    pub(crate) paired: bool,
+    pub(crate) data_age_ns: u64,
+    pub(crate) read_retries: u32,
+    pub(crate) retry_gain: f64,
+    /// Chances that a program and an erase fail on a block at its rated erases.
+    pub(crate) program_failures: f64,
+    pub(crate) erase_failures: f64,
+    /// A page with more errors is worn.
+    pub(crate) retire_rber: f64,
+}
+
+/// The laws of wear, applied to the places of one device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WearOut {
+    laws: Reliability,
+    geometry: Geometry,
+    seed: u64,
+    cycles_before: u32,
+    rated_cycles: u32,
+    paired: bool,
+    age: Rber,
+    read_retries: u32,
+    gain: Rber,
+    program_failures: u64,
+    erase_failures: u64,
+    retire: Rber,
+}
+
+/// How a read went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ReadOutcome {
+    /// How often the page was read again.
+    pub(crate) retries: u32,
+    /// Whether the errors could be corrected in the end.
+    pub(crate) corrected: bool,
+}
+
+/// What a number decides about; keeps them apart.
+#[derive(Clone, Copy)]
+enum Lot {
+    Factory = 1,
+    Quality = 2,
+    Read = 3,
+    Program = 4,
+    Erase = 5,
+}
+
+impl WearOut {
+    pub(crate) fn new(laws: Reliability, geometry: Geometry, options: WearOutOptions) -> WearOut {
+        WearOut {
+            age: laws.age(options.data_age_ns),
+            laws,
+            geometry,
+            seed: options.seed,
+            cycles_before: options.cycles_before,
+            rated_cycles: options.rated_cycles,
+            paired: options.paired,
+            read_retries: options.read_retries,
+            gain: Rber::of(options.retry_gain),
+            program_failures: chance(options.program_failures),
+            erase_failures: chance(options.erase_failures),
+            retire: Rber::of(options.retire_rber),
+        }
+    }
+
+    /// Whether `block` was bad when the device was made, where a share of `chance` of all is.
+    pub(crate) fn is_factory_bad(seed: u64, chance: u64, block: BlockIdx) -> bool {
+        lot(seed, Lot::Factory, block.0, 0) < chance
+    }
+
+    /// Read `from`, whose block was erased so often here.
+    pub(crate) fn read(&self, from: Place, erases: u32) -> ReadOutcome {
+        let mut rate = self.rate(from, erases);
+        let drawn = lot(self.seed, Lot::Read, from.page.0, erases);
+        for retries in 0..=self.read_retries {
+            if drawn >= self.laws.failing_below(rate) {
+                return ReadOutcome { retries, corrected: true };
+            }
+            rate = rate + self.gain;
+        }
+        ReadOutcome { retries: self.read_retries, corrected: false }
+    }
+
+    /// Whether programming `to` fails.
+    pub(crate) fn program_fails(&self, to: Place, erases: u32) -> bool {
+        lot(self.seed, Lot::Program, to.page.0, erases) < self.scaled(self.program_failures, erases)
+    }
+
+    /// Whether the erase that makes it `erases` fails: by chance, or because it would take too long.
+    pub(crate) fn erase_fails(&self, block: BlockIdx, erases: u32) -> bool {
+        self.laws.erase_extra_ns(self.cycles_before.saturating_add(erases)).is_none()
+            || lot(self.seed, Lot::Erase, block.0, erases)
+                < self.scaled(self.erase_failures, erases)
+    }
+
+    /// How much longer than the first the next erase of a block takes [ns].
+    pub(crate) fn erase_extra_ns(&self, erases: u32) -> u64 {
+        let cycles = self.cycles_before.saturating_add(erases);
+        // A block that fails takes as long as the longest that does not.
+        self.laws.erase_extra_ns(cycles).unwrap_or_else(|| self.laws.erase_extra_most_ns())
+    }
+
+    /// Whether `page` has too many errors to be programmed again.
+    pub(crate) fn is_worn(&self, page: Place, erases: u32) -> bool {
+        self.rate(page, erases) > self.retire
+    }
+
+    /// RBER of `page` when it is read at the age that data has.
+    fn rate(&self, page: Place, erases: u32) -> Rber {
+        let high = self.paired && self.geometry.page_in_block(page) % 2 == 1;
+        let quality = self.laws.page(lot(self.seed, Lot::Quality, page.page.0, 0), high);
+        self.laws.wear(self.cycles_before.saturating_add(erases)) + quality + self.age
+    }
+
+    /// A chance that is what it is at the rated erases, and grows in proportion to them.
+    fn scaled(&self, at_rated: u64, erases: u32) -> u64 {
+        let cycles = u128::from(self.cycles_before.saturating_add(erases));
+        let scaled = u128::from(at_rated) * cycles / u128::from(self.rated_cycles);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+}
+
+/// A number of 64 bits below which a random one falls with probability `p`.
+pub(crate) fn chance(p: f64) -> u64 {
+    (p * 2f64.powi(64)) as u64
+}
+
+/// The number that decides about `what` at a place and a time: SplitMix64's finalizer, twice, so that
+/// neighbours have nothing in common.
+fn lot(seed: u64, what: Lot, place: u32, time: u32) -> u64 {
+    let mix = |mut x: u64| {
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    };
+    let key = mix(seed.wrapping_add((what as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    mix(key ^ mix((u64::from(place) << 32 | u64::from(time)).wrapping_add(0x9E37_79B9_7F4A_7C15)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Counts over many pages against binomial laws, and answers that do not depend on when they are asked.
+
+use super::*;
+use crate::flash::geometry::{Ppn, Shape};
+use crate::flash::reliability::ReliabilityPart;
+
+fn geometry() -> Geometry {
+    Geometry::from(Shape {
+        channels: 1,
+        dies: 1,
+        blocks_per_die: 2000,
+        pages_per_block: 100,
+        metadata_pages: 0,
+        page_bytes: 4096,
+        logical_pages: 1,
+    })
+}
+
+/// Every page has this RBER at its rated 1000 erases, unless `page_spread` or ages say otherwise; an
+/// ECC of 8 bits a KiB.
+fn part(rber: f64) -> ReliabilityPart {
+    ReliabilityPart {
+        wear_law: "power".into(),
+        rated_cycles: 1000,
+        rber_fresh: rber / 1000.0,
+        rber_rated: rber,
+        wear_exponent: 1.0,
+        page_spread: 0.0,
+        high_page_factor: 1.0,
+        retention_doubling_s: 0.0,
+        retention_exponent: 1.0,
+        ecc_codeword_bytes: 1024,
+        ecc_correctable_bits: 8,
+        erase_step_cycles: 500,
+        erase_step_ns: 100,
+        erase_steps_max: 4,
+    }
+}
+
+fn options() -> WearOutOptions {
+    WearOutOptions {
+        seed: 5,
+        cycles_before: 1000,
+        rated_cycles: 1000,
+        paired: false,
+        data_age_ns: 0,
+        read_retries: 0,
+        retry_gain: 1.0,
+        program_failures: 0.0,
+        erase_failures: 0.0,
+        retire_rber: 1e-3,
+    }
+}
+
+fn wear_out(part: &ReliabilityPart, options: WearOutOptions) -> WearOut {
+    WearOut::new(Reliability::new(part, 4096).expect("good numbers"), geometry(), options)
+}
+
+fn pages() -> impl Iterator<Item = Place> {
+    let geometry = geometry();
+    (0..geometry.pages()).map(move |page| geometry.place_of(Ppn(page)))
+}
+
+/// Within four standard deviations of a binomial count: one run in 16,000 is outside.
+fn binomial(count: usize, of: u32, p: f64) {
+    let (n, count) = (f64::from(of), count as f64);
+    let deviation = (count - n * p) / (n * p * (1.0 - p)).sqrt();
+    assert!(deviation.abs() < 4.0, "{count} of {n}, {p} expected: {deviation:.1} deviations");
+}
+
+/// Four codewords a page, `scipy.stats.binom.sf(8, 8304, rber)` each.
+const PAGE_FAILS: [(f64, f64); 3] = [
+    (4e-4, 0.028_418_412_551_706_185),
+    (6e-4, 0.241_899_019_355_073_96),
+    (8e-4, 0.640_454_330_580_002),
+];
+
+#[test]
+fn reads_fail_as_often_as_the_binomial_law_says() {
+    for (rber, fails) in PAGE_FAILS {
+        let wear_out = wear_out(&part(rber), options());
+        let failed = pages().filter(|page| !wear_out.read(*page, 0).corrected).count();
+        binomial(failed, geometry().pages(), fails);
+    }
+}
+
+/// A retry that halves the errors: of the pages that fail at 8e-4 at first, those remain that fail at
+/// 4e-4.
+#[test]
+fn retries_correct_what_fewer_errors_would_not_fail() {
+    let retrying = WearOutOptions { read_retries: 1, retry_gain: 0.5, ..options() };
+    let wear_out = wear_out(&part(8e-4), retrying);
+    let outcomes: Vec<ReadOutcome> = pages().map(|page| wear_out.read(page, 0)).collect();
+    let again = outcomes.iter().filter(|outcome| outcome.retries == 1).count();
+    let lost = outcomes.iter().filter(|outcome| !outcome.corrected).count();
+    binomial(again, geometry().pages(), PAGE_FAILS[2].1);
+    binomial(lost, geometry().pages(), PAGE_FAILS[0].1);
+}
+
+#[test]
+fn programs_and_erases_fail_in_proportion_to_erases() {
+    let failing = WearOutOptions { program_failures: 0.02, erase_failures: 0.1, ..options() };
+    let wear_out = wear_out(&part(1e-5), failing);
+    // 500 erases more: once and a half the rate at the rated ones.
+    let failed = pages().filter(|page| wear_out.program_fails(*page, 500)).count();
+    binomial(failed, geometry().pages(), 0.03);
+    let blocks = (0..geometry().blocks()).map(BlockIdx);
+    let failed = blocks.filter(|block| wear_out.erase_fails(*block, 500)).count();
+    binomial(failed, geometry().blocks(), 0.15);
+}
+
+#[test]
+fn blocks_are_bad_from_the_factory_as_often_as_asked_for() {
+    let bad = |seed| {
+        let blocks = (0..100_000).map(BlockIdx);
+        blocks.filter(|block| WearOut::is_factory_bad(seed, chance(0.02), *block)).count()
+    };
+    binomial(bad(1), 100_000, 0.02);
+    binomial(bad(2), 100_000, 0.02);
+    assert_ne!(bad(1), bad(2));
+}
+
+/// OFC Figure 4 with a log-normal spread of σ = 0.8 around 5e-4: the share of pages below 1e-3 is
+/// Φ(ln 2 / 0.8) = `scipy.stats.norm.cdf(log(2) / 0.8)`.
+#[test]
+fn pages_wear_one_by_one() {
+    let spread = ReliabilityPart { page_spread: 0.8, ..part(5e-4) };
+    let wear_out = wear_out(&spread, options());
+    let good = pages().filter(|page| !wear_out.is_worn(*page, 0)).count();
+    binomial(good, geometry().pages(), 0.806_873_890_618_034_8);
+    // With twice the errors from age alone, half of them are worn.
+    let ageing = ReliabilityPart { retention_doubling_s: 1e6, ..spread };
+    let aged = WearOutOptions { data_age_ns: 1 << 50, ..options() };
+    let doubled = ReliabilityPart { retention_doubling_s: (1u64 << 50) as f64 / 1e9, ..ageing };
+    let wear_out = self::wear_out(&doubled, aged);
+    let good = pages().filter(|page| !wear_out.is_worn(*page, 0)).count();
+    binomial(good, geometry().pages(), 0.5);
+}
+
+#[test]
+fn high_pages_are_worse_where_pages_are_paired() {
+    let mlc = ReliabilityPart { high_page_factor: 3.0, ..part(5e-4) };
+    let paired = WearOutOptions { paired: true, ..options() };
+    let wear_out = wear_out(&mlc, paired);
+    assert!(pages().all(|page| wear_out.is_worn(page, 0) == (page.page.0 % 2 == 1)));
+}
+
+#[test]
+fn erases_take_longer_and_fail_in_the_end() {
+    let wear_out = wear_out(&part(1e-5), options());
+    // 1000 erases before: two steps of 500; four are the most.
+    assert_eq!(
+        [0, 499, 500, 1499, 1500].map(|n| wear_out.erase_extra_ns(n)),
+        [200, 200, 300, 400, 400]
+    );
+    assert!(!wear_out.erase_fails(BlockIdx(0), 1499));
+    assert!(wear_out.erase_fails(BlockIdx(0), 1500));
+}
+
+#[test]
+fn the_same_read_gives_the_same_answer() {
+    let wear_out = wear_out(&part(8e-4), options());
+    for page in pages().take(1000) {
+        assert_eq!(wear_out.read(page, 3), wear_out.read(page, 3));
+    }
+    let differs = pages().filter(|page| wear_out.read(*page, 3) != wear_out.read(*page, 4));
+    assert!(differs.count() > 1000, "data programmed anew is judged anew");
+}

@@ -1,0 +1,218 @@
+//! Data blocks of block-mapped FTLs: every logical block has at most one, and a page has its fixed
+//! place in it. With them, the blocks that are free.
+//!
+//! ```text
+//! logical page = logical block × pages_per_block + offset        place = data block, same offset
+//! ```
+
+use std::collections::VecDeque;
+
+use uflip_core::{Error, Result};
+
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::media::MergeMedia;
+
+/// The map of blocks, and the pages that were programmed in them.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct DataBlocks {
+    geometry: Geometry,
+    /// Per logical block: its data block, or [`NO_BLOCK`].
+    map: Vec<u32>,
+    /// Per logical page, one bit: its place in the data block was programmed.
+    programmed: Vec<u64>,
+    /// Per logical page, one bit: its place in the data block holds its newest version.
+    valid: Vec<u64>,
+    /// Per die: erased blocks, the one erased longest ago first.
+    free: Vec<VecDeque<BlockIdx>>,
+}
+
+const NO_BLOCK: u32 = u32::MAX;
+
+impl DataBlocks {
+    /// Whether the device has `others` blocks beside those that the host's data takes.
+    ///
+    /// # Errors
+    /// Where it has not, or where the host's data takes no whole number of blocks.
+    pub(crate) fn check(geometry: &Geometry, others: u64, what: &str) -> Result<()> {
+        let shape = geometry.shape();
+        let blocks = u64::from(geometry.blocks());
+        let data = u64::from(shape.logical_pages.div_ceil(shape.pages_per_block));
+        if data + others <= blocks {
+            return Ok(());
+        }
+        Err(Error::usage("The device has too few blocks for its FTL")
+            .got(format!("{blocks} blocks, of which the host's data takes {data}"))
+            .allowed(format!("{} blocks or more: {what} besides", data + others))
+            .action("raise spare_factor or blocks_per_die"))
+    }
+
+    pub(crate) fn new(geometry: Geometry) -> DataBlocks {
+        let shape = geometry.shape();
+        let pages = shape.logical_pages as usize;
+        DataBlocks {
+            geometry,
+            map: vec![NO_BLOCK; pages.div_ceil(shape.pages_per_block as usize)],
+            programmed: vec![0; pages.div_ceil(64)],
+            valid: vec![0; pages.div_ceil(64)],
+            free: (0..shape.dies).map(|die| geometry.blocks_of(DieIdx(die)).collect()).collect(),
+        }
+    }
+
+    /// The logical block of `page`.
+    #[inline]
+    pub(crate) fn logical_block(&self, page: Lpn) -> u32 {
+        self.geometry.block_of(Ppn(page.0)).0
+    }
+
+    /// The pages of a logical block; the last one of the device may be shorter than the others.
+    #[inline]
+    pub(crate) fn pages_of(&self, logical: u32) -> std::ops::Range<u32> {
+        let shape = self.geometry.shape();
+        let first = logical * shape.pages_per_block;
+        first..(first + shape.pages_per_block).min(shape.logical_pages)
+    }
+
+    /// The data block of a logical block.
+    #[inline]
+    pub(crate) fn block_of(&self, logical: u32) -> Option<BlockIdx> {
+        let block = self.map[logical as usize];
+        (block != NO_BLOCK).then_some(BlockIdx(block))
+    }
+
+    /// The place of `page` in `block`.
+    #[inline]
+    pub(crate) fn place_in(&self, block: BlockIdx, page: Lpn) -> Place {
+        let first = self.logical_block(page) * self.geometry.shape().pages_per_block;
+        let page = Ppn(self.geometry.first_page(block).0 + page.0 - first);
+        Place { page, block, die: self.geometry.die_of(block) }
+    }
+
+    /// Where `page` is, if its newest version is in its data block.
+    #[inline]
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+        let block = self
+            .block_of(self.logical_block(page))
+            .filter(|_| bits::has(&self.valid, page.0 as usize));
+        block.map(|block| self.place_in(block, page))
+    }
+
+    /// Where `page` can be written in place: its data block is there and its place still erased.
+    #[inline]
+    pub(crate) fn erased_place(&self, page: Lpn) -> Option<Place> {
+        if bits::has(&self.programmed, page.0 as usize) {
+            return None;
+        }
+        self.block_of(self.logical_block(page)).map(|block| self.place_in(block, page))
+    }
+
+    /// The newest version of `page` was programmed in its data block.
+    #[inline]
+    pub(crate) fn set_programmed(&mut self, page: Lpn) {
+        bits::insert(&mut self.programmed, page.0 as usize);
+        bits::insert(&mut self.valid, page.0 as usize);
+    }
+
+    /// The newest version of `page` is in its data block no more.
+    #[inline]
+    pub(crate) fn set_invalid(&mut self, page: Lpn) {
+        bits::remove(&mut self.valid, page.0 as usize);
+    }
+
+    /// `block`, which is erased or a log block in order, becomes the data block of `logical`, and no
+    /// page of it is known to be programmed. Returns the one it had.
+    pub(crate) fn set_block(&mut self, logical: u32, block: BlockIdx) -> Option<BlockIdx> {
+        let pages = self.pages_of(logical);
+        let (first, end) = (pages.start as usize, pages.end as usize);
+        bits::clear(&mut self.programmed, first, end);
+        bits::clear(&mut self.valid, first, end);
+        let old = std::mem::replace(&mut self.map[logical as usize], block.0);
+        (old != NO_BLOCK).then_some(BlockIdx(old))
+    }
+
+    /// A page of the data block of `logical` was programmed, and holds nothing any more.
+    #[inline]
+    pub(crate) fn set_spent(&mut self, page: Lpn) {
+        bits::insert(&mut self.programmed, page.0 as usize);
+        bits::remove(&mut self.valid, page.0 as usize);
+    }
+
+    /// Copy what the data block of `logical` holds to the same places of `to`, which becomes its data
+    /// block. Returns the old one, for the caller to erase.
+    pub(crate) fn copy_to(
+        &mut self,
+        logical: u32,
+        to: BlockIdx,
+        media: &mut impl MergeMedia,
+    ) -> Option<BlockIdx> {
+        let pages = self.pages_of(logical);
+        let (first, end) = (pages.start as usize, pages.end as usize);
+        let old = self.block_of(logical);
+        if let Some(from) = old {
+            let (from, to) = (self.first_place(from), self.first_place(to));
+            media.copy_set(from, to, &self.valid, first, end - first);
+        }
+        // What was copied, and nothing else, is programmed in the new block.
+        for at in (first..end).step_by(64) {
+            let length = (end - at).min(64);
+            let valid = bits::word(&self.valid, at, length);
+            bits::clear(&mut self.programmed, at, at + length);
+            bits::insert_word(&mut self.programmed, at, valid);
+        }
+        self.map[logical as usize] = to.0;
+        old
+    }
+
+    /// The first place of `block`.
+    fn first_place(&self, block: BlockIdx) -> Place {
+        let page = self.geometry.first_page(block);
+        Place { page, block, die: self.geometry.die_of(block) }
+    }
+
+    /// An erased block: of `die`, or where that has none, of the die that has the most.
+    ///
+    /// # Panics
+    /// Where no die has one: the books must be wrong, since a profile leaves room.
+    pub(crate) fn take_free(&mut self, die: DieIdx) -> BlockIdx {
+        let taken = self.free[die.0 as usize].pop_front();
+        taken.unwrap_or_else(|| {
+            let most = self.free.iter_mut().max_by_key(|list| list.len());
+            most.and_then(VecDeque::pop_front).expect("a profile leaves an erased block")
+        })
+    }
+
+    /// `block` was erased.
+    pub(crate) fn give_back(&mut self, block: BlockIdx) {
+        self.free[self.geometry.die_of(block).0 as usize].push_back(block);
+    }
+
+    /// The die whose turn it is for the data of `logical`, so that neighbours are spread.
+    pub(crate) fn home(&self, logical: u32) -> DieIdx {
+        DieIdx(logical % self.geometry.shape().dies)
+    }
+
+    /// Check that every block is either free, or the data block of one logical block, or one of
+    /// `others`.
+    #[cfg(test)]
+    pub(crate) fn audit(&self, others: impl Iterator<Item = BlockIdx>) {
+        let mut owners = vec![0; self.geometry.blocks() as usize];
+        let data =
+            self.map.iter().filter(|block| **block != NO_BLOCK).map(|block| BlockIdx(*block));
+        for block in data.chain(self.free.iter().flatten().copied()).chain(others) {
+            owners[block.0 as usize] += 1;
+        }
+        assert!(owners.iter().all(|owners| *owners == 1), "every block has one owner: {owners:?}");
+        for page in (0..self.geometry.shape().logical_pages).map(Lpn) {
+            assert!(
+                !bits::has(&self.valid, page.0 as usize)
+                    || bits::has(&self.programmed, page.0 as usize),
+                "valid: programmed"
+            );
+            let mapped = self.block_of(self.logical_block(page)).is_some();
+            assert!(
+                mapped || !bits::has(&self.programmed, page.0 as usize),
+                "programmed: in a data block"
+            );
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Which logical pages a host write covers, as a whole or in part.
+
+use uflip_core::Io;
+
+use crate::flash::geometry::Lpn;
+
+/// Which logical pages one host write covers: FTLs that move several pages as one want to know
+/// whether the host brings all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Extent {
+    /// The first page that is covered, as a whole or not.
+    begin: u32,
+    /// The first page that is covered as a whole.
+    first: u32,
+    /// The first page behind them that is not.
+    end: u32,
+    /// The first page behind all that are covered, as a whole or not.
+    until: u32,
+}
+
+impl Extent {
+    /// The extent of `io` on pages of so many bytes.
+    #[inline]
+    pub(crate) fn of(io: &Io, page_bytes: u64) -> Extent {
+        let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
+        let (begin, end) = (page_number(from, page_bytes), page_number(to, page_bytes));
+        Extent {
+            begin: begin as u32,
+            first: (begin + u64::from(from > begin * page_bytes)) as u32,
+            end: end as u32,
+            until: (end + u64::from(to > end * page_bytes)) as u32,
+        }
+    }
+
+    /// The pages that are touched.
+    #[inline]
+    pub(crate) fn touched(&self) -> std::ops::Range<u32> {
+        self.begin..self.until
+    }
+
+    /// A single page, covered as a whole or not.
+    #[inline]
+    pub(crate) fn single(page: Lpn, whole: bool) -> Extent {
+        Extent { begin: page.0, first: page.0, end: page.0 + u32::from(whole), until: page.0 + 1 }
+    }
+
+    /// Whether every page is covered as a whole.
+    #[inline]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.begin == self.first && self.end == self.until && self.first < self.end
+    }
+
+    /// The pages of an extent that is whole.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Lpn> + use<> {
+        (self.begin..self.end).map(Lpn)
+    }
+
+    /// The pages that the host brings as a whole.
+    pub(crate) fn covered(&self) -> impl Iterator<Item = Lpn> + use<> {
+        (self.first..self.end).map(Lpn)
+    }
+
+    /// Whether the host brings all of `page`.
+    #[inline]
+    pub(crate) fn covers(&self, page: Lpn) -> bool {
+        self.first <= page.0 && page.0 < self.end
+    }
+
+    /// Whether the host will bring something of `other` once it has brought `page`.
+    #[inline]
+    pub(crate) fn touches_after(&self, page: Lpn, other: Lpn) -> bool {
+        page < other && other.0 < self.until
+    }
+
+    /// The first page that the host brings, whole or in part.
+    #[inline]
+    pub(crate) fn begin(&self) -> u32 {
+        self.begin
+    }
+
+    /// Whether the host brings all of the `pages` pages from `first` on.
+    #[inline]
+    pub(crate) fn covers_all(&self, first: Lpn, pages: u32) -> bool {
+        self.first <= first.0 && first.0 + pages <= self.end
+    }
+
+    /// Whether it ends just before `page`.
+    #[inline]
+    pub(crate) fn end_before(&self, page: u32) -> bool {
+        self.end == page
+    }
+
+    /// Whether it brings everything from `page` on up to `end`, of which it is the last.
+    #[inline]
+    pub(crate) fn is_last_before(&self, page: Lpn, end: u32) -> bool {
+        self.covers(page) && self.end == end
+    }
+
+    /// Whether the host will bring all of `other` once it has brought `page`: pages come in order.
+    #[inline]
+    pub(crate) fn brings_after(&self, page: Lpn, other: Lpn) -> bool {
+        other > page && self.covers(other)
+    }
+}
+
+/// The number of the page that holds `byte`. A shift where it will do: a division takes as long as
+/// everything else about a small I/O.
+#[inline]
+pub(crate) fn page_number(byte: u64, page_bytes: u64) -> u64 {
+    let shift = page_bytes.trailing_zeros();
+    if page_bytes == 1 << shift { byte >> shift } else { byte / page_bytes }
+}

@@ -1,0 +1,83 @@
+//! The table [log] of the profile: what FTLs with log blocks have in common.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use super::MergingOptions;
+use super::data_blocks::DataBlocks;
+
+/// Block-mapped FTLs with log blocks: bast, fast, superblock.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct LogPart {
+    /// Blocks that take what finds no free page in its data block.
+    pub log_blocks: u32,
+    /// Neighbouring logical blocks that make a superblock; 1 where the FTL has none.
+    pub superblock_blocks: u32,
+    pub compat: Compat,
+    /// Each die has log blocks of its own; shared by all where not said.
+    #[serde(default)]
+    pub log_per_die: bool,
+}
+
+/// Whose faults are repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Compat {
+    /// Nobody's.
+    None,
+    /// FAST of the FlashSim of 2010: merges lose the pages whose newest version is in a log block.
+    Flashsim2010,
+}
+
+/// The table [log] of the profile.
+///
+/// # Errors
+/// Where it has none.
+pub(super) fn log_part<'a>(options: &MergingOptions<'a>) -> Result<&'a LogPart> {
+    options.log.ok_or_else(|| {
+        Error::usage("An FTL with log blocks needs to know how many")
+            .got(format!("ftl = \"{}\" without a table [log]", options.name))
+            .action("add [log]; docs/reference/profiles.md explains its keys")
+    })
+}
+
+/// Whether there are so many log blocks, at least `least`.
+///
+/// # Errors
+/// Fewer, or more than the device has room for.
+pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> {
+    let part = log_part(options)?;
+    let blocks = options.geometry.blocks();
+    if part.log_blocks < least || part.log_blocks >= blocks {
+        return Err(Error::usage("The number of log blocks makes no device")
+            .got(format!("log_blocks = {} of {blocks} blocks", part.log_blocks))
+            .allowed(format!("{least} or more, and fewer than there are blocks"))
+            .action("change log_blocks"));
+    }
+    if part.superblock_blocks == 0 {
+        return Err(Error::usage("A superblock has blocks")
+            .got("superblock_blocks = 0")
+            .allowed("1 or more")
+            .action("change superblock_blocks"));
+    }
+    if part.compat != Compat::None && options.name != "fast" {
+        return Err(Error::usage("Only FAST has faults to be compatible with")
+            .got(format!("a 'compat' with ftl = \"{}\"", options.name))
+            .allowed("compat = \"none\"")
+            .action("change one of the two"));
+    }
+    if part.log_per_die && options.name != "fast" {
+        return Err(Error::usage("Only FAST has a log for each die")
+            .got(format!("log_per_die = true with ftl = \"{}\"", options.name))
+            .allowed("log_per_die = false")
+            .action("change one of the two"));
+    }
+    DataBlocks::check(
+        &options.geometry,
+        u64::from(part.log_blocks) + 1,
+        &format!("{} log blocks, and 1 for merges", part.log_blocks),
+    )
+}

@@ -1,0 +1,271 @@
+//! DFTL: a page map whose entries are on flash, with a part of them in the controller's memory.
+//!
+//! ```text
+//! host page ─▶ entry cached? ─ yes ─────────────────────────────────────────▶ go on
+//!                    └ no ─▶ an entry leaves; changed? ─ yes ─▶ write it back ─▶ read its page ─▶ go on
+//! collection ─▶ entry of a moved page cached? ─ yes ─▶ changed, nothing else (lazy)
+//!                    └ no ─▶ at the end, every mapping page concerned is written once (batch)
+//! ```
+//!
+//! It is the page map of `page_map/` with costs on top: the map in memory stays the truth, and what
+//! DFTL would read and program is read and programmed. A mapping page is a logical page behind those
+//! of the host, so the map's entries for these pages are DFTL's global translation directory, and
+//! collection moves mapping pages like any others.
+//!
+//! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3; OFC (2011) §IV.B.
+//! **Faithful**: cached entries with segmented LRU; a miss reads a mapping page, a changed entry that
+//! leaves is written back by read-modify-write; batch updates; lazy updates by collection; mapping
+//! pages fill blocks of their own and are collected.
+//! **Simplified**: the directory takes no memory and is never stored; TRIM changes a cached entry and
+//! costs nothing where the entry is not cached; a read that would write an entry back while no room
+//! for that can be promised leaves the cache as it is.
+//! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the
+//! fewest valid pages, as soon as half of them are invalid, before any block of data. Nor what to do
+//! where collection uses up more pages than it gains, as policies that draw make it on small devices:
+//! where no die has gained anything, the emptiest block is collected, whatever the policy, until there is
+//! room again.
+
+use serde::{Deserialize, Serialize};
+
+use super::PageMap;
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn};
+use crate::flash::media::CollectMedia;
+use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
+use crate::pool::blocks::{Blocks, Stream};
+
+/// How a page map is kept on flash.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct MappingPart {
+    /// Memory for cached entries, 8 bytes each.
+    pub mapping_cache_bytes: u64,
+    pub mapping_cache_policy: CachePolicy,
+    /// An entry that is written back takes the changed entries of its mapping page along.
+    pub mapping_batch_update: bool,
+}
+
+/// How the map is kept on flash.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct MappingOptions {
+    pub(crate) cached_entries: usize,
+    pub(crate) policy: CachePolicy,
+    pub(crate) batch_update: bool,
+}
+
+/// Bytes of an entry on a mapping page: a physical page number; the logical one follows from where it
+/// stands (Gupta et al. §3.2).
+const ENTRY_BYTES: u32 = 4;
+
+/// So many blocks a die are kept for mapping pages, besides those reserved for relocated ones: what
+/// one collection writes fills at most one, and host pages may have begun another.
+pub(crate) const RESERVED_FOR_MAPPING: u32 = 2;
+
+/// How many mapping pages the map of `geometry` takes.
+pub(crate) fn mapping_pages(geometry: &Geometry) -> u32 {
+    geometry.shape().logical_pages.div_ceil(entries_a_page(geometry))
+}
+
+fn entries_a_page(geometry: &Geometry) -> u32 {
+    geometry.shape().page_bytes / ENTRY_BYTES
+}
+
+/// What the page map keeps besides, where the map is on flash.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct MapOnFlash {
+    cache: MappingCache,
+    /// The logical page that stands for the first mapping page.
+    first: u32,
+    /// Per die: filled mapping blocks.
+    closed: Vec<Vec<BlockIdx>>,
+    /// Per die: mapping pages whose entries its collection has moved.
+    moved: Vec<Vec<u32>>,
+    /// Mapping pages that collections under way may still have to program.
+    pub(super) promised: u32,
+}
+
+impl MapOnFlash {
+    pub(super) fn new(geometry: &Geometry, options: MappingOptions) -> MapOnFlash {
+        let dies = geometry.shape().dies as usize;
+        let MappingOptions { cached_entries, policy, batch_update } = options;
+        let first = geometry.shape().logical_pages;
+        let entries = entries_a_page(geometry);
+        MapOnFlash {
+            cache: MappingCache::new(first, cached_entries, entries, policy, batch_update),
+            first,
+            closed: vec![Vec::new(); dies],
+            moved: vec![Vec::with_capacity(geometry.shape().pages_per_block as usize); dies],
+            promised: 0,
+        }
+    }
+
+    pub(super) fn mapping_pages(&self) -> u32 {
+        self.cache.mapping_pages()
+    }
+
+    /// The entry of the host's `page` has changed.
+    #[inline]
+    pub(super) fn changed(&mut self, page: Lpn) {
+        self.cache.change(page.0);
+    }
+
+    /// The host's `page` was moved by the collection of `die`.
+    pub(super) fn moved(&mut self, die: DieIdx, page: Lpn) {
+        if !self.cache.change(page.0) {
+            self.moved[die.0 as usize].push(self.cache.mapping_page_of(page.0));
+        }
+    }
+
+    /// `block` of `die` was filled with mapping pages.
+    pub(super) fn closed(&mut self, die: DieIdx, block: BlockIdx) {
+        self.closed[die.0 as usize].push(block);
+    }
+
+    /// Take `block` out of the filled mapping blocks of `die`; false where it is none.
+    pub(super) fn remove(&mut self, die: DieIdx, block: BlockIdx) -> bool {
+        let closed = &mut self.closed[die.0 as usize];
+        let at = closed.iter().position(|other| *other == block);
+        at.map(|at| closed.remove(at)).is_some()
+    }
+
+    /// Whether `block` of `die` is filled with mapping pages.
+    pub(super) fn is_closed(&self, die: DieIdx, block: BlockIdx) -> bool {
+        self.closed[die.0 as usize].contains(&block)
+    }
+
+    /// Whether any of the filled mapping blocks of `die` has something to gain.
+    pub(super) fn has_reclaimable(&self, die: DieIdx, blocks: &Blocks) -> bool {
+        let closed = &mut self.closed[die.0 as usize].iter();
+        closed.any(|block| u32::from(blocks.valid_count(*block)) < blocks.usable(*block))
+    }
+
+    /// The filled mapping block of `die` with the fewest valid pages.
+    pub(super) fn emptiest(&self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
+        let closed = self.closed[die.0 as usize].iter().copied();
+        closed.min_by_key(|block| (blocks.valid_count(*block), block.0))
+    }
+}
+
+impl PageMap {
+    /// Have the entry of the host's `page` in the cache. Where that needs another one written back
+    /// and `room` says that there is no page for it, the entry is used and not kept.
+    pub(super) fn need_entry(&mut self, page: Lpn, room: bool, media: &mut impl CollectMedia) {
+        let kept = self.kept_mut();
+        let hit = kept.cache.find(page.0);
+        media.look_up_map(hit);
+        if hit {
+            return;
+        }
+        let leaves = kept.cache.leaves_changed();
+        if let (Some(mapping_page), true) = (leaves, room) {
+            self.write_mapping_page(mapping_page, media);
+            self.kept_mut().cache.wrote_back(mapping_page);
+        }
+        let kept = self.kept();
+        let mapping_page = Lpn(kept.first + kept.cache.mapping_page_of(page.0));
+        if let Some(at) = self.lookup(mapping_page) {
+            media.read_mapping(at);
+        }
+        if leaves.is_none() || room {
+            self.kept_mut().cache.insert(page.0);
+        }
+    }
+
+    /// Program `mapping_page` anew.
+    fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl CollectMedia) {
+        let page = Lpn(self.kept().first + mapping_page);
+        let Some(die) = self.die_for(None, Stream::Mapping) else { return self.end_of_life() };
+        let mut to = self.blocks.take_page(die, Stream::Mapping);
+        let old = self.lookup(page);
+        while !media.program_mapping(to.place, old) {
+            match self.page_instead(to, Stream::Mapping, media) {
+                Some(other) => to = other,
+                None => return self.end_of_life(),
+            }
+        }
+        if let Some(old) = old {
+            self.blocks.mark_invalid(old);
+        }
+        self.place(page, to.place);
+        self.close_if_full(to, Stream::Mapping, media);
+    }
+
+    /// Write every mapping page whose entries the collection of `die` has moved. `promised` pages
+    /// were set aside for this.
+    pub(super) fn write_moved(
+        &mut self,
+        die: DieIdx,
+        promised: u32,
+        media: &mut impl CollectMedia,
+    ) {
+        let mut pages = std::mem::take(&mut self.kept_mut().moved[die.0 as usize]);
+        pages.sort_unstable();
+        pages.dedup();
+        let unused = promised - pages.len() as u32;
+        for mapping_page in &pages {
+            self.kept_mut().promised -= 1;
+            self.write_mapping_page(*mapping_page, media);
+            self.kept_mut().cache.wrote_all(*mapping_page);
+        }
+        pages.clear();
+        let kept = self.kept_mut();
+        kept.promised -= unused;
+        kept.moved[die.0 as usize] = pages;
+    }
+
+    /// Whether the host can write a page, which opens a block or not: its own, one that an entry
+    /// leaves for, and one more collection must find room.
+    pub(super) fn has_room_with_map(&self, opens: bool) -> bool {
+        let (relocated, mapping) = self.needed_to_collect();
+        self.blocks.fits_after(Stream::Host, opens, relocated, mapping + 1)
+    }
+
+    /// The same for a read, which may write an entry back.
+    pub(super) fn has_room_to_read(&self) -> bool {
+        let (relocated, mapping) = self.needed_to_collect();
+        self.blocks.fits(relocated, mapping + 1)
+    }
+
+    pub(super) fn has_room_to_collect(&self) -> bool {
+        let (relocated, mapping) = self.needed_to_collect();
+        self.blocks.fits(relocated, mapping)
+    }
+
+    /// Relocated and mapping pages that collections under way and one more may need.
+    fn needed_to_collect(&self) -> (u32, u32) {
+        let most = self.options.geometry.data_pages();
+        let kept = self.kept();
+        (self.promised + most, kept.promised + kept.mapping_pages().min(most))
+    }
+
+    /// A mapping block of `die` that is worth collecting before any other, taken out of its list.
+    pub(super) fn mapping_victim(&mut self, die: DieIdx) -> Option<BlockIdx> {
+        let kept = self.kept();
+        let block = kept.emptiest(die, &self.blocks)?;
+        let valid = u32::from(self.blocks.valid_count(block));
+        let worth = 2 * valid <= self.options.geometry.data_pages();
+        if !worth || !self.blocks.fits(self.promised, kept.promised + valid) {
+            return None;
+        }
+        self.kept_mut().remove(die, block);
+        Some(block)
+    }
+
+    /// Whether opening another block for `stream` leaves room for everything that was promised.
+    pub(super) fn may_open(&self, stream: Stream) -> bool {
+        self.blocks.fits_after(stream, true, self.promised, self.kept().promised)
+    }
+
+    pub(super) fn die_with_open_page(&self, stream: Stream) -> Option<DieIdx> {
+        let mut dies = (0..self.options.geometry.shape().dies).map(DieIdx);
+        dies.find(|die| self.blocks.has_open_page(*die, stream))
+    }
+
+    fn kept(&self) -> &MapOnFlash {
+        self.on_flash.as_ref().expect("the map is on flash")
+    }
+
+    fn kept_mut(&mut self) -> &mut MapOnFlash {
+        self.on_flash.as_mut().expect("the map is on flash")
+    }
+}

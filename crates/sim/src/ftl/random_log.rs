@@ -1,0 +1,195 @@
+//! The random log of FAST: blocks that take pages in the order of writing, and where each page is.
+//!
+//! ```text
+//! ring    │ filled first │ … │ filled last │ being filled ─▶ │      reclaimed in the same order
+//! ```
+//!
+//! One ring for all data blocks, or one for each die and the data blocks that live there.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+
+/// Rings of log blocks, and the pages that count in them.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct RandomLog {
+    geometry: Geometry,
+    /// Each die has a ring.
+    per_die: bool,
+    rings: Vec<Ring>,
+    /// Blocks that a ring may have.
+    most: usize,
+    /// Per logical page: the place of its newest version, or [`NOWHERE`].
+    logged: Vec<u32>,
+    /// The same, one bit a page.
+    is_logged: Vec<u64>,
+}
+
+/// Log blocks, the one filled first at the front; the last one is being filled.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Ring {
+    blocks: VecDeque<LogBlock>,
+    /// The next page of the block being filled.
+    next: u32,
+}
+
+/// A log block, and the logical page in each of its pages.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct LogBlock {
+    pub(crate) block: BlockIdx,
+    pub(crate) pages: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl LogBlock {
+    /// `block`, which is erased.
+    pub(crate) fn new(block: BlockIdx, geometry: &Geometry) -> LogBlock {
+        LogBlock { block, pages: vec![NOWHERE; geometry.shape().pages_per_block as usize] }
+    }
+}
+
+impl RandomLog {
+    /// A log of so many blocks in all.
+    pub(crate) fn new(geometry: Geometry, blocks: u32, per_die: bool) -> RandomLog {
+        let rings = if per_die { geometry.shape().dies as usize } else { 1 };
+        let most = blocks as usize / rings;
+        let pages = geometry.shape().logical_pages as usize;
+        let ring = Ring {
+            blocks: VecDeque::with_capacity(most + 1),
+            next: geometry.shape().pages_per_block,
+        };
+        RandomLog {
+            geometry,
+            per_die,
+            rings: vec![ring; rings],
+            most,
+            logged: crate::collections::huge::filled(pages, NOWHERE),
+            is_logged: vec![0; pages.div_ceil(64)],
+        }
+    }
+
+    pub(crate) fn is_per_die(&self) -> bool {
+        self.per_die
+    }
+
+    /// The ring that takes pages of the logical block `logical`.
+    #[inline]
+    pub(crate) fn ring_of(&self, logical: u32) -> usize {
+        if self.per_die { (logical % self.geometry.shape().dies) as usize } else { 0 }
+    }
+
+    /// The die of a ring, where it has one.
+    pub(crate) fn die_of(&self, ring: usize) -> Option<DieIdx> {
+        self.per_die.then_some(DieIdx(ring as u32))
+    }
+
+    /// Where `page` is, if its newest version is here.
+    #[inline]
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+        let at = self.logged[page.0 as usize];
+        (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
+    }
+
+    /// Whether a version of `page` is here.
+    #[inline]
+    pub(crate) fn has(&self, page: Lpn) -> bool {
+        bits::has(&self.is_logged, page.0 as usize)
+    }
+
+    /// No version of `page` is here any more.
+    #[inline]
+    pub(crate) fn forget(&mut self, page: Lpn) {
+        self.logged[page.0 as usize] = NOWHERE;
+        bits::remove(&mut self.is_logged, page.0 as usize);
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, page: Lpn) {
+        crate::collections::huge::prefetch(&self.logged, page.0 as usize);
+    }
+
+    /// Whether the block being filled has no page left.
+    #[inline]
+    pub(crate) fn is_filled(&self, ring: usize) -> bool {
+        self.rings[ring].next == self.geometry.shape().pages_per_block
+    }
+
+    /// Whether `ring` may have another block.
+    pub(crate) fn may_grow(&self, ring: usize) -> bool {
+        self.rings[ring].blocks.len() < self.most
+    }
+
+    /// `ring`, which has run out, and the others that have as well.
+    pub(crate) fn run_out_with(&self, ring: usize) -> Vec<usize> {
+        let rings = self.rings.len();
+        let after = (0..rings).map(|step| (ring + step) % rings);
+        after.filter(|ring| self.is_filled(*ring) && !self.may_grow(*ring)).collect()
+    }
+
+    /// Fill `log` next.
+    pub(crate) fn open(&mut self, ring: usize, log: LogBlock) {
+        let ring = &mut self.rings[ring];
+        ring.blocks.push_back(log);
+        ring.next = 0;
+    }
+
+    /// The next page of `ring`, for `page`.
+    #[inline]
+    pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> Place {
+        let ring = &mut self.rings[ring];
+        let log = ring.blocks.back_mut().expect("one was opened");
+        let at = Ppn(self.geometry.first_page(log.block).0 + ring.next);
+        log.pages[ring.next as usize] = page.0;
+        ring.next += 1;
+        Place { page: at, block: log.block, die: self.geometry.die_of(log.block) }
+    }
+
+    /// The newest version of `page` is the page of `ring` that was taken last.
+    #[inline]
+    pub(crate) fn record(&mut self, ring: usize, page: Lpn) {
+        let ring = &self.rings[ring];
+        let log = ring.blocks.back().expect("one was opened");
+        self.logged[page.0 as usize] = self.geometry.first_page(log.block).0 + ring.next - 1;
+        bits::insert(&mut self.is_logged, page.0 as usize);
+    }
+
+    /// Take the block that was filled first out of `ring`.
+    pub(crate) fn take_oldest(&mut self, ring: usize) -> LogBlock {
+        self.rings[ring].blocks.pop_front().expect("a ring that has run out has blocks")
+    }
+
+    /// The logical page in `slot` of `log`, if this is its newest version.
+    pub(crate) fn live(&self, log: &LogBlock, slot: usize) -> Option<Lpn> {
+        let page = log.pages[slot];
+        let at = self.geometry.first_page(log.block).0 + slot as u32;
+        (self.logged[page as usize] == at).then_some(Lpn(page))
+    }
+
+    /// Give every one of `pages` that is here to `take`, with its place; they are here no more.
+    pub(crate) fn take_all(&mut self, pages: Range<u32>, mut take: impl FnMut(Lpn, Place)) {
+        let (first, end) = (pages.start as usize, pages.end as usize);
+        for page in bits::members(&self.is_logged, first, end) {
+            take(Lpn(page as u32), self.geometry.place_of(Ppn(self.logged[page])));
+            self.logged[page] = NOWHERE;
+        }
+        bits::clear(&mut self.is_logged, first, end);
+    }
+
+    /// All its blocks.
+    #[cfg(test)]
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockIdx> + '_ {
+        self.rings.iter().flat_map(|ring| &ring.blocks).map(|log| log.block)
+    }
+
+    /// Check that its books agree.
+    #[cfg(test)]
+    pub(crate) fn audit(&self) {
+        for (page, place) in self.logged.iter().enumerate() {
+            assert_eq!(*place != NOWHERE, bits::has(&self.is_logged, page));
+        }
+        assert!(self.rings.iter().all(|ring| ring.blocks.len() <= self.most));
+    }
+}

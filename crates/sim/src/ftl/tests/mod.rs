@@ -1,0 +1,468 @@
+//! The FTL against a flat array: whatever is written must be what is read, whatever was moved
+//! around in between; and the books must balance. What merging FTLs owe besides is in `merging.rs`.
+
+mod dftl;
+mod merging;
+mod naive;
+mod retirement;
+mod straight;
+mod stripes;
+
+use proptest::prelude::*;
+use uflip_core::Counters;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+use super::{
+    CachePolicy, MappingOptions, PageMap, PageMapOptions, RESERVED_FOR_MAPPING, RelocationLoad,
+};
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Shape};
+use crate::flash::media::{CollectMedia, Flash, Media, Merge, MergeMedia};
+use crate::flash::nand::PageOrder;
+use crate::pool::alloc::Allocator;
+use crate::pool::blocks::FreeOrder;
+use crate::pool::victim::Victims;
+
+/// Flash with contents: every page holds the number of the write that programmed it.
+struct Shadow {
+    flash: Flash,
+    content: Vec<Option<u64>>,
+    writing: u64,
+    merged: Option<Option<u64>>,
+    /// Physical pages that hold a page of the map; and pages of data that collections moved, and
+    /// their victims.
+    mapping: Vec<bool>,
+    data_moved: u64,
+    data_victims: u64,
+}
+
+impl Shadow {
+    fn new(geometry: Geometry, order: PageOrder) -> Shadow {
+        Shadow {
+            flash: Flash::new(geometry, order),
+            content: vec![None; geometry.pages() as usize],
+            writing: 0,
+            merged: None,
+            mapping: vec![false; geometry.pages() as usize],
+            data_moved: 0,
+            data_victims: 0,
+        }
+    }
+}
+
+impl Media for Shadow {
+    fn read(&mut self, from: Place) {
+        self.flash.read(from);
+    }
+    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program(to, merge_from);
+        self.merged = merge_from.map(|from| self.content[from.page.0 as usize]);
+        self.content[to.page.0 as usize] = programmed.then_some(self.writing);
+        self.mapping[to.page.0 as usize] = false;
+        programmed
+    }
+    fn program_metadata(&mut self, to: Place) -> bool {
+        self.flash.program_metadata(to)
+    }
+}
+
+impl CollectMedia for Shadow {
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
+        self.flash.begin_collection(victim, metadata);
+        let first = self.flash.geometry.first_page(victim).0 as usize;
+        self.data_victims += u64::from(!self.mapping[first]);
+    }
+    fn relocate(&mut self, from: Place, to: Place) -> bool {
+        if !self.flash.relocate(from, to) {
+            return false;
+        }
+        self.content[to.page.0 as usize] = self.content[from.page.0 as usize];
+        self.mapping[to.page.0 as usize] = self.mapping[from.page.0 as usize];
+        self.data_moved += u64::from(!self.mapping[from.page.0 as usize]);
+        true
+    }
+    fn read_for_nothing(&mut self, from: Place) {
+        self.flash.read_for_nothing(from);
+    }
+    fn is_worn(&self, page: Place) -> bool {
+        self.flash.is_worn(page)
+    }
+    fn retire_block(&mut self, block: BlockIdx) {
+        self.flash.retire_block(block);
+    }
+    fn retire_page(&mut self, page: Place) {
+        self.flash.retire_page(page);
+    }
+    fn erase(&mut self, block: BlockIdx) -> bool {
+        let erased = self.flash.erase(block);
+        let first = self.flash.geometry.first_page(block).0 as usize;
+        let pages = self.flash.geometry.shape().pages_per_block as usize;
+        self.content[first..first + pages].fill(None);
+        erased
+    }
+    fn give_up(&mut self, pages: u32) {
+        self.flash.give_up(pages);
+    }
+    fn look_up_map(&mut self, hit: bool) {
+        self.flash.look_up_map(hit);
+    }
+    fn read_mapping(&mut self, from: Place) {
+        self.flash.read_mapping(from);
+    }
+    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        let programmed = self.flash.program_mapping(to, merge_from);
+        self.mapping[to.page.0 as usize] = true;
+        self.content[to.page.0 as usize] = programmed.then_some(self.writing);
+        programmed
+    }
+}
+
+impl MergeMedia for Shadow {
+    fn copy(&mut self, from: Place, to: Place) {
+        self.relocate(from, to);
+    }
+    fn erase_merged(&mut self, block: BlockIdx) {
+        self.erase(block);
+    }
+    fn program_map(&mut self, to: Place) {
+        self.flash.program_map(to);
+    }
+    fn count_map_lookup(&mut self, hit: bool) {
+        self.flash.count_map_lookup(hit);
+    }
+    fn load_map(&mut self, from: Place) {
+        assert!(self.mapping[from.page.0 as usize], "a page of the map");
+        self.flash.load_map(from);
+    }
+    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
+        for (to, merge_from) in pages {
+            assert!(merge_from.is_none_or(|from| self.mapping[from.page.0 as usize]));
+            self.program_mapping(*to, *merge_from);
+        }
+    }
+    fn begin_reclaim(&mut self) {
+        self.flash.begin_reclaim();
+    }
+    fn count_merge(&mut self, merge: Merge) {
+        self.flash.count_merge(merge);
+    }
+    fn await_merges(&mut self) {}
+}
+
+/// The plainest FTL over `geometry`; tests change what they are about.
+fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
+    PageMapOptions {
+        geometry,
+        allocator: Allocator::by_name(allocator, &geometry).expect("a known allocator"),
+        victims: Victims::by_name(victims, geometry, 7).expect("a known policy"),
+        reserved_blocks: 1,
+        same_die: false,
+        separate: false,
+        free_order: FreeOrder::Oldest,
+        static_gap: 0,
+        load: RelocationLoad::AtLeast(0),
+        mapping: None,
+        retirement: None,
+    }
+}
+
+/// What a random device is made of, apart from its policies.
+#[derive(Clone, Copy, Debug)]
+struct Variant {
+    geometry: Geometry,
+    reserved_blocks: usize,
+    same_die: bool,
+    separate: bool,
+    free_order: FreeOrder,
+    static_gap: u32,
+    mapping: Option<MappingOptions>,
+}
+
+prop_compose! {
+    /// Small devices of every shape that leave the host at least one page.
+    fn variants()(
+        channels in 1u32..5, dies_per_channel in 1u32..4, data_pages in 1u32..20,
+        metadata_pages in 0u32..2, more_blocks in 1u32..12, reserved_blocks in 1usize..3,
+        fullness in 1u32..=100, same_die in any::<bool>(), separate in any::<bool>(),
+        least_worn in any::<bool>(), static_gap in 0u32..4, mapping in mappings(),
+    ) -> Variant {
+        let dies = channels * dies_per_channel;
+        let open = if separate { 2 } else { 1 };
+        let most = dies * more_blocks * data_pages;
+        let logical_pages = (most * fullness / 100).max(1);
+        let (mapping, page_bytes) = mapping;
+        // A map on flash takes blocks of its own.
+        let mapping_pages = logical_pages.div_ceil(page_bytes / 4);
+        let for_map = 1 + (2 * mapping_pages).div_ceil(data_pages).div_ceil(dies);
+        let (kept, for_map) =
+            if mapping.is_some() { (RESERVED_FOR_MAPPING, for_map) } else { (0, 0) };
+        let reserved_blocks = reserved_blocks + kept as usize;
+        let blocks_per_die = reserved_blocks as u32 + open + 1 + more_blocks + for_map;
+        let geometry = Geometry::from(Shape {
+            channels, dies, blocks_per_die, pages_per_block: data_pages + metadata_pages,
+            metadata_pages, page_bytes, logical_pages,
+        });
+        let free_order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Oldest };
+        Variant { geometry, reserved_blocks, same_die, separate, free_order, static_gap, mapping }
+    }
+}
+
+prop_compose! {
+    /// A map in memory, or on flash; and pages that hold few or many entries of it.
+    fn mappings()(
+        on_flash in any::<bool>(), cached_entries in 1usize..200, segmented in any::<bool>(),
+        batch_update in any::<bool>(), entries in 4u32..200,
+    ) -> (Option<MappingOptions>, u32) {
+        let policy = if segmented { CachePolicy::SegmentedLru } else { CachePolicy::Lru };
+        let options = MappingOptions { cached_entries, policy, batch_update };
+        (on_flash.then_some(options), 4 * entries)
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_ftl_reads_what_was_written(
+        variant in variants(), seed in any::<u64>(), hot in 1u64..100,
+    ) {
+        for victims in crate::pool::victim::VICTIM_POLICIES {
+            for allocator in crate::pool::alloc::ALLOCATORS {
+                read_your_writes(variant, seed, hot, victims, allocator);
+            }
+        }
+    }
+}
+
+fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, allocator: &str) {
+    let geometry = variant.geometry;
+    let mut ftl = PageMap::new(PageMapOptions {
+        reserved_blocks: variant.reserved_blocks,
+        same_die: variant.same_die,
+        separate: variant.separate,
+        free_order: variant.free_order,
+        static_gap: variant.static_gap,
+        mapping: variant.mapping,
+        ..plain(geometry, victims, allocator)
+    });
+    let mut media = Shadow::new(geometry, PageOrder::Ascending);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for write in 0..4 * u64::from(geometry.pages()) {
+        // Partly skewed, so that blocks with many and with few valid pages come about.
+        let range = if uniform(&mut rng, 2) == 0 { pages } else { (pages * hot / 100).max(1) };
+        let page = uniform(&mut rng, range);
+        if uniform(&mut rng, 16) == 0 {
+            ftl.trim(Lpn(page as u32));
+            oracle[page as usize] = None;
+            continue;
+        }
+        let whole = uniform(&mut rng, 4) > 0;
+        media.writing = write;
+        ftl.write(Lpn(page as u32), whole, &mut media);
+        let old = oracle[page as usize].replace(write);
+        let merged = if whole || old.is_none() { None } else { Some(old) };
+        assert_eq!(media.merged, merged, "a partial write merges the newest version");
+    }
+    for (page, expected) in oracle.iter().enumerate() {
+        let at = ftl.find(Lpn(page as u32), &mut media);
+        assert_eq!(at.and_then(|at| media.content[at.page.0 as usize]), *expected, "page {page}");
+    }
+    ftl.check();
+    check_conservation(geometry, &media);
+}
+
+fn check_conservation(geometry: Geometry, media: &Shadow) {
+    let counters = media.flash.counters;
+    let data =
+        counters.host_pages_written + counters.pages_relocated + counters.mapping_pages_programmed;
+    assert_eq!(
+        counters.pages_programmed,
+        data + counters.metadata_pages_programmed,
+        "every program has a reason"
+    );
+    assert_eq!(counters.blocks_erased, counters.blocks_collected);
+    // What was programmed with data and not erased is what the blocks hold: every erased block was
+    // full.
+    let held = media.content.iter().filter(|page| page.is_some()).count() as u64;
+    assert_eq!(held, data - counters.blocks_erased * u64::from(geometry.data_pages()));
+}
+
+/// A device that is large enough for theory: 131,072 pages on four dies.
+fn large(spare: f64, pages_per_block: u32) -> Geometry {
+    Geometry::from(Shape {
+        channels: 4,
+        dies: 4,
+        blocks_per_die: 131_072 / pages_per_block / 4,
+        pages_per_block,
+        metadata_pages: 0,
+        page_bytes: 4096,
+        logical_pages: (131_072.0 * (1.0 - spare)) as u32,
+    })
+}
+
+/// Fill `ftl`, then write the device over 12 times with pages that `draw` chooses; returns what was
+/// counted over the last two thirds.
+fn steady(
+    ftl: &mut PageMap,
+    geometry: Geometry,
+    draw: impl FnMut(&mut Xoshiro256PlusPlus) -> u64,
+) -> Counters {
+    steady_for(12, ftl, geometry, draw)
+}
+
+fn steady_for(
+    rounds: u32,
+    ftl: &mut PageMap,
+    geometry: Geometry,
+    mut draw: impl FnMut(&mut Xoshiro256PlusPlus) -> u64,
+) -> Counters {
+    let mut flash = Flash::new(geometry, PageOrder::Ascending);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(42);
+    let pages = geometry.shape().logical_pages;
+    for page in 0..pages {
+        ftl.write(Lpn(page), true, &mut flash);
+    }
+    let mut before = Counters::default();
+    for round in 0..rounds {
+        if round == rounds / 3 {
+            before = flash.counters;
+        }
+        for _ in 0..pages {
+            ftl.write(Lpn(draw(&mut rng) as u32), true, &mut flash);
+        }
+    }
+    flash.counters.since(&before)
+}
+
+fn write_amplification(counters: &Counters) -> f64 {
+    counters.pages_programmed as f64 / counters.host_pages_written as f64
+}
+
+/// Uniform random writes under the cyclic buffer: A = 1 / (1 − x), x = exp(−α (1 − x)), α = T / U
+/// (OFC equation (2); Menon & Stockmeyer 1998), T being the blocks that take part.
+#[test]
+fn write_amplification_of_the_cyclic_buffer_meets_its_closed_form() {
+    for (spare, pages_per_block) in [(0.125, 64), (0.28, 64), (0.28, 128)] {
+        let geometry = large(spare, pages_per_block);
+        let pages = u64::from(geometry.shape().logical_pages);
+        let mut ftl = PageMap::new(plain(geometry, "cyclic", "round_robin"));
+        let counted = write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)));
+        // When a victim is chosen, its die holds one reserved block, and one that was just opened.
+        let idle = 4.0 * 2.0 * f64::from(pages_per_block);
+        let alpha = (f64::from(geometry.pages()) - idle) / pages as f64;
+        let mut x = 0.5f64;
+        for _ in 0..10_000 {
+            x = (-alpha * (1.0 - x)).exp();
+        }
+        let expected = 1.0 / (1.0 - x);
+        let deviation = counted / expected - 1.0;
+        println!(
+            "spare {spare}, {pages_per_block} pages: {counted:.3}, closed form {expected:.3}, \
+             {:+.2} %",
+            deviation * 100.0
+        );
+        assert!(deviation.abs() < 0.015, "{counted} against {expected}");
+    }
+}
+
+/// The order that theory gives for uniform random writes, at a spare factor of 1/8.
+#[test]
+fn better_informed_policies_move_fewer_pages() {
+    let geometry = large(0.125, 64);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let of = |policy: &str| {
+        let mut ftl = PageMap::new(plain(geometry, policy, "round_robin"));
+        write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)))
+    };
+    let names = ["greedy", "greedy_window:64", "d_choices:10", "cyclic", "d_choices:2", "random"];
+    let measured = names.map(of);
+    println!("{names:?}\n{measured:.3?}");
+    assert!(measured.is_sorted(), "{names:?} {measured:?}");
+}
+
+/// Nine of ten writes to a tenth of the pages: blocks of their own for what was moved keep hot pages
+/// apart from cold ones.
+#[test]
+fn separated_streams_help_where_some_pages_are_hot() {
+    let geometry = large(0.25, 64);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let of = |separate: bool| {
+        let options = PageMapOptions { separate, ..plain(geometry, "greedy", "round_robin") };
+        let mut ftl = PageMap::new(options);
+        let draw = |rng: &mut Xoshiro256PlusPlus| {
+            if uniform(rng, 10) > 0 { uniform(rng, pages / 10) } else { uniform(rng, pages) }
+        };
+        write_amplification(&steady(&mut ftl, geometry, draw))
+    };
+    let (mixed, separated) = (of(false), of(true));
+    println!("mixed {mixed:.3}, separated {separated:.3}");
+    assert!(separated < 0.97 * mixed, "{separated} against {mixed}");
+}
+
+/// A tenth of the device is never written again after the first fill: with static wear levelling
+/// its blocks wear as well.
+#[test]
+fn static_wear_levelling_bounds_the_spread() {
+    let spread = |static_gap: u32| {
+        let geometry = large(0.2, 64);
+        let pages = u64::from(geometry.shape().logical_pages);
+        let options = PageMapOptions {
+            static_gap,
+            free_order: FreeOrder::LeastWorn,
+            ..plain(geometry, "greedy", "round_robin")
+        };
+        let mut ftl = PageMap::new(options);
+        steady_for(30, &mut ftl, geometry, |rng| pages / 10 + uniform(rng, pages * 9 / 10));
+        let wear = geometry.blocks_of(DieIdx(0)).map(|block| ftl.blocks().wear(block));
+        let wear: Vec<u32> = wear.collect();
+        wear.iter().max().unwrap() - wear.iter().min().unwrap()
+    };
+    let (without, with) = (spread(0), spread(8));
+    println!("spread without {without}, with a gap of 8: {with}");
+    assert!(without > 20 && with < 20, "without {without}, with {with}");
+}
+
+/// Overwriting in order leaves no valid page in the oldest block, as long as the pages that are moved
+/// for nothing leave room for every logical page; so every moved page is one that the option asks for.
+#[test]
+fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
+    let geometry = large(0.5, 64);
+    let pages = u64::from(geometry.shape().logical_pages);
+    for number in [0, 10, 25] {
+        let options = PageMapOptions {
+            load: RelocationLoad::AtLeast(number),
+            ..plain(geometry, "cyclic", "round_robin")
+        };
+        let mut ftl = PageMap::new(options);
+        let mut next = 0;
+        let counters = steady(&mut ftl, geometry, |_| {
+            next = (next + 1) % pages;
+            next
+        });
+        assert_eq!(counters.pages_relocated, counters.blocks_collected * u64::from(number));
+    }
+}
+
+/// Exactly so many pages of every victim are moved, whatever is valid: random writes over the whole
+/// device leave more valid in a block than these numbers, sequential ones leave nothing.
+#[test]
+fn exactly_a_number_of_pages_is_moved_where_the_option_asks_for_it() {
+    let geometry = large(0.2, 64);
+    let pages = u64::from(geometry.shape().logical_pages);
+    for (number, random) in [(0, true), (10, true), (30, true), (10, false)] {
+        let load = RelocationLoad::Exactly(number);
+        let mut ftl =
+            PageMap::new(PageMapOptions { load, ..plain(geometry, "cyclic", "round_robin") });
+        let mut next = 0;
+        let counters = steady(&mut ftl, geometry, |rng| {
+            next = if random { uniform(rng, pages) } else { (next + 1) % pages };
+            next
+        });
+        assert_eq!(counters.pages_relocated, counters.blocks_collected * u64::from(number));
+        assert_eq!(
+            counters.pages_programmed,
+            counters.host_pages_written + counters.pages_relocated
+        );
+        assert_eq!(counters.pages_given_up > 0, random, "{number}: {counters:?}");
+        ftl.check();
+    }
+}

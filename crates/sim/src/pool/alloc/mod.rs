@@ -1,0 +1,73 @@
+//! *Where* the next page goes: write page allocators, one file each. Names and conformance tests
+//! follow from the list at the end.
+
+use uflip_core::{Error, Result};
+
+use crate::flash::geometry::{DieIdx, Geometry};
+use crate::pool::blocks::{Blocks, Stream};
+
+/// Chooses the die that takes the next page. Sees the books, knows no time.
+pub(crate) trait WriteAllocator: Sized {
+    /// Make it for a device.
+    fn new(geometry: &Geometry) -> Self;
+    /// The die whose turn it is; collection makes room there if there is none.
+    fn choose(&mut self, blocks: &Blocks) -> DieIdx;
+}
+
+/// Makes one enum of all allocators, so that a call costs a jump and no more.
+macro_rules! allocators {
+    ($($name:literal => $module:ident :: $allocator:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        /// The names of all allocators.
+        pub const ALLOCATORS: &[&str] = &[$($name),+];
+
+        /// Any of the registered allocators.
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        pub(crate) enum Allocator {
+            $(#[allow(missing_docs)] $allocator($module::$allocator)),+
+        }
+
+        impl Allocator {
+            pub(crate) fn by_name(name: &str, geometry: &Geometry) -> Result<Allocator> {
+                match name {
+                    $($name => Ok(Allocator::$allocator($module::$allocator::new(geometry))),)+
+                    _ => Err(Error::unknown("allocator", name, ALLOCATORS)),
+                }
+            }
+
+            #[inline(always)]
+            fn next(&mut self, blocks: &Blocks) -> DieIdx {
+                match self { $(Allocator::$allocator(allocator) => allocator.choose(blocks)),+ }
+            }
+        }
+    };
+}
+
+allocators! {
+    "round_robin" => channel_first::ChannelFirst,
+    "die_first" => die_first::DieFirst,
+    "most_free" => most_free::MostFree,
+}
+
+impl Allocator {
+    /// The die that the next host page goes to.
+    #[inline]
+    pub(crate) fn choose(&mut self, blocks: &Blocks) -> DieIdx {
+        self.next(blocks)
+    }
+
+    /// A die that has a page of `stream` without collecting first: the next turn, or the die with
+    /// the most free blocks where that one has none.
+    #[inline(always)]
+    pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
+        let die = self.next(blocks);
+        if blocks.has_page(die, stream) { Some(die) } else { Allocator::fullest(blocks, stream) }
+    }
+
+    #[cold]
+    fn fullest(blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
+        let dies = (0..blocks.geometry().shape().dies).map(DieIdx);
+        dies.filter(|die| blocks.has_page(*die, stream)).max_by_key(|die| blocks.free_in(*die))
+    }
+}

@@ -1,0 +1,333 @@
+//! Which pages are valid, which blocks are free, open or closed: the books of a page-mapped FTL.
+//!
+//! Flat arrays: one bit a page, two bytes a block for what changes with every page (`valid.rs`), and
+//! the rest apart, so that the books of a large device stay in the cache. Which pages are left for whom
+//! is in `room.rs`.
+
+mod room;
+mod valid;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+
+/// Into which open block of a die a page goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Stream {
+    /// Pages that the host writes.
+    Host = 0,
+    /// Pages that garbage collection moves; the same as [`Stream::Host`] unless separated.
+    Relocated = 1,
+    /// Pages of the map, where it is kept on flash.
+    Mapping = 2,
+}
+
+/// Which streams have open blocks of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Streams {
+    /// Relocated pages do not share those of the host.
+    pub(crate) separate: bool,
+    /// There are mapping pages, which never share.
+    pub(crate) mapping: bool,
+}
+
+/// Which block is filled next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum FreeOrder {
+    /// The one erased longest ago.
+    Oldest,
+    /// The one erased least often: dynamic wear levelling.
+    LeastWorn,
+}
+
+/// The state of every block, as the FTL keeps it.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Blocks {
+    geometry: Geometry,
+    /// Per page: one bit, set while it holds the newest version of a logical page; and in an open block
+    /// while it is still to be programmed with one.
+    valid: Vec<u64>,
+    /// Per block: how many of its pages are valid, and [`NOT_CLOSED`] on top.
+    counts: Vec<u16>,
+    /// Per block: how often it was erased.
+    wear: Vec<u32>,
+    /// Per block: the number of the fill that closed it.
+    closed_at: Vec<u64>,
+    /// Per block: how many of its pages take data.
+    usable: Vec<u16>,
+    /// Blocks filled so far: a clock for policies that ask for age.
+    fills: u64,
+    /// Per die: erased blocks, and how many there are.
+    free: Vec<FreeList>,
+    free_in: Vec<u32>,
+    /// Per die and stream: the block being filled.
+    open: Vec<Open>,
+    /// Open blocks of a die, and which of them each stream has.
+    streams: usize,
+    kinds: [u8; 3],
+    /// Erased blocks of all dies, and their pages that take data.
+    free_blocks: u32,
+    free_pages: u32,
+    /// Pages that take data in all blocks that are not retired.
+    usable_pages: u32,
+    /// The fewest pages that take data in any block.
+    least_usable: u32,
+    /// Retired pages, one bit each; empty while there is none.
+    retired: Vec<u64>,
+    /// Per kind: pages left in the open blocks of all dies.
+    open_pages: [u32; 3],
+}
+
+/// Added to the count of a block that is not closed: filled with data, and not chosen as a victim
+/// since. So one comparison finds the smallest count among the closed ones.
+pub(crate) const NOT_CLOSED: u16 = 1 << 15;
+
+/// The next page of a block being filled and the first that takes no data; equal where there is
+/// none.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
+struct Open {
+    next: u32,
+    end: u32,
+    block: u32,
+}
+
+/// A page that was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) place: Place,
+    /// It fills its block up.
+    pub(crate) is_last: bool,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+enum FreeList {
+    Oldest(VecDeque<BlockIdx>),
+    LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
+}
+
+impl Blocks {
+    /// Every block erased and free, but the `bad` ones, which are in order. Of a block that is used,
+    /// at least `least_usable` pages take data.
+    pub(crate) fn new(
+        geometry: Geometry,
+        of: Streams,
+        order: FreeOrder,
+        bad: &[BlockIdx],
+        least_usable: u32,
+    ) -> Blocks {
+        let dies = geometry.shape().dies;
+        let relocated = u8::from(of.separate);
+        let mapping = relocated + u8::from(of.mapping);
+        let streams = usize::from(mapping) + 1;
+        let good = |die| {
+            let blocks = geometry.blocks_of(DieIdx(die));
+            blocks.filter(|block| bad.binary_search(block).is_err())
+        };
+        let list = |die| match order {
+            FreeOrder::Oldest => FreeList::Oldest(good(die).collect()),
+            FreeOrder::LeastWorn => {
+                FreeList::LeastWorn(good(die).map(|block| Reverse((0, block.0))).collect())
+            }
+        };
+        let usable = geometry.data_pages() as u16;
+        let free_blocks = geometry.blocks() - bad.len() as u32;
+        let pages = free_blocks * geometry.data_pages();
+        let free_in = (0..dies).map(|die| good(die).count() as u32).collect();
+        Blocks {
+            geometry,
+            valid: crate::collections::huge::filled(geometry.pages().div_ceil(64) as usize, 0),
+            counts: crate::collections::huge::filled(geometry.blocks() as usize, NOT_CLOSED),
+            wear: vec![0; geometry.blocks() as usize],
+            closed_at: vec![0; geometry.blocks() as usize],
+            usable: vec![usable; geometry.blocks() as usize],
+            fills: 0,
+            free: (0..dies).map(list).collect(),
+            free_in,
+            open: vec![Open::default(); dies as usize * streams],
+            streams,
+            kinds: [0, relocated, mapping],
+            free_blocks,
+            free_pages: pages,
+            usable_pages: pages,
+            least_usable,
+            retired: Vec::new(),
+            open_pages: [0; 3],
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Which of a die's open blocks is that of `stream`.
+    #[inline]
+    fn kind(&self, stream: Stream) -> usize {
+        usize::from(self.kinds[stream as usize])
+    }
+
+    /// Erased blocks of `die`, the open ones not counted.
+    #[inline]
+    pub(crate) fn free_in(&self, die: DieIdx) -> usize {
+        self.free_in[die.0 as usize] as usize
+    }
+
+    #[inline]
+    fn open_of(&self, die: DieIdx, stream: Stream) -> usize {
+        die.0 as usize * self.streams + self.kind(stream)
+    }
+
+    /// Whether `die` has a page left in the open block of `stream`.
+    #[inline]
+    pub(crate) fn has_open_page(&self, die: DieIdx, stream: Stream) -> bool {
+        let open = &self.open[self.open_of(die, stream)];
+        open.next != open.end
+    }
+
+    /// Whether `die` can take a page of `stream` at all.
+    #[inline]
+    pub(crate) fn has_page(&self, die: DieIdx, stream: Stream) -> bool {
+        self.has_open_page(die, stream) || self.free_in(die) > 0
+    }
+
+    /// Take the next page of `die`, which is valid from now on. Where it is its block's last,
+    /// [`Blocks::close`] must be called once the page is accounted for.
+    ///
+    /// # Panics
+    /// Where the die has none.
+    #[inline(always)]
+    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
+        if !self.has_open_page(die, stream) {
+            self.open_another(die, stream);
+        }
+        let taken = self.take_open_page(die, stream);
+        if self.retired.is_empty() { taken } else { self.pass_retired(taken, stream) }
+    }
+
+    /// The next page of the block that `die` has open for `stream`, where no page is retired.
+    #[inline]
+    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
+        let (kind, index) = (self.kind(stream), self.open_of(die, stream));
+        self.open_pages[kind] -= 1;
+        let open = &mut self.open[index];
+        let page = Ppn(open.next);
+        open.next += 1;
+        let place = Place { page, block: BlockIdx(open.block), die };
+        Taken { place, is_last: open.next == open.end }
+    }
+
+    /// The page that is taken after this one is not one that is retired.
+    #[cold]
+    fn pass_retired(&mut self, taken: Taken, stream: Stream) -> Taken {
+        let index = self.open_of(taken.place.die, stream);
+        let open = &mut self.open[index];
+        open.next = first_usable(&self.retired, open.next, open.end);
+        Taken { is_last: open.next == open.end, ..taken }
+    }
+
+    /// Open another block of `die` for `stream`.
+    ///
+    /// # Panics
+    /// Where the die has none.
+    #[cold]
+    pub(crate) fn open_another(&mut self, die: DieIdx, stream: Stream) {
+        let index = self.open_of(die, stream);
+        self.open_pages[self.kind(stream)] += self.open_block(die, index);
+    }
+
+    fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
+        let block = match &mut self.free[die.0 as usize] {
+            FreeList::Oldest(list) => list.pop_front(),
+            FreeList::LeastWorn(heap) => heap.pop().map(|Reverse((_, block))| BlockIdx(block)),
+        };
+        let block = block.expect("a die that has a page");
+        let usable = self.usable(block);
+        self.free_blocks -= 1;
+        self.free_in[die.0 as usize] -= 1;
+        self.free_pages -= usable;
+        let end = self.geometry.first_page(block).0 + self.geometry.data_pages();
+        self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
+        self.expect_valid(block);
+        usable
+    }
+
+    /// The first page of `block` that takes data.
+    pub(crate) fn first_usable(&self, block: BlockIdx) -> Ppn {
+        let first = self.geometry.first_page(block).0;
+        if self.retired.is_empty() {
+            return Ppn(first);
+        }
+        Ppn(first_usable(&self.retired, first, first + self.geometry.data_pages()))
+    }
+
+    /// `block` is full: it is closed from now on, unless it holds mapping pages.
+    pub(crate) fn close(&mut self, block: BlockIdx, stream: Stream) {
+        self.fills += 1;
+        self.closed_at[block.0 as usize] = self.fills;
+        if stream != Stream::Mapping {
+            self.counts[block.0 as usize] &= !NOT_CLOSED;
+        }
+    }
+
+    /// How often `block` was erased.
+    pub(crate) fn wear(&self, block: BlockIdx) -> u32 {
+        self.wear[block.0 as usize]
+    }
+
+    /// How many blocks were filled since `block` was.
+    pub(crate) fn age(&self, block: BlockIdx) -> u64 {
+        self.fills - self.closed_at[block.0 as usize]
+    }
+
+    /// `block` was erased: it is free again.
+    pub(crate) fn set_free(&mut self, block: BlockIdx) {
+        assert_eq!(self.valid_count(block), 0, "an erased block holds no valid page: {block:?}");
+        self.wear[block.0 as usize] += 1;
+        let wear = self.wear[block.0 as usize];
+        let die = self.geometry.die_of(block).0 as usize;
+        self.free_in[die] += 1;
+        match &mut self.free[die] {
+            FreeList::Oldest(list) => list.push_back(block),
+            FreeList::LeastWorn(heap) => heap.push(Reverse((wear, block.0))),
+        }
+        self.free_blocks += 1;
+        self.free_pages += self.usable(block);
+    }
+
+    /// `block`, which was erased or could not be, is not used any more.
+    pub(crate) fn retire_block(&mut self, block: BlockIdx) {
+        assert_eq!(self.valid_count(block), 0, "a retired block holds no valid page: {block:?}");
+        self.wear[block.0 as usize] += 1;
+        self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
+    }
+
+    /// `page`, whose block was erased and is not free yet, is not used any more.
+    pub(crate) fn retire_page(&mut self, page: Place) {
+        if self.retired.is_empty() {
+            self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
+        }
+        self.retired[page.page.0 as usize / 64] |= 1 << (page.page.0 % 64);
+        self.usable[page.block.0 as usize] -= 1;
+        self.usable_pages -= 1;
+    }
+
+    /// Whether `page` was retired by itself.
+    pub(crate) fn is_retired(&self, page: Ppn) -> bool {
+        !self.retired.is_empty() && self.retired[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
+    }
+
+    /// How many pages of `block` take data.
+    pub(crate) fn usable(&self, block: BlockIdx) -> u32 {
+        u32::from(self.usable[block.0 as usize])
+    }
+
+    /// Pages that take data in all blocks that are not retired.
+    pub(crate) fn usable_pages(&self) -> u32 {
+        self.usable_pages
+    }
+}
+
+/// The first page from `next` on and before `end` that is not retired; `end` where there is none.
+fn first_usable(retired: &[u64], next: u32, end: u32) -> u32 {
+    (next..end).find(|page| retired[*page as usize / 64] >> (page % 64) & 1 == 0).unwrap_or(end)
+}

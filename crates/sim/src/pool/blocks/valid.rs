@@ -1,0 +1,132 @@
+//! Which pages are valid, 64 to a word, and how many of each block are.
+
+use super::{Blocks, NOT_CLOSED};
+use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+
+impl Blocks {
+    /// Whether collecting the closed blocks of `die` would gain anything. Mostly answered by the
+    /// first block that is looked at.
+    pub(crate) fn has_reclaimable(&self, die: DieIdx) -> bool {
+        self.geometry.blocks_of(die).any(|block| {
+            let block = block.0 as usize;
+            // What is not closed counts more than any block holds.
+            self.counts[block] < self.usable[block]
+        })
+    }
+
+    /// The closed block of `die` with the fewest valid pages, the first of several; `None` where none
+    /// has anything to gain.
+    pub(crate) fn emptiest(&self, die: DieIdx) -> Option<BlockIdx> {
+        let block =
+            self.geometry.blocks_of(die).min_by_key(|block| self.counts[block.0 as usize])?;
+        (self.counts[block.0 as usize] < self.usable[block.0 as usize]).then_some(block)
+    }
+
+    /// Whether `block` was filled with data and not chosen as a victim since.
+    pub(crate) fn is_closed(&self, block: BlockIdx) -> bool {
+        self.counts[block.0 as usize] < NOT_CLOSED
+    }
+
+    /// The counts of the blocks of `die`, in order; [`NOT_CLOSED`] is added to those that are not.
+    #[inline]
+    pub(crate) fn closed_counts(&self, die: DieIdx) -> &[u16] {
+        let blocks = self.geometry.shape().blocks_per_die as usize;
+        &self.counts[die.0 as usize * blocks..][..blocks]
+    }
+
+    #[inline]
+    pub(crate) fn valid_count(&self, block: BlockIdx) -> u16 {
+        self.counts[block.0 as usize] & !NOT_CLOSED
+    }
+
+    /// `block` is opened: every page of it that takes data will be valid. Said once for all of them; a
+    /// page that turns out otherwise is marked invalid.
+    pub(super) fn expect_valid(&mut self, block: BlockIdx) {
+        let first = self.geometry.first_page(block);
+        let end = first.0 + self.geometry.data_pages();
+        crate::collections::bits::fill(&mut self.valid, first.0 as usize, end as usize);
+        if !self.retired.is_empty() {
+            for page in
+                crate::collections::bits::members(&self.retired, first.0 as usize, end as usize)
+            {
+                crate::collections::bits::remove(&mut self.valid, page);
+            }
+        }
+        self.counts[block.0 as usize] += self.usable[block.0 as usize];
+    }
+
+    /// `at` stays valid after all.
+    pub(crate) fn mark_valid(&mut self, at: Place) {
+        let page = at.page.0;
+        self.valid[page as usize / 64] |= 1 << (page % 64);
+        self.counts[at.block.0 as usize] += 1;
+    }
+
+    /// Returns how many pages of its block are valid now, and whether the block is closed.
+    #[inline]
+    pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
+        let page = at.page.0;
+        self.valid[page as usize / 64] &= !(1 << (page % 64));
+        let count = &mut self.counts[at.block.0 as usize];
+        *count -= 1;
+        (*count & !NOT_CLOSED, *count < NOT_CLOSED)
+    }
+
+    /// `block` was chosen as a victim: it is closed no more.
+    pub(crate) fn begin_collection(&mut self, block: BlockIdx) {
+        self.counts[block.0 as usize] |= NOT_CLOSED;
+    }
+
+    /// The first valid page of `block` at or after `from`.
+    #[inline]
+    pub(crate) fn next_valid(&self, block: BlockIdx, from: Ppn) -> Option<Ppn> {
+        let end = self.geometry.first_page(block).0 + self.geometry.shape().pages_per_block;
+        let mut page = from.0;
+        while page < end {
+            let bits = self.valid[page as usize / 64] >> (page % 64);
+            if bits != 0 {
+                let found = page + bits.trailing_zeros();
+                return (found < end).then_some(Ppn(found));
+            }
+            page = (page / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// No page of `block` is valid any more; `found` is told what was, in order.
+    #[inline]
+    pub(crate) fn drain_valid(&mut self, block: BlockIdx, mut found: impl FnMut(Ppn)) {
+        let first = self.geometry.first_page(block).0 as usize;
+        let end = first + self.geometry.shape().pages_per_block as usize;
+        crate::collections::bits::drain(&mut self.valid, first, end, |page| {
+            found(Ppn(page as u32))
+        });
+        self.counts[block.0 as usize] &= NOT_CLOSED;
+    }
+
+    /// The valid pages of `block`, in order.
+    #[inline]
+    pub(crate) fn valid_pages(&self, block: BlockIdx) -> impl Iterator<Item = Ppn> + '_ {
+        let first = self.geometry.first_page(block).0 as usize;
+        let end = first + self.geometry.shape().pages_per_block as usize;
+        crate::collections::bits::members(&self.valid, first, end).map(|page| Ppn(page as u32))
+    }
+
+    /// What is known of `at` will be asked for soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: Ppn) {
+        crate::collections::huge::prefetch(&self.valid, at.0 as usize / 64);
+        crate::collections::huge::prefetch(&self.counts, self.geometry.block_of(at).0 as usize);
+    }
+
+    /// Whether `page` is expected to be valid: its block is open, and it is not programmed yet.
+    #[cfg(test)]
+    pub(crate) fn is_to_come(&self, page: Ppn) -> bool {
+        self.open.iter().any(|open| (open.next..open.end).contains(&page.0))
+            && !self.is_retired(page)
+    }
+
+    pub(crate) fn is_valid(&self, page: Ppn) -> bool {
+        crate::collections::bits::has(&self.valid, page.0 as usize)
+    }
+}

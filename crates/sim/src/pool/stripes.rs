@@ -1,0 +1,196 @@
+//! Stripes: a block of each of several dies, filled page by page across them, collected as a whole.
+//!
+//! ```text
+//! stripe 0: block 0 of dies 0 … w − 1       page i of a stripe: die i mod w of it, then in order
+//! stripe 1: block 1 of the same dies        the next dies follow behind the last block of these
+//! ```
+
+use std::collections::VecDeque;
+
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+
+/// What a stripe is filled with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Holds {
+    Nothing,
+    Data,
+    Map,
+}
+
+/// All stripes of a device, and which of their pages are valid.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Stripes {
+    geometry: Geometry,
+    width: u32,
+    pages: u32,
+    holds: Vec<Holds>,
+    /// Per stripe: its valid pages.
+    counts: Vec<u32>,
+    /// Per physical page, one bit.
+    valid: Vec<u64>,
+    /// Erased stripes, the one erased longest ago first.
+    free: VecDeque<u32>,
+    /// The stripes being filled, with data and with the map.
+    data: Filling,
+    map: Filling,
+}
+
+/// A stripe that is being filled.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Filling {
+    stripe: Option<u32>,
+    next: u32,
+    /// Stripes that hold the same, this one included.
+    stripes: u32,
+}
+
+impl Stripes {
+    /// Stripes over `width` dies each, which divides the dies; all are erased.
+    pub(crate) fn new(geometry: Geometry, width: u32) -> Stripes {
+        let stripes = Stripes::count(&geometry, width);
+        let none = Filling { stripe: None, next: 0, stripes: 0 };
+        Stripes {
+            geometry,
+            width,
+            pages: Stripes::pages_of(&geometry, width),
+            holds: vec![Holds::Nothing; stripes as usize],
+            counts: vec![0; stripes as usize],
+            valid: vec![0; geometry.pages().div_ceil(64) as usize],
+            free: (0..stripes).collect(),
+            data: none,
+            map: none,
+        }
+    }
+
+    /// How many stripes there are.
+    pub(crate) fn count(geometry: &Geometry, width: u32) -> u32 {
+        geometry.blocks() / width
+    }
+
+    /// Pages of a stripe.
+    pub(crate) fn pages_of(geometry: &Geometry, width: u32) -> u32 {
+        width * geometry.shape().pages_per_block
+    }
+
+    /// Pages of a stripe.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Stripes that are erased.
+    pub(crate) fn free(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// How many stripes hold this.
+    pub(crate) fn holding(&self, what: Holds) -> u32 {
+        if what == Holds::Data { self.data.stripes } else { self.map.stripes }
+    }
+
+    fn filling(&mut self, what: Holds) -> &mut Filling {
+        if what == Holds::Data { &mut self.data } else { &mut self.map }
+    }
+
+    /// Whether the next page needs another stripe.
+    #[inline]
+    pub(crate) fn is_filled(&self, what: Holds) -> bool {
+        let filling = if what == Holds::Data { &self.data } else { &self.map };
+        filling.stripe.is_none() || filling.next == self.pages
+    }
+
+    /// Pages of the stripe that is filled with this that are left.
+    pub(crate) fn left(&self, what: Holds) -> usize {
+        let filling = if what == Holds::Data { &self.data } else { &self.map };
+        (self.pages - filling.next) as usize
+    }
+
+    /// Fill an erased stripe next.
+    pub(crate) fn open(&mut self, what: Holds) {
+        let stripe = self.free.pop_front().expect("a profile leaves an erased stripe");
+        self.holds[stripe as usize] = what;
+        let filling = self.filling(what);
+        (filling.stripe, filling.next) = (Some(stripe), 0);
+        filling.stripes += 1;
+    }
+
+    /// The next page of the stripe that is filled with this; it counts as valid.
+    #[inline]
+    pub(crate) fn take_page(&mut self, what: Holds) -> Place {
+        let filling = self.filling(what);
+        let (stripe, offset) = (filling.stripe.expect("one was opened"), filling.next);
+        filling.next += 1;
+        let place = self.place(stripe, offset);
+        bits::insert(&mut self.valid, place.page.0 as usize);
+        self.counts[stripe as usize] += 1;
+        place
+    }
+
+    /// The page at `at` is not valid any more.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, at: Place) {
+        bits::remove(&mut self.valid, at.page.0 as usize);
+        let stripe = self.stripe_of(at);
+        self.counts[stripe as usize] -= 1;
+    }
+
+    /// The full stripe with the fewest valid pages.
+    pub(crate) fn emptiest(&self, what: Holds) -> Option<u32> {
+        let open = if what == Holds::Data { self.data.stripe } else { self.map.stripe };
+        let of_kind = self.holds.iter().zip(&self.counts).zip(0u32..);
+        let full = of_kind.filter(|((holds, _), stripe)| **holds == what && Some(*stripe) != open);
+        full.min_by_key(|((_, count), _)| **count).map(|(_, stripe)| stripe)
+    }
+
+    /// Page `offset` of `stripe`, if it is valid.
+    #[inline]
+    pub(crate) fn valid_place(&self, stripe: u32, offset: u32) -> Option<Place> {
+        Some(self.place(stripe, offset)).filter(|at| bits::has(&self.valid, at.page.0 as usize))
+    }
+
+    /// The blocks of `stripe`.
+    pub(crate) fn blocks(&self, stripe: u32) -> impl Iterator<Item = BlockIdx> + use<> {
+        let stripes = (self.width, self.geometry.shape().blocks_per_die);
+        let (first, block) = (stripe / stripes.1 * stripes.0, stripe % stripes.1);
+        (first..first + stripes.0).map(move |die| BlockIdx(die * stripes.1 + block))
+    }
+
+    /// `stripe`, which holds nothing valid, was erased.
+    pub(crate) fn give_back(&mut self, stripe: u32) {
+        let what = std::mem::replace(&mut self.holds[stripe as usize], Holds::Nothing);
+        self.filling(what).stripes -= 1;
+        self.free.push_back(stripe);
+    }
+
+    #[inline]
+    fn place(&self, stripe: u32, offset: u32) -> Place {
+        let shape = self.geometry.shape();
+        let (group, block) = (stripe / shape.blocks_per_die, stripe % shape.blocks_per_die);
+        let (row, column) = (offset / self.width, offset % self.width);
+        let die = group * self.width + column;
+        let block = BlockIdx(die * shape.blocks_per_die + block);
+        let page = Ppn(block.0 * shape.pages_per_block + row);
+        Place { page, block, die: DieIdx(die) }
+    }
+
+    #[inline]
+    fn stripe_of(&self, at: Place) -> u32 {
+        let blocks_per_die = self.geometry.shape().blocks_per_die;
+        at.die.0 / self.width * blocks_per_die + (at.block.0 - at.die.0 * blocks_per_die)
+    }
+
+    /// Check that its books agree, and that the valid pages are those of `mapped`.
+    #[cfg(test)]
+    pub(crate) fn audit(&self, mapped: impl Iterator<Item = Ppn>) {
+        let mut valid = vec![0; self.valid.len()];
+        mapped.for_each(|page| bits::insert(&mut valid, page.0 as usize));
+        assert_eq!(self.valid, valid, "the mapped pages and no others are valid");
+        for (stripe, count) in (0u32..).zip(&self.counts) {
+            let valid: Vec<Place> =
+                (0..self.pages).filter_map(|offset| self.valid_place(stripe, offset)).collect();
+            assert_eq!(valid.len(), *count as usize);
+            assert!(valid.iter().all(|place| self.stripe_of(*place) == stripe));
+            assert_eq!(self.holds[stripe as usize] == Holds::Nothing, self.free.contains(&stripe));
+        }
+    }
+}

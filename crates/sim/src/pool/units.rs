@@ -1,0 +1,286 @@
+//! Merge units: groups of blocks that are filled, mapped and erased as a whole, each spread over the
+//! dies of one bank, so that its pages go to them in turn.
+//!
+//! ```text
+//! bank 0: die 0, die 1, …, die w − 1     unit = the same blocks of each of them
+//! bank 1: die w, …                       page i of a unit: die i mod w, then in order
+//! ```
+//!
+//! Dies are counted over the channels first, so such a bank has dies on every channel. Banks with
+//! channels of their own take every banks-th die instead: a unit is as fast as its channels, and merges
+//! in two banks do not share any.
+//!
+//! A logical unit keeps its bank for ever: logical unit mod banks. With the units, the journal in
+//! which the firmware stores changes of its map.
+
+use std::collections::VecDeque;
+
+use uflip_core::{Error, Result, format_bytes};
+
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::flash::media::MergeMedia;
+
+/// A unit of flash.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
+pub(crate) struct UnitIdx(pub(crate) u32);
+
+/// How units lie on the dies, checked to fit.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Layout {
+    geometry: Geometry,
+    pub(crate) unit_pages: u32,
+    pub(crate) cluster_pages: u32,
+    pub(crate) banks: u32,
+    own_channels: bool,
+    dies_per_bank: u32,
+    blocks_per_die: u32,
+    per_bank: u32,
+}
+
+impl Layout {
+    /// Units of `unit_bytes` on so many banks, filled in clusters.
+    ///
+    /// # Errors
+    /// Sizes that do not divide each other, the banks, or the capacity.
+    pub(crate) fn new(
+        geometry: Geometry,
+        unit_bytes: u32,
+        cluster_bytes: u32,
+        banks: u32,
+        own_channels: bool,
+    ) -> Result<Layout> {
+        let shape = geometry.shape();
+        let page = shape.page_bytes;
+        let bytes = |bytes: u32| format_bytes(u64::from(bytes));
+        if cluster_bytes == 0 || !cluster_bytes.is_multiple_of(page) || cluster_bytes / page > 64 {
+            return Err(Error::usage("Clusters are no whole flash pages")
+                .got(format!("cluster_bytes = {cluster_bytes}"))
+                .allowed(format!("1 to 64 pages of {}", bytes(page)))
+                .action("change cluster_bytes"));
+        }
+        if banks == 0 || !shape.dies.is_multiple_of(banks) {
+            return Err(Error::usage("The dies cannot be shared out to the banks")
+                .got(format!("banks = {banks} of {} dies", shape.dies))
+                .allowed("a number that divides the dies")
+                .action("change banks"));
+        }
+        if own_channels && !shape.channels.is_multiple_of(banks) {
+            return Err(Error::usage("Not every bank can have channels of its own")
+                .got(format!("banks = {banks}, {} channels, own_channels = true", shape.channels))
+                .allowed("banks that divide the channels")
+                .action("change banks, or set own_channels = false"));
+        }
+        let dies_per_bank = shape.dies / banks;
+        let row = u64::from(dies_per_bank) * u64::from(shape.pages_per_block) * u64::from(page);
+        let whole = unit_bytes > 0
+            && u64::from(unit_bytes).is_multiple_of(row)
+            && unit_bytes.is_multiple_of(cluster_bytes);
+        if !whole {
+            return Err(Error::usage("Merge units are no whole blocks and clusters")
+                .got(format!("unit_bytes = {unit_bytes}"))
+                .allowed(format!(
+                    "multiples of {} (a block of each of {dies_per_bank} dies) and of {}",
+                    format_bytes(row),
+                    bytes(cluster_bytes)
+                ))
+                .action("change unit_bytes, banks or pages_per_block"));
+        }
+        let unit_pages = unit_bytes / page;
+        if !shape.logical_pages.is_multiple_of(unit_pages) {
+            let capacity = u64::from(shape.logical_pages) * u64::from(page);
+            return Err(Error::usage("Merge units do not divide the capacity")
+                .got(format!("unit_bytes = {unit_bytes}, {capacity} bytes for the host"))
+                .allowed(format!("a capacity of whole units of {}", bytes(unit_bytes)))
+                .action("change spare_factor or unit_bytes"));
+        }
+        let blocks_per_die = unit_pages / shape.pages_per_block / dies_per_bank;
+        let per_bank = shape.blocks_per_die / blocks_per_die;
+        let cluster_pages = cluster_bytes / page;
+        Ok(Layout {
+            geometry,
+            unit_pages,
+            cluster_pages,
+            banks,
+            own_channels,
+            dies_per_bank,
+            blocks_per_die,
+            per_bank,
+        })
+    }
+
+    /// Whether there is room for the host's data, for `in_bank` units more in every bank, and for
+    /// `anywhere` more wherever they are.
+    ///
+    /// # Errors
+    /// Where there is not.
+    pub(crate) fn check(&self, in_bank: u64, anywhere: u64, what: &str) -> Result<()> {
+        let data = u64::from(self.data_per_bank());
+        // Anything near the end of the numbers is more than any device has.
+        let needed = data.saturating_add(in_bank).saturating_mul(self.banks.into());
+        let needed = needed.saturating_add(anywhere);
+        let units = u64::from(self.banks) * u64::from(self.per_bank);
+        if needed <= units {
+            return Ok(());
+        }
+        Err(Error::usage("The device has too few merge units for its FTL")
+            .got(format!("{units} units, of which the host's data takes {}", self.logical_units()))
+            .allowed(format!("{needed} units or more: {what} besides"))
+            .action("raise spare_factor or blocks_per_die"))
+    }
+
+    /// Units of the host's data.
+    pub(crate) fn logical_units(&self) -> u32 {
+        self.geometry.shape().logical_pages / self.unit_pages
+    }
+
+    /// The most units of the host's data in one bank.
+    fn data_per_bank(&self) -> u32 {
+        self.logical_units().div_ceil(self.banks)
+    }
+
+    pub(crate) fn clusters_per_unit(&self) -> u32 {
+        self.unit_pages / self.cluster_pages
+    }
+
+    /// The bank of a logical unit.
+    #[inline]
+    pub(crate) fn home(&self, logical: u32) -> u32 {
+        logical % self.banks
+    }
+
+    pub(crate) fn bank_of(&self, unit: UnitIdx) -> u32 {
+        unit.0 / self.per_bank
+    }
+
+    /// Where page `offset` of `unit` lies.
+    #[inline]
+    pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> Place {
+        let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
+        let turn = offset % self.dies_per_bank;
+        let die = if self.own_channels {
+            turn * self.banks + bank
+        } else {
+            bank * self.dies_per_bank + turn
+        };
+        let shape = self.geometry.shape();
+        let row = offset / self.dies_per_bank;
+        let block =
+            die * shape.blocks_per_die + index * self.blocks_per_die + row / shape.pages_per_block;
+        let page = Ppn(block * shape.pages_per_block + row % shape.pages_per_block);
+        Place { page, block: BlockIdx(block), die: DieIdx(die) }
+    }
+
+    /// The blocks of `unit`, those of different dies first, so that they are erased at once.
+    fn blocks(&self, unit: UnitIdx) -> impl Iterator<Item = BlockIdx> + use<> {
+        let layout = *self;
+        let pages = layout.geometry.shape().pages_per_block;
+        (0..layout.blocks_per_die).flat_map(move |row| {
+            let first = row * pages * layout.dies_per_bank;
+            (first..first + layout.dies_per_bank).map(move |page| layout.place(unit, page).block)
+        })
+    }
+}
+
+/// The units that hold nothing.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct FreeUnits {
+    layout: Layout,
+    /// Per bank: erased units.
+    clean: Vec<VecDeque<UnitIdx>>,
+    /// Per bank: units to be erased.
+    dirty: Vec<VecDeque<UnitIdx>>,
+}
+
+impl FreeUnits {
+    /// Every unit of the device, erased.
+    pub(crate) fn new(layout: Layout) -> FreeUnits {
+        let units =
+            |bank| (bank * layout.per_bank..(bank + 1) * layout.per_bank).map(UnitIdx).collect();
+        FreeUnits {
+            layout,
+            clean: (0..layout.banks).map(units).collect(),
+            dirty: vec![VecDeque::new(); layout.banks as usize],
+        }
+    }
+
+    /// An erased unit of `bank`; where there is none, one is erased now.
+    ///
+    /// # Panics
+    /// Where the bank has none at all: the books must be wrong, since a profile leaves room.
+    pub(crate) fn take(&mut self, bank: u32, media: &mut impl MergeMedia) -> UnitIdx {
+        if let Some(unit) = self.clean[bank as usize].pop_front() {
+            return unit;
+        }
+        let unit = self.dirty[bank as usize].pop_front().expect("a profile leaves room in a bank");
+        self.layout.blocks(unit).for_each(|block| media.erase_merged(block));
+        unit
+    }
+
+    /// `unit` holds nothing any more.
+    pub(crate) fn discard(&mut self, unit: UnitIdx) {
+        self.dirty[self.layout.bank_of(unit) as usize].push_back(unit);
+    }
+
+    /// Erase a unit in every bank that has something to erase; false where none has.
+    pub(crate) fn erase_some(&mut self, media: &mut impl MergeMedia) -> bool {
+        let mut erased = false;
+        for (dirty, clean) in self.dirty.iter_mut().zip(&mut self.clean) {
+            if let Some(unit) = dirty.pop_front() {
+                self.layout.blocks(unit).for_each(|block| media.erase_merged(block));
+                clean.push_back(unit);
+                erased = true;
+            }
+        }
+        erased
+    }
+
+    /// Check that every unit is free or one of `others`, and none twice.
+    #[cfg(test)]
+    pub(crate) fn audit(&self, others: impl Iterator<Item = UnitIdx>) {
+        let mut owners = vec![0; (self.layout.banks * self.layout.per_bank) as usize];
+        let free = self.clean.iter().chain(&self.dirty).flatten().copied();
+        for unit in free.chain(others) {
+            owners[unit.0 as usize] += 1;
+        }
+        assert!(owners.iter().all(|owners| *owners == 1), "every unit has one owner: {owners:?}");
+    }
+}
+
+/// Where the firmware stores changes of its map: page after page, in two units of bank 0 in turn.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Journal {
+    layout: Layout,
+    unit: Option<UnitIdx>,
+    next: u32,
+}
+
+impl Journal {
+    /// The units of bank 0 that it needs: one that is filled, one that is erased meanwhile.
+    pub(crate) const UNITS: u32 = 2;
+
+    pub(crate) fn new(layout: Layout) -> Journal {
+        Journal { layout, unit: None, next: 0 }
+    }
+
+    /// Store `pages` pages, one after the other; what follows waits for them.
+    pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, media: &mut impl MergeMedia) {
+        for _ in 0..pages {
+            if self.next == self.layout.unit_pages {
+                self.unit.take().into_iter().for_each(|unit| free.discard(unit));
+                self.next = 0;
+            }
+            let unit = *self.unit.get_or_insert_with(|| free.take(0, media));
+            media.program_map(self.layout.place(unit, self.next));
+            media.await_merges();
+            self.next += 1;
+        }
+    }
+
+    /// The unit that it holds.
+    #[cfg(test)]
+    pub(crate) fn unit(&self) -> Option<UnitIdx> {
+        self.unit
+    }
+}

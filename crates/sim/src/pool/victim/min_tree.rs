@@ -1,0 +1,122 @@
+//! The smallest of many counts that somebody else keeps: minima of groups of 64, and of groups of
+//! those.
+//!
+//! ```text
+//! tops               3
+//! minima             3              5        …       one of each 64 below
+//! counts, not ours   9 4 3 … 7      5 8 …    …
+//! ```
+//!
+//! A count that falls, which happens at every invalidated page, mostly touches one minimum and changes
+//! none; one that leaves looks at 63 neighbours a level. Every die has a tree of its own, all in two
+//! flat arrays.
+
+/// A group is this many counts: 128 bytes, two cache lines.
+const GROUP: usize = 64;
+
+/// What is not in the tree counts so much, or more.
+const ABSENT: u16 = crate::pool::blocks::NOT_CLOSED;
+
+/// Minima over the counts of the blocks of each die.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct MinTrees {
+    minima: Vec<u16>,
+    tops: Vec<u16>,
+    /// Of one die.
+    minima_each: usize,
+    tops_each: usize,
+}
+
+impl MinTrees {
+    /// Trees over `length` counts for each of `dies`, all absent.
+    pub(super) fn new(dies: usize, length: usize) -> MinTrees {
+        let minima_each = length.div_ceil(GROUP);
+        let tops_each = minima_each.div_ceil(GROUP);
+        MinTrees {
+            minima: vec![ABSENT; dies * minima_each],
+            tops: vec![ABSENT; dies * tops_each],
+            minima_each,
+            tops_each,
+        }
+    }
+
+    /// The count at `index` of `die` is `count`, and not above what it was.
+    #[inline]
+    pub(super) fn lower(&mut self, die: usize, index: usize, count: u16) {
+        let minimum = &mut self.minima[die * self.minima_each + index / GROUP];
+        if count < *minimum {
+            *minimum = count;
+            let top = &mut self.tops[die * self.tops_each + index / GROUP / GROUP];
+            *top = count.min(*top);
+        }
+    }
+
+    /// The count at `index` of `die`, whose counts are `counts`, is not to be looked at any more. It
+    /// must be [`ABSENT`] or more when it is asked for again.
+    pub(super) fn remove(&mut self, die: usize, index: usize, counts: &[u16]) {
+        let group = index / GROUP;
+        let minima = &mut self.minima[die * self.minima_each..][..self.minima_each];
+        let (before, behind) = members(counts, group).split_at(index % GROUP);
+        minima[group] = smallest(before).min(smallest(&behind[1..]));
+        let tops = &mut self.tops[die * self.tops_each..][..self.tops_each];
+        tops[group / GROUP] = smallest(members(minima, group / GROUP));
+    }
+
+    /// The index of the smallest of `counts`, which are those of `die`, the first of several; `None`
+    /// where all are absent.
+    pub(super) fn smallest(&self, die: usize, counts: &[u16]) -> Option<usize> {
+        let tops = &self.tops[die * self.tops_each..][..self.tops_each];
+        let least = smallest(tops);
+        if least >= ABSENT {
+            return None;
+        }
+        let at = |counts: &[u16]| counts.iter().position(|count| *count == least);
+        let top = at(tops)?;
+        let minima = &self.minima[die * self.minima_each..][..self.minima_each];
+        let group = top * GROUP + at(members(minima, top))?;
+        Some(group * GROUP + at(members(counts, group))?)
+    }
+}
+
+/// The members of a group.
+#[inline]
+fn members(of: &[u16], group: usize) -> &[u16] {
+    &of[group * GROUP..of.len().min((group + 1) * GROUP)]
+}
+
+/// A pass that the compiler turns into vectors.
+#[inline]
+fn smallest(of: &[u16]) -> u16 {
+    of.iter().copied().fold(ABSENT, u16::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a scan of all counts.
+        #[test]
+        fn the_smallest_is_what_a_scan_finds(
+            length in 1usize..9_000, dies in 1usize..4,
+            steps in prop::collection::vec((any::<u32>(), 0u16..300, any::<u8>()), 1..400),
+        ) {
+            let mut trees = MinTrees::new(dies, length);
+            let mut counts = vec![vec![ABSENT + 7; length]; dies];
+            for (at, count, die) in steps {
+                let (at, die) = (at as usize % length, usize::from(die) % dies);
+                if count == 0 && counts[die][at] < ABSENT {
+                    trees.remove(die, at, &counts[die]);
+                    counts[die][at] = ABSENT + 3;
+                } else if count <= counts[die][at] {
+                    counts[die][at] = count;
+                    trees.lower(die, at, count);
+                }
+                let expected = counts[die].iter().enumerate().min_by_key(|(_, count)| **count)
+                    .filter(|(_, count)| **count < ABSENT).map(|(at, _)| at);
+                prop_assert_eq!(trees.smallest(die, &counts[die]), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! *Whom* to collect: victim policies, one file each. *When* to collect is the FTL's and the
+//! device's question.
+//!
+//! To add a policy: write a file with a type that implements [`VictimPolicy`], and add one line to
+//! the list at the end. The module, names, help, documentation checks and conformance tests follow
+//! from the list.
+
+mod min_tree;
+
+use uflip_core::{Error, Result};
+
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry};
+use crate::pool::blocks::Blocks;
+
+/// Chooses the block whose valid pages are moved away next. Every die has a pool of its own. A
+/// policy sees the books, changes nothing but its own order of blocks, and knows no time.
+pub(crate) trait VictimPolicy: Sized {
+    /// Make it for a device; `parameter` is the number behind the colon of its name.
+    fn new(options: &PolicyOptions) -> Result<Self>;
+    /// `block` of `die` was filled up and belongs to the pool from now on.
+    fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16);
+    /// A page of `block`, which is in the pool, became invalid.
+    #[inline]
+    fn invalidated(&mut self, _die: DieIdx, _block: BlockIdx, _valid: u16) {}
+    /// The next victim of `die`; it leaves the pool. `None` where the pool is empty.
+    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx>;
+    /// `block` leaves the pool by another's choice (static wear levelling).
+    fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks);
+}
+
+/// What a policy is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyOptions {
+    pub(crate) geometry: Geometry,
+    /// The number behind the colon: `greedy_window:8`.
+    pub(crate) parameter: Option<u32>,
+    pub(crate) seed: u64,
+}
+
+impl PolicyOptions {
+    /// The parameter of a policy that has none must not be given.
+    fn no_parameter(&self, name: &str) -> Result<()> {
+        match self.parameter {
+            None => Ok(()),
+            Some(got) => Err(Error::usage(format!("Victim policy '{name}' takes no parameter"))
+                .got(format!("'{name}:{got}'"))
+                .allowed(name)
+                .action("leave out what follows the name")),
+        }
+    }
+
+    /// The parameter of a policy that looks at so many blocks of a die.
+    fn parameter_of(&self, name: &str, meaning: &str, default: u32) -> Result<u32> {
+        let value = self.parameter.unwrap_or(default);
+        let most = self.geometry.shape().blocks_per_die;
+        if value == 0 || value > most {
+            return Err(Error::usage(format!("The {meaning} of '{name}' is out of range"))
+                .got(format!("'{name}:{value}'"))
+                .allowed(format!("1 to {most}, the blocks of a die"))
+                .action(format!(
+                    "write {name}:{} or another number in that range",
+                    default.min(most)
+                )));
+        }
+        Ok(value)
+    }
+}
+
+/// The number behind the colon of `text`, and what stands before it.
+fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
+    let Some((name, number)) = text.split_once(':') else {
+        return Ok((text, None));
+    };
+    let parsed = number.parse().map_err(|_| {
+        Error::usage("The number behind a policy's name cannot be read")
+            .got(format!("'{text}'"))
+            .allowed("NAME or NAME:NUMBER, as in greedy_window:8")
+            .action("write a whole number behind the colon, or leave both out")
+    })?;
+    Ok((name, Some(parsed)))
+}
+
+/// Makes one enum of all policies, so that a call costs a jump and no more.
+macro_rules! policies {
+    ($($(#[$only:meta])? $name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
+        $($(#[$only])? mod $module;)+
+
+        /// The names of all victim policies.
+        pub const VICTIM_POLICIES: &[&str] = &[$($(#[$only])? $name),+];
+
+        /// Any of the registered policies.
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        pub(crate) enum Victims {
+            $($(#[$only])? #[allow(missing_docs)] $policy($module::$policy)),+
+        }
+
+        impl Victims {
+            /// By name, as in `greedy` or `greedy_window:8`.
+            pub(crate) fn by_name(text: &str, geometry: Geometry, seed: u64) -> Result<Victims> {
+                let (name, parameter) = split_name(text)?;
+                let options = PolicyOptions { geometry, parameter, seed };
+                match name {
+                    $($(#[$only])? $name => $module::$policy::new(&options).map(Victims::$policy),)+
+                    _ => Err(Error::unknown("victim policy", name, VICTIM_POLICIES)),
+                }
+            }
+
+            #[inline]
+            pub(crate) fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.closed(die, block, valid)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn invalidated(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.invalidated(die, block, valid)),+ }
+            }
+
+            pub(crate) fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.choose(die, blocks)),+ }
+            }
+
+            pub(crate) fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks) {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.remove(die, block, blocks)),+ }
+            }
+        }
+    };
+}
+
+policies! {
+    "cyclic" => cyclic::Cyclic,
+    "greedy" => greedy::Greedy,
+    "greedy_window" => greedy_window::GreedyWindow,
+    "d_choices" => d_choices::DChoices,
+    "random" => random::Random,
+    "cost_benefit" => cost_benefit::CostBenefit,
+    #[cfg(test)] "how_to" => how_to::HowTo,
+}
