@@ -10,13 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def page_bytes(info: Mapping[str, Any]) -> int | None:
-    """Return the size of a flash page of a device [bytes]; None where that is unknown."""
-    profile = (info.get("details") or {}).get("profile") or {}
-    size = (profile.get("geometry") or {}).get("page_bytes")
-    return None if size is None else int(size)
-
-
 def write_amplification(
     counters: Mapping[str, Any] | None, page_bytes: int | None, host_bytes: int
 ) -> float | None:

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from uflip.data.device import DeviceInfo
 from uflip.spec import Spec
-
-Info = dict[str, Any]
 
 BASELINE_IO_SIZE = 32 * 1024
 """I/O size of the baseline patterns [bytes]: "32 KB in our experiments" (uFLIP Table 1)."""
@@ -122,7 +121,7 @@ class Context:
 
     Attributes
     ----------
-    info : dict
+    info : DeviceInfo
         What is known about the device.
     scale : str
         One of `SCALES`.
@@ -139,7 +138,7 @@ class Context:
         then the most that a run can leave out.
     """
 
-    info: Info
+    info: DeviceInfo
     scale: str
     seed: int
     io_size: int = BASELINE_IO_SIZE
@@ -150,12 +149,12 @@ class Context:
     @property
     def capacity(self) -> int:
         """Addressable size of the device [bytes]."""
-        return int(self.info["capacity_bytes"])
+        return self.info.capacity_bytes
 
     @property
     def sector(self) -> int:
         """What offsets and sizes are multiples of [bytes]."""
-        return int(self.info["sector_bytes"])
+        return self.info.sector_bytes
 
     @property
     def quick(self) -> bool:

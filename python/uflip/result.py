@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from uflip._native import Trace
 from uflip.benchmarks import summary
+from uflip.data.device import DeviceInfo
+from uflip.data.document import plain
 from uflip.errors import unknown_name
 from uflip.frame import frame
 from uflip.results import Results, StoredRun, comparison
@@ -73,7 +75,7 @@ class Result:
         return self._results.status
 
     @property
-    def device(self) -> Mapping[str, Any]:
+    def device(self) -> DeviceInfo:
         """What is known about the device that was measured."""
         return self._results.manifest.device
 
@@ -88,14 +90,18 @@ class Result:
         return self._results.runs
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
-        """The whole result as one document, as `uflip show --json` prints it."""
+    def _document(self) -> dict[str, Any]:
         return summary(self._results)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The whole result as one document of plain data, as `uflip show --json` prints it."""
+        return plain(self._document)
 
     @property
     def experiments(self) -> list[dict[str, Any]]:
         """Every experiment of the summary, the baselines first, with its `micro_benchmark`."""
-        return [{"micro_benchmark": name} | run for name, run in experiments_of(self.summary)]
+        return [{"micro_benchmark": name} | run for name, run in experiments_of(self._document)]
 
     def frame(self) -> "Table":
         """One row an experiment: what varied, its mean with its interval, statistics, causes.
@@ -171,7 +177,7 @@ class Result:
         Comparison
             Experiment by experiment, with the conditions that differ.
         """
-        found = comparison.compare(self.summary, other.summary)
+        found = comparison.compare(self._document, other._document)
         return Comparison(*(getattr(found, field.name) for field in fields(found)))
 
     def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":
@@ -198,20 +204,20 @@ class Result:
         """
         from uflip.report.figures.sweep import draw_on
 
-        known = self.summary["micro_benchmarks"]
+        known = self._document["micro_benchmarks"]
         if micro_benchmark not in known:
             raise unknown_name("micro-benchmark", micro_benchmark, known, where="plot")
         return draw_on(ax, micro_benchmark, known[micro_benchmark])
 
     def __repr__(self) -> str:
         runs = f"{len(self.runs)} of {len(self._results.manifest.plan)} runs"
-        return f"<Result {self.path}: {describe_device(dict(self.device))}, {runs}, {self.status}>"
+        return f"<Result {self.path}: {describe_device(self.device)}, {runs}, {self.status}>"
 
     def _repr_html_(self) -> str:
         """Show the baselines and the micro-benchmarks in a notebook."""
         from uflip.report.fragment import of_result
 
-        return of_result(self.summary)
+        return of_result(self._document)
 
 
 class Comparison(comparison.Comparison):

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from uflip.amplification import page_bytes, write_amplification
+from uflip.amplification import write_amplification
 from uflip.cores import OnStep, ignore, on_all_cores
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
@@ -228,7 +228,7 @@ def _warm_up(device: Device, spec: Spec, times: float) -> None:
     """Write by the same pattern, with a seed of its own, until it is enough."""
     info = device.info
     written = resolve(spec, info)["totals"]["bytes_written"]
-    rounds = times * info["capacity_bytes"] / max(written, 1)
+    rounds = times * info.capacity_bytes / max(written, 1)
     device.apply(_longer(spec, rounds) | {"seed": (int(spec["seed"]) + 1) % 2**64})
 
 
@@ -254,7 +254,7 @@ def _timed(device: Device, point: Point) -> Row:
     return _row(
         point,
         counters,
-        write_amplification=write_amplification(counters, page_bytes(device.info), written_bytes),
+        write_amplification=write_amplification(counters, device.info.page_bytes, written_bytes),
         ios=len(trace),
         elapsed_ns=elapsed_ns,
         ios_per_s=len(trace) / elapsed_ns * 1e9,
@@ -271,7 +271,7 @@ def _statistics(response_ns: np.ndarray) -> Statistics | None:
 def _untimed(device: Device, point: Point) -> Row:
     counters = device.apply(point.spec)
     totals = resolve(point.spec, device.info)["totals"]
-    ratio = write_amplification(counters, page_bytes(device.info), totals["bytes_written"])
+    ratio = write_amplification(counters, device.info.page_bytes, totals["bytes_written"])
     nothing = dict.fromkeys(("elapsed_ns", "ios_per_s", "bytes_per_s", "reads", "writes"))
     return _row(point, counters, write_amplification=ratio, ios=totals["total_ios"], **nothing)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from uflip.data.device import Details, DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
@@ -12,6 +13,16 @@ from uflip.spec import Spec, baseline, mix
 
 HARNESS = {"null_ns_per_io": 55.0, "clock_ns": 25.0}
 PATTERNS = ("SR", "RR", "SW", "RW")
+
+
+def described(kind: str = "file", **changes: Any) -> DeviceInfo:
+    """A device that nobody opens, of a kind; `details` are those of `Details`."""
+    whole: dict[str, Any] = {
+        "url": f"{kind}:described", "simulated": kind == "sim", "model": kind,
+        "capacity_bytes": 64 << 30, "sector_bytes": 512,
+    }  # fmt: skip
+    details = Details(**changes.pop("details", {}))
+    return DeviceInfo(kind=kind, **(whole | changes), details=details)
 
 
 def planned(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from command_line import uflip
 
-from uflip.amplification import page_bytes, write_amplification
+from uflip.amplification import write_amplification
 from uflip.device.catalogue import inspect_device
 from uflip.spec import basic
 from uflip.sweeping import sweep
@@ -57,7 +57,7 @@ def test_results_say_the_same_in_show_the_report_and_exports(tmp_path: Path) -> 
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
-    assert page_bytes(inspect_device("null")) is None
+    assert inspect_device("null").page_bytes is None
     assert write_amplification(None, 4096, 512) is None
     assert write_amplification({"pages_programmed": 3}, None, 512) is None
     assert write_amplification({"pages_programmed": 3}, 4096, 0) is None

@@ -173,7 +173,7 @@ def test_a_result_that_lacks_an_experiment_abstains(missing: str) -> None:
 def test_without_baselines_there_is_nothing_to_compare_with() -> None:
     found = characteristics(dict.fromkeys(BASELINES), MTRON).as_dict()
     assert {value["verdict"] for value in found.values() if value} == {"not_measured"}
-    document = {"device": {"kind": "sim"}, "key_characteristics": found}
+    document = {"device": stored.described("sim"), "key_characteristics": found}
     assert not key_row.anything_to_say(document)
 
 

@@ -54,7 +54,7 @@ def test_a_benchmark_of_a_simulated_device_from_beginning_to_end(here: Path) -> 
         "baseline", "interference", "granularity", "alignment", "locality", "partitioning", "order",
         "parallelism", "mix", "pause", "bursts",
     }  # fmt: skip
-    assert results.manifest.device["url"] == SMALL_SIM
+    assert results.manifest.device.url == SMALL_SIM
     assert results.manifest.harness["null_ns_per_io"] > 0
     assert "uflip report results/demo" in done.out
     assert "to read" in done.err

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 from command_line import uflip
 
 from uflip.device.opening import open_device
@@ -143,7 +144,7 @@ def runs(**means: float) -> list[dict[str, Any]]:
 def document(factor: float, **means: float) -> dict[str, Any]:
     found = {"experiments": 6, "smallest_ns": 820_000, "largest_ns": 820_000 * factor}
     return {
-        "device": {"kind": "file"},
+        "device": stored.described(),
         "micro_benchmarks": {"order": runs(**means)},
         "baselines_ms": {"SR": None, "RR": None, "SW": 1.0, "RW": 9.0},
         "repeatability": {"SR": None, "RR": None, "SW": found | {"factor": factor}, "RW": None},

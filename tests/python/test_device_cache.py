@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_used_is_no_error(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv(device_cache.FOLDER, str(tmp_path / "file" / "cache"))
-    assert open_device(URL).info["simulated"]
+    assert open_device(URL).info.simulated
 
 
 def test_many_at_once_get_the_same_device(folder: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_saved_device_goes_on_where_it_stood(folder: Path) -> None:
     expected = behaviour(device)
     with open_device("sim:used.snapshot") as again:
         seen = behaviour(again)
-    assert seen.pop("info")["details"]["profile"] == expected.pop("info")["details"]["profile"]
+    assert seen.pop("info").profile_table == expected.pop("info").profile_table
     assert seen == expected
 
 

@@ -35,7 +35,7 @@ def seen(device: Device, meanwhile: Callable[[], object]) -> dict[str, int]:
     meanwhile()
     after = device.standing()
     check_target(before, after, device.url)
-    return disturbed(before, after, [trace], buffered="buffered" in device.info["io"])
+    return disturbed(before, after, [trace], buffered=device.info.buffered)
 
 
 def test_a_quiet_run_is_not_disturbed(target: Path) -> None:

@@ -17,6 +17,7 @@ from command_line import Outcome
 
 from uflip import _native
 from uflip.cli.main import VERBS
+from uflip.data.document import plain
 from uflip.data.manifest import Manifest
 from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
@@ -231,7 +232,7 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
     ):
         assert shown[name] == f"`{plain[name]}`"
     assert (shown["io_ignore"], shown["seed"]) == (f"`{plain['io_ignore']}`", f"`{plain['seed']}`")
-    assert plain["target_size"] == info["capacity_bytes"], "the rest of the device"
+    assert plain["target_size"] == info.capacity_bytes, "the rest of the device"
     ordered = resolve(basic("read", "ordered"), info)
     partitioned = resolve(basic("read", "partitioned"), info)
     assert shown["incr"] == f"`{ordered['incr']}`"
@@ -372,7 +373,7 @@ def test_summary_keys_are_documented(document: dict[str, object]) -> None:
     shown = rows(section("reference/results-format.md", "The summary"))
     runs = [*document["baselines"], *document["micro_benchmarks"]["mix"]]
     assert missing([*document, *(key for run in runs for key in run)], shown) == []
-    assert missing(document["device"], in_code(text_of("reference/results-format.md"))) == []
+    assert missing(plain(document["device"]), in_code(text_of("reference/results-format.md"))) == []
     statistics = in_code(section("reference/results-format.md", "The summary"))
     assert missing([*runs[0]["statistics"], *PERCENTILES], statistics) == []
 

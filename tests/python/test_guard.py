@@ -404,15 +404,15 @@ def test_a_device_is_written_by_its_token_and_carries_a_brand_then(loop: Any, he
     path = here / "medium"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path)
-    assert "brand" not in inspect_device(device)["details"]
+    assert inspect_device(device).details.brand is None
     with open_device(device, destroy=token(device)) as opened:
-        brand = opened.info["details"]["brand"]
-        assert opened.info["details"]["brand_is_new"]
+        brand = opened.info.details.brand
+        assert opened.info.details.brand_is_new
         opened.run(baseline("SW", io_count=128))
-    assert inspect_device(device)["details"]["brand"] == brand
+    assert inspect_device(device).details.brand == brand
     with open_device(device, destroy=token(device)) as opened:
-        assert opened.info["details"]["brand"] == brand
-        assert "brand_is_new" not in opened.info["details"]
+        assert opened.info.details.brand == brand
+        assert not opened.info.details.brand_is_new
 
 
 def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> None:
@@ -475,7 +475,7 @@ def test_what_was_read_is_never_what_is_written(make_file: Callable[..., Path]) 
     assert path.read_bytes() == bytes(4 * MIB)
     with open_device(url) as device:
         mixed(device)
-        brand = int(device.info["details"]["brand"], 16)
+        brand = int(device.info.details.brand or "", 16)
     sectors = np.fromfile(path, dtype="<u8").reshape(-1, 64)
     digest = np.zeros(len(sectors), dtype=np.uint64)
     for word in range(1, 64):

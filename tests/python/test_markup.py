@@ -20,6 +20,7 @@ import stored
 from command_line import uflip
 from selectolax.lexbor import LexborHTMLParser
 
+from uflip.data.device import Geometry
 from uflip.errors import ResultsError
 from uflip.experiment import PlannedRun
 from uflip.oc.benchmark import Measured
@@ -255,14 +256,11 @@ def test_no_text_of_an_open_channel_device_becomes_markup(here: Path) -> None:
 
 
 def test_no_text_of_an_open_channel_page_is_trusted() -> None:
-    info: dict[str, Any] = {
-        "url": PROBE,
-        "simulated": True,
-        "details": {
-            "geometry": {"channels": PROBE, "luns_per_channel": PROBE, PROBE: PROBE},
-            "profile": {"description": PROBE},
-        },
-    }
+    info = stored.described(
+        "sim",
+        url=PROBE,
+        details={"geometry": Geometry(1, 1, 1, 1, 1, 1, 512, 1), "profile": {"description": PROBE}},
+    )
     rules = [Rule(PROBE, PROBE, PROBE, PROBE)]
     texts = (
         "uflip_version", "scale", "status", "created_utc", "finished_utc", "elapsed_s", "seed",

@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
+import stored
 
-from uflip.device.catalogue import inspect_device
+from uflip.data.device import DeviceInfo
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.experiment import SCALES, Context, Experiment, run_seed
@@ -16,8 +17,8 @@ from uflip.spec import BASELINES, components
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-def device(capacity: int, sector: int = 512) -> dict[str, Any]:
-    return inspect_device("null") | {"capacity_bytes": capacity, "sector_bytes": sector}
+def device(capacity: int, sector: int = 512) -> DeviceInfo:
+    return stored.described("null", capacity_bytes=capacity, sector_bytes=sector)
 
 
 def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from command_line import uflip
+from msgspec import structs
 
 from uflip import _native
 from uflip.errors import RefusedError, UsageError
@@ -299,15 +300,15 @@ def test_a_series_is_in_the_order_of_submission() -> None:
 
 
 def test_a_real_device_loses_no_block_that_nobody_named() -> None:
-    geometry = open_flash_device(OTHER).geometry
-    info = {"simulated": False, "url": "/dev/nvme0n1"}
+    simulated = open_flash_device(OTHER).info
+    info = structs.replace(simulated, kind="block", simulated=False, url="/dev/nvme0n1")
     with pytest.raises(RefusedError, match="--sacrifice CHANNEL:LUN:BLOCK"):
-        choose_sacrifice(info, geometry, None)
-    assert choose_sacrifice(info, geometry, "1:0:5") == (1, 0, 5)
-    assert choose_sacrifice({"simulated": True, "url": ""}, geometry, None) == (2, 1, 7)
+        choose_sacrifice(info, None)
+    assert choose_sacrifice(info, "1:0:5") == (1, 0, 5)
+    assert choose_sacrifice(simulated, None) == (2, 1, 7)
     for wrong in ("3:0:0", "0:0", "a:b:c", "0:0:-1"):
         with pytest.raises(UsageError, match="0:0:0 to 2:1:7"):
-            choose_sacrifice(info, geometry, wrong)
+            choose_sacrifice(info, wrong)
 
 
 def test_a_block_in_use_is_not_sacrificed() -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uflip.device.catalogue import inspect_device
+from uflip.data.device import DeviceInfo
 from uflip.device.opening import open_device
 from uflip.errors import UsageError
 from uflip.footprint import (
@@ -31,8 +32,8 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 LARGE, MIDDLE, SMALL = 32_002_539_520, 16_106_127_360, 3_900_702_720
 
 
-def device(capacity: int) -> dict[str, Any]:
-    return inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"}
+def device(capacity: int) -> DeviceInfo:
+    return stored.described(capacity_bytes=capacity)
 
 
 def longest(spec: Spec) -> Spec:

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import stored
 
-from uflip.device.catalogue import inspect_device
+from uflip.data.device import DeviceInfo
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
@@ -17,8 +18,8 @@ from uflip.spec import components, writes_sequentially
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def device(capacity: int = 64 * GIB, **changes: Any) -> dict[str, Any]:
-    return inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"} | changes
+def device(capacity: int = 64 * GIB, kind: str = "file", **changes: Any) -> DeviceInfo:
+    return stored.described(kind, capacity_bytes=capacity, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +163,7 @@ def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
     [
         ({}, "standard", 1_000_000_000),
         ({}, "quick", 100_000_000),
-        ({"kind": "null", "simulated": True}, "quick", 0),
+        ({"kind": "null"}, "quick", 0),
         ({"kind": "null"}, "standard", 0),
     ],
 )
@@ -231,7 +232,7 @@ def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> No
 
 
 def test_pauses_cost_nothing_in_virtual_time(plan: Any) -> None:
-    simulated = replace(plan, device=plan.device | {"kind": "sim", "simulated": True}, state=None)
+    simulated = replace(plan, device=device(kind="sim"), state=None)
     assert estimate(simulated).time_ns < 60e9
     assert estimate(plan).time_ns > 10 * estimate(simulated).time_ns
 
@@ -260,7 +261,7 @@ def test_the_time_left_follows_the_pace_of_each_pattern() -> None:
     told = left.after(first, 0.25, each)
     same = [i for i, run in enumerate(plan.runs) if run.pattern == "RR" and i > first]
     others = sum(estimated.each[i].time_ns for i in range(first + 1, len(plan.runs)))
-    pause_ns = 0 if plan.device["simulated"] else plan.pause_ns
+    pause_ns = 0 if plan.device.simulated else plan.pause_ns
     pace = (4 * each + pause_ns) / each
     more = sum((pace - 1) * estimated.each[i].time_ns for i in same)
     assert told == pytest.approx(3 * each + others + more)

@@ -4,6 +4,7 @@ import itertools
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import uflip
@@ -13,16 +14,15 @@ from uflip.profiles import profile_names, profile_sources
 from uflip.profiles.keys import known_keys
 
 
-def details(url: str) -> dict[str, object]:
-    found: dict[str, object] = inspect_device(url, any_interface=True)["details"]
-    return found
+def made_of(url: str) -> dict[str, Any]:
+    return inspect_device(url, any_interface=True).profile_table
 
 
 @pytest.mark.parametrize("name", profile_names())
 def test_an_exported_profile_is_the_device(tmp_path: Path, name: str) -> None:
     path = tmp_path / "copy.toml"
     path.write_text(uflip("profile", "export", f"sim:{name}").out)
-    assert details(f"sim:{path}")["profile"] == details(f"sim:{name}")["profile"]
+    assert made_of(f"sim:{path}") == made_of(f"sim:{name}")
     sources, there = profile_sources(str(path)), profile_sources(name)
     assert {key: sources[key] for key in there} == there
     assert {sources[key].kind for key in set(sources) - set(there)} <= {"off"}
@@ -31,7 +31,7 @@ def test_an_exported_profile_is_the_device(tmp_path: Path, name: str) -> None:
 def test_an_export_has_what_the_name_overrides(tmp_path: Path) -> None:
     path, url = tmp_path / "copy.toml", "sim:demo?page_bytes=8KiB&read_ns=25us&gc=greedy"
     path.write_text(uflip("profile", "export", url).out)
-    assert details(f"sim:{path}")["profile"] == details(url)["profile"]
+    assert made_of(f"sim:{path}") == made_of(url)
     assert profile_sources(str(path))["gc"].detail == f"set by {url}"
     tables = tomllib.loads(path.read_text())
     assert (tables["timing"]["read_ns"], tables["geometry"]["page_bytes"]) == ("25us", "8KiB")
@@ -68,6 +68,6 @@ def test_units_of_a_profile_are_those_of_a_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     text = uflip("profile", "export", "sim:demo").out
     path.write_text(text.replace('erase_ns = "2ms"', 'erase_ns = "2500 µs"'))
-    profile = details(f"sim:{path}")["profile"]
-    assert profile == details("sim:demo?erase_ns=2500µs")["profile"]
+    profile = made_of(f"sim:{path}")
+    assert profile == made_of("sim:demo?erase_ns=2500µs")
     assert json.loads(json.dumps(profile))["timing"]["erase_ns"] == 2_500_000

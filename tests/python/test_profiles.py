@@ -106,8 +106,8 @@ def test_ofc_is_the_device_of_table_2_and_section_3() -> None:
     assert (timing["channel_bytes_per_s"], timing["buses"]) == (166_000_000, 2)
     assert profile("ofc")["ftl"]["spare_factor"] == ofc.SPARE_FACTOR
     info = inspect_device("sim:ofc?state=empty")
-    assert info["details"]["flash_bytes"] == 4 << 30, "a total capacity of 4 GiB"
-    assert info["sector_bytes"] == 4096
+    assert info.details.flash_bytes == 4 << 30, "a total capacity of 4 GiB"
+    assert info.sector_bytes == 4096
 
 
 def test_the_modern_drive_says_that_it_is_nobodys() -> None:

@@ -1,7 +1,6 @@
 """Does the report say what the summary says, to everybody, without the network?"""
 
 import itertools
-import json
 import math
 import re
 from html.parser import HTMLParser
@@ -95,7 +94,7 @@ def page(html: str) -> Page:
 
 @pytest.fixture(scope="module")
 def document(demo: Path) -> dict[str, Any]:
-    return json.loads(json.dumps(summary(Results.load(demo))))
+    return summary(Results.load(demo))
 
 
 # What is said elsewhere of this run
@@ -250,13 +249,12 @@ def test_a_real_device_is_not_called_simulated(tmp_path: Path) -> None:
 
 
 def test_names_of_devices_are_text_and_not_html(tmp_path: Path) -> None:
-    evil = {
-        "url": 'file:"><script>alert(1)</script>',
-        "kind": "block",
-        "simulated": False,
-        "model": "<img src=x onerror=alert(1)> & {{ 7 * 7 }} {% raw %} $100",
-        "capacity_bytes": 1 << 30,
-    }
+    evil = stored.described(
+        "block",
+        url='file:"><script>alert(1)</script>',
+        model="<img src=x onerror=alert(1)> & {{ 7 * 7 }} {% raw %} $100",
+        capacity_bytes=1 << 30,
+    )
     skipped = [
         {"micro_benchmark": "<b>", "pattern": "<i>", "parameter": "io_size", "value": 1,
          "reason": "<script>"}
@@ -393,7 +391,11 @@ def test_findings_by_hand() -> None:
     means = {"SR": 1.0, "RR": 1.0, "SW": 2.0, "RW": 10.0}
     order = [run_of("SW", value, [time]) for value, time in
              ((-1, 3_000_000), (0, 1_000_000), (1, 2_000_000), (256, 20_000_000))]  # fmt: skip
-    document = {"baselines_ms": means, "micro_benchmarks": {"order": order}}
+    document = {
+        "device": stored.described(),
+        "baselines_ms": means,
+        "micro_benchmarks": {"order": order},
+    }
     assert finding("order", document) == (
         "Compared with Incr = 1, a reverse write costs 1.5 times and an in-place write 0.50 times "
         "as much. "

@@ -17,7 +17,8 @@ from command_line import PACKAGE_ROOT, unchanged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uflip.data import manifest
+from uflip.data.device import Wear, with_details
+from uflip.data.document import plain
 from uflip.data.manifest import DeviceState
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
@@ -94,7 +95,7 @@ def test_the_manifest_is_complete(tmp_path: Path) -> None:
     warnings = [{"code": "x", "message": "m", "numbers": {}, "advice": "a"}]
     results = stored.results(tmp_path / "r", skipped=skipped, warnings=warnings)
     kept = json.loads((tmp_path / "r" / "manifest.json").read_text())
-    assert kept == manifest.plain(results.manifest)
+    assert kept == plain(results.manifest)
     assert (kept["format"], kept["format_version"], kept["status"]) == (
         "uflip-results", 4, "complete",
     )  # fmt: skip
@@ -415,7 +416,7 @@ def examined(**changes: Any) -> Examined:
     given: dict[str, Any] = {
         "micro_benchmark": "baseline",
         "spec": {"kind": "basic", "time": "consecutive"},
-        "device": {"kind": "file"},
+        "device": stored.described(),
         "harness": {"null_ns_per_io": 10.0},
         "stream": np.zeros(len(response), dtype=np.uint16),
         "submit_ns": np.arange(len(response), dtype=np.uint64) * 10_000,
@@ -444,7 +445,7 @@ def test_each_doubt_is_raised_by_what_it_is_about() -> None:
     slow = examined(harness={"null_ns_per_io": 51.0})
     assert raised(slow) == {"harness_share": {"harness_ns": 51, "median_ns": 1000}}
     assert raised(examined(harness={"null_ns_per_io": 50.0})) == {}
-    assert raised(examined(harness={"null_ns_per_io": 51.0}, device={"kind": "sim"})) == {}
+    assert raised(examined(harness={"null_ns_per_io": 51.0}, device=stored.described("sim"))) == {}
     step = raised(examined(response_time_ns=[1000] * 200 + [1500] * 200))
     assert step == {"unsteady": {"first_half_ns": 1000, "second_half_ns": 1500}}
 
@@ -512,7 +513,7 @@ def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
 
 
 def test_conditions_of_real_devices() -> None:
-    device = {"kind": "file", "io": "buffered", "data": "zeros"}
+    device = stored.described(io="buffered", data="zeros")
     host = {"load_average_1min": 3.0, "cpus_usable": 2}
     state = DeviceState("as-is", None, None, None)
     assert [doubt.code for doubt in about_conditions(device, host, state)] == [
@@ -522,11 +523,11 @@ def test_conditions_of_real_devices() -> None:
         "busy_host",
     ]
     known = DeviceState("random", "a", "enforced", {})
-    opened = {"kind": "file", "io": "O_DIRECT", "data": "random"}
+    opened = stored.described(io="O_DIRECT", data="random")
     assert about_conditions(opened, {}, known) == []
-    assert about_conditions({"kind": "sim", "data": "zeros"}, host, state) == []
+    assert about_conditions(stored.described("sim", data="zeros"), host, state) == []
     for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
-        worn = opened | {"details": {"wear": {"percentage_used": used}}}
+        worn = with_details(opened, wear=Wear(percentage_used=used))
         assert [doubt.code for doubt in about_conditions(worn, {}, known)] == doubts
 
 

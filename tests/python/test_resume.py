@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 from command_line import start, uflip, unchanged
 
-from uflip.device.catalogue import inspect_device
 from uflip.footprint import (
     NOTHING,
     all_but_written_sequentially,
@@ -201,7 +201,7 @@ def test_a_benchmark_that_stopped_for_its_time_goes_on(here: Path) -> None:
 
 
 def a_plan(capacity: int = 4 * GIB, **changes: Any) -> Plan:
-    info = inspect_device("null") | {"capacity_bytes": capacity, "kind": "file"}
+    info = stored.described(capacity_bytes=capacity)
     return make_plan(info, "quick", 1, Choices(**changes))
 
 

@@ -94,8 +94,8 @@ def test_an_unknown_profile_lists_the_known_ones(tmp_path: Path) -> None:
 def test_overrides_change_a_profile_and_stay_in_its_name() -> None:
     small = "sim:demo?blocks_per_die=64&page_bytes=8KiB&read_ns=100us&state=empty"
     info = inspect_device(small)
-    profile = info["details"]["profile"]
-    assert info["url"] == small
+    profile = info.profile_table
+    assert info.url == small
     assert profile["geometry"]["page_bytes"] == 8192
     assert profile["timing"]["read_ns"] == 100_000
     with pytest.raises(UsageError) as caught:
@@ -106,7 +106,7 @@ def test_overrides_change_a_profile_and_stay_in_its_name() -> None:
 def test_a_profile_can_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(read_profile("demo")[1], encoding="utf-8")
-    assert inspect_device(f"sim:{path}?blocks_per_die=64")["model"] == "mine"
+    assert inspect_device(f"sim:{path}?blocks_per_die=64").model == "mine"
 
 
 def test_the_catalogue_names_devices_that_exist() -> None:
@@ -128,7 +128,7 @@ def test_a_run_on_the_null_device_records_every_io() -> None:
     assert len(trace) == 1000
     assert (column(trace, "offset_bytes") % 4096 == 0).all()
     assert column(trace, "ignored").sum() == 10
-    assert device.info["kind"] == "null"
+    assert device.info.kind == "null"
 
 
 def test_runs_on_a_file_read_and_write_it(folder: Path) -> None:
@@ -141,8 +141,8 @@ def test_runs_on_a_file_read_and_write_it(folder: Path) -> None:
         assert path.read_bytes() == before
         trace = device.run(basic("write", "ordered", incr=2, io_size="64KiB", io_count=10))
         after = path.read_bytes()
-    assert device.info["capacity_bytes"] == SIZE
-    assert device.info["clock"] == "monotonic"
+    assert device.info.capacity_bytes == SIZE
+    assert device.info.clock == "monotonic"
     assert (column(trace, "response_time_ns") > 0).all()
     changed = {at // 65536 for at in range(0, SIZE, 4096) if before[at:][:8] != after[at:][:8]}
     assert changed == set(range(0, 20, 2))
@@ -153,7 +153,7 @@ def test_zeros_are_written_where_zeros_are_asked_for(folder: Path) -> None:
     with open_device(f"file:{path}", size=SIZE, data="zeros") as device:
         device.run(baseline("SW", io_count=4))
     assert not any(path.read_bytes())
-    assert device.info["data"] == "zeros"
+    assert device.info.data == "zeros"
 
 
 def test_parallel_processes_keep_to_their_parts(folder: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_file_keeps_what_lies_beyond_the_size(folder: Path) -> None:
     with unchanged(folder):
         open_device(f"file:{path}", writable=False)
     with open_device(f"file:{path}", size="1MiB", destroy=str(path)) as device:
-        assert device.info["capacity_bytes"] == 1 << 20
+        assert device.info.capacity_bytes == 1 << 20
         device.run(baseline("SW", io_count=32))
     assert path.read_bytes()[1 << 20 :] == b"x" * (3 << 20)
     open_device(f"file:{path}")  # expendable from then on
@@ -332,7 +332,7 @@ def test_a_file_system_without_direct_io_names_the_flag_that_accepts_it() -> Non
         assert not path.exists()
         with open_device(f"file:{path}", size="1MiB", buffered=True) as device:
             device.run(baseline("RW", io_count=5))
-        assert "buffered" in device.info["io"]
+        assert device.info.buffered
     finally:
         path.unlink(missing_ok=True)
 
@@ -431,13 +431,13 @@ def test_looking_creates_and_grows_nothing(folder: Path) -> None:
     new = f"file:{folder / 'new.bin'}"
     with unchanged(folder):
         described = inspect_device(new, size="64MiB")
-        assert inspect_device(f"file:{there}")["capacity_bytes"] == 1 << 20
-        assert inspect_device(f"file:{there}", size="4MiB")["capacity_bytes"] == 4 << 20
-    assert described["details"]["to_be_written_bytes"] == described["capacity_bytes"]
+        assert inspect_device(f"file:{there}").capacity_bytes == 1 << 20
+        assert inspect_device(f"file:{there}", size="4MiB").capacity_bytes == 4 << 20
+    assert described.details.to_be_written_bytes == described.capacity_bytes
     # What is foretold about a file is what it has when it is there.
     opened = open_device(new, size="64MiB").info
     for key in ("url", "kind", "model", "capacity_bytes", "sector_bytes", "clock", "simulated"):
-        assert described[key] == opened[key], key
+        assert getattr(described, key) == getattr(opened, key), key
 
 
 def test_a_file_shorter_than_a_sector_is_no_device(tmp_path: Path) -> None:
@@ -489,4 +489,4 @@ def test_a_real_device_cannot_be_cloned_applied_to_or_trimmed(use: Any) -> None:
 
 def test_a_range_outside_the_device_is_not_trimmed() -> None:
     with open_device("sim:demo") as device, pytest.raises(UsageError, match="outside the device"):
-        device.trim(device.info["capacity_bytes"], 4096)
+        device.trim(device.info.capacity_bytes, 4096)

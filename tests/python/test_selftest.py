@@ -64,7 +64,7 @@ def test_names_are_unique_and_devices_can_be_named_by_hand() -> None:
     assert len({check.name for check in checks}) == len(checks)
     groups = [group() for group in selftest.GROUPS.values()]
     for check in [group[0] for group in groups] + [group[-1] for group in groups]:
-        assert inspect_device(check.device)["url"] == check.device
+        assert inspect_device(check.device).url == check.device
 
 
 def test_a_check_gives_the_same_row_again() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import start, uflip, unchanged
 
+from uflip.data.device import with_details
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError, UsageError
 from uflip.methodology import History, enforce_state, next_state_id, plan_state
@@ -124,7 +125,7 @@ def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:
     known = open_record(record.path, info).state
     assert known is not None
     assert (known.state_id, known.runs_since, known.bytes_written_since) == ("abd", 1, 4096)
-    assert open_record(record.path, info | {"details": {"inode": 1}}).state is None
+    assert open_record(record.path, with_details(info, inode=1)).state is None
     with scratch.open("r+b") as file:
         file.write(b"somebody else")
     assert open_record(record.path, info).state is None

@@ -95,7 +95,7 @@ def test_a_row_is_what_the_point_gives_alone() -> None:
     assert [row.values for row in rows] == [point.values for point in points(URL, WRITES, VARY)]
     row = rows[6]
     with open_device(f"{URL}&spare_factor=0.3&gc=d_choices:5") as device:
-        capacity = device.info["capacity_bytes"]
+        capacity = device.info.capacity_bytes
         pages = round(capacity / 2 / 4096)
         device.apply(basic("write", "random", io_size=4096, io_count=pages, seed=2))
         trace = device.run(WRITES)

@@ -36,12 +36,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "data", "durability", "errors", "profiles", "spec", "units", "waiting",
     },
     "frame": set(),
-    "result": {"_native", "benchmarks", "errors", "frame", "report", "results"},
+    "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results"},
     "api": {
         "_native", "device", "errors", "methodology", "result", "results", "session", "spec",
         "units",
     },
-    "experiment": {"errors", "spec", "units"},
+    "experiment": {"data", "errors", "spec", "units"},
     "microbench": {"errors", "experiment", "spec", "units"},
     "methodology": {
         "_native", "analysis", "data", "device", "durability", "ends", "errors", "experiment",
@@ -65,9 +65,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "oc", "profiles", "results",
     },
     "reproduce": {
-        "_native", "device", "durability", "errors", "experiment", "methodology", "microbench",
-        "models", "oc", "cores", "profiles", "report", "results", "session", "spec", "stats",
-        "table", "units", "waiting",
+        "_native", "data", "device", "durability", "errors", "experiment", "methodology",
+        "microbench", "models", "oc", "cores", "profiles", "report", "results", "session", "spec",
+        "stats", "table", "units", "waiting",
     },
     "ranking": {"errors", "spec", "sweeping"},
     "sweeping": {

@@ -74,8 +74,9 @@ def test_plan_prepare_and_run_tell_it(tmp_path: Path, monkeypatch: pytest.Monkey
     done = uflip("run", *plan[1:], "--out", "out")
     assert done.code == 0, done.err
     assert "wear: at least" in done.err
-    stored = Results.load("out").manifest.device["details"]["wear"]
-    assert stored["percentage_used"] == 250
+    stored = Results.load("out").manifest.device.details.wear
+    assert stored is not None
+    assert stored.percentage_used == 250
 
 
 def test_a_plan_counts_the_fewest_and_the_most() -> None:

@@ -72,7 +72,7 @@ def _describe(entry: cache.Entry) -> dict[str, Any]:
         info = inspect_snapshot(str(entry.path))
     except UflipError:
         return known
-    return known | {"device": info["url"], "capacity_bytes": info["capacity_bytes"]}
+    return known | {"device": info.url, "capacity_bytes": info.capacity_bytes}
 
 
 def _print(document: dict[str, Any]) -> None:

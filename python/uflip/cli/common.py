@@ -8,8 +8,8 @@ import click
 
 from uflip import table
 from uflip.cli.terminal import echo, in_line, plain
+from uflip.data.device import DeviceInfo
 from uflip.device.cache import switched_off
-from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device, check_snapshot_name
 from uflip.device.options import DATA
 from uflip.durability import FORMS, chosen
@@ -146,11 +146,11 @@ def check_saving(info: DeviceInfo, save: Path | None, *, force: bool) -> None:
     """Refuse to keep a device that is not simulated, or where something is, before it is used."""
     if save is None:
         return
-    if not info["simulated"]:
+    if not info.simulated:
         raise UsageError(
             "Only a simulated device can be saved",
             where="--save",
-            got=f"{info['url']} with --save {save}",
+            got=f"{info.url} with --save {save}",
             allowed="sim:NAME",
             action="leave --save away",
         )

@@ -13,7 +13,7 @@ from uflip.cli.common import (
     size_option,
 )
 from uflip.cli.terminal import echo, echo_json, in_line
-from uflip.data.capabilities import capabilities
+from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
@@ -38,27 +38,30 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         _sources(device, as_json)
         return
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
-    real = capabilities(info).real
-    if info["kind"] == "block":
+    document = plain(info)
+    if info.kind == "block":
         report = report_block(parse_url(device).name)
         # What cannot be overwritten now needs no token that could be pasted.
-        info |= report if not report["in_use"] else {"in_use": report["in_use"]}
+        document |= report if not report["in_use"] else {"in_use": report["in_use"]}
+    if info.real:
+        wear = wear_of(info)
+        document["wear"] = plain(wear) if as_json else describe_used(wear)
     if as_json:
-        echo_json(info | ({"wear": wear_of(info).as_dict()} if real else {}))
-        return
-    _echo_tree(info | ({"wear": describe_used(wear_of(info))} if real else {}), "")
+        echo_json(document)
+    else:
+        _echo_tree(document, "")
 
 
 def _sources(device: str, as_json: bool) -> None:
     """Print every constant of a profile with its value and its source."""
     info = inspect_device(device, any_interface=True)
-    profile = info["details"].get("profile") if capabilities(info).simulated else None
+    profile = info.details.profile
     target = parse_url(device)
     if profile is None or target.name.endswith(SNAPSHOT):
         raise UsageError(
             "Only a profile says where its constants come from",
             where=f"info {device} --sources",
-            got=f"a {info['kind']} device" if profile is None else "a snapshot",
+            got=f"a {info.kind} device" if profile is None else "a snapshot",
             allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",
             action="name the profile",
         )

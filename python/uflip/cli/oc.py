@@ -193,8 +193,8 @@ def pattern(
             job, on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}")
         )
     if log is not None:
-        _write_log(_log_place(log, force), trace, opened.geometry["sector_bytes"])
-    series, rate = Series.of(trace), mb_per_s(trace, opened.geometry["sector_bytes"])
+        _write_log(_log_place(log, force), trace, opened.geometry.sector_bytes)
+    series, rate = Series.of(trace), mb_per_s(trace, opened.geometry.sector_bytes)
     found = _findings(trace, series, rate)
     if as_json:
         echo_json({"device": device, "job": resolved} | found)

@@ -118,7 +118,7 @@ def command(
                 destroy=destroy,
                 io_timeout_ns=io_timeout,
             )
-        with opened, run_display(quiet=quiet or as_json, simulated=info["simulated"]) as show:
+        with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info
             if preset is not None:
                 document = run_preset(opened, spec, batches, trace_file, show, force=force)

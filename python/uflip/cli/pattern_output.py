@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uflip._native import Trace
-from uflip.amplification import page_bytes, write_amplification
+from uflip.amplification import write_amplification
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
 from uflip.report.words import cause_name, counter_name
@@ -59,9 +59,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
         "statistics": summarise(response_ns).as_dict(),
         "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
         "counters": counters,
-        "write_amplification": write_amplification(
-            counters, page_bytes(info), written_bytes(trace)
-        ),
+        "write_amplification": write_amplification(counters, info.page_bytes, written_bytes(trace)),
         "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
     if spec["kind"] == "mix":
@@ -77,7 +75,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
 def print_run(document: dict[str, Any]) -> None:
     """Print a run for people: one line per question."""
     device = document["device"]
-    echo(f"{_title(document['spec'])} on {device['url']}", bold=True)
+    echo(f"{_title(document['spec'])} on {device.url}", bold=True)
     pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
     pairs += _times("", document["statistics"])
     for name, statistics in document.get("components", {}).items():
@@ -108,7 +106,7 @@ def _title_of(basic: dict[str, Any]) -> str:
 
 
 def _amount(document: dict[str, Any]) -> str:
-    clock = " of virtual time" if document["device"]["simulated"] else ""
+    clock = " of virtual time" if document["device"].simulated else ""
     ignored = document["ignored"]
     left_out = f", {format_count(ignored)} of them left out below" if ignored else ""
     return (

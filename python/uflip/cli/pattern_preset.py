@@ -124,7 +124,7 @@ def run_preset(
 
 def print_preset(document: dict[str, Any]) -> None:
     """Print what was found: the phases, then the classes of each."""
-    url, ios, batches = document["device"]["url"], document["spec"]["io_count"], document["batches"]
+    url, ios, batches = document["device"].url, document["spec"]["io_count"], document["batches"]
     times = f"{batches} × {format_count(ios)} random writes of 4 KiB"
     echo(f"{times} on {url}", bold=True)
     echo_pairs([("start-up", _startup(document))], "  ")

@@ -21,6 +21,7 @@ from uflip.cli.progress import format_value
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.cli.watching import announce_state
+from uflip.data.document import plain
 from uflip.durability import CACHED, meaning
 from uflip.methodology import (
     Estimate,
@@ -96,7 +97,7 @@ def command(
     if out is not None:
         outputs.write(_place_of(out, force), write_plan(plan).encode())
     if as_json:
-        worn = wear.as_dict() | {"share": wear.share(written)}
+        worn = plain(wear) | {"share": wear.share(written)}
         echo_json(_document(plan, estimated, known=known) | {"wear": worn})
         return
     echo_table(HEAD, _rows(plan, estimated))

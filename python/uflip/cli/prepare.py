@@ -24,9 +24,9 @@ from uflip.cli.common import (
 from uflip.cli.state import target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.cli.watching import Watching, announce_state
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
+from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device
-from uflip.device.info import DeviceInfo
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
 from uflip.errors import unknown_name
@@ -111,7 +111,7 @@ def command(
         _tell(_document(device, info, wanted, None, "dry-run"), text, as_json, quiet)
         return
     quiet = quiet or as_json
-    if not quiet and capabilities(info).outlives_process:
+    if not quiet and info.outlives_process:
         echo(f"wear: {worn}", err=True)
     with (
         Watching(quiet=quiet) as watch,
@@ -153,6 +153,6 @@ def _document(
         "total_ios": wanted.total_ios,
         "bytes_written": wanted.bytes_written,
         "time_ns": wanted.time_ns,
-        "wear": wear.as_dict() | {"share": wear.share(wanted.bytes_written)},
+        "wear": plain(wear) | {"share": wear.share(wanted.bytes_written)},
         "record": str(record.path) if record else None,
     }

@@ -92,5 +92,4 @@ def _tell(path: str, faults: list[dict[str, Any]]) -> None:
         echo(f"{in_line(path)}:{fault['line']}:{name} {in_line(fault['got'])}{allowed}")
     if not faults:
         info = inspect_sim(DeviceUrl(f"sim:{path}", "sim", path), any_interface=True)
-        size = format_size(info["capacity_bytes"]) if "capacity_bytes" in info else ""
-        echo(f"{in_line(path)}: no fault; {size or 'an open-channel device'}")
+        echo(f"{in_line(path)}: no fault; {format_size(info.capacity_bytes)}")

@@ -38,7 +38,7 @@ class PlanProgress:
     def __init__(self, plan: Plan, estimated: Estimate, sink: Sink) -> None:
         self._time_left = TimeLeft(plan, estimated)
         self._sink = sink
-        self._rate = Rate(simulated=plan.device["simulated"])
+        self._rate = Rate(simulated=plan.device.simulated)
         self._began_ns = 0
 
     def __call__(self, event: Event) -> None:

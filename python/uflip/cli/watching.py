@@ -133,7 +133,7 @@ def _announce(plan: Plan, estimated: Estimate, done: int) -> str:
     least = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"
     there = f" ({done} of them finished before)" if done else ""
     return (
-        f"{plan.device['url']}: {estimated.runs} runs{there}{skipped}, "
+        f"{plan.device.url}: {estimated.runs} runs{there}{skipped}, "
         f"{format_count(estimated.ios)} I/Os, "
         f"{format_size(estimated.bytes_read)} to read, "
         f"{format_size(estimated.bytes_written)} to write, "

@@ -3,6 +3,7 @@
 =================  ===========================================================================
 `reading`          the bytes of a file that anybody may have made
 `document`         JSON into typed values, checked as a whole
+`device`           what is known about a device, and what it can
 `manifest`         everything about a benchmark but the response times
 `ledger`           a line for every file of a result folder, each bound to the last
 `run`              what is stored with the numbers of a run

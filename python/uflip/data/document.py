@@ -6,11 +6,12 @@ without half characters. Not-a-number is no JSON, and numbers beyond 64 bits fit
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from uflip.data.reading import Kind
 
@@ -69,6 +70,12 @@ def check(path: Path, kind: Kind, name: str, content: object, shape: type[T]) ->
     except msgspec.ValidationError as error:
         got = f"'{name}': {_reason(error)}"
         raise kind.unreadable(path, got, f"the {kind.name} that uflip wrote") from error
+
+
+def plain(document: Struct | Mapping[str, Any]) -> Table:
+    """Return a document, or a table of such, as plain data: as JSON holds it."""
+    content: Table = msgspec.json.decode(msgspec.json.encode(document))
+    return content
 
 
 def deepest(content: bytes) -> int:

@@ -19,14 +19,13 @@ does not know would present wrong numbers as right ones.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 from uflip.data.document import (
     LARGEST,
     Count,
@@ -118,7 +117,7 @@ UNKNOWN_STATE = DeviceState("unknown", None, None, None)
 
 
 class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `manifest.json` holds. `device`, `host` and the like are plain data."""
+    """What `manifest.json` holds. `host` and the like are plain data."""
 
     format: Literal["uflip-results"] = "uflip-results"
     format_version: Annotated[int, Meta(ge=1, le=FORMAT_VERSION)] = FORMAT_VERSION
@@ -129,7 +128,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     finished_utc: Instant | None
     resumed_utc: tuple[Instant, ...] = ()
     status: Status
-    device: Table
+    device: DeviceInfo
     host: Table
     harness: Table
     scale: Name
@@ -151,6 +150,13 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ids = [entry.id for entry in self.plan]
         if len(set(ids)) < len(ids):
             raise ValueError("a plan with two runs of one id")
+        if not self.device.capacity_bytes:
+            raise ValueError("a device without capacity")
+
+    @property
+    def is_of_jobs(self) -> bool:
+        """Whether its runs are jobs over physical addresses (uFLIP-OC)."""
+        return self.device.addresses == "physical"
 
     def entry(self, run_id: str) -> PlanEntry | None:
         """Find a planned run by its id."""
@@ -158,65 +164,6 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 # What is read of the plain data, wherever it is read. Other keys are let be.
-
-
-class _Wear(Struct, frozen=True):
-    percentage_used: float | None = None
-    bytes_written: Count | None = None
-    endurance_bytes: float | None = None
-
-
-Narrow = Annotated[int, Meta(ge=1, le=256)]
-"""Of an address; see `uflip.oc.FlashDevice`."""
-Wide = Annotated[int, Meta(ge=1, le=1 << 24)]
-
-
-class Geometry(Struct, frozen=True):
-    """Of an open-channel device."""
-
-    channels: Narrow
-    luns_per_channel: Narrow
-    planes: Narrow
-    blocks_per_plane: Wide
-    pages_per_block: Wide
-    sectors_per_page: Narrow
-    sector_bytes: Wide
-    vector_max: Narrow
-
-    def __post_init__(self) -> None:
-        if self.vector_max < self.planes * self.sectors_per_page:
-            raise ValueError("a vector that holds no page of all planes")
-
-
-class _Geometry(Struct, frozen=True):
-    page_bytes: Positive | None = None
-
-
-class _Profile(Struct, frozen=True):
-    geometry: _Geometry | None = None
-
-
-class _Details(Struct, frozen=True):
-    interface: Text | None = None
-    geometry: Table | None = None
-    profile: _Profile | None = None
-    wear: _Wear | None = None
-    allocated_bytes: Count | None = None
-
-
-class _Device(Struct, frozen=True):
-    url: Name
-    kind: Literal["sim", "file", "block", "null"]
-    capacity_bytes: Positive
-    sector_bytes: Positive | None = None
-    simulated: bool = False
-    model: Text | None = None
-    serial: Text | None = None
-    firmware: Text | None = None
-    io: Text | None = None
-    data: Text | None = None
-    clock: Text | None = None
-    details: _Details = _Details()
 
 
 class _Host(Struct, frozen=True):
@@ -263,7 +210,6 @@ class _Interference(Struct, frozen=True):
 
 
 SHAPES: dict[str, Any] = {
-    "device": _Device,
     "host": _Host,
     "harness": _Harness,
     "phases": _Phases | None,
@@ -290,20 +236,10 @@ def parse(path: Path, content: bytes) -> Manifest:
     manifest = decode(path, KIND, content, Manifest)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
-    if capabilities(manifest.device).addresses == "physical":
-        geometry = manifest.device["details"].get("geometry")
-        check(path, KIND, "device.details.geometry", geometry, Geometry)
     if manifest.durability is None:
-        device = manifest.device
-        known = of_old(device.get("kind"), device.get("io"))
+        known = of_old(manifest.device.kind, manifest.device.io or None)
         manifest = msgspec.structs.replace(manifest, durability=known)
     return manifest
-
-
-def plain(manifest: Manifest) -> Mapping[str, Any]:
-    """Return a manifest as plain data."""
-    content: Mapping[str, Any] = json.loads(msgspec.json.encode(manifest))
-    return content
 
 
 class _Format(Struct, frozen=True):

@@ -150,11 +150,5 @@ def typed(content: dict[str, Any]) -> RunSummary:
     return msgspec.convert(content, RunSummary)
 
 
-def plain(summary: RunSummary) -> dict[str, Any]:
-    """Return a summary as plain data, keys that do not apply left out."""
-    content: dict[str, Any] = msgspec.to_builtins(summary)
-    return content
-
-
 def _digest(content: Summaries) -> str:
     return _native.digest(msgspec.json.encode(msgspec.structs.replace(content, digest="0" * 64)))

@@ -8,8 +8,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from uflip import _native
-from uflip.device.info import DeviceInfo
+from uflip.data.device import Details, DeviceInfo, read_info
 from uflip.device.opened import Device
 from uflip.device.opening import open_null
 from uflip.device.options import SMALLEST_SECTOR, check_options
@@ -51,28 +53,28 @@ def inspect_device(
     target = parse_url(url)
     size_bytes = check_options(target, size, buffered=buffered)
     if target.kind == "sim":
-        return inspect_sim(target, any_interface=any_interface) | {"url": target.text}
+        return inspect_sim(target, any_interface=any_interface)
     if target.kind == "null":
         return Device(open_null(size_bytes), url).info
     if target.kind == "file":
         return _inspect_file(target, size_bytes, buffered)
     with native_errors():
-        info: DeviceInfo = json.loads(_native.inspect_block(target.name))
-    return info
+        return read_info(_native.inspect_block(target.name))
 
 
 def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> DeviceInfo:
     path = Path(target.name)
     try:
         with native_errors():
-            info: DeviceInfo = json.loads(_native.inspect_file(target.name, buffered))
+            info = read_info(_native.inspect_file(target.name, buffered))
     except DeviceError:
         # Missing is what a file may be where its size is given; anything else stays an error.
         if size_bytes is None or path.exists() or path.is_symlink():
             raise
         info = _file_to_come(target)
-    sector = SMALLEST_SECTOR if buffered else int(info["details"]["direct_io_alignment_bytes"])
-    wanted = info["capacity_bytes"] if size_bytes is None else size_bytes
+    aligned = info.details.direct_io_alignment_bytes or SMALLEST_SECTOR
+    sector = SMALLEST_SECTOR if buffered else aligned
+    wanted = info.capacity_bytes if size_bytes is None else size_bytes
     capacity = wanted // sector * sector
     if capacity == 0:
         raise DeviceError(
@@ -82,9 +84,9 @@ def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> 
             allowed=f"{sector} bytes or more",
             action="give --size to let it grow",
         )
-    grows = {"to_be_written_bytes": capacity - int(info["capacity_bytes"])}
-    details = info["details"] | (grows if grows["to_be_written_bytes"] > 0 else {})
-    return info | {"sector_bytes": sector, "capacity_bytes": capacity, "details": details}
+    grows = capacity - info.capacity_bytes
+    details = replace(info.details, to_be_written_bytes=grows if grows > 0 else None)
+    return replace(info, sector_bytes=sector, capacity_bytes=capacity, details=details)
 
 
 def _file_to_come(target: DeviceUrl) -> DeviceInfo:
@@ -98,19 +100,17 @@ def _file_to_come(target: DeviceUrl) -> DeviceInfo:
             allowed="a path in an existing folder",
             action="create the folder first",
         )
-    return {
-        "url": target.text,
-        "kind": "file",
-        "simulated": False,
-        "model": "file",
-        "serial": "",
-        "firmware": "",
-        "capacity_bytes": 0,
-        "clock": "monotonic",
-        "io": "",
-        "data": "",
-        "details": {"direct_io_alignment_bytes": _sector_bytes_below(folder)},
-    }
+    sector = _sector_bytes_below(folder)
+    return DeviceInfo(
+        url=target.text,
+        kind="file",
+        simulated=False,
+        model="file",
+        capacity_bytes=0,
+        sector_bytes=sector,
+        clock="monotonic",
+        details=Details(direct_io_alignment_bytes=sector),
+    )
 
 
 def _sector_bytes_below(folder: Path) -> int:
@@ -184,12 +184,13 @@ def _describe_block(name: str) -> dict[str, Any] | None:
     path = "/dev/" + name.replace("!", "/")
     try:
         with native_errors():
-            info: DeviceInfo = json.loads(_native.inspect_block(path)) | report_block(path)
+            info, report = read_info(_native.inspect_block(path)), report_block(path)
     except DeviceError:
         return None  # the kernel knows it, but this system gives no way to open it
-    if not info["capacity_bytes"]:
+    if not info.capacity_bytes:
         return None
-    rotating = info["details"].get("rotational") == "1"
-    kept = ("url", "kind", "model", "serial", "capacity_bytes", "in_use", "holds", "token")
-    described = {key: info[key] for key in kept}
+    rotating = info.details.rotational == "1"
+    kept = ("url", "kind", "model", "serial", "capacity_bytes")
+    described = {key: getattr(info, key) for key in kept}
+    described |= {key: report[key] for key in ("in_use", "holds", "token")}
     return described | {"description": "rotating disk" if rotating else "solid-state or virtual"}

@@ -1,64 +1,62 @@
-"""What makes two descriptions of a device descriptions of one device: plain data, knows nobody."""
+"""What makes two descriptions of a device descriptions of one device."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 
 MODEL = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")
 FILE = ("inode", "file_system_device")
 MEDIUM = ("brand", "diskseq", "boot_id")
 
 
-def model_identity(info: Mapping[str, Any]) -> dict[str, Any]:
+def model_identity(info: DeviceInfo) -> dict[str, Any]:
     """What identifies a device as far as a plan is concerned: model, serial number, sizes.
 
     Examples
     --------
-    >>> model_identity({"kind": "null", "model": "null", "serial": "", "capacity_bytes": 1024})
-    {'kind': 'null', 'model': 'null', 'capacity_bytes': 1024}
+    >>> model_identity(open_device("null", size="1MiB").info)
+    {'kind': 'null', 'model': 'null', 'capacity_bytes': 1048576, 'sector_bytes': 512}
     """
-    found = {name: info[name] for name in MODEL if info.get(name)}
-    if capabilities(info).simulated:
-        profile = json.dumps(info["details"]["profile"], sort_keys=True)
+    found = {name: value for name in MODEL if (value := getattr(info, name))}
+    if info.simulated:
+        profile = json.dumps(info.profile_table, sort_keys=True)
         found["profile"] = hashlib.blake2b(profile.encode(), digest_size=8).hexdigest()
-        if (snapshot := info["details"].get("snapshot")) is not None:
-            found["snapshot"] = json.dumps(snapshot, sort_keys=True)
+        if info.details.snapshot is not None:
+            found["snapshot"] = json.dumps(info.details.snapshot)
     return found
 
 
-def identity(info: Mapping[str, Any]) -> dict[str, Any]:
+def identity(info: DeviceInfo) -> dict[str, Any]:
     """What identifies a device with what is stored on it: of a file also which file it is."""
     found = model_identity(info)
-    if info.get("kind") == "file":
-        details = info.get("details", {})
-        found |= {name: details.get(name) for name in FILE}
+    if info.kind == "file":
+        found |= {name: getattr(info.details, name) for name in FILE}
     return found
 
 
-def medium(info: Mapping[str, Any]) -> dict[str, Any]:
+def medium(info: DeviceInfo) -> dict[str, Any]:
     """What tells a medium from another one behind the same name: the brand of the data that uflip
     wrote, and the number that the kernel gave it, which holds until the machine is started again.
 
     Examples
     --------
-    >>> medium({"details": {"brand": "0123456789abcdef", "inode": 7}})
+    >>> medium(with_details(open_device("null").info, brand="0123456789abcdef", inode=7))
     {'brand': '0123456789abcdef'}
     """
-    details = info.get("details", {})
-    return {name: details[name] for name in MEDIUM if details.get(name)}
+    return {name: value for name in MEDIUM if (value := getattr(info.details, name))}
 
 
-def other_medium(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, str] | None:
+def other_medium(was: Mapping[str, Any], now: DeviceInfo) -> tuple[str, str] | None:
     """Say how the medium of a device is another one than it was.
 
     Parameters
     ----------
     was : mapping
         What `medium` said then.
-    now : mapping
+    now : DeviceInfo
         The device, as it is now.
 
     Returns
@@ -68,12 +66,12 @@ def other_medium(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, s
 
     Examples
     --------
-    >>> other_medium({"brand": "a"}, {"details": {"brand": "b"}})
+    >>> other_medium({"brand": "a"}, with_details(open_device("null").info, brand="b"))
     ('brand b', 'brand a')
     """
     here = medium(now)
     # A brand that was made up a moment ago is on no medium yet.
-    brand = None if now.get("details", {}).get("brand_is_new") else here.get("brand")
+    brand = None if now.details.brand_is_new else here.get("brand")
     if was.get("brand") and brand == was["brand"]:
         return None
     if was.get("brand") and brand:

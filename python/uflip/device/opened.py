@@ -7,12 +7,13 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from msgspec.structs import replace
+
 from uflip import _native
 from uflip import durability as durabilities
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo, read_info
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
-from uflip.device.info import DeviceInfo
 from uflip.device.resolving import resolve_state
 from uflip.device.url import SNAPSHOT
 from uflip.errors import InterruptedRun, UsageError, native_errors
@@ -44,7 +45,7 @@ class Device:
         self._copied = Lock()
         self.url = url
         self.info = _read_info(native, url)
-        """What is known about the device; plain data that goes into the manifest."""
+        """What is known about the device; it goes into the manifest."""
         self.durability = durability
         """What writes wait for: cached, fua or flush:N, see `uflip.durability`."""
         self.io_timeout_ns = 0
@@ -321,9 +322,9 @@ class Device:
 
 def _read_info(native: _native.Device, url: str) -> DeviceInfo:
     with native_errors():
-        info: DeviceInfo = json.loads(native.info_json())
+        info = read_info(native.info_json())
     # A simulated device has the overrides of its URL in its name.
-    return info | {"url": url} if capabilities(info).simulated else info
+    return replace(info, url=url) if info.simulated else info
 
 
 def check_snapshot_name(path: str | Path) -> None:

@@ -82,7 +82,7 @@ def open_device(
 
     Examples
     --------
-    >>> open_device("null").info["kind"]
+    >>> open_device("null").info.kind
     'null'
     """
     target = parse_url(url)
@@ -154,7 +154,7 @@ def _file_of_its_size(
 def _open_simulated(target: DeviceUrl, durability: str) -> Device:
     device = Device(open_sim(target), target.text, durability)
     if target.name.endswith(SNAPSHOT):
-        device.info = inspect_sim(target) | {"url": target.text}
+        device.info = inspect_sim(target)
     device._state_name = state_name(device.info)
     return device
 

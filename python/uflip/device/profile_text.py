@@ -57,7 +57,7 @@ def profile_text(url: str, *, comments: bool = False) -> str:
             allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",
             action="name the profile that yours is to begin from",
         )
-    profile = inspect_sim(target, any_interface=True)["details"]["profile"]
+    profile = inspect_sim(target, any_interface=True).profile_table
     known = known_keys(profile.get("interface", "block"))
     top = [f"{name} = {_value(name, profile[name])}" for name in ("interface", "description")
            if name in profile]  # fmt: skip

@@ -3,7 +3,7 @@
 import json
 
 from uflip import _native
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo
 from uflip.errors import native_errors
 from uflip.spec import Spec
 
@@ -36,7 +36,7 @@ def resolve(spec: Spec, info: DeviceInfo) -> Spec:
     """
     with native_errors():
         text = _native.resolve_pattern(
-            json.dumps(spec), info["capacity_bytes"], info["sector_bytes"], info["kind"]
+            json.dumps(spec), info.capacity_bytes, info.sector_bytes, info.kind
         )
     resolved: Spec = json.loads(text)
     return resolved
@@ -70,8 +70,6 @@ def resolve_state(state: Spec, info: DeviceInfo) -> Spec:
     {'total_ios': 8, 'bytes_written': 1048576}
     """
     with native_errors():
-        text = _native.resolve_state(
-            json.dumps(state), info["capacity_bytes"], info["sector_bytes"]
-        )
+        text = _native.resolve_state(json.dumps(state), info.capacity_bytes, info.sector_bytes)
     resolved: Spec = json.loads(text)
     return resolved

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from uflip import _native
+from uflip.data.device import DeviceInfo, read_info
 from uflip.data.reading import Kind, read_start
 from uflip.device.cache import cached, name_of
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
@@ -29,14 +31,13 @@ def open_sim(target: DeviceUrl) -> _native.Device:
     profile = _profile_of(target)
     info = inspect_sim(target)
     # An empty device is made faster than it is read.
-    empty = info["details"]["profile"]["state"]["state"] == "empty"
+    empty = info.profile.state.state == "empty"
     return make() if empty else cached(state_name(info), make)
 
 
-def state_name(info: dict[str, Any]) -> str:
+def state_name(info: DeviceInfo) -> str:
     """Name the state in which a device is opened, as `uflip.device.cache` does."""
-    details = info["details"]
-    return name_of(info["model"], details["profile"], details.get("snapshot"))
+    return name_of(info.model, info.profile_table, info.details.snapshot)
 
 
 def open_flash(target: DeviceUrl) -> _native.FlashDevice:
@@ -51,19 +52,18 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
     return finished(lambda: _native.FlashDevice.sim(*profile), patience_s=MAKING_PATIENCE_S)
 
 
-def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> dict[str, Any]:
+def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo:
     """Describe a simulated device without making it; an open-channel one only where any will do."""
     if target.name.endswith(SNAPSHOT):
         _refuse_overrides(target)
-        return inspect_snapshot(target.name)
+        return replace(inspect_snapshot(target.name), url=target.text)
     open_channel = any_interface and profile_interface(target.name) == "open_channel"
     inspect = _native.inspect_flash if open_channel else _native.inspect_sim
     with native_errors():
-        info: dict[str, Any] = json.loads(inspect(*_profile_of(target)))
-    return info
+        return read_info(inspect(*_profile_of(target)), url=target.text)
 
 
-def inspect_snapshot(path: str) -> dict[str, Any]:
+def inspect_snapshot(path: str) -> DeviceInfo:
     """Describe the device in a snapshot without reading its state.
 
     Raises
@@ -73,8 +73,7 @@ def inspect_snapshot(path: str) -> dict[str, Any]:
     """
     read_start(Path(path), SNAPSHOT_FILE, 1)  # a pipe would never end, nor a device
     with native_errors():
-        info: dict[str, Any] = json.loads(_native.inspect_snapshot(path))
-    return info
+        return read_info(_native.inspect_snapshot(path))
 
 
 def _refuse_overrides(target: DeviceUrl) -> None:

@@ -10,11 +10,9 @@ what counts is the disk, not the machine.
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 from uflip.device.url import parse_url
 
 # Parts of the place in the tree -> what it is.
@@ -70,23 +68,23 @@ def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
     return None
 
 
-def behind_device(info: Mapping[str, Any], system: Path = Path("/sys")) -> str | None:
+def behind_device(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
     """Say what the disk of a device really is; None where nothing speaks against its being one.
 
     Parameters
     ----------
-    info
+    info : DeviceInfo
         The device, open or inspected.
     system : Path
         Where the system tells of devices.
     """
-    if not capabilities(info).real:
+    if not info.real:
         return None
     try:
-        about = Path(parse_url(str(info["url"])).name).stat()
+        about = Path(parse_url(info.url).name).stat()
     except OSError:
         return None
-    number = about.st_rdev if info["kind"] == "block" else about.st_dev
+    number = about.st_rdev if info.kind == "block" else about.st_dev
     return behind(os.major(number), os.minor(number), system)
 
 

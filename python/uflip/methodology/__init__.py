@@ -51,7 +51,7 @@ from uflip.methodology.state import (
     plan_state,
     state_of_profile,
 )
-from uflip.methodology.wear import Wear, describe_used, describe_wear, wear_of
+from uflip.methodology.wear import describe_used, describe_wear, wear_of
 
 __all__ = [
     "METHODS",
@@ -71,7 +71,6 @@ __all__ = [
     "RunProgress",
     "RunStarted",
     "TimeLeft",
-    "Wear",
     "check_worth_running",
     "default_state",
     "describe_used",

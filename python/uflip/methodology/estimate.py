@@ -64,7 +64,7 @@ def estimate(plan: Plan) -> Estimate:
     UsageError
         If the native part refuses one of the specifications.
     """
-    cost = cost_of(plan.device["kind"])
+    cost = cost_of(plan.device.kind)
     each = tuple(_estimate_run(plan, run, run.spec, cost) for run in plan.runs)
     fewest = [_estimate_run(plan, run, shortest(run.spec), cost) for run in plan.runs]
     most = _sum(each)
@@ -127,7 +127,7 @@ class TimeLeft:
         self._patterns = [run.pattern for run in plan.runs]
         self._times_ns = [run.time_ns for run in estimated.each]
         # In virtual time a pause takes no time.
-        self._pause_ns = 0 if plan.device["simulated"] else plan.pause_ns
+        self._pause_ns = 0 if plan.device.simulated else plan.pause_ns
         self._estimated_ns: dict[str, float] = {}
         self._taken_ns: dict[str, float] = {}
 

@@ -235,7 +235,7 @@ def _make(
         traces = [device.run(spec, on_progress, spool=spool)]
     stands = device.standing()
     check_target(stood, stands, device.url)
-    buffered = "buffered" in str(device.info["io"])
+    buffered = device.info.buffered
     others = disturbed(stood, stands, traces, buffered=buffered)
     made: list[_Made] = []
     for run, trace in zip(runs, traces, strict=True):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
-from uflip.data.capabilities import capabilities
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
 from uflip.methodology.phases import Phases, adapted, find_phases, once_more
@@ -75,7 +74,7 @@ class Found:
 
     def pause_before(self, run: PlannedRun) -> int:
         """How long the device is left alone before a run [ns]; longer before the batches."""
-        if run.micro_benchmark == interference.NAME and not capabilities(self._plan.device).null:
+        if run.micro_benchmark == interference.NAME and not self._plan.device.null:
             return max(self.pause_ns, interference.REST_NS)
         return self.pause_ns
 

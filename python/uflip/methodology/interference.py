@@ -257,7 +257,7 @@ def busy_after_writes(device: Device, batches: Sequence[PlannedRun]) -> int | No
     copied, and where there are no writes.
     """
     writes = [number for number, run in enumerate(batches) if run.pattern == "RW"]
-    if not writes or not device.info["simulated"]:
+    if not writes or not device.info.simulated:
         return None
     copy = device.clone()
     copy.run_series([run.spec for run in batches[: writes[0] + 1]])
@@ -270,7 +270,7 @@ def busy_ns(device: Device) -> int | None:
     Asked of copies of it, which idle for different times: from when on does idling longer change
     nothing that the device counts? None for devices that cannot be copied.
     """
-    if not device.info["simulated"] or device.counters() is None:
+    if not device.info.simulated or device.counters() is None:
         return None
     settled = _counted_after(device, LONGEST_BUSY_NS)
     busy, idle = 0, LONGEST_BUSY_NS

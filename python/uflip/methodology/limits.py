@@ -74,7 +74,7 @@ def check_worth_running(plan: Plan) -> None:
         reasons = sorted({skip.reason for skip in plan.skipped})
         raise UsageError(
             "No run is left of the plan",
-            where=str(plan.device["url"]),
+            where=plan.device.url,
             got=f"{len(plan.skipped)} runs skipped: {'; '.join(reasons)}",
             allowed="a plan of one run or more",
             action="raise --max-time or --max-bytes-written, or choose others with --only",

@@ -19,7 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from uflip.data.capabilities import capabilities
+from msgspec import structs
+
+from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
 from uflip.experiment import (
@@ -27,7 +29,6 @@ from uflip.experiment import (
     SCALES,
     Context,
     Counts,
-    Info,
     PlannedRun,
     Skipped,
 )
@@ -133,7 +134,7 @@ class Plan:
         [bytes].
     """
 
-    device: Info
+    device: DeviceInfo
     scale: str
     seed: int
     runs: tuple[PlannedRun, ...]
@@ -155,7 +156,7 @@ class Plan:
         return sum(run.reset_before for run in self.runs)
 
 
-def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None) -> Plan:
+def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None = None) -> Plan:
     """Plan the micro-benchmarks for a device. Nothing is touched.
 
     Parameters
@@ -185,14 +186,14 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     used = _check_target(info, chosen.target_size)
     method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
     context = Context(
-        info | {"capacity_bytes": used},
+        structs.replace(info, capacity_bytes=used),
         scale,
         seed,
         chosen.io_size,
         chosen.io_counts,
         budgets=method == "auto",
         # What does nothing has no free blocks to use up.
-        startup=method == "startup" and not capabilities(info).null,
+        startup=method == "startup" and not info.null,
     )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
@@ -233,9 +234,9 @@ def make_plan(info: Info, scale: str, seed: int, choices: Choices | None = None)
     )
 
 
-def _check_target(info: Info, target_size: int | None) -> int:
+def _check_target(info: DeviceInfo, target_size: int | None) -> int:
     """Return how much of the device is used [bytes]."""
-    capacity, sector = int(info["capacity_bytes"]), int(info["sector_bytes"])
+    capacity, sector = info.capacity_bytes, info.sector_bytes
     if target_size is None:
         return capacity
     if 0 < target_size <= capacity and target_size % sector == 0:
@@ -307,7 +308,7 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
     if chosen.pause_ns is not None:
         return False
     whole = any(run.micro_benchmark == BASELINE for run in runs)
-    return whole or (not capabilities(context.info).null and any(writes(run.spec) for run in runs))
+    return whole or (not context.info.null and any(writes(run.spec) for run in runs))
 
 
 @dataclass(frozen=True)
@@ -369,15 +370,15 @@ def _fewest_resets(runs: Sequence[PlannedRun], placed: _Placed, used_bytes: int)
 
 
 def _default_pause_ns(context: Context) -> int:
-    if capabilities(context.info).null:
+    if context.info.null:
         return 0
-    if context.info["simulated"] or not context.quick:
+    if context.info.simulated or not context.quick:
         return PAUSE_NS
     return QUICK_PAUSE_NS
 
 
 def _warnings(context: Context, places: Places, *, resets: bool) -> list[dict[str, Any]]:
-    if not places.resets or resets or capabilities(context.info).null:
+    if not places.resets or resets or context.info.null:
         return []
     return [
         {

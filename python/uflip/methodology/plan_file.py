@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from uflip import durability as durabilities
+from uflip.data.device import DeviceInfo
 from uflip.data.plan import (
     DURABILITY_SINCE,
     FORMAT,
@@ -25,7 +26,7 @@ from uflip.data.toml_text import read_toml
 from uflip.device.identity import model_identity, other_medium
 from uflip.device.resolving import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
-from uflip.experiment import SCALES, Info, PlannedRun
+from uflip.experiment import SCALES, PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially
 from uflip.methodology.lengths import METHODS
 from uflip.methodology.plan import Plan
@@ -66,9 +67,9 @@ def write_plan(plan: Plan) -> str:
         "target_size_bytes": plan.target_size,
     }
     device = model_identity(plan.device)
-    details = plan.device["details"]
-    if "brand" in details and not details.get("brand_is_new"):
-        device["brand"] = details["brand"]
+    details = plan.device.details
+    if details.brand is not None and not details.brand_is_new:
+        device["brand"] = details.brand
     parts = [PREAMBLE + _lines(head), "[device]\n" + _lines(device)]
     if plan.state is not None:
         parts.append("[state]\n" + _lines(plan.state.request))
@@ -82,14 +83,14 @@ def write_plan(plan: Plan) -> str:
     return "\n".join(parts)
 
 
-def read_plan(path: Path, info: Info) -> Plan:
+def read_plan(path: Path, info: DeviceInfo) -> Plan:
     """Read a plan and check it against the device.
 
     Parameters
     ----------
     path : Path
         A file that `write_plan` made, edited or not.
-    info : dict
+    info : DeviceInfo
         The device.
 
     Returns
@@ -160,7 +161,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_OF_A_VALUE else f"{text[:SHOWN_OF_A_VALUE]} ..."
 
 
-def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
+def _check_device(device: Mapping[str, Any], info: DeviceInfo, path: Path) -> None:
     here = model_identity(info)
     known = {key: value for key, value in device.items() if key != "brand"}
     for key in {**here, **known}:
@@ -169,22 +170,22 @@ def _check_device(device: Mapping[str, Any], info: Info, path: Path) -> None:
                 "This plan is for another device",
                 where=f"{path}, [device]",
                 got=f"{_shortened(key)} {_shortened(str(device.get(key, 'not given')))}",
-                allowed=f"{key} {here.get(key, 'none')}, as {info['url']} has",
+                allowed=f"{key} {here.get(key, 'none')}, as {info.url} has",
                 action="make a plan for this device with `uflip plan`",
             )
     _check_medium(device, info, path)
 
 
-def _check_medium(device: Mapping[str, Any], info: Info, path: Path) -> None:
+def _check_medium(device: Mapping[str, Any], info: DeviceInfo, path: Path) -> None:
     """The data that uflip left on the medium, if there were any, must be there still."""
-    nothing = "brand" not in info["details"] or info["details"].get("brand_is_new")
-    if "brand" not in device or (info["kind"] == "file" and nothing):
+    nothing = info.details.brand is None or info.details.brand_is_new
+    if "brand" not in device or (info.kind == "file" and nothing):
         return  # a file may be rebuilt for a plan
     if other := other_medium({"brand": device["brand"]}, info):
         raise RefusedError(
             "This plan is for another medium",
             where=f"{path}, [device]",
-            got=f"{other[0]} on {info['url']}",
+            got=f"{other[0]} on {info.url}",
             allowed=other[1],
             action="connect that medium again, or make a plan for this one with `uflip plan`",
         )
@@ -196,28 +197,28 @@ def _check_names(head: PlanFile, path: Path) -> None:
             raise unknown_name(key, _shortened(given), known, where=f"{path}, {key}")
 
 
-def _durability(head: PlanFile, info: Info, path: Path) -> str:
+def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
     """What writes wait for; before a plan said so that followed from the device."""
     if head.durability is not None:
         with _found_in(f"{path}, durability"):
             return durabilities.chosen(head.durability)
     if head.format_version >= DURABILITY_SINCE:
         raise _wrong(str(path), "no key 'durability'", durabilities.FORMS)
-    return durabilities.of_old(info["kind"], None)
+    return durabilities.of_old(info.kind, None)
 
 
-def _check_target(size: int, info: Info, path: Path) -> None:
+def _check_target(size: int, info: DeviceInfo, path: Path) -> None:
     """The part of the device that is used must be there."""
-    capacity, sector = info["capacity_bytes"], info["sector_bytes"]
+    capacity, sector = info.capacity_bytes, info.sector_bytes
     if size > capacity or size % sector:
         raise _wrong(
             str(path),
             f"target_size_bytes = {size}",
-            f"multiples of {sector}, from {sector} to the {capacity} of {info['url']}",
+            f"multiples of {sector}, from {sector} to the {capacity} of {info.url}",
         )
 
 
-def _read_state(head: PlanFile, info: Info, path: Path) -> Enforcement | None:
+def _read_state(head: PlanFile, info: DeviceInfo, path: Path) -> Enforcement | None:
     if head.state is None:
         return None
     with _found_in(f"{path}, [state]"):
@@ -249,7 +250,7 @@ def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
         raise _wrong(str(path), "no run", "one [[runs]] or more")
 
 
-def _written(run: PlannedRun, info: Info, path: Path) -> Extents:
+def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
     """Check that a run fits on the device; returns what its sequential writes touch there."""
     with _found_in(f"{path}, run {run.id}"):
         return written_sequentially(resolve(run.spec, info))

@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from uflip.data.capabilities import capabilities
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.resolving import resolve_state
 from uflip.durability import CACHED
@@ -92,7 +91,7 @@ def plan_state(
 
     Parameters
     ----------
-    info : dict
+    info : DeviceInfo
         The device.
     state : str
         One of `STATES`.
@@ -119,7 +118,7 @@ def plan_state(
         return None
     asked: dict[str, Any] = {"state": state, "seed": seed}
     if state == "random":
-        whole = info["capacity_bytes"] if target_size is None else target_size
+        whole = info.capacity_bytes if target_size is None else target_size
         asked["random_bytes"] = overwrites * whole
     if target_size is None:
         return plan_request(info, asked)
@@ -141,7 +140,7 @@ def plan_request(info: DeviceInfo, asked: Mapping[str, Any]) -> Enforcement:
     request = resolve_state(dict(asked), info)
     totals = request.pop("totals")
     ios, written = totals["total_ios"], totals["bytes_written"]
-    return Enforcement(request, ios, written, cost_of(info["kind"]).state_ns(ios, written))
+    return Enforcement(request, ios, written, cost_of(info.kind).state_ns(ios, written))
 
 
 def enforce_state(
@@ -202,10 +201,10 @@ def default_state(info: DeviceInfo) -> str:
     A simulated device is made in the state of its profile, and one that was saved stays in the
     state in which it was; the null device has none.
     """
-    if capabilities(info).outlives_process:
+    if info.outlives_process:
         return "random"
-    if capabilities(info).simulated and "snapshot" not in info["details"]:
-        profile: str = info["details"]["profile"]["state"]["state"]
+    if info.simulated and info.details.snapshot is None:
+        profile = info.profile.state.state
         return profile if profile in STATES else "as-is"
     return "as-is"
 

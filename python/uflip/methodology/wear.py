@@ -12,51 +12,14 @@ amplification, so that what follows for 1 is a lower bound.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from uflip import _native
-from uflip.data.capabilities import capabilities
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo, Profile, Wear
 from uflip.units import format_size
 
 BOUNDS = ("about", "less than", "at least")
-
-
-@dataclass(frozen=True)
-class Wear:
-    """What is known about the wear of a device.
-
-    Attributes
-    ----------
-    percentage_used : float or None
-        Of the rated endurance [%]; beyond 100 the device has outlived it.
-    bytes_written : int or None
-        By the host, until now [bytes].
-    endurance_bytes : int or None
-        What the host may write in all [bytes].
-    bound : str
-        One of `BOUNDS`: what the share of `endurance_bytes` that a plan writes is of the share of
-        the endurance that it uses up.
-    unknown : str
-        Why nothing is known; empty where something is.
-    """
-
-    percentage_used: float | None = None
-    bytes_written: int | None = None
-    endurance_bytes: int | None = None
-    bound: str = BOUNDS[0]
-    unknown: str = ""
-
-    def share(self, size_bytes: int) -> float | None:
-        """Return the share of the rated endurance that so many bytes use up; None if unknown."""
-        return None if self.endurance_bytes is None else size_bytes / self.endurance_bytes
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data, as results hold it."""
-        return asdict(self)
 
 
 def wear_of(info: DeviceInfo) -> Wear:
@@ -64,18 +27,18 @@ def wear_of(info: DeviceInfo) -> Wear:
 
     Parameters
     ----------
-    info : dict
+    info : DeviceInfo
         The device.
 
     Returns
     -------
     Wear
     """
-    if capabilities(info).simulated:
-        return of_profile(info["details"]["profile"])
-    if capabilities(info).null:
+    if info.simulated:
+        return of_profile(info.profile)
+    if info.null:
         return Wear(unknown="there is nothing that could wear")
-    path = Path(str(info["url"]).removeprefix("file:").removeprefix("block:"))
+    path = Path(info.url.removeprefix("file:").removeprefix("block:"))
     # A file that does not exist yet will be on the disk of its folder.
     told: dict[str, Any] = json.loads(
         _native.wear(str(path if path.exists() else path.absolute().parent))
@@ -104,16 +67,15 @@ def of_smart_log(percentage_used: int, bytes_written: int) -> Wear:
     return Wear(float(percentage_used), bytes_written, endurance, bound)
 
 
-def of_profile(profile: Mapping[str, Any]) -> Wear:
+def of_profile(profile: Profile) -> Wear:
     """Read the profile of a simulated device."""
-    flash = profile.get("reliability")
-    if flash is None:
+    if profile.reliability is None:
         return Wear(unknown="the profile has no rated erases (rated_cycles)")
-    shape, rated = profile["geometry"], int(flash["rated_cycles"])
-    dies = shape["channels"] * shape["dies_per_channel"]
-    pages = dies * shape["blocks_per_die"] * shape["pages_per_block"]
-    before = int((profile.get("recovery") or {}).get("cycles_before", 0))
-    endurance = rated * pages * int(shape["page_bytes"])
+    shape, rated = profile.geometry, profile.reliability.rated_cycles
+    dies = shape.channels * shape.dies_per_channel
+    pages = dies * shape.blocks_per_die * shape.pages_per_block
+    before = (profile.recovery.cycles_before if profile.recovery else None) or 0
+    endurance = rated * pages * (shape.page_bytes or 0)
     return Wear(100 * before / rated, None, endurance, BOUNDS[2])
 
 

@@ -13,13 +13,12 @@ for; both are measured.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from uflip.data.device import Geometry
 from uflip.oc.benchmark import Measured
-from uflip.oc.jobs import page_sectors
 from uflip.oc.series import READ, WRITE, Series
 
 # A factor from which on one way is clearly better than the other.
@@ -51,14 +50,14 @@ class Rule:
     evidence: str
 
 
-def revisit(measured: Measured, geometry: Mapping[str, int]) -> list[Rule]:
+def revisit(measured: Measured, geometry: Geometry) -> list[Rule]:
     """Look at the five rules.
 
     Parameters
     ----------
     measured : Measured
         What was found.
-    geometry : mapping
+    geometry : Geometry
         Of the device.
     """
     return [
@@ -138,13 +137,12 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
     return Rule(name, says, NOT_MEASURED, told + "that says nothing of the order of pages.")
 
 
-def _death_time(measured: Measured, geometry: Mapping[str, int]) -> Rule:
+def _death_time(measured: Measured, geometry: Geometry) -> Rule:
     says = "put data on the same blocks that is deleted together"
     name = "Grouping by death time"
     if measured.oc0 is None or measured.oc3 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc0 and oc3")
-    page_bytes = page_sectors(geometry) * geometry["sector_bytes"]
-    block_mb = page_bytes * geometry["pages_per_block"] / 1e6
+    block_mb = geometry.page_bytes * geometry.pages_per_block / 1e6
     shared = _p95(measured.oc0.mixes["WRWR"], READ) / _p95(measured.oc0.mixes["RRRR"], READ)
     beside, alone = (_p95(measured.oc3.mixes[n], READ) for n in ("50 % writes", "100 % reads"))
     evidence = (

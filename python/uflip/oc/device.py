@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from uflip import _native
-from uflip.device.info import DeviceInfo
+from uflip.data.device import Geometry, read_info
 from uflip.device.simulated import open_flash
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.oc.jobs import page_sectors
 from uflip.waiting import OnProgress, finished
 
 Job = dict[str, Any]
@@ -28,17 +27,18 @@ class FlashDevice:
     def __init__(self, native: _native.FlashDevice, url: str) -> None:
         self._native = native
         self.url = url
-        info: DeviceInfo = json.loads(native.info_json())
-        self.info = info | {"url": url}
-        """What is known about the device; plain data."""
-        self.geometry: dict[str, int] = info["details"]["geometry"]
-        """channels, luns_per_channel, planes, blocks_per_plane, pages_per_block,
-        sectors_per_page, sector_bytes, vector_max."""
+        self.info = read_info(native.info_json(), url=url)
+        """What is known about the device."""
+
+    @property
+    def geometry(self) -> Geometry:
+        """How many channels, LUNs and so on it has."""
+        return self.info.geometry
 
     @property
     def page_bytes(self) -> int:
         """What is written together [bytes]."""
-        return page_sectors(self.geometry) * self.geometry["sector_bytes"]
+        return self.geometry.page_bytes
 
     def resolve(self, job: Job) -> Job:
         """Check a job and fill in the defaults; nothing is touched.

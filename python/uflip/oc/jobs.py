@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from uflip import _native
+from uflip.data.device import Geometry
 from uflip.experiment import PlannedRun
 from uflip.oc.series import Series, mb_per_s
 
@@ -41,27 +42,27 @@ class Place:
 
     Attributes
     ----------
-    geometry : mapping
-        Of the device, see `uflip.oc.FlashDevice`.
+    geometry : Geometry
+        Of the device.
     scale : Scale
         How much is done.
     sacrifice : tuple of int or None
         The block that oc1 wears out.
     """
 
-    geometry: Mapping[str, int]
+    geometry: Geometry
     scale: Scale
     sacrifice: Block | None = None
 
     @property
     def blocks(self) -> int:
         """Blocks that a job goes over."""
-        return min(self.scale.blocks, self.geometry["blocks_per_plane"])
+        return min(self.scale.blocks, self.geometry.blocks_per_plane)
 
     @property
     def vector_pages_max(self) -> int:
         """Most pages of all planes in one command."""
-        return self.geometry["vector_max"] // page_sectors(self.geometry)
+        return self.geometry.vector_max // self.geometry.page_sectors
 
     def job(
         self,
@@ -86,14 +87,9 @@ class Place:
         **options
             What it does not take from the others; see docs/reference/open-channel.md.
         """
-        whole = {"blocks": self.blocks, "pages": self.geometry["pages_per_block"], "mix": pattern}
+        whole = {"blocks": self.blocks, "pages": self.geometry.pages_per_block, "mix": pattern}
         named = f"{micro_benchmark}-{name}"
         return PlannedRun(named, micro_benchmark, pattern, *varied, whole | options)
-
-
-def page_sectors(geometry: Mapping[str, int]) -> int:
-    """Sectors that are written together: a page of every plane."""
-    return geometry["planes"] * geometry["sectors_per_page"]
 
 
 def reads_percent(mix: str) -> tuple[str, int, str]:
@@ -120,7 +116,7 @@ class Bench(Protocol):
 
 def throughput(bench: Bench, job: PlannedRun) -> float:
     """Return what was read and written in the time of a job [MB/s]."""
-    return mb_per_s(bench.run(job), bench.place.geometry["sector_bytes"])
+    return mb_per_s(bench.run(job), bench.place.geometry.sector_bytes)
 
 
 def measure_each(
@@ -131,5 +127,5 @@ def measure_each(
     for name, job in jobs.items():
         trace = bench.run(job)
         found[name] = Series.of(trace)
-        rates[name] = mb_per_s(trace, bench.place.geometry["sector_bytes"])
+        rates[name] = mb_per_s(trace, bench.place.geometry.sector_bytes)
     return found, rates

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from uflip import _native
 from uflip.data import manifest
-from uflip.data.document import Count, check
-from uflip.data.run_summary import plain
+from uflip.data.document import Count, check, plain
 from uflip.experiment import PlannedRun
 from uflip.oc import oc1
 from uflip.oc.benchmark import MICRO_BENCHMARKS, Measured, document, layout, measure, name_of
@@ -90,7 +89,7 @@ class Kept:
         if worn:
             job = check(path, manifest.KIND, "plan", worn[0], _Worn)
             sacrifice = job.first_channel, job.first_lun, job.first_block
-        return Place(kept.device["details"]["geometry"], SCALES[kept.scale], sacrifice)
+        return Place(kept.device.geometry, SCALES[kept.scale], sacrifice)
 
     @cached_property
     def measured(self) -> Measured:

@@ -53,13 +53,13 @@ def mixes(place: Place) -> dict[str, PlannedRun]:
 def luns(place: Place, mix: str) -> list[PlannedRun]:
     """Lay out reads or writes of every LUN alone, channel by channel."""
     geometry = place.geometry
-    every = np.ndindex(geometry["channels"], geometry["luns_per_channel"])
+    every = np.ndindex(geometry.channels, geometry.luns_per_channel)
     return [
         place.job(
             NAME,
             f"channel{channel}-lun{lun}-{mix}",
             mix,
-            ("lun", channel * geometry["luns_per_channel"] + lun, ""),
+            ("lun", channel * geometry.luns_per_channel + lun, ""),
             first_channel=channel,
             first_lun=lun,
         )
@@ -87,7 +87,7 @@ def measure_luns(bench: Bench, mix: str) -> NDArray[np.float64]:
     """Return the throughput of every LUN alone, shape (channels, LUNs) [MB/s]."""
     geometry = bench.place.geometry
     found = [throughput(bench, job) for job in luns(bench.place, mix)]
-    return np.array(found).reshape(geometry["channels"], geometry["luns_per_channel"])
+    return np.array(found).reshape(geometry.channels, geometry.luns_per_channel)
 
 
 def measure_order(bench: Bench) -> list[str]:

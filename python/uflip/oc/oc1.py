@@ -101,7 +101,7 @@ def layout(place: Place) -> list[PlannedRun]:
         "first_lun": lun,
         "first_block": number,
         "blocks": 1,
-        "pages": min(place.scale.wear_pages, place.geometry["pages_per_block"]),
+        "pages": min(place.scale.wear_pages, place.geometry.pages_per_block),
         "repeat": place.scale.cycles,
     }
     return [PlannedRun("oc1-wear", NAME, "WR", "cycles", place.scale.cycles, "", job)]

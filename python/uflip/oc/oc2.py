@@ -37,7 +37,7 @@ def lay_out_kind(place: Place, kind: str) -> dict[int, PlannedRun]:
             iteration="round_robin",
             **({"threads": luns} if threads else {}),
         )
-        for luns in degrees(place.geometry["luns_per_channel"])
+        for luns in degrees(place.geometry.luns_per_channel)
     }
 
 

@@ -50,7 +50,7 @@ class Oc3:
 
 def scalings(place: Place) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
     """Lay out vectors and threads: "writes, vectors" -> what there is more of, jobs by degree."""
-    channels = place.geometry["channels"]
+    channels = place.geometry.channels
     base = {"channels": channels, "iteration": "round_robin"}
     found = {}
     for word, mix in (("writes", "W"), ("reads", "R")):
@@ -71,7 +71,7 @@ def scalings(place: Place) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
 
 def all_luns(place: Place) -> dict[str, PlannedRun]:
     """Lay out writes and reads with a thread for every LUN."""
-    channels, luns = place.geometry["channels"], place.geometry["luns_per_channel"]
+    channels, luns = place.geometry.channels, place.geometry.luns_per_channel
     job = {"channels": channels, "luns": luns, "threads": channels * luns,
            "iteration": "round_robin"}  # fmt: skip
     return {
@@ -82,7 +82,7 @@ def all_luns(place: Place) -> dict[str, PlannedRun]:
 
 def mixes(place: Place) -> dict[str, PlannedRun]:
     """Lay out readers beside writers, a channel for each thread."""
-    channels = place.geometry["channels"]
+    channels = place.geometry.channels
     job = {"channels": channels, "threads": channels, "iteration": "isolated"}
     return {
         share: place.job(NAME, f"isolated-{mix}", mix, reads_percent(mix), **job)

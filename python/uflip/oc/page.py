@@ -1,10 +1,11 @@
 """The report of an open-channel device: one page of HTML with everything in it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from uflip.data.device import Geometry
+from uflip.data.document import plain
 from uflip.oc import figures
 from uflip.oc.benchmark import Measured, times_summary
 from uflip.oc.contract import Rule, write_variance
@@ -57,20 +58,20 @@ def build_page(measured: Measured, rules: Sequence[Rule], document: Document) ->
         If matplotlib or Jinja is not installed.
     """
     info, runs = document["device"], document["runs_finished"]
-    simulated = bool(info["simulated"])
-    geometry = info["details"]["geometry"]
+    simulated = info.simulated
+    geometry = info.geometry
     told = f"{runs} of {document['runs_planned']} jobs"
     page = Page(
         benchmark="uFLIP-OC",
         source=SOURCE,
         version=str(document["uflip_version"]),
         created_utc=str(document["created_utc"]),
-        device=str((info["details"].get("profile") or {}).get("description") or info["url"]),
-        title=f"{info['url']}: uFLIP-OC report",
+        device=info.profile.description or info.url,
+        title=f"{info.url}: uFLIP-OC report",
         badge="simulated" if simulated else "",
         facts=[
-            str(info["url"]),
-            f"{geometry['channels']} channels of {geometry['luns_per_channel']} LUNs",
+            info.url,
+            f"{geometry.channels} channels of {geometry.luns_per_channel} LUNs",
             f"scale {document['scale']}",
             told,
             str(document["created_utc"]).replace("T", " ").replace("Z", " UTC"),
@@ -241,8 +242,10 @@ def _contract(rules: Sequence[Rule]) -> Blocks:
     return [Paragraph(intro), Table(("rule", "verdict", "evidence"), rows)]
 
 
-def _geometry(geometry: Mapping[str, Any]) -> Table:
-    return Table(("what", "value"), [(str(key), str(value)) for key, value in geometry.items()])
+def _geometry(geometry: Geometry) -> Table:
+    return Table(
+        ("what", "value"), [(str(key), str(value)) for key, value in plain(geometry).items()]
+    )
 
 
 def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from uflip import _native
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo
 from uflip.errors import RefusedError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.oc import oc0
@@ -57,7 +57,7 @@ def execute(
     return device.run(job.spec, prepare=False, on_progress=on_progress)
 
 
-def choose_sacrifice(info: DeviceInfo, geometry: dict[str, int], named: str | None) -> Block:
+def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
     """Decide which block is worn out.
 
     On a simulated device that is the last one if none is named; anything else loses no block that
@@ -67,8 +67,6 @@ def choose_sacrifice(info: DeviceInfo, geometry: dict[str, int], named: str | No
     ----------
     info : DeviceInfo
         The device.
-    geometry : dict
-        Its geometry.
     named : str or None
         CHANNEL:LUN:BLOCK.
 
@@ -81,17 +79,17 @@ def choose_sacrifice(info: DeviceInfo, geometry: dict[str, int], named: str | No
 
     Examples
     --------
-    >>> geometry = {"channels": 8, "luns_per_channel": 4, "blocks_per_plane": 1024}
-    >>> choose_sacrifice({"simulated": True, "url": ""}, geometry, "0:3:77")
+    >>> choose_sacrifice(open_flash_device("sim:dfc").info, "0:3:77")
     (0, 3, 77)
     """
-    counts = [geometry[key] for key in ("channels", "luns_per_channel", "blocks_per_plane")]
+    shape = info.geometry
+    counts = [shape.channels, shape.luns_per_channel, shape.blocks_per_plane]
     last = ":".join(str(count - 1) for count in counts)
     if named is None:
-        if not info["simulated"]:
+        if not info.simulated:
             raise RefusedError(
                 "Wearing out a block destroys it",
-                where=info["url"],
+                where=info.url,
                 got="no --sacrifice",
                 allowed="--sacrifice CHANNEL:LUN:BLOCK",
                 action="name the block that may be lost, or leave out oc1",
@@ -131,7 +129,7 @@ def check_unused(device: FlashDevice, place: Place) -> None:
         return
     _, written, retired = device.block_state(*block)
     reason = ""
-    if block[2] < place.blocks < place.geometry["blocks_per_plane"]:
+    if block[2] < place.blocks < place.geometry.blocks_per_plane:
         reason = f"the other micro-benchmarks use blocks 0 to {place.blocks - 1} of every LUN"
     elif written:
         reason = f"{written} pages of it are written"

@@ -18,7 +18,7 @@ Document = Mapping[str, Any]
 
 def is_simulated(document: Document) -> bool:
     """Whether a simulator made the numbers."""
-    return bool(document["device"].get("simulated"))
+    return bool(document["device"].simulated)
 
 
 @dataclass(frozen=True)

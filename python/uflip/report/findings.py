@@ -7,7 +7,6 @@ pattern differs by as much when it is measured again (`repeatability`).
 from collections.abc import Mapping
 from typing import Any
 
-from uflip.data.capabilities import capabilities
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
@@ -28,7 +27,7 @@ def finding(micro_benchmark: str, document: Mapping[str, Any]) -> str:
     """
     experiments = by_pattern(document["micro_benchmarks"].get(micro_benchmark, []))
     # A device that does nothing has no properties to speak of.
-    if not experiments or capabilities(document.get("device", {})).null:
+    if not experiments or document["device"].null:
         return ""
     known, ratios = MICRO_BENCHMARKS.get(micro_benchmark), Ratios()
     rule = known.finding if known else largest_effect
@@ -63,7 +62,7 @@ def headline(document: Mapping[str, Any]) -> str:
     means = {name: ms for name, ms in document["baselines_ms"].items() if ms}
     if not means:
         return ""
-    if capabilities(document.get("device", {})).null:
+    if document["device"].null:
         least, most = (duration_of_ms(end(means.values())) for end in (min, max))
         return (
             "The null device does nothing: these are the costs of the harness, no device's "

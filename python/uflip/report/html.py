@@ -6,10 +6,8 @@ theme, prints on paper in light, and has the numbers of every figure in a table.
 give the same bytes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from uflip.data.capabilities import capabilities
 from uflip.durability import CACHED
 from uflip.report import sections
 from uflip.report.blocks import Block
@@ -68,14 +66,14 @@ def build_page(document: Document, traces: Traces) -> str:
 def _badge(document: Document) -> str:
     if is_simulated(document):
         return "simulated"
-    return "null device" if capabilities(document["device"]).null else ""
+    return "null device" if document["device"].null else ""
 
 
 def _facts(document: Document, runs: str) -> list[str]:
     elapsed = document["elapsed_s"]
     return [
-        str(document["device"].get("url", "")),
-        _description(document["device"]),
+        document["device"].url,
+        document["device"].profile.description,
         f"durability {document['durability']}" if document["durability"] != CACHED else "",
         f"scale {document['scale']}",
         f"seed {document['seed']}",
@@ -83,9 +81,3 @@ def _facts(document: Document, runs: str) -> list[str]:
         str(document["created_utc"]).replace("T", " ").replace("Z", " UTC"),
         f"measured in {format_duration_ns(elapsed * 1e9)}" if elapsed else "",
     ]
-
-
-def _description(device: Mapping[str, Any]) -> str:
-    """What the profile of a simulated device says about itself."""
-    profile = device.get("details", {}).get("profile", {})
-    return str(profile.get("description", "")) if isinstance(profile, Mapping) else ""

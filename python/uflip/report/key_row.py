@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from uflip.data.capabilities import capabilities
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.units import format_duration_ns
 
@@ -121,7 +120,7 @@ def _bare(finding: Mapping[str, Any]) -> str:
 
 def anything_to_say(document: Mapping[str, Any]) -> bool:
     """Whether more than the baselines of a device was measured; one that does nothing has none."""
-    return not capabilities(document["device"]).null and any(
+    return not document["device"].null and any(
         isinstance(finding, Mapping) and finding["verdict"] != "not_measured"
         for finding in document["key_characteristics"].values()
     )

@@ -6,7 +6,6 @@ Each part is a function of the summary: a heading, a figure, and what there is t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uflip.data.capabilities import capabilities
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
 from uflip.report.blocks import Block, Details, Figure, Heading, Paragraph, Table
@@ -20,7 +19,7 @@ Experiments = Mapping[str, Sequence[Mapping[str, Any]]]
 
 def how_made(document: Document, traces: Traces) -> Blocks:
     """Everything that stands between the device and a number of this page."""
-    if capabilities(document["device"]).null:
+    if document["device"].null:
         # Nothing that could be in a state, have phases, linger, or be written to.
         return _timing(document) + _lengths(document)
     return [
@@ -47,8 +46,8 @@ def _timing(document: Document) -> Blocks:
     cost = harness.get("null_ns_per_io")
     timed = (
         f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
-        f"under way at a time. I/O mode: {device.get('io') or 'not stated'}; data written: "
-        f"{device.get('data') or 'not stated'}."
+        f"under way at a time. I/O mode: {device.io or 'not stated'}; data written: "
+        f"{device.data or 'not stated'}."
     )
     itself = (
         f"The harness itself takes {format_duration_ns(cost)} per I/O on this host, measured on a "
@@ -64,7 +63,7 @@ def _timing(document: Document) -> Blocks:
 
 
 def _durability(document: Document) -> str:
-    durability, buffered = document["durability"], "buffered" in str(document["device"].get("io"))
+    durability, buffered = document["durability"], document["device"].buffered
     caches = ""
     if durability == CACHED:
         caches = (

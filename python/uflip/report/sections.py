@@ -6,6 +6,7 @@ What they return is text and numbers; the templates make HTML of it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uflip.data.document import plain
 from uflip.microbench import varied
 from uflip.report import figures, key_row, tables
 from uflip.report.blocks import Benchmark, Block, Details, Facts, Paragraph, Table, Tiles, Warned
@@ -114,7 +115,7 @@ def provenance(document: Document, _traces: Traces) -> Blocks:
         )
     }  # fmt: skip
     facts = (
-        ("Device", document["device"]),
+        ("Device", plain(document["device"])),
         ("Host", document["host"]),
         ("Results", results),
         ("Harness", document["harness"]),

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from uflip.data.capabilities import capabilities
 from uflip.durability import CACHED
 from uflip.microbench.words import (
     PATTERN_NAMES,
@@ -89,8 +88,8 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
 def head(document: Mapping[str, Any]) -> str:
     """Say what was measured, and how far that came."""
     device = document["device"]
-    kind = "SIMULATED device" if device.get("simulated") else "real device"
-    if capabilities(device).null:
+    kind = "SIMULATED device" if device.simulated else "real device"
+    if device.null:
         kind = "null device: the harness measures itself"
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     facts = [kind, f"scale {document['scale']}", f"seed {document['seed']}", runs]

@@ -73,7 +73,7 @@ class Data:
 def wear_out(seed: int) -> Oc1:
     """Wear out a block of a device with a seed of its own."""
     session = oc.session(lambda _done, _text: None, seed=seed)
-    pages = session.device.geometry["pages_per_block"]
+    pages = session.device.geometry.pages_per_block
     cycles = UNTIL_SHARE if seed <= WHOLE else UNTIL_FIRST
     job = {"kind": "wear", "pages": pages, "repeat": cycles}
     return Oc1.of(session.device.run(job), BLOCK, pages)

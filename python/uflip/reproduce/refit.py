@@ -24,8 +24,8 @@ from math import inf, log
 from statistics import median_low
 from typing import Any
 
+from uflip.data.device import DeviceInfo
 from uflip.device.cache import switched_off
-from uflip.device.info import DeviceInfo
 from uflip.errors import UsageError, unknown_name
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
@@ -277,7 +277,7 @@ def measured(profile: str, stopped: Callable[[], bool]) -> Measure:
 
 def values_of(info: DeviceInfo) -> dict[str, Any]:
     """Return all constants of a simulated device by their keys."""
-    tables = info["details"]["profile"].values()
+    tables = info.profile_table.values()
     return {key: value for part in tables if isinstance(part, dict) for key, value in part.items()}
 
 

@@ -95,12 +95,12 @@ class SimulatedDevice:
         self.url = url
         self._native = open_sim(parse_url(url)) if native is None else native
         self._device = Device(self._native, url)
-        profile = self._device.info["details"]["profile"]
+        profile = self._device.info.profile_table
         self.page_bytes = int(profile["geometry"]["page_bytes"])
         """Data of a flash page [bytes]."""
         self.page_bytes_with_spare = self.page_bytes + int(profile["geometry"]["spare_bytes"])
         """What travels over channel and bus for it [bytes]."""
-        self.logical_pages = int(self._device.info["capacity_bytes"]) // self.page_bytes
+        self.logical_pages = self._device.info.capacity_bytes // self.page_bytes
         """S_L: pages that the host can address."""
 
     def clone(self) -> Self:

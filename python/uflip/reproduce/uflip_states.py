@@ -180,7 +180,7 @@ def _told(characteristic: Any) -> bool:
 def _disturbed(device: Device, before: Means, how: Mapping[str, int]) -> Means:
     """Write all over a copy, and put each baseline beside what it was."""
     with device.clone() as disturbed:
-        many = int(DISTURBED_PART * device.info["capacity_bytes"]) // BASELINE_IO_SIZE
+        many = int(DISTURBED_PART * device.info.capacity_bytes) // BASELINE_IO_SIZE
         disturbed.apply(baseline("RW", io_count=many, seed=SEED + 1, **how))
         return {pattern: mean / before[pattern] for pattern, mean in _probed(disturbed).items()}
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 from uflip.results.ticks import ticking
 from uflip.stats import drift
 
@@ -35,7 +35,7 @@ class Examined:
 
     micro_benchmark: str
     spec: Mapping[str, Any]
-    device: Mapping[str, Any]
+    device: DeviceInfo
     harness: Mapping[str, Any]
     stream: NDArray[Any]
     submit_ns: NDArray[Any]
@@ -87,7 +87,7 @@ def skewed(run: Examined) -> tuple[float, Numbers] | None:
 def harness_share(run: Examined) -> tuple[float, Numbers] | None:
     """A harness that is a visible part of what it measures; virtual time has no such cost."""
     cost = run.harness.get("null_ns_per_io")
-    real = capabilities(run.device).real
+    real = run.device.real
     if cost is None or not real or len(run.measured_ns) == 0:
         return None
     median = float(np.median(run.measured_ns))
@@ -131,7 +131,7 @@ def not_converged(run: Examined) -> tuple[float, Numbers] | None:
 
 def at_ticks(run: Examined) -> tuple[float, Numbers] | None:
     """Slow I/Os that end with a timer of the host; a simulated device knows none."""
-    if not capabilities(run.device).real:
+    if not run.device.real:
         return None
     found = ticking(run.submit_ns, run.response_time_ns)
     if found is None:

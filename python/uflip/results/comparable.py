@@ -27,12 +27,12 @@ class Condition:
 
 
 def _buffered(document: Document) -> bool:
-    return "buffered" in str(document["device"].get("io") or "")
+    return bool(document["device"].buffered)
 
 
 def _host(document: Document) -> Any:
     """The machine of a real device: a simulated one has none."""
-    if document["device"].get("simulated"):
+    if document["device"].simulated:
         return None
     return " with ".join(str(document["host"].get(name)) for name in ("cpu_model", "kernel"))
 
@@ -50,7 +50,7 @@ CONDITIONS = (
     ),
     Condition(
         "data",
-        lambda document: document["device"].get("data"),
+        lambda document: document["device"].data,
         "a device that compresses writes less of one than of the other: measure with one --data",
     ),
     Condition(

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from uflip.data.device import DeviceInfo
 from uflip.frame import frame
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparable import differences
@@ -39,7 +40,7 @@ VERDICTS = {
 }
 """What a comparison of two means can say -> what it means."""
 
-DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes", "profile")
+DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
 PERCENTILES = ("p50_ns", "p99_ns")
 
 
@@ -273,14 +274,14 @@ def _ratio_of(first: Document | None, second: Document | None, name: str) -> flo
     return other / one if one and other else None
 
 
-def _devices(first: Document, second: Document) -> dict[str, tuple[Any, Any]]:
+def _devices(first: DeviceInfo, second: DeviceInfo) -> dict[str, tuple[Any, Any]]:
     """Facts about two devices that differ; of simulated ones the keys of their profiles."""
     found = {
-        name: (first.get(name), second.get(name))
+        name: (getattr(first, name), getattr(second, name))
         for name in DEVICE_FACTS
-        if first.get(name) != second.get(name)
+        if getattr(first, name) != getattr(second, name)
     }
-    one, other = (dict(_keys(each.get("details", {}).get("profile"))) for each in (first, second))
+    one, other = (dict(_keys(each.profile_table)) for each in (first, second))
     changed = [name for name in {**one, **other} if one.get(name) != other.get(name)]
     return found | {name: (one.get(name), other.get(name)) for name in sorted(changed)}
 

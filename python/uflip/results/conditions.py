@@ -6,7 +6,7 @@ Those about its runs are gathered by `uflip.results.warnings`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, Doubt
 from uflip.results.checks import CHECKS
 from uflip.results.proof import UNPROVEN, FolderProof
@@ -44,7 +44,7 @@ def about_interference(found: Mapping[str, Any] | None) -> list[StoredWarning]:
 
 
 def about_conditions(
-    device: Mapping[str, Any], host: Mapping[str, Any], state: DeviceState
+    device: DeviceInfo, host: Mapping[str, Any], state: DeviceState
 ) -> list[StoredWarning]:
     """Doubts that concern every run alike: the device's state, how it was opened, how busy it was.
 
@@ -54,7 +54,7 @@ def about_conditions(
         As the manifest holds them.
     """
     found: list[StoredWarning] = []
-    used = (device.get("details", {}).get("wear") or {}).get("percentage_used")
+    used = device.details.wear.percentage_used if device.details.wear else None
     if used is not None and used > RATED_PERCENT:
         found.append(
             StoredWarning(
@@ -65,7 +65,7 @@ def about_conditions(
                 "do not take them for those of a younger device",
             )
         )
-    if not capabilities(device).real:
+    if not device.real:
         return found
     if state.state_id is None:
         found.append(
@@ -78,17 +78,17 @@ def about_conditions(
                 "runs on a device that was filled in the same way",
             )
         )
-    if "buffered" in str(device.get("io", "")):
+    if device.buffered:
         found.append(
             StoredWarning(
                 "buffered_io",
                 "The I/Os went through the page cache: memory was measured as much as the device",
-                {"io": device["io"]},
+                {"io": device.io},
                 "measure without --buffered, on a file system that supports O_DIRECT; writes "
                 "reach the device for certain with --durability fua or flush:N only",
             )
         )
-    if device.get("data") == "zeros":
+    if device.data == "zeros":
         found.append(
             StoredWarning(
                 "compressible_data",
@@ -97,13 +97,13 @@ def about_conditions(
                 "measure with --data random unless this is what is being studied",
             )
         )
-    allocated = device.get("details", {}).get("allocated_bytes")
-    if allocated is not None and allocated < device["capacity_bytes"]:
+    allocated = device.details.allocated_bytes
+    if allocated is not None and allocated < device.capacity_bytes:
         found.append(
             StoredWarning(
                 "sparse_file",
                 "The file had holes when the benchmark began: reads of them never reach the device",
-                {"allocated_bytes": allocated, "capacity_bytes": device["capacity_bytes"]},
+                {"allocated_bytes": allocated, "capacity_bytes": device.capacity_bytes},
                 "write the whole file once before, or let --size create it",
             )
         )

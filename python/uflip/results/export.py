@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from uflip.data.run_summary import plain
+from uflip.data.document import plain
 from uflip.errors import native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.csv_text import cell
@@ -116,7 +116,7 @@ def _write_meanings(folder: Path, names: Sequence[str]) -> None:
 def _write_logs(results: Results, folder: Path, file_format: str) -> None:
     """Write the log of each job over physical addresses."""
     folder.mkdir()
-    sector_bytes = int(results.manifest.device["details"]["geometry"]["sector_bytes"])
+    sector_bytes = results.manifest.device.geometry.sector_bytes
     for run in results.runs:
         log = run.log()
         with native_errors():

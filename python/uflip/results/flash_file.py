@@ -1,17 +1,10 @@
 """Files of jobs over physical addresses: whose they are, and how they are read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from uflip import _native
-from uflip.data.capabilities import capabilities
 from uflip.errors import UflipError, native_errors
-
-
-def is_open_channel(device: Mapping[str, Any]) -> bool:
-    """Whether the host places data on a device itself."""
-    return capabilities(device).addresses == "physical"
 
 
 def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.FlashTrace:

@@ -18,7 +18,7 @@ from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
-from uflip.results.flash_file import check_logs, is_open_channel
+from uflip.results.flash_file import check_logs
 
 State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
 PROVEN: State = "proven"
@@ -163,7 +163,7 @@ def examine(folder: Path) -> FolderProof:
         return FolderProof(None, error, found, [*verdicts, *runs])
     kept = manifest.parse(path, content)
     plan = {entry.id: ledger.digest_of(entry) for entry in kept.plan}
-    checks = check_logs if is_open_channel(kept.device) else _native.check_traces
+    checks = check_logs if kept.is_of_jobs else _native.check_traces
     runs = run_verdicts(folder, plan, there, found, kept.folder_id, checks=checks)
     return FolderProof(kept, None, found, [*verdicts, *runs], _is_dangling(found, content, there))
 

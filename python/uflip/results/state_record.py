@@ -16,6 +16,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data import state_record
+from uflip.data.device import DeviceInfo
 from uflip.data.state_record import Request, State, Written
 from uflip.device.identity import MEDIUM, identity, medium, other_medium
 from uflip.errors import ResultsError
@@ -27,7 +28,7 @@ FOLDER = Path("results") / "states"
 class StateRecord:
     """A record on disk. Made by `open_record`."""
 
-    def __init__(self, path: Path, info: Mapping[str, Any], state: State | None) -> None:
+    def __init__(self, path: Path, info: DeviceInfo, state: State | None) -> None:
         self.path = path
         self._info = info
         self.state = state
@@ -99,14 +100,14 @@ def default_path(url: str) -> Path:
     return FOLDER / f"{slug[-80:]}.json"
 
 
-def open_record(path: Path, info: Mapping[str, Any], *, ours_is_last: bool = False) -> StateRecord:
+def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> StateRecord:
     """Open the record of a device, or begin one.
 
     Parameters
     ----------
     path : Path
         The file; it may not exist yet.
-    info : mapping
+    info : DeviceInfo
         The device, as it is now.
     ours_is_last : bool
         Whether the last write to the device is known to be a run of ours that was cut short, after
@@ -133,14 +134,13 @@ def open_record(path: Path, info: Mapping[str, Any], *, ours_is_last: bool = Fal
     return StateRecord(path, info, state if trusted else None)
 
 
-def last_write(info: Mapping[str, Any]) -> Written:
+def last_write(info: DeviceInfo) -> Written:
     """What the system says about the last write to a device; empty where it says nothing."""
-    url = str(info.get("url", ""))
     try:
-        if info.get("kind") == "file":
-            return Written(mtime_ns=Path(url.removeprefix("file:")).stat().st_mtime_ns)
-        if info.get("kind") == "block":
-            name = Path(url.removeprefix("block:")).resolve().name
+        if info.kind == "file":
+            return Written(mtime_ns=Path(info.url.removeprefix("file:")).stat().st_mtime_ns)
+        if info.kind == "block":
+            name = Path(info.url.removeprefix("block:")).resolve().name
             counted = Path(f"/sys/class/block/{name}/stat").read_text().split()
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
             # Fields of Documentation/block/stat.rst: the seventh counts sectors written.

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.amplification import page_bytes
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
@@ -28,7 +27,7 @@ from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
 from uflip.results.columns import as_array, measured
 from uflip.results.conditions import about_conditions, about_interference, about_the_files
-from uflip.results.flash_file import is_open_channel, read_log
+from uflip.results.flash_file import read_log
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged import Part, experiment_of, merged
 from uflip.results.proof import FolderProof, examine, run_file
@@ -131,7 +130,7 @@ class Results:
         proof = examine(folder)
         content = proof.usable_manifest()
         verdicts = proof.runs
-        page, is_job = page_bytes(content.device), is_open_channel(content.device)
+        page, is_job = content.device.page_bytes, content.is_of_jobs
         runs = [
             _stored_run(entry, folder, proof.expected(entry.id), page, is_job=is_job)
             for entry in content.plan
@@ -178,7 +177,7 @@ class Results:
     @property
     def is_open_channel(self) -> bool:
         """Whether its runs are jobs over physical addresses (uFLIP-OC)."""
-        return is_open_channel(self.manifest.device)
+        return self.manifest.is_of_jobs
 
     @property
     def status(self) -> str:
@@ -222,7 +221,7 @@ def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
 
 def examiner_of(content: Manifest) -> Examiner | FlashExaminer:
     """Make what gathers the doubts of the runs of a benchmark."""
-    if is_open_channel(content.device):
+    if content.is_of_jobs:
         return FlashExaminer()
     return Examiner(content.device, content.harness)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from uflip.data import manifest
-from uflip.data.run_summary import plain
+from uflip.data.device import DeviceInfo
+from uflip.data.document import plain
 from uflip.results.agreement import together
 from uflip.results.characteristics import characteristics
 from uflip.results.consistency import (
@@ -90,9 +91,9 @@ def around(
 ) -> Document:
     """Put what stands in every summary around what was found, whatever benchmark it is of."""
     kept = results.manifest
-    said = manifest.plain(kept)
+    said = plain(kept)
     copied = (
-        "created_utc", "finished_utc", "elapsed_s", "device", "scale", "seed", "pause_ns",
+        "created_utc", "finished_utc", "elapsed_s", "scale", "seed", "pause_ns",
         "target_size_bytes", "repetitions", "method", "durability", "phases", "interference",
         "state",
     )  # fmt: skip
@@ -101,6 +102,7 @@ def around(
         "format_version": kept.format_version,
         "uflip_version": kept.uflip_version,
         "status": results.status,
+        "device": kept.device,
         **{name: said[name] for name in copied},
         **found,
         "runs_planned": len(kept.plan),
@@ -158,19 +160,16 @@ def baseline_of(document: Document, pattern: str) -> Document | None:
     return None
 
 
-def describe_device(device: Document) -> str:
+def describe_device(device: DeviceInfo) -> str:
     """One line that names a device: model (of a file its name), and capacity.
 
     Examples
     --------
-    >>> describe_device({"kind": "file", "url": "file:a/b.bin", "capacity_bytes": 2**30})
-    'file b.bin, 1 GiB'
+    >>> describe_device(open_device("null").info)
+    'null, 64 GiB'
     """
-    name = str(device.get("model") or device.get("url") or "unknown device")
-    if device.get("kind") == "file":
-        name = f"file {Path(str(device['url'])).name}"
-    capacity = device.get("capacity_bytes")
-    return f"{name}, {format_size(int(capacity))}" if capacity else name
+    name = f"file {Path(device.url).name}" if device.kind == "file" else device.model or device.url
+    return f"{name}, {format_size(device.capacity_bytes)}"
 
 
 def _pattern_place(run: Document) -> int:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
@@ -58,7 +58,7 @@ class StoredWarning:
 class Examiner:
     """Gathers the doubts of many runs into one warning per code."""
 
-    device: Mapping[str, Any]
+    device: DeviceInfo
     harness: Mapping[str, Any]
     looked_at: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Examiner:
                 found = {"mean_ns": mean_ns} | how_it_ended(trace)
                 self._asked.setdefault((asked, key), []).append(found)
                 self._met.setdefault(asked, []).append(mean_ns)
-            if capabilities(self.device).real:
+            if self.device.real:
                 pace = pace_of(run_id, spec, run.submit_ns, run.response_time_ns)
                 self._paces += [] if pace is None else [pace]
         for check in CHECKS:
@@ -161,7 +161,7 @@ class Examiner:
     def _trends(self) -> list[StoredWarning]:
         """Patterns that were met several times, and slower or quicker each time."""
         named = {" ".join(map(str, asked)): means for asked, means in self._met.items()}
-        found = None if capabilities(self.device).null else trend(named)
+        found = None if self.device.null else trend(named)
         if found is None:
             return []
         label = found.pattern.split()[0]
@@ -214,7 +214,7 @@ class Examiner:
             (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
         )
         apart = inconsistent(answers)
-        if not apart or capabilities(self.device).null:
+        if not apart or self.device.null:
             return []
         factor, worst, baseline = apart[0]
         means = [format_duration_ns(each.mean_ns) for each in (worst, baseline)]

@@ -21,15 +21,15 @@ from typing import Any, Protocol
 import msgspec
 
 from uflip import _native
-from uflip.amplification import page_bytes
 from uflip.data import manifest
+from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.durability import CACHED
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
 from uflip.results.conditions import about_conditions, about_interference, of_the_plan
 from uflip.results.files import Files
-from uflip.results.flash_file import is_open_channel, read_log
+from uflip.results.flash_file import read_log
 from uflip.results.place import made_beside, refuse_existing
 from uflip.results.proof import FolderProof, examine, run_file
 from uflip.results.said import Said
@@ -65,7 +65,7 @@ class ResultsWriter:
         self.done: list[str] = []
         """Ids of the runs that were there when the benchmark went on."""
         self._examiner = examiner_of(content)
-        self._is_open_channel = is_open_channel(content.device)
+        self._is_open_channel = content.is_of_jobs
         self._said = Said(self.trace_of)
 
     @classmethod
@@ -73,7 +73,7 @@ class ResultsWriter:
         cls,
         path: str | os.PathLike[str],
         *,
-        device: Mapping[str, Any],
+        device: DeviceInfo,
         host: Mapping[str, Any],
         harness: Mapping[str, Any],
         scale: str,
@@ -125,7 +125,7 @@ class ResultsWriter:
                 "created_utc": utc_now(),
                 "finished_utc": None,
                 "status": "running",
-                "device": dict(device),
+                "device": device,
                 "host": dict(host),
                 "harness": dict(harness),
                 "scale": scale,
@@ -322,7 +322,7 @@ class ResultsWriter:
             "format_version": manifest.FORMAT_VERSION,
             "uflip_version": _native.__version__,
             "folder_id": self._manifest.folder_id,
-            "device_kind": self._manifest.device["kind"],
+            "device_kind": self._manifest.device.kind,
             **msgspec.to_builtins(entry),
             "finished_utc": utc_now(),
             "elapsed_ns": trace.elapsed_ns(),
@@ -375,7 +375,7 @@ class ResultsWriter:
 
     @cached_property
     def _keeper(self) -> Keeper:
-        return Keeper(self.path, page_bytes(self._manifest.device))
+        return Keeper(self.path, self._manifest.device.page_bytes)
 
     def _keep_experiments(self) -> None:
         there = (each for each in self._manifest.plan if run_file(self.path, each.id).exists())

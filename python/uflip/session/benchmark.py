@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uflip import ends
-from uflip.data.capabilities import capabilities
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo, Wear
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
-from uflip.methodology import Plan, Wear, check_worth_running, estimate, wear_of
+from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter
-from uflip.results.flash_file import is_open_channel
 from uflip.results.place import refuse_existing
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
@@ -107,7 +105,7 @@ def resume(
     """
     with ends.shielded():
         writer = ResultsWriter.resume(folder)
-        if is_open_channel(writer.manifest.device):
+        if writer.manifest.is_of_jobs:
             go_on_with_jobs(writer, device, on_event)
             return folder
         work = go_on(
@@ -125,7 +123,7 @@ def resume(
 
 def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> Wear:
     wear = wear_of(info)
-    if not capabilities(info).null and not (info["simulated"] and wear.unknown):
+    if not info.null and not (info.simulated and wear.unknown):
         on_event(WearTold(wear, estimate(plan).bytes_written))
     return wear
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from uflip._native import Trace
+from uflip.data.device import Wear, with_details
 from uflip.device.opened import Device
 from uflip.device.virtual import behind_device
 from uflip.experiment import PlannedRun
@@ -14,7 +15,6 @@ from uflip.methodology import (
     Found,
     History,
     Plan,
-    Wear,
     estimate,
     execute,
     measure_harness,
@@ -110,11 +110,10 @@ def new_work(
         If the folder exists, or cannot be made.
     """
     worn = wear_of(plan.device) if wear is None else wear
-    details = plan.device["details"] | {"wear": worn.as_dict()}
     host = host_provenance(sys.argv if command is None else command)
     writer = ResultsWriter.create(
         out,
-        device=plan.device | {"details": details},
+        device=with_details(plan.device, wear=worn),
         host=host | {"virtual_disk": behind_device(plan.device)},
         harness=measure_harness(),
         scale=plan.scale,

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from uflip.methodology import Enforcement, Estimate, Event, Plan, Wear
+from uflip.data.device import Wear
+from uflip.methodology import Enforcement, Estimate, Event, Plan
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def begin_jobs(
     names = check_names(None if request.only is None else list(request.only))
     device = open_flash_device(request.device)
     wears = "oc1" in names
-    block = choose_sacrifice(device.info, device.geometry, request.sacrifice) if wears else None
+    block = choose_sacrifice(device.info, request.sacrifice) if wears else None
     place = Place(device.geometry, SCALES[scale], block)
     check_unused(device, place)
     runs = layout(place, names)
@@ -77,7 +77,7 @@ def begin_jobs(
             host=host_provenance(sys.argv if command is None else command),
             harness=measure_harness(),
             scale=scale,
-            seed=int(device.info["details"]["profile"].get("state", {}).get("seed", 1)),
+            seed=device.info.profile.state.seed,
             pause_ns=0,
             plan=[run.as_dict() for run in runs],
         )
@@ -96,8 +96,8 @@ def go_on_with_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent
     try:
         kept = writer.manifest
         check_device(kept, device)
-        opened = open_flash_device(str(kept.device["url"]))
-        if opened.geometry != kept.device["details"]["geometry"]:
+        opened = open_flash_device(kept.device.url)
+        if opened.geometry != kept.device.geometry:
             raise ResultsError(
                 "This is not the device that was measured",
                 where=opened.url,

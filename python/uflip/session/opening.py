@@ -3,7 +3,7 @@
 from typing import Any
 
 from uflip import _native
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.options import check_options
@@ -45,10 +45,10 @@ def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) 
     **options
         Of `open_device`.
     """
-    missing = info["details"].get("to_be_written_bytes")
+    missing = info.details.to_be_written_bytes
     if not missing:
         return open_device(url, **options)
-    on_event(FileBegins(url, missing, missing == info["capacity_bytes"]))
+    on_event(FileBegins(url, missing, missing == info.capacity_bytes))
     return open_device(
         url,
         on_progress=lambda done, total, _last: on_event(FileProgress(url, done, total)),

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from uflip.data.capabilities import OPEN_CHANNEL
+from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
-from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.device.options import DATA

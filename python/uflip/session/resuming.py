@@ -1,18 +1,15 @@
 """What was cut short goes on, on the same device."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import structs
 
 from uflip._native import FlashTrace, Trace
-from uflip.data.capabilities import capabilities
+from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest
 from uflip.device.catalogue import inspect_device
 from uflip.device.identity import identity, medium, other_medium
-from uflip.device.info import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
@@ -57,7 +54,7 @@ class Replay:
 
 def check_device(kept: Manifest, url: str | None) -> None:
     """Refuse another device than the one that was measured, where one is named at all."""
-    was = kept.device["url"]
+    was = kept.device.url
     if url is not None and url != was:
         raise UsageError(
             "These results are of another device",
@@ -94,7 +91,7 @@ def go_on(
         opened = _reopen(kept, device, destroy)
         opened.io_timeout_ns = io_timeout_ns
         plan = _plan_of(kept, opened)
-        simulated = capabilities(opened.info).simulated
+        simulated = opened.info.simulated
         noted = _record_of(kept, opened.info, record)
         history = History(kept.state.state_id, noted)
         if simulated:
@@ -114,25 +111,25 @@ def go_on(
 def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
     was = kept.device
     check_device(kept, url)
-    buffered = "buffered" in str(was.get("io"))
-    size = was["capacity_bytes"] if capabilities(was).null else None
-    now = inspect_device(was["url"], size=size, buffered=buffered)
+    buffered = was.buffered
+    size = was.capacity_bytes if was.null else None
+    now = inspect_device(was.url, size=size, buffered=buffered)
     here, there = identity(now), identity(was)
     different = [key for key in {**there, **here} if here.get(key) != there.get(key)]
     if different:
         key = different[0]
         raise DeviceError(
             "This is not the device that was measured",
-            where=was["url"],
+            where=was.url,
             got=f"{key} {here.get(key, 'none')}",
             allowed=f"{key} {there.get(key, 'none')}",
             action="connect the same device again, or start another benchmark with a new --out",
         )
     _check_medium(was, now)
-    data = was.get("data", "random") if capabilities(was).outlives_process else "random"
-    brand = was["details"].get("brand") if was["kind"] == "block" else None
+    data = was.data or "random" if was.outlives_process else "random"
+    brand = was.details.brand if was.kind == "block" else None
     device = open_device(
-        was["url"],
+        was.url,
         size=size,
         buffered=buffered,
         durability=kept.durability,
@@ -144,12 +141,12 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
     return device
 
 
-def _check_medium(was: Mapping[str, Any], now: DeviceInfo) -> None:
+def _check_medium(was: DeviceInfo, now: DeviceInfo) -> None:
     """Refuse another medium behind the same name."""
-    if capabilities(was).outlives_process and (other := other_medium(medium(was), now)):
+    if was.outlives_process and (other := other_medium(medium(was), now)):
         raise RefusedError(
             "This is not the medium that was measured",
-            where=was["url"],
+            where=was.url,
             got=other[0],
             allowed=other[1],
             action="connect the same medium again, or start another benchmark with a new --out",
@@ -167,7 +164,7 @@ def _plan_of(kept: Manifest, device: Device) -> Plan:
         runs=tuple(planned_runs(kept)),
         skipped=tuple(Skipped(**structs.asdict(skip)) for skip in kept.skipped),
         pause_ns=kept.pause_ns,
-        target_size=kept.target_size_bytes or info["capacity_bytes"],
+        target_size=kept.target_size_bytes or info.capacity_bytes,
         state=None if request is None else plan_request(info, request),
         repetitions=kept.repetitions,
         method=kept.method,
@@ -187,7 +184,7 @@ def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRec
     if kept.state.record is None:
         return None
     noted = Path(kept.state.record)
-    url = str(kept.device["url"])
+    url = kept.device.url
     # A block device may have been named by its path alone.
     usual = [default_path(url), default_path(url.removeprefix("block:"))]
     places = usual if given is None else [given]

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from uflip.data.capabilities import capabilities
-from uflip.device.info import DeviceInfo
+from uflip.data.device import DeviceInfo
 from uflip.device.opened import Device
 from uflip.methodology import Enforcement, History, state_of_profile
 from uflip.methodology.state import FEWEST_OVERWRITES
@@ -18,7 +17,7 @@ AS_IS = {"state": "as-is", "state_id": None, "known_from": None, "request": None
 
 def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
     """Open the record of a device; None where the device does not outlive the process."""
-    if not capabilities(info).outlives_process:
+    if not info.outlives_process:
         return None
     return open_record(default_path(url) if given is None else given, info)
 
@@ -33,7 +32,7 @@ def known_state(
     dict or None
         None where the wanted state has to be enforced.
     """
-    if capabilities(info).simulated:
+    if info.simulated:
         return _known_of_simulated(info, wanted)
     if wanted is None:
         return dict(AS_IS)
@@ -46,22 +45,22 @@ def known_state(
 
 def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> dict[str, Any] | None:
     """Describe a device that was just made or restored."""
-    profile, snapshot = info["details"]["profile"], info["details"].get("snapshot")
+    profile, snapshot = info.profile_table, info.details.snapshot
     if wanted is None:
         if snapshot is None:
             return dict(AS_IS)
         return AS_IS | {"state_id": state_of_profile(profile, snapshot), "known_from": "snapshot"}
     request = wanted.request
-    whole = request["target_offset"] == 0 and request["target_size"] == info["capacity_bytes"]
-    is_it = profile["state"]["state"] == request["state"]
+    whole = request["target_offset"] == 0 and request["target_size"] == info.capacity_bytes
+    is_it = info.profile.state.state == request["state"]
     if snapshot is not None or not (is_it and whole and _is_random_enough(info, request)):
         return None
     return _document(wanted.request, state_of_profile(profile), "profile")
 
 
 def _is_random_enough(info: DeviceInfo, request: Mapping[str, Any]) -> bool:
-    overwrites = float(info["details"]["profile"]["state"]["random_overwrites"])
-    enough = max(overwrites, FEWEST_OVERWRITES) * int(info["capacity_bytes"])
+    overwrites = info.profile.state.random_overwrites
+    enough = max(overwrites, FEWEST_OVERWRITES) * info.capacity_bytes
     return enough >= int(request["random_bytes"])
 
 

@@ -63,7 +63,7 @@ def draw(
 
 def figure(document: Document) -> Figure | None:
     """The target spaces of the plan."""
-    target = document["target_size_bytes"] or document["device"]["capacity_bytes"]
+    target = document["target_size_bytes"] or document["device"].capacity_bytes
     drawing = draw(document["target_spaces"], target, simulated=is_simulated(document))
     if drawing is None:
         return None
