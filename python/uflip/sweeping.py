@@ -23,12 +23,15 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.device.url import parse_url
+from uflip.durability import CACHED, chosen
 from uflip.errors import UsageError
 from uflip.spec import CHANGEABLE, Spec, changed, writes
 from uflip.stats import summarise
 
 # Each is a device of its own; what is more is a slip of the hand.
 MOST_POINTS = 100_000
+# What writes wait for varies as a parameter does.
+DURABILITY = "durability"
 
 Values = dict[str, Any]
 """What varies: name -> value at a point."""
@@ -43,6 +46,7 @@ class Point:
     values: Values
     url: str
     spec: Spec
+    durability: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Row:
         What varied.
     device : str
         The device's URL: what is measured here can be repeated by hand.
+    durability : str
+        What writes waited for, see `uflip.durability`.
     ios : int
         I/Os of the run, ignored ones included.
     elapsed_ns : int or None
@@ -73,6 +79,7 @@ class Row:
 
     values: Values
     device: str
+    durability: str
     ios: int
     elapsed_ns: int | None
     ios_per_s: float | None
@@ -88,7 +95,9 @@ class Row:
         return asdict(self)
 
 
-def points(url: str, spec: Spec, vary: Mapping[str, Sequence[Any]]) -> list[Point]:
+def points(
+    url: str, spec: Spec, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
+) -> list[Point]:
     """List every combination, the last name varying fastest; all of them are checked.
 
     Parameters
@@ -98,7 +107,10 @@ def points(url: str, spec: Spec, vary: Mapping[str, Sequence[Any]]) -> list[Poin
     spec : Spec
         The pattern.
     vary : mapping
-        Name -> values. A name is one of `uflip.spec.CHANGEABLE`, or else a key of the profile.
+        Name -> values. A name is one of `uflip.spec.CHANGEABLE`, "durability", or else a key of the
+        profile.
+    durability : str
+        What writes wait for, see `uflip.durability`, where it does not vary.
 
     Returns
     -------
@@ -139,13 +151,15 @@ def points(url: str, spec: Spec, vary: Mapping[str, Sequence[Any]]) -> list[Poin
     combinations = [
         dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())
     ]
-    return [_point(url, spec, values) for values in combinations]
+    return [_point(url, spec, values, durability) for values in combinations]
 
 
-def _point(url: str, spec: Spec, values: Values) -> Point:
+def _point(url: str, spec: Spec, values: Values, durability: str) -> Point:
     overrides = {}
     for name, value in values.items():
-        if name in CHANGEABLE:
+        if name == DURABILITY:
+            durability = str(value)
+        elif name in CHANGEABLE:
             spec = changed(spec, name, value)
         else:
             overrides[name] = str(value).lower() if isinstance(value, bool) else value
@@ -153,7 +167,7 @@ def _point(url: str, spec: Spec, values: Values) -> Point:
         url += ("&" if "?" in url else "?") + urlencode(overrides, safe=":/")
     complete = resolve(spec, inspect_device(url))
     complete.pop("totals")
-    return Point(values, url, complete)
+    return Point(values, url, complete, chosen(durability))
 
 
 def sweep(
@@ -161,6 +175,7 @@ def sweep(
     spec: Spec,
     vary: Mapping[str, Sequence[Any]],
     *,
+    durability: str = CACHED,
     warm_up: float = 0.0,
     timed: bool = True,
     jobs: int | None = None,
@@ -170,7 +185,7 @@ def sweep(
 
     Parameters
     ----------
-    url, spec, vary
+    url, spec, vary, durability
         As for `points`.
     warm_up : float
         Before the run, write so many times the size of the device in functional mode, by the same
@@ -191,7 +206,8 @@ def sweep(
     Raises
     ------
     UsageError
-        As `points`; and for a warm-up by a pattern that only reads.
+        As `points`; for a warm-up by a pattern that only reads, and for writes that wait for their
+        durability in functional mode.
 
     Examples
     --------
@@ -210,7 +226,17 @@ def sweep(
             action="leave it away, or vary a pattern that writes",
         )
     work = partial(_measure, warm_up=warm_up, timed=timed)
-    return on_all_cores(work, points(url, spec, vary), on_step, _name, jobs)
+    every = points(url, spec, vary, durability)
+    for point in every:
+        if not timed and point.durability != CACHED:
+            raise UsageError(
+                "What takes no time waits for nothing",
+                where=DURABILITY,
+                got=point.durability,
+                allowed=CACHED,
+                action="take times (without --untimed), or leave the durability away",
+            )
+    return on_all_cores(work, every, on_step, _name, jobs)
 
 
 def _name(point: Point) -> str:
@@ -218,7 +244,7 @@ def _name(point: Point) -> str:
 
 
 def _measure(point: Point, *, warm_up: float, timed: bool) -> Row:
-    with open_device(point.url) as device:
+    with open_device(point.url, durability=point.durability) as device:
         if warm_up > 0:
             _warm_up(device, point.spec, warm_up)
         return _timed(device, point) if timed else _untimed(device, point)
@@ -281,6 +307,7 @@ def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:
     return Row(
         values=point.values,
         device=point.url,
+        durability=point.durability,
         relocated_pages_per_block=counters["pages_relocated"] / collected if collected else None,
         counters=counters,
         **measured,

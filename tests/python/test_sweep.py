@@ -71,15 +71,21 @@ def test_every_part_of_a_pattern_changes() -> None:
         (URL, {"queue_depth": [1, 0]}, "queue_depth"),
         (URL, {"pattern": ["SQ"]}, "RW"),
         (URL, {"gc": []}, "Nothing varies"),
+        (URL, {"durability": ["cached", "sync"]}, "flush:N"),
     ],
 )
 def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
     url: str, vary: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uflip.sweeping.open_device", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr("uflip.sweeping.open_device", lambda *_, **__: pytest.fail("it has begun"))
     with pytest.raises(UsageError) as raised:
         sweep(url, WRITES, vary)
     assert message in str(raised.value)
+
+
+def test_what_takes_no_time_waits_for_no_durability() -> None:
+    with pytest.raises(UsageError, match="waits for nothing"):
+        sweep(URL, WRITES, {"durability": ["cached", "fua"]}, timed=False)
 
 
 def test_reads_warm_nothing_up() -> None:
@@ -88,6 +94,19 @@ def test_reads_warm_nothing_up() -> None:
 
 
 # Rows
+
+
+def test_what_writes_wait_for_varies_as_a_parameter_does() -> None:
+    url = URL + "&write_cache_bytes=64k"
+    rows = sweep(url, WRITES, {"durability": ["cached", "fua", "flush:8"]})
+    assert [row.durability for row in rows] == ["cached", "fua", "flush:8"]
+    for row in rows:
+        with open_device(url, durability=row.durability) as device:
+            alone = summarise(device.run(WRITES).column("response_time_ns")).as_dict()
+        assert row.writes == alone
+    assert len({row.writes["mean_ns"] for row in rows if row.writes}) == 3
+    (same,) = sweep(url, WRITES, {"queue_depth": [1]}, durability="fua")
+    assert (same.durability, same.writes) == ("fua", rows[1].writes)
 
 
 def test_a_row_is_what_the_point_gives_alone() -> None:

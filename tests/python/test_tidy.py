@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "ranking": {"errors", "spec", "sweeping"},
     "sweeping": {
-        "amplification", "device", "errors", "cores", "spec", "stats",
+        "amplification", "device", "durability", "errors", "cores", "spec", "stats",
     },
     "selftest": {
         "analysis", "device", "errors", "models", "cores", "reproduce", "spec", "units",

@@ -8,6 +8,7 @@ import click
 
 from uflip.cli.common import (
     device_argument,
+    durability_option,
     echo_table,
     force_option,
     json_option,
@@ -20,6 +21,7 @@ from uflip.cli.displays import display
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.url import read_override
+from uflip.durability import chosen
 from uflip.errors import UsageError
 from uflip.stats.summary import STATISTICS
 from uflip.units import format_count, format_duration_ns, format_size
@@ -44,8 +46,8 @@ Examples:
   uflip sweep sim:demo --vary gc=d_choices:2,d_choices:10 --pattern RW --warm-up 4 --untimed
 
 \b
-A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), or else a key of the
-profile. Each combination is a device of its own, in the state of its profile; they run on all
+A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durability, or else a
+key of the profile. Each combination is a device of its own, in the state of its profile; they run on all
 cores, and the rows come in order.
 """
 
@@ -62,6 +64,7 @@ cores, and the rows come in order.
 @pattern_options
 @stop_options
 @spec_option
+@durability_option
 @click.option(
     "--warm-up",
     metavar="TIMES",
@@ -105,6 +108,7 @@ def command(
     device: str,
     vary: tuple[str, ...],
     spec_file: str | None,
+    durability: str | None,
     warm_up: float,
     untimed: bool,
     jobs: int | None,
@@ -129,13 +133,15 @@ def command(
     if out is not None:
         files.check_name(out, force=force)
         files.check_library()
-    total = len(sweep.points(device, spec, varied))
+    waits_for = chosen(durability)
+    total = len(sweep.points(device, spec, varied, waits_for))
     with display(total, quiet=quiet or as_json) as sink:
         sink.draw(0, "")
         rows = sweep.sweep(
             device,
             spec,
             varied,
+            durability=waits_for,
             warm_up=warm_up,
             timed=not untimed,
             jobs=jobs,
