@@ -15,6 +15,7 @@ from uflip.methodology.places import elsewhere
 from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, disagreement, together
+from uflip.results.said import with_certainty
 from uflip.spec import writes_sequentially
 
 CAPACITY = 1 << 32
@@ -51,6 +52,21 @@ def test_an_experiment_has_converged_if_its_repetitions_agree(
     means: list[float], half_width: float, converged: bool
 ) -> None:
     assert together(repetitions(means, half_width))["converged"] is converged
+
+
+@pytest.mark.parametrize(
+    ("startups", "surely"), [((0, 0, 0), True), ((40, 60, 50), True), ((0, 400, 0), False)]
+)
+def test_a_start_up_that_only_some_repetitions_have_is_asked_about(
+    startups: tuple[int, ...], surely: bool
+) -> None:
+    every = [
+        run | {"startup_ios": ios}
+        for run, ios in zip(repetitions([100.0, 100.1, 99.9]), startups, strict=True)
+    ]
+    found = with_certainty(every, None)
+    assert found["converged"]
+    assert found["surely"] is surely
 
 
 def test_one_repetition_that_has_not_converged_is_enough() -> None:

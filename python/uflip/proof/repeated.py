@@ -178,6 +178,7 @@ def _run(times: Times, *, is_first: bool) -> tuple[dict[str, Any], int]:
         "converged": converged,
         "reasons": sorted(found.reasons),
         "slow_episodes": found.slow_episodes,
+        "startup_ios": found.startup_ios,
         "opening_ns": opening_ns(kept),
     }
     return told, found.ios

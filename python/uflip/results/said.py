@@ -21,21 +21,31 @@ def with_certainty(
     -------
     dict
         As `together`; `allowed_ns`, the half width that is narrow enough; `surely`, whether it has
-        converged, and few repetitions would also by the interval that many have; `hopeless`,
-        whether something speaks against it that more repetitions do not change.
+        converged, and few repetitions would also by the interval that many have, and begin alike;
+        `hopeless`, whether something speaks against it that more repetitions do not change.
     """
     said = together(repetitions, slowest_ns)
     if said["mean_ns"] is None:
         return said | {"allowed_ns": None, "surely": False, "hopeless": False}
     allowed = allowed_ns(said["mean_ns"], slowest_ns)
     means = [each["mean_ns"] for each in repetitions]
-    is_wide = 1 < len(means) < MANY and stretched(means) > allowed
+    are_few = 1 < len(means) < MANY
+    is_doubtful = are_few and (stretched(means) > allowed or not _begin_alike(repetitions))
     is_narrow = said["half_width_ns"] is not None and said["half_width_ns"] <= allowed
     return said | {
         "allowed_ns": allowed,
-        "surely": bool(said["converged"]) and not is_wide,
+        "surely": bool(said["converged"]) and not is_doubtful,
         "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
     }
+
+
+def _begin_alike(repetitions: Sequence[dict[str, Any]]) -> bool:
+    """Whether all of few repetitions have a start-up, or none.
+
+    What only some of them show at their beginning may be a slow episode like any other, which is
+    left out as start-up wherever a run happens to begin with it.
+    """
+    return len({bool(each.get("startup_ios")) for each in repetitions}) == 1
 
 
 class Said:
