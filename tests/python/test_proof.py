@@ -24,7 +24,7 @@ TABLES = {
     "lengths": {case.name for case in LENGTH},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
-    "repetitions --repeats 30": {case.name for case in REPEATED},
+    "repetitions --repeats 100": {case.name for case in REPEATED},
 }
 
 

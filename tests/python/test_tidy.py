@@ -52,20 +52,21 @@ MAY_IMPORT: dict[str, set[str]] = {
         "frame", "spec", "startup", "stats", "units",
     },
     "report": {
-        "analysis", "data", "durability", "errors", "microbench", "results", "stats", "table",
-        "units",
+        "analysis", "data", "durability", "errors", "hints", "microbench", "results", "stats",
+        "table", "units",
     },
     "oc": {
         "_native", "data", "device", "errors", "experiment", "report", "results", "table", "units",
         "waiting",
     },
+    "hints": {"errors", "microbench", "results", "units"},
     "benchmarks": {"oc", "report", "results"},
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
         "oc", "profiles", "results",
     },
     "reproduce": {
-        "_native", "data", "device", "durability", "errors", "experiment", "methodology",
+        "_native", "data", "device", "durability", "errors", "experiment", "hints", "methodology",
         "microbench", "models", "oc", "cores", "profiles", "report", "results", "session", "spec",
         "stats", "table", "units", "waiting",
     },

@@ -8,6 +8,7 @@ import pytest
 from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
 from uflip.errors import UsageError
+from uflip.hints import lines_of
 from uflip.reproduce import table3, uflip_hints, uflip_table3
 from uflip.reproduce.benchmarked import benchmark, plan_for
 from uflip.spec import baseline, basic
@@ -226,7 +227,7 @@ def test_the_whole_benchmark_misses_those_cells_of_table_3_that_it_is_told_to_mi
 
 def test_hints_of_a_device_come_from_its_runs_and_what_does_not_come_out_is_told() -> None:
     document = benchmark("kingston-dti", uflip_hints.USED)
-    data = uflip_hints.Data({"kingston-dti": uflip_hints.curves(document)})
+    data = uflip_hints.Data({"kingston-dti": lines_of(document)})
     rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows(data)}
     assert {name for name, row in rows.items() if not row.within} == {"mix"}
     assert rows["mix"].note == uflip_hints.MIXES["SW/RW"]

@@ -33,6 +33,7 @@ VERBS = {
     "pattern": "Execute one I/O pattern, as one would use fio.",
     "sweep": "Run one pattern on many simulated devices, on all cores.",
     "show": "Print the results of a run.",
+    "hints": "Say which design hints hold for a device, and what to do.",
     "compare": "Compare two results or more: which experiments differ.",
     "verify": "Check that results are what was measured.",
     "analyse": "Find start-up, period and mean of any response times.",

@@ -47,8 +47,8 @@ Examples:
 
 \b
 A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durability, or else a
-key of the profile. Each combination is a device of its own, in the state of its profile; they run on all
-cores, and the rows come in order.
+key of the profile. Each combination is a device of its own, in the state of its profile; they run
+on all cores, and the rows come in order.
 """
 
 

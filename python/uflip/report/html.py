@@ -25,6 +25,7 @@ Body = Callable[[Document, Traces], Sequence[Block]]
 SECTIONS: list[tuple[str, str, Body]] = [
     ("key-figures", "Key figures", sections.key_figures),
     ("key-characteristics", "Key characteristics", sections.key_characteristics),
+    ("design-hints", "Design hints", sections.design_hints),
     ("baselines", "The baselines, I/O by I/O", sections.baselines),
     ("micro-benchmarks", "The micro-benchmarks", sections.micro_benchmarks),
     ("summary", "Summary", sections.summary),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uflip.data.document import plain
+from uflip.hints import advise
 from uflip.microbench import varied
 from uflip.report import figures, key_row, tables
 from uflip.report.blocks import Benchmark, Block, Details, Facts, Paragraph, Table, Tiles, Warned
@@ -33,6 +34,20 @@ def key_characteristics(document: Document, _traces: Traces) -> Blocks:
         return []
     row = Table(key_row.COLUMNS, [key_row.cells(document["key_characteristics"])], "r")
     return [row, Paragraph(key_row.note(), "note")]
+
+
+def design_hints(document: Document, _traces: Traces) -> Blocks:
+    """The seven hints of §5.3, held against this device."""
+    if not key_row.anything_to_say(document):
+        return []
+    found = advise(document)
+    rows = [
+        [f"{hint.number} {hint.verdict}", hint.statement, hint.because, hint.advice or "–"]
+        for hint in found.hints
+    ]
+    about = f"Class {found.classified.name}: {found.classified.meaning}."
+    table = Table(["Hint", "It says", "Because", "What to do"], rows)
+    return [Paragraph(about), table]
 
 
 def baselines(document: Document, traces: Traces) -> Blocks:

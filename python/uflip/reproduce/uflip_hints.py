@@ -10,11 +10,19 @@ improvement" as none beyond the 5 % by which the paper's repetitions differed; a
 "degenerates to partitioned writes" where it costs the same as these, within the same step.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.cores import OnStep, on_all_cores
+from uflip.hints import REPEATS, STEP, Lines, lines_of
+from uflip.hints.measures import (
+    MOST_PROCESSES,
+    cost_of_small,
+    degenerated,
+    gains,
+    mixes,
+    pauses,
+)
 from uflip.reproduce import figure, table3
 from uflip.reproduce.benchmarked import Stop, benchmark
 from uflip.reproduce.criterion import above, at_least, below, between
@@ -25,13 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 USED = ("baseline", "granularity", "alignment", "pause", "mix", "parallelism", "partitioning")
-KIB = 1 << 10
-MOST_PROCESSES = 16
 DEGREES = (1, 2, 4, 8, 16)
-STEP = 1.22
-"""Where "=" ends and x1.5 begins on the scale of Table 3."""
-REPEATS, LEAST = 1.05, 0.95
-"""Two costs are the same between them: by so much the paper's repetitions differed (§5.1)."""
+LEAST = 0.95
+"""Two costs are the same from here to `REPEATS`: by so much the paper's repetitions differed."""
 OFF_BYTES = 512
 
 ONE_STREAM = (
@@ -44,14 +48,12 @@ MIXES = {
 }
 ALONE = "what is off the 16 KB merges its unit alone, in the 33 ms that SR and SW of the table make"
 
-Curve = dict[float, float]
-
 
 @dataclass(frozen=True)
 class Data:
-    """Profile -> "micro-benchmark pattern" -> value of the parameter -> mean [ms]."""
+    """Profile -> what was measured on it."""
 
-    curves: dict[str, dict[str, Curve]]
+    lines: dict[str, Lines]
 
 
 def measure(on_step: OnStep) -> Data:
@@ -62,105 +64,46 @@ def measure(on_step: OnStep) -> Data:
             lambda name: benchmark(name, USED, stopped=stopped), profiles, on_step
         )
     return Data(
-        {name: curves(document) for name, document in zip(profiles, documents, strict=True)}
+        {name: lines_of(document) for name, document in zip(profiles, documents, strict=True)}
     )
-
-
-def curves(document: Mapping[str, Any]) -> dict[str, Curve]:
-    """Take the means out of a summary; baselines are at 0."""
-    found: dict[str, Curve] = {
-        f"baseline {pattern}": {0: mean} for pattern, mean in document["baselines_ms"].items()
-    }
-    for micro_benchmark, runs in document["micro_benchmarks"].items():
-        for run in runs:
-            if run["statistics"] is not None:
-                curve = found.setdefault(f"{micro_benchmark} {run['pattern']}", {})
-                curve[run["value"]] = run["statistics"]["mean_ns"] / 1e6
-    return found
 
 
 def rows(data: Data) -> list[Row]:
     """Compare each device with what is said of all, and Samsung with what is said of it."""
     found = []
-    for profile, lines in data.curves.items():
-        gain = max(gains(lines, pattern)[MOST_PROCESSES] for pattern in ("SR", "RR"))
-        (mix, pattern), cost = dearest_mix(lines), degenerated(lines)
+    for profile, lines in data.lines.items():
+        small, cost = cost_of_small(lines), degenerated(lines)
+        assert small is not None
+        assert cost is not None
+        gain = max(gains(lines, pattern)[MOST_PROCESSES].value for pattern in ("SR", "RR"))
+        mix, pattern = max((one.value, parts) for (parts, _), one in mixes(lines).items())
+        least = min(total.value for total in pauses(lines).values())
         found += [
-            stated(f"uflip/hints/{profile}/larger", cost_of_small(lines), above(1)),
+            stated(f"uflip/hints/{profile}/larger", small.value, above(1)),
             stated(
                 f"uflip/hints/{profile}/mix", mix, below(STEP),
                 note=MIXES.get(pattern, "") * (mix >= STEP),
             ),
             stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
             stated(
-                f"uflip/hints/{profile}/degenerate", cost, between(round(1 / STEP, 2), STEP),
-                note=ONE_STREAM * (not 1 / STEP <= cost <= STEP),
+                f"uflip/hints/{profile}/degenerate", cost.value, between(round(1 / STEP, 2), STEP),
+                note=ONE_STREAM * (not 1 / STEP <= cost.value <= STEP),
             ),
-            stated(f"uflip/hints/{profile}/pauses", least_total(lines), at_least(LEAST)),
+            stated(f"uflip/hints/{profile}/pauses", least, at_least(LEAST)),
         ]  # fmt: skip
-    if "samsung" in data.curves:
-        unaligned = data.curves["samsung"]["alignment RW"][OFF_BYTES]
+    if "samsung" in data.lines:
+        unaligned = data.lines["samsung"]["alignment RW"][OFF_BYTES].ns / 1e6
         found.append(printed("uflip/5.2/samsung/unaligned", unaligned, note=ALONE))
     return found
-
-
-def cost_of_small(lines: Mapping[str, Curve]) -> float:
-    """Cost of a KiB in sequential reads of 4 KiB, over that in reads of 32 KiB."""
-    reads = lines["granularity SR"]
-    return (reads[4 * KIB] / 4) / (reads[32 * KIB] / 32)
-
-
-def dearest_mix(lines: Mapping[str, Curve]) -> tuple[float, str]:
-    """Largest cost of a mix over that of its I/Os by themselves, and which mix it is.
-
-    Examples
-    --------
-    >>> dearest_mix({"mix SR/RW": {1: 6, 3: 3}, "baseline SR": {0: 1}, "baseline RW": {0: 9}})
-    (1.2, 'SR/RW')
-    """
-    found = []
-    for name, curve in lines.items():
-        micro_benchmark, _, pattern = name.partition(" ")
-        if micro_benchmark != "mix":
-            continue
-        often, seldom = (lines[f"baseline {part}"][0] for part in pattern.split("/"))
-        for ratio, mean in curve.items():
-            found.append((mean / ((ratio * often + seldom) / (ratio + 1)), pattern))
-    return max(found)
-
-
-def gains(lines: Mapping[str, Curve], pattern: str) -> Curve:
-    """Throughput of so many processes over that of one.
-
-    Examples
-    --------
-    >>> gains({"parallelism SR": {1: 2.0, 16: 24.0}, "baseline SR": {0: 2.0}}, "SR")
-    {1: 1.0, 16: 1.3333333333333333}
-    """
-    alone = lines[f"baseline {pattern}"][0]
-    parallel = lines[f"parallelism {pattern}"]
-    return {degree: alone * degree / mean for degree, mean in parallel.items()}
-
-
-def degenerated(lines: Mapping[str, Curve]) -> float:
-    """Cost of a write of 16 sequential writers over that of one writer to 16 partitions."""
-    written = lines["parallelism SW"][MOST_PROCESSES] / MOST_PROCESSES
-    return written / lines["partitioning SW"][MOST_PROCESSES]
-
-
-def least_total(lines: Mapping[str, Curve]) -> float:
-    """Least time for a pause and its random write, over a random write without pauses."""
-    random = lines["baseline RW"][0]
-    return min(pause / 1e6 + mean for pause, mean in lines["pause RW"].items()) / random
 
 
 def draw(data: Data) -> "Figure":
     """Draw what parallel reads gain, and what parallel sequential writes cost."""
     sheet, [reads, writes] = figure.panels(1, 2, height=4.0)
     names = {published.profile: published.name for published in table3.TABLE}
-    for profile, lines in data.curves.items():
+    for profile, lines in data.lines.items():
         for axis, pattern in ((reads, "SR"), (writes, "SW")):
-            gained = gains(lines, pattern)
+            gained = {degree: one.value for degree, one in gains(lines, pattern).items()}
             axis.plot(list(gained), list(gained.values()), marker=".", label=names[profile])
     for axis, what in ((reads, "Sequential reads"), (writes, "Sequential writes")):
         axis.axhline(1.0, **figure.PRINTED_LEVEL)

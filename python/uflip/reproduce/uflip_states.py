@@ -26,6 +26,7 @@ from uflip.cores import OnStep, on_all_cores
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import BASELINE_IO_SIZE
+from uflip.hints import STEP
 from uflip.methodology import Choices, make_plan
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.report.key_row import COLUMNS, cells
@@ -35,7 +36,6 @@ from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
-from uflip.reproduce.uflip_hints import STEP
 from uflip.spec import Spec, baseline
 from uflip.table import Table
 

@@ -1,0 +1,112 @@
+"""`uflip hints`: what the results of a device say to whoever designs for it."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip.cli.common import json_option, real, whole
+from uflip.cli.terminal import echo, echo_json, plain
+from uflip.errors import UsageError
+
+WIDTH = 100
+# Verdicts stand in a column of their own.
+INDENT = 17
+MOST_PRICE = 1e9
+# An entry larger than the largest page has no use for an index.
+MOST_ENTRY_BYTES = 1 << 20
+
+EPILOG = """\b
+Examples:
+  uflip hints results/demo
+  uflip hints results/demo --device-price 120 --memory-price 4
+  uflip hints results/demo --json
+
+\b
+The seven hints of uFLIP (2009, §5.3), each held against what was measured. A hint is
+  confirmed      it holds for this device
+  contradicted   it does not
+  not measured   the results lack the runs, or their intervals hold the limit
+"""
+
+
+@click.command("hints", epilog=EPILOG)
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option(
+    "--entry-bytes",
+    metavar="BYTES",
+    callback=whole(1, MOST_ENTRY_BYTES),
+    help="Size of an entry of an index, for hint 2.  [default: 20]",
+)
+@click.option(
+    "--device-price",
+    metavar="PRICE",
+    callback=real(0, MOST_PRICE),
+    help="Of the device, for the five-minute rule.",
+)
+@click.option(
+    "--memory-price",
+    metavar="PRICE",
+    callback=real(0, MOST_PRICE),
+    help="Of a GiB of memory, in the same currency.",
+)
+@json_option
+def command(
+    results: Path,
+    entry_bytes: int | None,
+    device_price: float | None,
+    memory_price: float | None,
+    as_json: bool,
+) -> None:
+    """Say which design hints hold for the device of RESULTS, and what to do."""
+    from uflip.hints import ENTRY_BYTES, advise
+    from uflip.results import Results, summary
+    from uflip.results.summarise import describe_device
+
+    prices = _prices(device_price, memory_price)
+    loaded = Results.load(results)
+    if loaded.is_open_channel:
+        raise UsageError(
+            "The hints are of devices that place data themselves",
+            where=str(results),
+            got="a benchmark of an open-channel device",
+            allowed="results of the nine micro-benchmarks",
+            action="`uflip show` has the rules that follow for an open-channel device",
+        )
+    document = summary(loaded)
+    advice = advise(document, entry_bytes=entry_bytes or ENTRY_BYTES, prices=prices).as_dict()
+    if as_json:
+        echo_json({"results": str(results), "device": document["device"].url, **advice})
+        return
+    _print(describe_device(plain(document["device"])), advice)
+
+
+def _prices(device: float | None, memory: float | None) -> tuple[float, float] | None:
+    if device is None and memory is None:
+        return None
+    if not device or not memory:
+        raise UsageError(
+            "A price says nothing by itself",
+            where="--memory-price" if device else "--device-price",
+            got=str(memory if device else device),
+            allowed="a price above 0",
+            action="give both prices, in one currency",
+        )
+    return device, memory
+
+
+def _print(device: str, advice: dict[str, Any]) -> None:
+    found = advice["class"]
+    echo(f"{device}\nclass {found['name']}: {found['meaning']}")
+    for hint in advice["hints"]:
+        echo("")
+        head = f"{hint['number']}  {hint['verdict']}"
+        echo(_wrapped(f"{head:<{INDENT}}{hint['statement']}", ""))
+        echo(_wrapped(hint["because"], " " * INDENT))
+        if hint["advice"]:
+            echo(_wrapped(f"→ {hint['advice']}", " " * INDENT))
+
+
+def _wrapped(text: str, first: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * INDENT)

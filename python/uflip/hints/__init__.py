@@ -1,0 +1,98 @@
+"""Design hints: what the measurements of a device say to whoever designs for it (uFLIP §5.3)."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from uflip.errors import UsageError
+from uflip.hints.blocks import ENTRY_BYTES, STEP
+from uflip.hints.classes import CLASSES, Classified, classify
+from uflip.hints.hint import CONFIRMED, CONTRADICTED, NOT_MEASURED, VERDICTS, Hint
+from uflip.hints.means import Factor, Lines, Mean, lines_of
+from uflip.hints.rules import (
+    REPEATS,
+    alignment,
+    block_size,
+    focus,
+    latency,
+    mixing,
+    partitions,
+    waiting,
+)
+
+__all__ = [
+    "CLASSES",
+    "CONFIRMED",
+    "CONTRADICTED",
+    "ENTRY_BYTES",
+    "NOT_MEASURED",
+    "REPEATS",
+    "STEP",
+    "VERDICTS",
+    "Advice",
+    "Classified",
+    "Factor",
+    "Hint",
+    "Lines",
+    "Mean",
+    "advise",
+    "lines_of",
+]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The class of a device, and its seven hints in the paper's order."""
+
+    classified: Classified
+    hints: tuple[Hint, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: `class` with what it follows from, and `hints`."""
+        return {
+            "class": asdict(self.classified),
+            "hints": [hint.as_dict() for hint in self.hints],
+        }
+
+
+def advise(
+    document: Mapping[str, Any],
+    *,
+    entry_bytes: int = ENTRY_BYTES,
+    prices: tuple[float, float] | None = None,
+) -> Advice:
+    """Hold the seven hints against the results of a device.
+
+    Parameters
+    ----------
+    document
+        From `uflip.results.summary`.
+    entry_bytes : int
+        Of an entry of an index, for the block size of lookups.
+    prices : (float, float), optional
+        Of the device, and of a GiB of memory, for the five-minute rule.
+
+    Raises
+    ------
+    UsageError
+        If the results are of the null device.
+    """
+    if document["device"].null:
+        raise UsageError(
+            "The null device does nothing, and has no properties to design for",
+            where="RESULTS",
+            got="results of null",
+            allowed="results of a device",
+            action="measure a device: `uflip devices` lists them",
+        )
+    lines, row = lines_of(document), document["key_characteristics"]
+    hints = (
+        latency(lines),
+        block_size(lines, entry_bytes, prices),
+        alignment(lines),
+        focus(lines, row),
+        partitions(row),
+        mixing(lines),
+        waiting(lines),
+    )
+    return Advice(classify(row), hints)

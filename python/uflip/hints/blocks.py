@@ -1,0 +1,101 @@
+"""Which block size: what reads want by the five-minute rule, and what writes want.
+
+A page of an index answers log₂ of its entries of the way to a record, and costs one random read and
+its place in memory. Larger pages answer more for a longer read, and fill memory with entries that
+nobody asked for.
+
+**Source** Gray & Graefe, "The five-minute rule ten years later" (1997): utility of an index page
+log₂(entries), entries of 20 bytes, pages filled to 70 %; its size is best where utility over the
+time of a read is largest. G. Graefe, "The five-minute rule twenty years later, and how flash memory
+changes the rules" (DaMoN 2007), which uFLIP (2009) §5.3 applies.
+**Faithful** The utility, and the break-even interval: pages that are read again sooner than it
+belong in memory.
+**Simplified** Only sizes that were measured are compared.
+**Ambiguous** What writes want, on which the paper has "large": the smallest size whose cost a byte
+is within `STEP` of the least that was measured. "A good trade-off": a size between the two.
+"""
+
+from dataclasses import dataclass
+from math import log2
+
+from uflip.hints.means import Curve, Mean
+
+ENTRY_BYTES = 20
+FILLED = 0.7
+MIB = 1 << 20
+STEP = 1.22
+"""Where "=" ends and x1.5 begins on the scale of Table 3, which is logarithmic: √1.5."""
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """What reads and writes want, and what lies between.
+
+    Attributes
+    ----------
+    reads, writes : int
+        Best size for either [bytes].
+    between : int
+        The power of two nearest to their geometric mean [bytes].
+    """
+
+    reads: int
+    writes: int
+    between: int
+
+
+def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> BlockSizes | None:
+    """Find the sizes from random reads and random writes over size; None of too few of them.
+
+    Examples
+    --------
+    >>> flat = {2**power: Mean(100_000 + 2**power * 10) for power in range(9, 20)}
+    >>> merged = {2**power: Mean(5e6) for power in range(9, 20)}
+    >>> block_sizes(flat, merged)
+    BlockSizes(reads=2048, writes=524288, between=32768)
+    """
+    if len(reads) < 2 or len(writes) < 2:
+        return None
+    best_read = max(reads, key=lambda size: usefulness(size, reads[size], entry_bytes))
+    a_byte = {size: mean.ns / size for size, mean in writes.items()}
+    least = min(a_byte.values())
+    best_write = min(size for size, cost in a_byte.items() if cost <= STEP * least)
+    between = 2 ** round((log2(best_read) + log2(best_write)) / 2)
+    return BlockSizes(best_read, best_write, between)
+
+
+def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
+    """Utility of a page of an index over the time that reading it takes [1/ns].
+
+    Examples
+    --------
+    >>> usefulness(4096, Mean(100.0)) > usefulness(4096, Mean(200.0)) > 0
+    True
+    """
+    entries = FILLED * size / entry_bytes
+    return max(log2(entries), 0.0) / read.ns if entries > 1 else 0.0
+
+
+def break_even_s(size: int, read: Mean, device_price: float, price_of_memory: float) -> float:
+    """Return the interval below which a page that is read again belongs in memory [s].
+
+    Parameters
+    ----------
+    size : int
+        Of the page [bytes].
+    read : Mean
+        Of a random read of so much.
+    device_price, price_of_memory : float
+        Of the device, and of a GiB of memory, in the same currency.
+
+    Examples
+    --------
+    Gray & Putzolu (1987): 15 accesses a second for $15,000 of disk and as much of processor and
+    channel, and a KB of memory for $5.
+
+    >>> round(break_even_s(1024, Mean(1e9 / 15), 30_000, 5 * 2**20))
+    400
+    """
+    pages_per_gib = (1 << 30) / size
+    reads_per_s = 1e9 / read.ns
+    return pages_per_gib / reads_per_s * device_price / price_of_memory

@@ -1,0 +1,127 @@
+"""Means of a benchmark by what was asked for, and ratios of them with their intervals.
+
+**Source** E. C. Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16 (1954): the
+interval of a ratio.
+**Faithful** An interval is that of all repetitions of an experiment (`results.agreement`).
+**Simplified** What is known of two means is taken not to depend on each other.
+**Ambiguous** Whether a ratio is beyond a limit whose side its interval does not tell: it is not
+known (`beyond`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot
+from typing import Any
+
+from uflip.results.comparison import ratio_interval
+from uflip.results.summarise import BASELINE, experiments_of
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean response time, and half the width of its interval, None where it is not known [ns]."""
+
+    ns: float
+    half_width_ns: float | None = None
+
+    def times(self, factor: float) -> "Mean":
+        """So many times of it.
+
+        Examples
+        --------
+        >>> Mean(10.0, 1.0).times(2)
+        Mean(ns=20.0, half_width_ns=2.0)
+        """
+        half = self.half_width_ns
+        return Mean(self.ns * factor, None if half is None else half * abs(factor))
+
+    def plus(self, ns: float) -> "Mean":
+        """As much longer."""
+        return Mean(self.ns + ns, self.half_width_ns)
+
+
+def together(parts: Iterable[Mean]) -> Mean:
+    """Add means up; their intervals as those of what does not depend on each other.
+
+    Examples
+    --------
+    >>> together([Mean(10.0, 3.0), Mean(20.0, 4.0)])
+    Mean(ns=30.0, half_width_ns=5.0)
+    """
+    every = list(parts)
+    halves = [part.half_width_ns for part in every]
+    known = [half for half in halves if half is not None]
+    return Mean(
+        sum(part.ns for part in every), hypot(*known) if len(known) == len(halves) else None
+    )
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A ratio of two means, and its interval where that is known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def beyond(self, limit: float) -> bool | None:
+        """Whether it is above a limit; None where its interval holds the limit."""
+        if self.low is None or self.high is None:
+            return self.value > limit
+        return None if self.low <= limit <= self.high else self.value > limit
+
+
+def over(first: Mean, second: Mean) -> Factor:
+    """How many times the second the first is.
+
+    Examples
+    --------
+    >>> over(Mean(150.0, 15.0), Mean(100.0, 0.0))
+    Factor(value=1.5, low=1.35, high=1.65)
+    """
+    bounds = ratio_interval(second.ns, second.half_width_ns, first.ns, first.half_width_ns)
+    return Factor(first.ns / second.ns, *(bounds or (None, None)))
+
+
+Curve = Mapping[int, Mean]
+"""Value of what varies -> mean, ascending."""
+Lines = Mapping[str, Curve]
+"""Micro-benchmark and pattern, as in "granularity RW" -> curve; baselines have one value, 0."""
+
+
+def lines_of(document: Mapping[str, Any]) -> Lines:
+    """Take the means out of a summary of results.
+
+    Parameters
+    ----------
+    document
+        From `uflip.results.summary`.
+    """
+    found: dict[str, dict[int, Mean]] = {}
+    for name, run in experiments_of(document):
+        mean = _mean(run)
+        if mean is None:
+            continue
+        value = 0 if name == BASELINE else int(run["value"])
+        found.setdefault(f"{name} {run['pattern']}", {})[value] = mean
+    return {name: dict(sorted(curve.items())) for name, curve in found.items()}
+
+
+def _mean(run: Mapping[str, Any]) -> Mean | None:
+    said = run.get("together") or {}
+    if said.get("mean_ns"):
+        return Mean(float(said["mean_ns"]), said["half_width_ns"])
+    statistics = run["statistics"]
+    return Mean(float(statistics["mean_ns"])) if statistics and statistics["mean_ns"] else None
+
+
+def baseline(lines: Lines, pattern: str) -> Mean | None:
+    """Return the mean of a baseline, None where it was not measured."""
+    return lines.get(f"{BASELINE} {pattern}", {}).get(0)
+
+
+def baselines(lines: Lines, patterns: Sequence[str]) -> list[Mean] | None:
+    """Return the means of baselines, None where one of them was not measured."""
+    found = [baseline(lines, pattern) for pattern in patterns]
+    known = [mean for mean in found if mean is not None]
+    return known if len(known) == len(found) else None

@@ -1,0 +1,157 @@
+"""What the seven hints are about, as numbers: from the means of a benchmark, none interpolated.
+
+**Source** uFLIP (CIDR 2009) §5.2 "Other Results" and §5.3.
+**Faithful** The comparisons that the paper's sentences make.
+**Simplified** The cost of an I/O over its size is taken as a line, t = a + s/r, as Figure 6 shows
+it for reads.
+**Ambiguous** A process among several waits for the others: throughput of n over that of one is
+n · t₁ / tₙ. The cost of a mix is compared with that of its I/Os by themselves in their shares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from uflip.hints.means import Curve, Factor, Lines, baseline, baselines, over, together
+
+KIB = 1 << 10
+SMALL_BYTES, LARGE_BYTES = 4 * KIB, 32 * KIB
+"""What hint 1 is asked about: the smallest page that databases use, and the paper's I/O size."""
+MOST_PROCESSES = 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """The cost of an I/O over its size: `fixed_ns` that it has whatever its size, and a rate."""
+
+    fixed_ns: float
+    bytes_per_s: float
+
+    def size_for(self, share: float) -> float:
+        """Return the size at which I/Os one by one reach so much of the rate [bytes].
+
+        Examples
+        --------
+        >>> round(Line(100_000.0, 100e6).size_for(0.5))
+        10000
+        """
+        return share / (1 - share) * self.fixed_ns * self.bytes_per_s / 1e9
+
+
+def cost_of_small(lines: Lines, pattern: str = "SR") -> Factor | None:
+    """Cost of a byte in I/Os of 4 KiB, over that in I/Os of 32 KiB; None where not measured."""
+    curve = lines.get(f"granularity {pattern}", {})
+    if SMALL_BYTES not in curve or LARGE_BYTES not in curve:
+        return None
+    small = curve[SMALL_BYTES].times(LARGE_BYTES / SMALL_BYTES)
+    return over(small, curve[LARGE_BYTES])
+
+
+def cost_line(curve: Curve) -> Line | None:
+    """Fit a line to means over sizes [bytes], by least squares of relative errors.
+
+    None of fewer than three sizes, and where a larger I/O is not dearer.
+
+    Examples
+    --------
+    >>> from uflip.hints.means import Mean
+    >>> line = cost_line({size: Mean(50_000 + size * 10) for size in (512, 4096, 32768)})
+    >>> round(line.fixed_ns), round(line.bytes_per_s / 1e6)
+    (50000, 100)
+    """
+    if len(curve) < 3:
+        return None
+    sizes = np.array(list(curve), dtype=np.float64)
+    means = np.array([mean.ns for mean in curve.values()])
+    terms = np.column_stack([np.ones_like(sizes), sizes]) / means[:, None]
+    (latency, slope), *_ = np.linalg.lstsq(terms, np.ones_like(means), rcond=None)
+    if slope <= 0:
+        return None
+    return Line(max(float(latency), 0.0), 1e9 / float(slope))
+
+
+def unaligned(lines: Lines, pattern: str) -> dict[int, Factor]:
+    """Cost of an I/O at each shift [bytes] over that of the same one at its natural boundary."""
+    curve = lines.get(f"alignment {pattern}", {})
+    if 0 not in curve:
+        return {}
+    return {shift: over(mean, curve[0]) for shift, mean in curve.items() if shift}
+
+
+def alignment_unit(factors: Mapping[int, Factor], limit: float) -> int:
+    """Return the smallest shift from which on none costs more than so many times the aligned I/O.
+
+    Examples
+    --------
+    >>> alignment_unit({512: Factor(1.8), 4096: Factor(1.7), 16384: Factor(1.0)}, 1.22)
+    16384
+    """
+    unit = max(factors)
+    for shift in sorted(factors, reverse=True):
+        if factors[shift].value > limit:
+            break
+        unit = shift
+    return unit
+
+
+def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
+    """Cost of each mix over that of its I/Os by themselves: (patterns, ratio) -> factor.
+
+    Examples
+    --------
+    >>> from uflip.hints.means import Mean
+    >>> lines = {"mix SR/RW": {3: Mean(3.0)}, "baseline SR": {0: Mean(1.0)},
+    ...     "baseline RW": {0: Mean(9.0)}}
+    >>> mixes(lines)[("SR/RW", 3)].value
+    1.0
+    """
+    found = {}
+    for name, curve in lines.items():
+        micro_benchmark, _, pattern = name.partition(" ")
+        alone = baselines(lines, pattern.split("/")) if micro_benchmark == "mix" else None
+        if alone is None:
+            continue
+        often, seldom = alone
+        for ratio, mean in curve.items():
+            shares = (ratio / (ratio + 1), 1 / (ratio + 1))
+            parts = together(
+                part.times(share) for part, share in zip((often, seldom), shares, strict=True)
+            )
+            found[pattern, ratio] = over(mean, parts)
+    return found
+
+
+def gains(lines: Lines, pattern: str) -> dict[int, Factor]:
+    """Throughput of so many processes over that of one.
+
+    Examples
+    --------
+    >>> from uflip.hints.means import Mean
+    >>> lines = {"parallelism SR": {1: Mean(2.0), 16: Mean(24.0)}, "baseline SR": {0: Mean(2.0)}}
+    >>> round(gains(lines, "SR")[16].value, 2)
+    1.33
+    """
+    alone = baseline(lines, pattern)
+    if alone is None:
+        return {}
+    parallel = lines.get(f"parallelism {pattern}", {})
+    return {degree: over(alone.times(degree), mean) for degree, mean in parallel.items()}
+
+
+def degenerated(lines: Lines) -> Factor | None:
+    """Cost of a write of 16 sequential writers over that of one writer to 16 partitions."""
+    writers = lines.get("parallelism SW", {}).get(MOST_PROCESSES)
+    partitions = lines.get("partitioning SW", {}).get(MOST_PROCESSES)
+    if writers is None or partitions is None:
+        return None
+    return over(writers.times(1 / MOST_PROCESSES), partitions)
+
+
+def pauses(lines: Lines, pattern: str = "RW") -> dict[int, Factor]:
+    """Time for a pause and the I/O behind it, over that of an I/O without pauses."""
+    alone = baseline(lines, pattern)
+    if alone is None:
+        return {}
+    curve = lines.get(f"pause {pattern}", {})
+    return {pause: over(mean.plus(pause), alone) for pause, mean in curve.items()}

@@ -1,0 +1,277 @@
+"""The seven design hints of uFLIP, each held against what was measured on a device.
+
+**Source** uFLIP (CIDR 2009) §5.3, hints 1 to 7.
+**Faithful** What each hint claims is asked of the micro-benchmark that the paper draws it from.
+**Simplified** Means are compared, not distributions.
+**Ambiguous** The paper's words as numbers, of which none was set by a device: "significantly" is
+what does not round to "=" on the scale of Table 3 (`STEP`); "no improvement" none beyond 5 %, by
+which the paper's own repetitions differed (`REPEATS`). Where an interval holds the limit, the hint
+counts as not measured, and says so. A hint to limit something is contradicted where nothing is to
+be gained by it.
+"""
+
+from collections.abc import Mapping
+from math import ceil, log2
+from typing import Any
+
+from uflip.hints.blocks import ENTRY_BYTES, STEP, block_sizes, break_even_s
+from uflip.hints.hint import (
+    CONFIRMED,
+    CONTRADICTED,
+    NOT_MEASURED,
+    Hint,
+    numbers_of,
+    surest,
+    verdict_of,
+    words_of,
+)
+from uflip.hints.means import Factor, Lines, baseline, over
+from uflip.hints.measures import (
+    LARGE_BYTES,
+    alignment_unit,
+    cost_line,
+    cost_of_small,
+    gains,
+    mixes,
+    pauses,
+    unaligned,
+)
+from uflip.microbench.words import PATTERN_NAMES, format_ratio
+from uflip.units import format_duration_ns, format_size
+
+REPEATS = 1.05
+PATTERNS = tuple(PATTERN_NAMES)
+Row = Mapping[str, Any]
+"""`key_characteristics` of a summary."""
+
+
+def latency(lines: Lines) -> Hint:
+    """Hint 1."""
+    about = (1, "I/Os have a latency: larger ones are beneficial, even for reads")
+    factor, line = cost_of_small(lines), cost_line(lines.get("granularity SR", {}))
+    if factor is None:
+        return _unknown(*about, "granularity", "reads of 4 KiB and of 32 KiB")
+    holds = factor.beyond(REPEATS)
+    numbers: dict[str, Any] = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
+    because = f"a byte costs {words_of(factor)} in reads of 4 KiB what it does in reads of 32 KiB"
+    because += _doubt(holds, REPEATS)
+    advice = ""
+    if line is not None:
+        half, most = line.size_for(0.5), line.size_for(0.9)
+        numbers |= {
+            "fixed_ns": line.fixed_ns, "rate_bytes_per_s": line.bytes_per_s,
+            "half_rate_bytes": half, "nine_tenths_bytes": most,
+        }  # fmt: skip
+        because += f"; {format_duration_ns(line.fixed_ns)} of a read do not depend on its size"
+        advice = (
+            f"read {_block(half)} at a time for half of the rate that long reads reach, "
+            f"{_block(most)} for nine tenths of it"
+        )
+    return Hint(*about, verdict_of(holds), because, advice, numbers, "granularity")
+
+
+def block_size(
+    lines: Lines,
+    entry_bytes: int = ENTRY_BYTES,
+    prices: tuple[float, float] | None = None,
+) -> Hint:
+    """Hint 2; prices are that of the device, and of a GiB of memory."""
+    about = (2, "Blocks of 32 KB are a good trade-off between reads and writes")
+    reads, writes = (lines.get(f"granularity {pattern}", {}) for pattern in ("RR", "RW"))
+    found = block_sizes(reads, writes, entry_bytes)
+    if found is None:
+        return _unknown(*about, "granularity", "random reads and writes of several sizes")
+    holds = found.reads <= LARGE_BYTES <= found.writes
+    numbers: dict[str, Any] = {
+        "best_for_reads_bytes": found.reads, "enough_for_writes_bytes": found.writes,
+        "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": STEP,
+    }  # fmt: skip
+    because = (
+        f"pages of {format_size(found.reads)} are best for lookups (entries of {entry_bytes} "
+        f"bytes), and random writes are cheapest a byte from {format_size(found.writes)} on"
+    )
+    low, high = sorted((found.reads, found.writes))
+    advice = f"{format_size(found.between)}" if low < high else f"{format_size(low)}"
+    advice = (
+        f"use blocks of {advice}; {format_size(low)} to {format_size(high)} by what is done more"
+    )
+    if prices is not None:
+        interval = break_even_s(found.reads, reads[found.reads], *prices)
+        numbers |= {
+            "break_even_s": interval, "device_price": prices[0], "memory_price_per_gib": prices[1],
+        }  # fmt: skip
+        advice += (
+            f"; keep in memory what is read again within {format_duration_ns(interval * 1e9)} "
+            "(five-minute rule)"
+        )
+    return Hint(*about, verdict_of(holds), because, advice, numbers, "granularity")
+
+
+def alignment(lines: Lines) -> Hint:
+    """Hint 3."""
+    about = (3, "Blocks should be aligned to flash pages: what is not costs a severe penalty")
+    every = {pattern: unaligned(lines, pattern) for pattern in PATTERNS}
+    cases = {(p, shift): factor for p, found in every.items() for shift, factor in found.items()}
+    if not cases:
+        return _unknown(*about, "alignment", "shifted I/Os")
+    (pattern, shift), factor, beyond = surest(cases, STEP)
+    numbers = {
+        **numbers_of("unaligned_over_aligned", factor), "pattern": pattern,
+        "shift_bytes": shift, "limit": STEP,
+    }  # fmt: skip
+    because = f"{PATTERN_NAMES[pattern]}s off by {format_size(shift)} cost {words_of(factor)}"
+    because += _doubt(beyond, STEP)
+    advice = "alignment need not be cared for"
+    if beyond:
+        unit = alignment_unit(every[pattern], STEP)
+        numbers["unit_bytes"] = unit
+        advice = f"align to {format_size(unit)}"
+    return Hint(
+        *about, verdict_of(beyond), because, advice if beyond is not None else "", numbers,
+        "alignment",
+    )  # fmt: skip
+
+
+def focus(lines: Lines, row: Row) -> Hint:
+    """Hint 4."""
+    about = (4, "Random writes should be limited to a focused area")
+    found, cost = row["locality"], _random_over_sequential(lines)
+    if cost is None or found["verdict"] in ("not_measured", "not_repeatable"):
+        return _unknown(*about, "locality", "random writes within areas of several sizes")
+    area, numbers = found["locality_bytes"], {**numbers_of("random_over_sequential", cost)}
+    numbers |= {"limit": STEP}
+    anywhere = f"random writes cost {words_of(cost)} what sequential ones do"
+    beyond = cost.beyond(STEP)
+    if beyond is False:
+        advice = "random writes may go anywhere"
+        return Hint(*about, CONTRADICTED, anywhere, advice, numbers, "locality")
+    if beyond is None:
+        because = anywhere + _doubt(beyond, STEP)
+        return Hint(*about, NOT_MEASURED, because, "", numbers, "locality")
+    if found["verdict"] == "none":
+        advice = "avoid random writes: write sequentially, as a log does"
+        because = f"{anywhere}, and no area makes them cheap"
+        return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
+    numbers |= {"area_bytes": area, "cost_within_over_sequential": found["factor"]}
+    within = f"within {format_size(round(area))} at most {format_ratio(found['factor'])}"
+    because = f"{anywhere}, {within}"
+    if found["verdict"] == "everywhere":
+        because += ", the largest area that was measured"
+    advice = f"keep random writes within {format_size(round(area))} for a while, then move on"
+    return Hint(*about, CONFIRMED, because, advice, numbers, "locality")
+
+
+def partitions(row: Row) -> Hint:
+    """Hint 5."""
+    about = (5, "Sequential writes should be limited to a few partitions")
+    found = row["partitions"]
+    if found["verdict"] in ("not_measured", "not_repeatable"):
+        return _unknown(*about, "partitioning", "sequential writes to several partitions")
+    numbers = {"partitions": found["partitions"], "cost_over_sequential": found["factor"]}
+    if found["verdict"] == "none":
+        because = "writes to two partitions cost far more than to one"
+        advice = "write to one place at a time"
+        return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
+    many = round(found["partitions"])
+    because = f"{many} partitions cost at most {format_ratio(found['factor'])} what one does"
+    if found["verdict"] == "everywhere":
+        because += ", and that is the most that was measured"
+        advice = f"{many} places may be written side by side"
+        return Hint(*about, CONTRADICTED, because, advice, numbers, "partitioning")
+    advice = f"write to {many} places at a time at most (runs of a merge, levels, logs)"
+    return Hint(
+        *about, CONFIRMED, because + ", more cost far more", advice, numbers, "partitioning"
+    )
+
+
+def mixing(lines: Lines) -> Hint:
+    """Hint 6."""
+    about = (6, "Combining a limited number of patterns is acceptable")
+    cases = mixes(lines)
+    if not cases:
+        return _unknown(*about, "mix", "mixes of two patterns")
+    (pattern, ratio), factor, beyond = surest(cases, STEP)
+    numbers = {
+        **numbers_of("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio, "limit": STEP,
+    }  # fmt: skip
+    often, seldom = (PATTERN_NAMES[part] for part in pattern.split("/"))
+    because = f"{ratio} {often}{'s' * (ratio > 1)} to a {seldom} cost {words_of(factor)} their sum"
+    because += _doubt(beyond, STEP)
+    advice = ""
+    if beyond is not None:
+        advice = (
+            f"keep {often}s and {seldom}s apart in time" if beyond else "patterns may be combined"
+        )
+    holds = None if beyond is None else not beyond
+    return Hint(*about, verdict_of(holds), because, advice, numbers, "mix")
+
+
+def waiting(lines: Lines) -> Hint:
+    """Hint 7."""
+    about = (7, "Neither concurrent nor delayed I/Os improve the performance")
+    parallel = {
+        (pattern, degree): gain
+        for pattern in PATTERNS
+        for degree, gain in gains(lines, pattern).items()
+        if degree > 1
+    }
+    # How much a pause saves: the inverse of what pause and I/O cost together.
+    delayed = {pause: over_one(total) for pause, total in pauses(lines).items()}
+    if not parallel or not delayed:
+        return _unknown(*about, "parallelism", "processes side by side, and pauses before writes")
+    (pattern, degree), gain, concurrent = surest(parallel, REPEATS)
+    pause, saving, paused = surest(delayed, REPEATS)
+    numbers = {
+        **numbers_of("throughput_gain", gain), "pattern": pattern, "processes": degree,
+        **numbers_of("pause_gain", saving), "pause_ns": pause, "limit": REPEATS,
+    }  # fmt: skip
+    because = (
+        f"{degree} processes of {PATTERN_NAMES[pattern]}s have {words_of(gain)} the throughput of "
+        f"one; with a pause of {format_duration_ns(pause)} random writes have {words_of(saving)}"
+    )
+    answers = (concurrent, paused)
+    holds = False if True in answers else None if None in answers else True
+    because += _doubt(holds, REPEATS)
+    advice = ""
+    if holds is not None:
+        advice = "issue I/Os one after the other, without pauses"
+        if concurrent:
+            advice = f"keep several I/Os under way ({PATTERN_NAMES[pattern]}s: {degree})"
+        if paused:
+            advice = f"leave {format_duration_ns(pause)} between random writes" + (
+                f"; {advice}" if concurrent else ""
+            )
+    return Hint(*about, verdict_of(holds), because, advice, numbers, "parallelism")
+
+
+def _block(size: float) -> str:
+    """Write a size as the power of two that holds it."""
+    return format_size(1 << max(ceil(log2(max(size, 1.0))), 9))
+
+
+def over_one(factor: Factor) -> Factor:
+    """The inverse of a factor.
+
+    Examples
+    --------
+    >>> over_one(Factor(2.0, 1.0, 4.0))
+    Factor(value=0.5, low=0.25, high=1.0)
+    """
+    if factor.low is None or factor.high is None or factor.low <= 0:
+        return Factor(1 / factor.value)
+    return Factor(1 / factor.value, 1 / factor.high, 1 / factor.low)
+
+
+def _doubt(answer: bool | None, limit: float) -> str:
+    """Say that an interval does not tell."""
+    return f": known too badly to tell whether it is beyond ×{limit:.2f}" * (answer is None)
+
+
+def _random_over_sequential(lines: Lines) -> Factor | None:
+    random, sequential = (baseline(lines, pattern) for pattern in ("RW", "SW"))
+    return None if random is None or sequential is None else over(random, sequential)
+
+
+def _unknown(number: int, statement: str, micro_benchmark: str, what: str) -> Hint:
+    because = f"the result has no {what} that tell"
+    return Hint(number, statement, NOT_MEASURED, because, "", {}, micro_benchmark)

@@ -1,0 +1,239 @@
+"""Design hints: does each verdict follow from what was measured, and can it come out otherwise?
+
+Devices are made up by what an I/O costs on them, so that what each hint must say is known; one is
+simulated, and the command is asked about its folder.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import uflip
+
+from uflip.device.catalogue import inspect_device
+from uflip.errors import UsageError
+from uflip.hints import CONFIRMED, CONTRADICTED, NOT_MEASURED, VERDICTS, Hint, advise
+from uflip.hints.blocks import STEP
+from uflip.hints.classes import classify
+from uflip.results.characteristics import characteristics
+
+KIB, MIB, MS = 1 << 10, 1 << 20, 1e6
+PATTERNS = ("SR", "RR", "SW", "RW")
+SIZES = [512 << power for power in range(11)]
+Cost = Callable[[str, int, str, int], float]
+"""(pattern, I/O size, what varies, its value) -> ms."""
+
+
+def disk_of_2009(pattern: str, size: int, varies: str, value: int) -> float:
+    """Merges of units of 1 MiB, a log of 8 MiB, four open units, pages of 16 KiB."""
+    together = value if varies == "parallelism" else 1
+    if pattern in ("SR", "RR"):
+        return together * (0.1 + size / (100 * KIB))
+    write, merge = 0.1 + size / (80 * KIB), 9.0
+    limit = {"locality": 8 * MIB, "partitioning": 4, "parallelism": 4}.get(varies, 0)
+    if pattern == "SW":
+        cost = write if value <= limit or not limit else merge
+    else:
+        cost = 1.3 * write if varies == "locality" and value <= limit else merge
+        if varies == "pause":
+            cost = max(merge - value / MS, write)
+    if varies == "alignment" and value % (16 * KIB):
+        cost *= 2.5
+    return cost * together
+
+
+def drive_of_today(pattern: str, size: int, varies: str, value: int) -> float:
+    """A map of pages, and eight I/Os at a time."""
+    cost = (0.02 if pattern in ("SR", "RR") else 0.05) + size / (500 * KIB)
+    return cost * max(value / 8, 1.0) if varies == "parallelism" else cost
+
+
+VALUES: dict[str, tuple[str, list[int]]] = {
+    "granularity": ("io_size", SIZES),
+    "alignment": ("io_shift", [0, *(512 << power for power in range(7))]),
+    "locality": ("target_size", [32 * KIB << power for power in range(13)]),
+    "partitioning": ("partitions", [1 << power for power in range(9)]),
+    "order": ("incr", [-1, 0, 1, 32, 64, 128, 256]),
+    "parallelism": ("parallel_degree", [1, 2, 4, 8, 16]),
+    "pause": ("pause", [100_000 << power for power in range(9)]),
+}
+
+
+def run(pattern: str, parameter: str, value: int, mean_ms: float, share: float) -> dict[str, Any]:
+    mean, half = mean_ms * MS, share * mean_ms * MS
+    return {
+        "pattern": pattern, "parameter": parameter, "value": value, "unit": "",
+        "statistics": {"mean_ns": mean}, "spec": {"io_size": 32 * KIB},
+        "together": {"mean_ns": mean, "half_width_ns": half, "converged": True},
+    }  # fmt: skip
+
+
+def measured(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, Any]:
+    """What a benchmark of a device would say, each mean known to a share of it."""
+    size = 32 * KIB
+    alone = {pattern: cost(pattern, size, "baseline", 0) for pattern in PATTERNS}
+    benchmarks: dict[str, list[dict[str, Any]]] = {}
+    for name, (parameter, values) in VALUES.items():
+        benchmarks[name] = [
+            run(pattern, parameter, value, cost(pattern, one_size, name, value), share)
+            for pattern in PATTERNS
+            for value in values
+            for one_size in [value if name == "granularity" else size]
+        ]
+    benchmarks["mix"] = [
+        run(f"{one}/{two}", "ratio", ratio, (ratio * alone[one] + alone[two]) / (ratio + 1), share)
+        for one, two in (("SR", "RR"), ("SR", "RW"), ("SW", "RW"))
+        for ratio in (1, 8, 64)
+    ]
+    benchmarks.pop(without, None)
+    return {
+        "device": inspect_device("sim:demo"),
+        "baselines": [run(name, "io_size", size, mean, share) for name, mean in alone.items()],
+        "micro_benchmarks": benchmarks,
+        "key_characteristics": characteristics(alone, benchmarks).as_dict(),
+    }
+
+
+def hints(document: dict[str, Any]) -> dict[int, Hint]:
+    return {hint.number: hint for hint in advise(document).hints}
+
+
+def test_a_disk_of_2009_confirms_all_seven_hints() -> None:
+    found = hints(measured(disk_of_2009))
+    assert {number: hint.verdict for number, hint in found.items()} == dict.fromkeys(
+        range(1, 8), CONFIRMED
+    )
+    assert found[1].numbers["fixed_ns"] == pytest.approx(0.1 * MS)
+    assert found[1].numbers["rate_bytes_per_s"] == pytest.approx(100 * KIB * 1e3)
+    assert found[3].numbers["unit_bytes"] == 16 * KIB
+    assert found[3].numbers["unaligned_over_aligned"] == pytest.approx(2.5)
+    assert found[4].numbers["area_bytes"] == 8 * MIB
+    assert found[5].numbers["partitions"] == 4
+    assert advise(measured(disk_of_2009)).classified.name == "high-end"
+
+
+def test_a_drive_of_today_contradicts_what_was_about_merges() -> None:
+    found = hints(measured(drive_of_today))
+    verdicts = {number: hint.verdict for number, hint in found.items()}
+    assert verdicts == {
+        1: CONFIRMED, 2: CONFIRMED, 3: CONTRADICTED, 4: CONTRADICTED, 5: CONTRADICTED,
+        6: CONFIRMED, 7: CONTRADICTED,
+    }  # fmt: skip
+    assert found[7].numbers["throughput_gain"] == pytest.approx(8)
+    assert advise(measured(drive_of_today)).classified.name == "anywhere"
+
+
+def no_latency(pattern: str, size: int, varies: str, value: int) -> float:
+    """What an I/O costs is a matter of bytes."""
+    return size / (100 * KIB) * (2 if pattern == "RW" else 1)
+
+
+def test_without_latency_larger_reads_bring_nothing_and_small_blocks_do() -> None:
+    found = hints(measured(no_latency))
+    assert found[1].verdict == CONTRADICTED
+    assert found[2].verdict == CONTRADICTED
+    assert found[2].numbers["enough_for_writes_bytes"] == 512
+
+
+def test_mixes_that_cost_more_than_their_parts_contradict() -> None:
+    document = measured(disk_of_2009)
+    (dear,) = (
+        one
+        for one in document["micro_benchmarks"]["mix"]
+        if (one["pattern"], one["value"]) == ("SW/RW", 8)
+    )
+    for name in ("mean_ns", "half_width_ns"):
+        dear["together"][name] *= 2
+    found = hints(document)[6]
+    assert (found.verdict, found.numbers["mix"], found.numbers["ratio"]) == (
+        CONTRADICTED, "SW/RW", 8,
+    )  # fmt: skip
+    assert found.numbers["mix_over_its_parts"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize("name", ["granularity", "alignment", "locality", "partitioning", "mix"])
+def test_what_was_not_run_is_not_measured(name: str) -> None:
+    full, without = hints(measured(disk_of_2009)), hints(measured(disk_of_2009, without=name))
+    lost = {number for number, hint in without.items() if hint.verdict == NOT_MEASURED}
+    assert lost == {number for number, hint in full.items() if hint.micro_benchmark == name}
+
+
+def test_an_interval_that_holds_the_limit_does_not_tell() -> None:
+    wide = hints(measured(disk_of_2009, share=0.5))
+    assert wide[6].verdict == NOT_MEASURED
+    assert f"{STEP:.2f}" in wide[6].because
+    assert wide[6].advice == ""
+    assert hints(measured(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
+
+
+def test_the_null_device_has_no_class() -> None:
+    document = measured(drive_of_today) | {"device": inspect_device("null")}
+    with pytest.raises(UsageError, match="does nothing"):
+        advise(document)
+
+
+def test_the_command_says_of_a_folder_what_the_function_says(here: Path) -> None:
+    done = uflip(
+        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "granularity,alignment",
+        "--out", "r", "-q",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    asked = ("hints", "r", "--device-price", "100", "--memory-price", "4")
+    document = json.loads(uflip(*asked, "--json").out)
+    assert {hint["verdict"] for hint in document["hints"]} <= set(VERDICTS)
+    assert document["hints"][0]["verdict"] == CONFIRMED
+    assert document["hints"][3]["verdict"] == NOT_MEASURED
+    blocks = document["hints"][1]["numbers"]
+    reads = blocks["best_for_reads_bytes"]
+    shown = json.loads(uflip("show", "r", "--json").out)
+    (read,) = (
+        one
+        for one in shown["micro_benchmarks"]["granularity"]
+        if (one["pattern"], one["value"]) == ("RR", reads)
+    )
+    # Gray & Putzolu: pages a unit of memory over accesses a second, times price over price.
+    interval = (2**30 / reads) * (read["together"]["mean_ns"] / 1e9) * (100 / 4)
+    assert blocks["break_even_s"] == pytest.approx(interval)
+    text = uflip(*asked).out
+    assert "five-minute rule" in text
+    for hint in document["hints"]:
+        assert f"{hint['number']}  {hint['verdict']}" in text
+
+
+def test_a_price_alone_says_nothing(here: Path) -> None:
+    done = uflip("hints", "r", "--memory-price", "4")
+    assert done.code == 2
+    assert "--device-price" in done.err
+
+
+@pytest.mark.parametrize(
+    ("ms", "pauses", "focused", "orders", "expected"),
+    [
+        ((0.3, 5), True, 1.0, (1.0, 1.0), "high-end"),  # Memoright
+        ((0.4, 9), True, 2.0, (1.0, 1.0), "high-end"),  # Mtron
+        ((0.6, 18), False, 1.5, (1.5, 0.6), "low-end"),  # Samsung
+        ((1.7, 18), False, 2.0, (3.0, 2.0), "low-end"),  # Transcend Module
+        ((2.6, 233), False, 1.0, (2.0, 2.0), "low-end"),  # Transcend MLC
+        ((1.8, 270), False, 20.0, (7.0, 6.0), "usb"),  # Kingston DTHX
+        ((2.9, 256), False, None, (8.0, 40.0), "usb"),  # Kingston DTI
+    ],
+)
+def test_the_seven_devices_of_table_3_are_what_the_paper_calls_them(
+    ms: tuple[float, float],
+    pauses: bool,
+    focused: float | None,
+    orders: tuple[float, float],
+    expected: str,
+) -> None:
+    def found(factor: float | None, **more: str) -> dict[str, Any]:
+        return {"verdict": "none" if factor is None else "found", "factor": factor} | more
+
+    reference = "sequential" if (focused or 0) < 2.45 else "smallest"
+    row = {
+        "SW_ms": ms[0], "RW_ms": ms[1], "pause": found(1.0 if pauses else None),
+        "locality": found(focused, reference=reference), "reverse": found(orders[0]),
+        "in_place": found(orders[1]),
+    }  # fmt: skip
+    assert classify(row).name == expected
