@@ -2,3 +2,4 @@
 
 pub(crate) mod bits;
 pub mod huge;
+pub(crate) mod lru;

@@ -7,7 +7,7 @@ use crate::flash::geometry::{Geometry, Shape};
 use crate::flash::nand::PageOrder;
 use crate::ftl::{MERGING_FTLS, PageMapOptions, RelocationLoad};
 use crate::pool::alloc::Allocator;
-use crate::pool::blocks::FreeOrder;
+use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 use crate::timeline::Timing;
 

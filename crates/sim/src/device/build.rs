@@ -2,8 +2,8 @@
 
 use uflip_core::Result;
 
-use super::AnyBackend;
 use crate::config::Profile;
+use crate::device::any::AnyBackend;
 use crate::device::cache::WriteCache;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;

@@ -25,6 +25,7 @@ use serde_json::Value;
 use twox_hash::XxHash3_64;
 use uflip_core::{DeviceInfo, Error, ErrorKind, Result};
 
+use crate::collections::huge;
 use crate::config::Profile;
 use crate::device::SimDevice;
 
@@ -222,7 +223,7 @@ impl Opened {
             let got = format!("{} bytes to be read, {room} bytes of memory", part.bytes);
             return Err(self.damaged(&got));
         }
-        let mut bytes = crate::collections::huge::reserved(part.bytes as usize);
+        let mut bytes = huge::reserved(part.bytes as usize);
         let sought = self.file.seek(SeekFrom::Start(at));
         let mut file = (&self.file).take(part.bytes);
         let read = sought.and_then(|_| file.read_to_end(&mut bytes));

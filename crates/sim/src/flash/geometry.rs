@@ -164,8 +164,19 @@ impl Geometry {
     /// Where `page` lies.
     #[inline]
     pub(crate) fn place_of(&self, page: Ppn) -> Place {
-        let block = self.block_of(page);
+        self.place_in(self.block_of(page), page)
+    }
+
+    /// Where `page`, which is in `block`, lies.
+    #[inline]
+    pub(crate) fn place_in(&self, block: BlockIdx, page: Ppn) -> Place {
         Place { page, block, die: self.die_of(block) }
+    }
+
+    /// Page `offset` of `block`.
+    #[inline]
+    pub(crate) fn place(&self, block: BlockIdx, offset: u32) -> Place {
+        self.place_in(block, Ppn(self.first_page(block).0 + offset))
     }
 
     /// Every block of `die`.

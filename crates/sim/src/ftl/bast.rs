@@ -21,7 +21,8 @@ use uflip_core::Result;
 
 use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::collections::lru::Lru;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
 use crate::flash::media::{Merge, MergeMedia};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
@@ -37,8 +38,8 @@ pub(crate) struct Bast {
     unused: Vec<u32>,
     /// Per logical block: its log block, or [`NONE`].
     log_of: Vec<u32>,
-    oldest: u32,
-    newest: u32,
+    /// Those in use, in the order of last writes.
+    order: Lru,
 }
 
 /// The log block of a data block.
@@ -52,9 +53,6 @@ struct Log {
     in_order: bool,
     /// Per page of the data block: where its newest version is here, or [`NO_PAGE`].
     newest: Vec<u16>,
-    /// Neighbours in the order of last writes.
-    older: u32,
-    newer: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -76,8 +74,7 @@ impl MergingFtl for Bast {
             logs: Vec::with_capacity(part.log_blocks as usize),
             unused: Vec::new(),
             log_of: vec![NONE; blocks as usize],
-            oldest: NONE,
-            newest: NONE,
+            order: Lru::with_capacity(part.log_blocks as usize),
         }
     }
 
@@ -93,7 +90,7 @@ impl MergingFtl for Bast {
             self.data.set_block(logical, block);
         }
         if let Some(place) = self.data.erased_place(page) {
-            media.program(place, if extent.covers(page) { None } else { self.lookup(page) });
+            media.program(place, extent.rest(page, || self.lookup(page)));
             self.data.set_programmed(page);
             self.forget(page);
             return;
@@ -134,8 +131,7 @@ impl Bast {
     }
 
     fn slot(&self, block: BlockIdx, slot: u32) -> Place {
-        let page = Ppn(self.geometry.first_page(block).0 + slot);
-        Place { page, block, die: self.geometry.die_of(block) }
+        self.geometry.place(block, slot)
     }
 
     /// The log has no version of `page` that counts.
@@ -149,28 +145,27 @@ impl Bast {
 
     /// A log block for `logical`, which has none.
     fn open<M: MergeMedia>(&mut self, logical: u32, media: &mut M) -> u32 {
-        if self.logs.len() - self.unused.len() == self.most {
+        if self.order.len() as usize == self.most {
             media.begin_reclaim();
-            self.merge(self.oldest, media);
+            self.merge(self.order.oldest().expect("all are in use"), media);
         }
         let block = self.data.take_free(self.data.home(logical));
         let pages = self.geometry.shape().pages_per_block as usize;
         let log = self.unused.pop().unwrap_or_else(|| {
             let newest = vec![NO_PAGE; pages];
-            let (older, newer) = (NONE, NONE);
-            self.logs.push(Log { block, logical, next: 0, in_order: true, newest, older, newer });
+            self.logs.push(Log { block, logical, next: 0, in_order: true, newest });
             self.logs.len() as u32 - 1
         });
         let books = &mut self.logs[log as usize];
         (books.block, books.logical, books.next, books.in_order) = (block, logical, 0, true);
         books.newest.fill(NO_PAGE);
-        self.link(log);
+        self.order.enter(log);
         self.log_of[logical as usize] = log;
         log
     }
 
     fn append<M: MergeMedia>(&mut self, log: u32, page: Lpn, extent: &Extent, media: &mut M) {
-        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let rest = extent.rest(page, || self.lookup(page));
         let offset = self.offset(page);
         let books = &mut self.logs[log as usize];
         let slot = books.next;
@@ -180,8 +175,7 @@ impl Bast {
         let (block, logical, in_order) = (books.block, books.logical, books.in_order);
         media.program(self.slot(block, slot), rest);
         self.data.set_invalid(page);
-        self.unlink(log);
-        self.link(log);
+        self.order.touch(log);
         let pages = self.data.pages_of(logical).len() as u32;
         if slot + 1 == self.geometry.shape().pages_per_block || (in_order && slot + 1 == pages) {
             media.await_merges();
@@ -213,7 +207,7 @@ impl Bast {
             }
         }
         self.log_of[logical as usize] = NONE;
-        self.unlink(log);
+        self.order.leave(log);
         self.unused.push(log);
         media.await_merges();
         self.erase(old, media);
@@ -225,28 +219,6 @@ impl Bast {
         if let Some(block) = block {
             media.erase_merged(block);
             self.data.give_back(block);
-        }
-    }
-
-    fn unlink(&mut self, log: u32) {
-        let Log { older, newer, .. } = self.logs[log as usize];
-        match older {
-            NONE => self.oldest = newer,
-            older => self.logs[older as usize].newer = newer,
-        }
-        match newer {
-            NONE => self.newest = older,
-            newer => self.logs[newer as usize].older = older,
-        }
-    }
-
-    /// `log` was written last.
-    fn link(&mut self, log: u32) {
-        let older = std::mem::replace(&mut self.newest, log);
-        (self.logs[log as usize].older, self.logs[log as usize].newer) = (older, NONE);
-        match older {
-            NONE => self.oldest = log,
-            older => self.logs[older as usize].newer = log,
         }
     }
 }

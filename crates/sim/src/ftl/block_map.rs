@@ -83,7 +83,7 @@ impl BlockMap {
         }
         media.count_merge(Merge::Full);
         media.await_merges();
-        let rest = if extent.covers(page) { None } else { old_page };
+        let rest = extent.rest(page, || old_page);
         media.program(self.data.place_in(block, page), rest);
         self.data.set_programmed(page);
         if let Some(old) = old_block {

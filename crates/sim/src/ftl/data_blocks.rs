@@ -5,13 +5,12 @@
 //! logical page = logical block × pages_per_block + offset        place = data block, same offset
 //! ```
 
-use std::collections::VecDeque;
-
 use uflip_core::{Error, Result};
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::media::MergeMedia;
+use crate::pool::free::FreePool;
 
 /// The map of blocks, and the pages that were programmed in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -23,8 +22,8 @@ pub(crate) struct DataBlocks {
     programmed: Vec<u64>,
     /// Per logical page, one bit: its place in the data block holds its newest version.
     valid: Vec<u64>,
-    /// Per die: erased blocks, the one erased longest ago first.
-    free: Vec<VecDeque<BlockIdx>>,
+    /// Erased blocks of each die.
+    free: FreePool,
 }
 
 const NO_BLOCK: u32 = u32::MAX;
@@ -55,7 +54,7 @@ impl DataBlocks {
             map: vec![NO_BLOCK; pages.div_ceil(shape.pages_per_block as usize)],
             programmed: vec![0; pages.div_ceil(64)],
             valid: vec![0; pages.div_ceil(64)],
-            free: (0..shape.dies).map(|die| geometry.blocks_of(DieIdx(die)).collect()).collect(),
+            free: FreePool::full(shape.dies, shape.blocks_per_die),
         }
     }
 
@@ -84,8 +83,7 @@ impl DataBlocks {
     #[inline]
     pub(crate) fn place_in(&self, block: BlockIdx, page: Lpn) -> Place {
         let first = self.logical_block(page) * self.geometry.shape().pages_per_block;
-        let page = Ppn(self.geometry.first_page(block).0 + page.0 - first);
-        Place { page, block, die: self.geometry.die_of(block) }
+        self.geometry.place(block, page.0 - first)
     }
 
     /// Where `page` is, if its newest version is in its data block.
@@ -149,7 +147,7 @@ impl DataBlocks {
         let (first, end) = (pages.start as usize, pages.end as usize);
         let old = self.block_of(logical);
         if let Some(from) = old {
-            let (from, to) = (self.first_place(from), self.first_place(to));
+            let (from, to) = (self.geometry.place(from, 0), self.geometry.place(to, 0));
             media.copy_set(from, to, &self.valid, first, end - first);
         }
         // What was copied, and nothing else, is programmed in the new block.
@@ -163,27 +161,17 @@ impl DataBlocks {
         old
     }
 
-    /// The first place of `block`.
-    fn first_place(&self, block: BlockIdx) -> Place {
-        let page = self.geometry.first_page(block);
-        Place { page, block, die: self.geometry.die_of(block) }
-    }
-
     /// An erased block: of `die`, or where that has none, of the die that has the most.
     ///
     /// # Panics
     /// Where no die has one: the books must be wrong, since a profile leaves room.
     pub(crate) fn take_free(&mut self, die: DieIdx) -> BlockIdx {
-        let taken = self.free[die.0 as usize].pop_front();
-        taken.unwrap_or_else(|| {
-            let most = self.free.iter_mut().max_by_key(|list| list.len());
-            most.and_then(VecDeque::pop_front).expect("a profile leaves an erased block")
-        })
+        BlockIdx(self.free.take_near(die.0).expect("a profile leaves an erased block"))
     }
 
     /// `block` was erased.
     pub(crate) fn give_back(&mut self, block: BlockIdx) {
-        self.free[self.geometry.die_of(block).0 as usize].push_back(block);
+        self.free.put(self.geometry.die_of(block).0, block.0);
     }
 
     /// The die whose turn it is for the data of `logical`, so that neighbours are spread.
@@ -198,7 +186,7 @@ impl DataBlocks {
         let mut owners = vec![0; self.geometry.blocks() as usize];
         let data =
             self.map.iter().filter(|block| **block != NO_BLOCK).map(|block| BlockIdx(*block));
-        for block in data.chain(self.free.iter().flatten().copied()).chain(others) {
+        for block in data.chain(self.free.iter().map(BlockIdx)).chain(others) {
             owners[block.0 as usize] += 1;
         }
         assert!(owners.iter().all(|owners| *owners == 1), "every block has one owner: {owners:?}");

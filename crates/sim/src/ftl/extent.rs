@@ -2,7 +2,7 @@
 
 use uflip_core::Io;
 
-use crate::flash::geometry::Lpn;
+use crate::flash::geometry::{Lpn, Place};
 
 /// Which logical pages one host write covers: FTLs that move several pages as one want to know
 /// whether the host brings all of them.
@@ -64,6 +64,12 @@ impl Extent {
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {
         self.first <= page.0 && page.0 < self.end
+    }
+
+    /// Where the rest of `page` is, `old`, unless the host brings all of it.
+    #[inline]
+    pub(crate) fn rest(&self, page: Lpn, old: impl FnOnce() -> Option<Place>) -> Option<Place> {
+        if self.covers(page) { None } else { old() }
     }
 
     /// Whether the host will bring something of `other` once it has brought `page`.

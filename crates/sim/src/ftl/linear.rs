@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
+use crate::collections::bits;
 use crate::flash::geometry::{Geometry, Lpn, Place};
 use crate::flash::media::{Merge, MergeMedia};
 use crate::ftl::extent::Extent;
@@ -88,7 +89,7 @@ struct Replacement {
 
 impl Replacement {
     fn has(&self, offset: u32) -> bool {
-        self.programmed[offset as usize / 64] >> (offset % 64) & 1 == 1
+        bits::has(&self.programmed, offset as usize)
     }
 }
 
@@ -151,7 +152,7 @@ impl MergingFtl for Linear {
     }
 
     fn lookup(&self, page: Lpn) -> Option<Place> {
-        if self.live[page.0 as usize / 64] >> (page.0 % 64) & 1 == 0 {
+        if !bits::has(&self.live, page.0 as usize) {
             return None;
         }
         let (logical, offset) = self.unit_of(page);
@@ -167,7 +168,7 @@ impl MergingFtl for Linear {
             self.store_map(self.part.switch_map_pages, media);
         }
         let index = self.open_for(page, extent, media);
-        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let rest = extent.rest(page, || self.lookup(page));
         let open = &mut self.open[index];
         let first = logical * self.layout.unit_pages;
         if offset == open.run.next() || open.run.ends_below(page, extent, first) {
@@ -177,7 +178,7 @@ impl MergingFtl for Linear {
             // It is in the run: anything else would have been merged.
             self.replace(index, offset, rest, media);
         }
-        self.live[page.0 as usize / 64] |= 1 << (page.0 % 64);
+        bits::insert(&mut self.live, page.0 as usize);
         if self.open[index].run.is_full(self.layout.unit_pages) && !self.is_replaced(index) {
             media.await_merges();
             self.close(index, media);
@@ -185,7 +186,7 @@ impl MergingFtl for Linear {
     }
 
     fn trim(&mut self, page: Lpn) {
-        self.live[page.0 as usize / 64] &= !(1 << (page.0 % 64));
+        bits::remove(&mut self.live, page.0 as usize);
     }
 
     #[cfg(test)]
@@ -263,7 +264,7 @@ impl Linear {
         }
         let replacement = &mut open.replacements[round];
         media.program(self.layout.place(replacement.unit, offset), rest);
-        replacement.programmed[offset as usize / 64] |= 1 << (offset % 64);
+        bits::insert(&mut replacement.programmed, offset as usize);
     }
 
     /// Merge an open unit: it becomes the data unit, with the rest of the old one copied to it; where

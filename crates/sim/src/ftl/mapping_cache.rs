@@ -18,6 +18,8 @@
 //! around it.
 //! **Ambiguous**: the paper does not say how large the protected segment is; half of the entries here.
 
+use crate::collections::lru::{Links, Order};
+
 /// Which entry leaves when another one needs its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,11 +40,13 @@ pub(crate) struct MappingCache {
     slots: Vec<Slot>,
     capacity: usize,
     /// Entries seen once, and entries asked for again.
-    segments: [Segment; 2],
+    segments: [Order; 2],
+    links: Links,
     protected_most: u32,
     entries_a_page: u32,
-    /// Per mapping page: the first slot of its changed entries, or `NONE`.
-    changed_of: Vec<u32>,
+    /// Per mapping page: its changed entries.
+    changed_of: Vec<Order>,
+    changes: Links,
     batch: bool,
 }
 
@@ -51,18 +55,6 @@ struct Slot {
     page: u32,
     segment: u8,
     changed: bool,
-    newer: u32,
-    older: u32,
-    /// Neighbours among the changed entries of its mapping page.
-    changed_before: u32,
-    changed_after: u32,
-}
-
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Segment {
-    newest: u32,
-    oldest: u32,
-    length: u32,
 }
 
 /// Inside the arrays only.
@@ -87,10 +79,12 @@ impl MappingCache {
             slot_of: vec![NONE; pages as usize],
             slots: Vec::with_capacity(capacity),
             capacity,
-            segments: [Segment { newest: NONE, oldest: NONE, length: 0 }; 2],
+            segments: [Order::default(); 2],
+            links: Links::with_capacity(capacity),
             protected_most: protected as u32,
             entries_a_page,
-            changed_of: vec![NONE; pages.div_ceil(entries_a_page) as usize],
+            changed_of: vec![Order::default(); pages.div_ceil(entries_a_page) as usize],
+            changes: Links::default(),
             batch,
         }
     }
@@ -124,8 +118,8 @@ impl MappingCache {
             return true;
         }
         self.link(slot, PROTECTED);
-        if self.segments[PROTECTED as usize].length > self.protected_most {
-            let oldest = self.segments[PROTECTED as usize].oldest;
+        let protected = &self.segments[PROTECTED as usize];
+        if let Some(oldest) = protected.oldest().filter(|_| protected.len() > self.protected_most) {
             self.unlink(oldest);
             self.link(oldest, PROBATION);
         }
@@ -143,23 +137,15 @@ impl MappingCache {
         if self.slots.len() < self.capacity {
             return None;
         }
-        let oldest = self.segments.map(|segment| segment.oldest);
-        Some(if oldest[0] == NONE { oldest[1] } else { oldest[0] } as usize)
+        let [probation, protected] = &self.segments;
+        probation.oldest().or(protected.oldest()).map(|slot| slot as usize)
     }
 
     /// Take in the entry of `page`, which is not there, in the place of the one that leaves.
     pub(crate) fn insert(&mut self, page: u32) {
         let slot = match self.leaves_next() {
             None => {
-                self.slots.push(Slot {
-                    page,
-                    segment: PROBATION,
-                    changed: false,
-                    newer: NONE,
-                    older: NONE,
-                    changed_before: NONE,
-                    changed_after: NONE,
-                });
+                self.slots.push(Slot { page, segment: PROBATION, changed: false });
                 self.slots.len() - 1
             }
             Some(slot) => {
@@ -180,16 +166,9 @@ impl MappingCache {
         if slot == NONE {
             return false;
         }
-        if !self.slots[slot as usize].changed {
+        if !std::mem::replace(&mut self.slots[slot as usize].changed, true) {
             let mapping_page = self.mapping_page_of(page) as usize;
-            let after = std::mem::replace(&mut self.changed_of[mapping_page], slot);
-            if after != NONE {
-                self.slots[after as usize].changed_before = slot;
-            }
-            let entry = &mut self.slots[slot as usize];
-            entry.changed = true;
-            entry.changed_before = NONE;
-            entry.changed_after = after;
+            self.changes.enter(&mut self.changed_of[mapping_page], slot);
         }
         true
     }
@@ -206,53 +185,27 @@ impl MappingCache {
 
     /// Every changed entry of `mapping_page` is on flash now.
     pub(crate) fn wrote_all(&mut self, mapping_page: u32) {
-        while self.changed_of[mapping_page as usize] != NONE {
-            self.forget_change(self.changed_of[mapping_page as usize]);
+        while let Some(slot) = self.changed_of[mapping_page as usize].newest() {
+            self.forget_change(slot);
         }
     }
 
     fn forget_change(&mut self, slot: u32) {
-        let Slot { page, changed, changed_before, changed_after, .. } = self.slots[slot as usize];
-        if !changed {
-            return;
-        }
-        self.slots[slot as usize].changed = false;
-        if changed_after != NONE {
-            self.slots[changed_after as usize].changed_before = changed_before;
-        }
-        if changed_before != NONE {
-            self.slots[changed_before as usize].changed_after = changed_after;
-        } else {
-            let mapping_page = self.mapping_page_of(page) as usize;
-            self.changed_of[mapping_page] = changed_after;
+        if std::mem::replace(&mut self.slots[slot as usize].changed, false) {
+            let mapping_page = self.mapping_page_of(self.slots[slot as usize].page) as usize;
+            self.changes.leave(&mut self.changed_of[mapping_page], slot);
         }
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Slot { segment, newer, older, .. } = self.slots[slot as usize];
-        let list = &mut self.segments[usize::from(segment)];
-        list.length -= 1;
-        match newer {
-            NONE => list.newest = older,
-            newer => self.slots[newer as usize].older = older,
-        }
-        match older {
-            NONE => self.segments[usize::from(segment)].oldest = newer,
-            older => self.slots[older as usize].newer = newer,
-        }
+        let segment = self.slots[slot as usize].segment;
+        self.links.leave(&mut self.segments[usize::from(segment)], slot);
     }
 
     /// Put `slot`, which is in no list, to the newest of `segment`.
     fn link(&mut self, slot: u32, segment: u8) {
-        let list = &mut self.segments[usize::from(segment)];
-        let older = std::mem::replace(&mut list.newest, slot);
-        list.length += 1;
-        match older {
-            NONE => list.oldest = slot,
-            older => self.slots[older as usize].newer = slot,
-        }
-        let entry = &mut self.slots[slot as usize];
-        (entry.segment, entry.newer, entry.older) = (segment, NONE, older);
+        self.slots[slot as usize].segment = segment;
+        self.links.enter(&mut self.segments[usize::from(segment)], slot);
     }
 }
 

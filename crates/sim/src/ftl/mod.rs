@@ -8,7 +8,6 @@ pub(crate) mod extent;
 mod log_part;
 mod mapping_cache;
 mod page_map;
-mod random_log;
 mod run;
 #[cfg(test)]
 mod tests;

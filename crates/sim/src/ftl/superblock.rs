@@ -21,17 +21,17 @@ use uflip_core::Result;
 
 use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::collections::huge;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::media::{Merge, MergeMedia};
-use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
+use crate::pool::free::FreePool;
 
 /// Superblocks, and the map of their pages.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Superblock {
     geometry: Geometry,
-    /// Its free blocks are used, its map is not.
-    free: DataBlocks,
+    free: FreePool,
     logical_blocks: u32,
     most_updates: u32,
     updates: u32,
@@ -77,13 +77,13 @@ impl MergingFtl for Superblock {
         };
         Superblock {
             geometry,
-            free: DataBlocks::new(geometry),
+            free: FreePool::full(shape.dies, shape.blocks_per_die),
             logical_blocks: per_group,
             most_updates: part.log_blocks,
             updates: 0,
             groups: (0..blocks).step_by(per_group as usize).map(group).collect(),
-            map: crate::collections::huge::filled(shape.logical_pages as usize, NOWHERE),
-            reverse: crate::collections::huge::filled(geometry.pages() as usize, NOWHERE),
+            map: huge::filled(shape.logical_pages as usize, NOWHERE),
+            reverse: huge::filled(geometry.pages() as usize, NOWHERE),
             writes: 0,
             opened: 0,
         }
@@ -96,27 +96,30 @@ impl MergingFtl for Superblock {
     }
 
     fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
-        let group = (self.free.logical_block(page) / self.logical_blocks) as usize;
+        let group = self.group_of(page);
         self.writes += 1;
         self.groups[group].written = self.writes;
         if self.groups[group].next == self.geometry.shape().pages_per_block {
             self.make_room(group, media);
         }
-        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let rest = extent.rest(page, || self.lookup(page));
         let to = self.take_page(group);
         media.program(to, rest);
         self.place(group, page, to);
     }
 
     fn trim(&mut self, page: Lpn) {
-        let group = (self.free.logical_block(page) / self.logical_blocks) as usize;
+        let group = self.group_of(page);
         self.invalidate(group, page);
         self.map[page.0 as usize] = NOWHERE;
     }
 
     #[cfg(test)]
     fn audit(&self) {
-        self.free.audit(self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.0));
+        let used = self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.0.0);
+        let mut blocks: Vec<u32> = self.free.iter().chain(used).collect();
+        blocks.sort_unstable();
+        assert!(blocks.into_iter().eq(0..self.geometry.blocks()), "every block has one owner");
         let valid: u32 =
             self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
         let mapped = self.map.iter().filter(|at| **at != NOWHERE).count();
@@ -128,13 +131,18 @@ impl MergingFtl for Superblock {
 }
 
 impl Superblock {
+    /// The superblock of `page`.
+    #[inline]
+    fn group_of(&self, page: Lpn) -> usize {
+        (self.geometry.block_of(Ppn(page.0)).0 / self.logical_blocks) as usize
+    }
+
     /// The next page of the open block of `group`, which has one.
     fn take_page(&mut self, group: usize) -> Place {
         let group = &mut self.groups[group];
         let (block, _) = *group.blocks.last().expect("an open block");
         group.next += 1;
-        let page = Ppn(self.geometry.first_page(block).0 + group.next - 1);
-        Place { page, block, die: self.geometry.die_of(block) }
+        self.geometry.place(block, group.next - 1)
     }
 
     /// `page` is in the open block of `group` from now on.
@@ -173,7 +181,8 @@ impl Superblock {
 
     fn open(&mut self, group: usize) {
         self.opened += 1;
-        let block = self.free.take_free(DieIdx(self.opened % self.geometry.shape().dies));
+        let die = self.opened % self.geometry.shape().dies;
+        let block = BlockIdx(self.free.take_near(die).expect("a profile leaves an erased block"));
         let group = &mut self.groups[group];
         group.blocks.push((block, 0));
         group.next = 0;
@@ -195,7 +204,7 @@ impl Superblock {
         media.await_merges();
         media.erase_merged(block);
         media.await_merges();
-        self.free.give_back(block);
+        self.free.put(self.geometry.die_of(block).0, block.0);
     }
 
     /// Take away update blocks of the superblock that was written longest ago, until it has none.

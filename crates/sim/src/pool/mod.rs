@@ -3,6 +3,7 @@
 
 pub(crate) mod alloc;
 pub(crate) mod blocks;
+pub(crate) mod free;
 pub(crate) mod stripes;
 pub(crate) mod units;
 pub(crate) mod victim;

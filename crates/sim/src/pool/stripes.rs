@@ -5,10 +5,9 @@
 //! stripe 1: block 1 of the same dies        the next dies follow behind the last block of these
 //! ```
 
-use std::collections::VecDeque;
-
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::pool::free::FreePool;
 
 /// What a stripe is filled with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -30,7 +29,7 @@ pub(crate) struct Stripes {
     /// Per physical page, one bit.
     valid: Vec<u64>,
     /// Erased stripes, the one erased longest ago first.
-    free: VecDeque<u32>,
+    free: FreePool,
     /// The stripes being filled, with data and with the map.
     data: Filling,
     map: Filling,
@@ -57,7 +56,7 @@ impl Stripes {
             holds: vec![Holds::Nothing; stripes as usize],
             counts: vec![0; stripes as usize],
             valid: vec![0; geometry.pages().div_ceil(64) as usize],
-            free: (0..stripes).collect(),
+            free: FreePool::full(1, stripes),
             data: none,
             map: none,
         }
@@ -107,7 +106,7 @@ impl Stripes {
 
     /// Fill an erased stripe next.
     pub(crate) fn open(&mut self, what: Holds) {
-        let stripe = self.free.pop_front().expect("a profile leaves an erased stripe");
+        let stripe = self.free.take(0).expect("a profile leaves an erased stripe");
         self.holds[stripe as usize] = what;
         let filling = self.filling(what);
         (filling.stripe, filling.next) = (Some(stripe), 0);
@@ -159,7 +158,7 @@ impl Stripes {
     pub(crate) fn give_back(&mut self, stripe: u32) {
         let what = std::mem::replace(&mut self.holds[stripe as usize], Holds::Nothing);
         self.filling(what).stripes -= 1;
-        self.free.push_back(stripe);
+        self.free.put(0, stripe);
     }
 
     #[inline]
@@ -190,7 +189,10 @@ impl Stripes {
                 (0..self.pages).filter_map(|offset| self.valid_place(stripe, offset)).collect();
             assert_eq!(valid.len(), *count as usize);
             assert!(valid.iter().all(|place| self.stripe_of(*place) == stripe));
-            assert_eq!(self.holds[stripe as usize] == Holds::Nothing, self.free.contains(&stripe));
+            assert_eq!(
+                self.holds[stripe as usize] == Holds::Nothing,
+                self.free.iter().any(|free| free == stripe)
+            );
         }
     }
 }

@@ -13,12 +13,11 @@
 //! A logical unit keeps its bank for ever: logical unit mod banks. With the units, the journal in
 //! which the firmware stores changes of its map.
 
-use std::collections::VecDeque;
-
 use uflip_core::{Error, Result, format_bytes};
 
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
 use crate::flash::media::MergeMedia;
+use crate::pool::free::FreePool;
 
 /// A unit of flash.
 #[derive(
@@ -188,20 +187,18 @@ impl Layout {
 pub(crate) struct FreeUnits {
     layout: Layout,
     /// Per bank: erased units.
-    clean: Vec<VecDeque<UnitIdx>>,
+    clean: FreePool,
     /// Per bank: units to be erased.
-    dirty: Vec<VecDeque<UnitIdx>>,
+    dirty: FreePool,
 }
 
 impl FreeUnits {
     /// Every unit of the device, erased.
     pub(crate) fn new(layout: Layout) -> FreeUnits {
-        let units =
-            |bank| (bank * layout.per_bank..(bank + 1) * layout.per_bank).map(UnitIdx).collect();
         FreeUnits {
             layout,
-            clean: (0..layout.banks).map(units).collect(),
-            dirty: vec![VecDeque::new(); layout.banks as usize],
+            clean: FreePool::full(layout.banks, layout.per_bank),
+            dirty: FreePool::empty(layout.banks),
         }
     }
 
@@ -210,26 +207,26 @@ impl FreeUnits {
     /// # Panics
     /// Where the bank has none at all: the books must be wrong, since a profile leaves room.
     pub(crate) fn take(&mut self, bank: u32, media: &mut impl MergeMedia) -> UnitIdx {
-        if let Some(unit) = self.clean[bank as usize].pop_front() {
-            return unit;
+        if let Some(unit) = self.clean.take(bank) {
+            return UnitIdx(unit);
         }
-        let unit = self.dirty[bank as usize].pop_front().expect("a profile leaves room in a bank");
+        let unit = UnitIdx(self.dirty.take(bank).expect("a profile leaves room in a bank"));
         self.layout.blocks(unit).for_each(|block| media.erase_merged(block));
         unit
     }
 
     /// `unit` holds nothing any more.
     pub(crate) fn discard(&mut self, unit: UnitIdx) {
-        self.dirty[self.layout.bank_of(unit) as usize].push_back(unit);
+        self.dirty.put(self.layout.bank_of(unit), unit.0);
     }
 
     /// Erase a unit in every bank that has something to erase; false where none has.
     pub(crate) fn erase_some(&mut self, media: &mut impl MergeMedia) -> bool {
         let mut erased = false;
-        for (dirty, clean) in self.dirty.iter_mut().zip(&mut self.clean) {
-            if let Some(unit) = dirty.pop_front() {
-                self.layout.blocks(unit).for_each(|block| media.erase_merged(block));
-                clean.push_back(unit);
+        for bank in 0..self.layout.banks {
+            if let Some(unit) = self.dirty.take(bank) {
+                self.layout.blocks(UnitIdx(unit)).for_each(|block| media.erase_merged(block));
+                self.clean.put(bank, unit);
                 erased = true;
             }
         }
@@ -240,7 +237,7 @@ impl FreeUnits {
     #[cfg(test)]
     pub(crate) fn audit(&self, others: impl Iterator<Item = UnitIdx>) {
         let mut owners = vec![0; (self.layout.banks * self.layout.per_bank) as usize];
-        let free = self.clean.iter().chain(&self.dirty).flatten().copied();
+        let free = self.clean.iter().chain(self.dirty.iter()).map(UnitIdx);
         for unit in free.chain(others) {
             owners[unit.0 as usize] += 1;
         }

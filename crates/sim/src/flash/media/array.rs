@@ -70,7 +70,7 @@ impl Flash {
     // Addresses one by one: a place would be in memory in the hot path already.
     #[inline(never)]
     fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
-        let from = Place { page, block, die: self.geometry.die_of(block) };
+        let from = self.geometry.place_in(block, page);
         let Some(wear_out) = &self.wear_out else { return };
         let ReadOutcome { retries, corrected } = wear_out.read(from, self.nand.erases(from.block));
         self.retries = retries;
@@ -90,7 +90,7 @@ impl Flash {
 
     #[inline(never)]
     fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
-        let to = Place { page, block, die: self.geometry.die_of(block) };
+        let to = self.geometry.place_in(block, page);
         let erases = self.nand.erases(to.block);
         let fails = self.wear_out.as_ref().is_some_and(|wear| wear.program_fails(to, erases));
         self.counters.program_failures += u64::from(fails);

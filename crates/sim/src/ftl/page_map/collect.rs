@@ -2,6 +2,7 @@
 //! whoever holds the clock decides when each is taken; in one go in the untimed gear.
 
 use super::{PageMap, RelocationLoad};
+use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
@@ -49,7 +50,7 @@ impl PageMap {
         // The reverse map is read along the victim: have its lines at hand, 16 entries each.
         let first = self.options.geometry.first_page(victim).0 as usize;
         for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
-            crate::collections::huge::prefetch(&self.reverse, first + line);
+            huge::prefetch(&self.reverse, first + line);
         }
         media.begin_collection(victim, self.metadata_page(die, victim));
         self.since_static[die.0 as usize] += 1;

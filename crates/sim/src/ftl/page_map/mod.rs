@@ -28,10 +28,12 @@ pub use retirement::Retire;
 use retirement::Retirement;
 pub(crate) use retirement::RetirementOptions;
 
+use crate::collections::huge;
 use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::alloc::Allocator;
-use crate::pool::blocks::{Blocks, FreeOrder, Streams};
+use crate::pool::blocks::{Blocks, Streams};
+use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 
 /// What a page map is made of.
@@ -126,8 +128,8 @@ impl PageMap {
         let pages = geometry.shape().logical_pages + mapping_pages;
         let streams = Streams { separate: options.separate, mapping: on_flash.is_some() };
         PageMap {
-            map: crate::collections::huge::filled(pages as usize, NOWHERE),
-            reverse: crate::collections::huge::filled(geometry.pages() as usize, NOWHERE),
+            map: huge::filled(pages as usize, NOWHERE),
+            reverse: huge::filled(geometry.pages() as usize, NOWHERE),
             blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
@@ -162,7 +164,7 @@ impl PageMap {
     /// `page` will be looked up soon: have its entry of the map at hand.
     #[inline]
     pub(crate) fn prefetch(&self, page: Lpn) {
-        crate::collections::huge::prefetch(&self.map, page.0 as usize);
+        huge::prefetch(&self.map, page.0 as usize);
     }
 
     /// `page`, whose entry of the map is at hand, will be written soon: have at hand what is known of

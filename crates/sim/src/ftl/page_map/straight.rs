@@ -5,6 +5,7 @@
 //! like a block to be opened, is left to those files. A test runs both on the same writes.
 
 use super::{Collection, NOWHERE, PageMap};
+use crate::collections::huge;
 use crate::flash::geometry::{Lpn, Place, Ppn};
 use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::Stream;
@@ -65,7 +66,7 @@ impl PageMap {
         self.blocks.drain_valid(victim, |page| {
             let Some(slot) = slots.next() else { return };
             *slot = Lpn(self.reverse[page.0 as usize]);
-            crate::collections::huge::prefetch(&self.map, slot.0 as usize);
+            huge::prefetch(&self.map, slot.0 as usize);
             last = Some(page);
         });
         assert!(slots.next().is_none(), "{victim:?} has as many valid pages as were counted");

@@ -159,7 +159,7 @@ impl StreamHybrid {
         let (logical, offset) = self.unit_of(page);
         let unit = self.map[logical as usize].expect("a merge made it");
         let to = self.layout.place(unit, offset);
-        media.program(to, if extent.covers(page) { None } else { rest });
+        media.program(to, extent.rest(page, || rest));
         self.bring_next(page, extent, rest, media);
     }
 

@@ -35,6 +35,7 @@ use std::collections::VecDeque;
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
+use crate::collections::bits;
 use crate::flash::geometry::{Geometry, Lpn, Place};
 use crate::flash::media::MergeMedia;
 use crate::ftl::extent::Extent;
@@ -183,7 +184,7 @@ impl MergingFtl for StreamHybrid {
     }
 
     fn lookup(&self, page: Lpn) -> Option<Place> {
-        if self.live[page.0 as usize / 64] >> (page.0 % 64) & 1 == 0 {
+        if !bits::has(&self.live, page.0 as usize) {
             return None;
         }
         if let Some(place) = self.in_logs(page) {
@@ -217,7 +218,7 @@ impl MergingFtl for StreamHybrid {
         } else {
             self.write_log(page, extent, media);
         }
-        self.live[page.0 as usize / 64] |= 1 << (page.0 % 64);
+        bits::insert(&mut self.live, page.0 as usize);
     }
 
     fn trim(&mut self, page: Lpn) {
@@ -263,7 +264,7 @@ impl StreamHybrid {
     /// `page` holds nothing.
     #[inline]
     fn set_dead(&mut self, page: Lpn) {
-        self.live[page.0 as usize / 64] &= !(1 << (page.0 % 64));
+        bits::remove(&mut self.live, page.0 as usize);
     }
 
     /// Where `page` is, if a log has its newest version.
@@ -280,7 +281,7 @@ impl StreamHybrid {
 
     /// Where the rest of `page` is, if the host brings only a part of it.
     fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
-        if extent.covers(page) { None } else { self.lookup(page) }
+        extent.rest(page, || self.lookup(page))
     }
 
     /// Whether the host brings all of the cluster of `page`.

@@ -19,7 +19,7 @@ use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Shape};
 use crate::flash::media::{CollectMedia, Flash, Media, Merge, MergeMedia};
 use crate::flash::nand::PageOrder;
 use crate::pool::alloc::Allocator;
-use crate::pool::blocks::FreeOrder;
+use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 
 /// Flash with contents: every page holds the number of the write that programmed it.

@@ -7,10 +7,9 @@
 mod room;
 mod valid;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
+use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::pool::free::{FreeOrder, FreePool};
 
 /// Into which open block of a die a page goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -32,15 +31,6 @@ pub(crate) struct Streams {
     pub(crate) mapping: bool,
 }
 
-/// Which block is filled next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum FreeOrder {
-    /// The one erased longest ago.
-    Oldest,
-    /// The one erased least often: dynamic wear levelling.
-    LeastWorn,
-}
-
 /// The state of every block, as the FTL keeps it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Blocks {
@@ -58,8 +48,8 @@ pub(crate) struct Blocks {
     usable: Vec<u16>,
     /// Blocks filled so far: a clock for policies that ask for age.
     fills: u64,
-    /// Per die: erased blocks, and how many there are.
-    free: Vec<FreeList>,
+    /// Erased blocks of each die, and how many there are.
+    free: FreePool,
     free_in: Vec<u32>,
     /// Per die and stream: the block being filled.
     open: Vec<Open>,
@@ -100,12 +90,6 @@ pub(crate) struct Taken {
     pub(crate) is_last: bool,
 }
 
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-enum FreeList {
-    Oldest(VecDeque<BlockIdx>),
-    LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
-}
-
 impl Blocks {
     /// Every block erased and free, but the `bad` ones, which are in order. Of a block that is used,
     /// at least `least_usable` pages take data.
@@ -124,25 +108,20 @@ impl Blocks {
             let blocks = geometry.blocks_of(DieIdx(die));
             blocks.filter(|block| bad.binary_search(block).is_err())
         };
-        let list = |die| match order {
-            FreeOrder::Oldest => FreeList::Oldest(good(die).collect()),
-            FreeOrder::LeastWorn => {
-                FreeList::LeastWorn(good(die).map(|block| Reverse((0, block.0))).collect())
-            }
-        };
+        let numbers = |die| good(die).map(|block| block.0).collect();
         let usable = geometry.data_pages() as u16;
         let free_blocks = geometry.blocks() - bad.len() as u32;
         let pages = free_blocks * geometry.data_pages();
         let free_in = (0..dies).map(|die| good(die).count() as u32).collect();
         Blocks {
             geometry,
-            valid: crate::collections::huge::filled(geometry.pages().div_ceil(64) as usize, 0),
-            counts: crate::collections::huge::filled(geometry.blocks() as usize, NOT_CLOSED),
+            valid: huge::filled(geometry.pages().div_ceil(64) as usize, 0),
+            counts: huge::filled(geometry.blocks() as usize, NOT_CLOSED),
             wear: vec![0; geometry.blocks() as usize],
             closed_at: vec![0; geometry.blocks() as usize],
             usable: vec![usable; geometry.blocks() as usize],
             fills: 0,
-            free: (0..dies).map(list).collect(),
+            free: FreePool::new(order, (0..dies).map(numbers)),
             free_in,
             open: vec![Open::default(); dies as usize * streams],
             streams,
@@ -236,11 +215,7 @@ impl Blocks {
     }
 
     fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
-        let block = match &mut self.free[die.0 as usize] {
-            FreeList::Oldest(list) => list.pop_front(),
-            FreeList::LeastWorn(heap) => heap.pop().map(|Reverse((_, block))| BlockIdx(block)),
-        };
-        let block = block.expect("a die that has a page");
+        let block = BlockIdx(self.free.take(die.0).expect("a die that has a page"));
         let usable = self.usable(block);
         self.free_blocks -= 1;
         self.free_in[die.0 as usize] -= 1;
@@ -284,12 +259,9 @@ impl Blocks {
         assert_eq!(self.valid_count(block), 0, "an erased block holds no valid page: {block:?}");
         self.wear[block.0 as usize] += 1;
         let wear = self.wear[block.0 as usize];
-        let die = self.geometry.die_of(block).0 as usize;
-        self.free_in[die] += 1;
-        match &mut self.free[die] {
-            FreeList::Oldest(list) => list.push_back(block),
-            FreeList::LeastWorn(heap) => heap.push(Reverse((wear, block.0))),
-        }
+        let die = self.geometry.die_of(block).0;
+        self.free_in[die as usize] += 1;
+        self.free.put_worn(die, block.0, wear);
         self.free_blocks += 1;
         self.free_pages += self.usable(block);
     }
@@ -306,14 +278,14 @@ impl Blocks {
         if self.retired.is_empty() {
             self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
         }
-        self.retired[page.page.0 as usize / 64] |= 1 << (page.page.0 % 64);
+        bits::insert(&mut self.retired, page.page.0 as usize);
         self.usable[page.block.0 as usize] -= 1;
         self.usable_pages -= 1;
     }
 
     /// Whether `page` was retired by itself.
     pub(crate) fn is_retired(&self, page: Ppn) -> bool {
-        !self.retired.is_empty() && self.retired[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
+        !self.retired.is_empty() && bits::has(&self.retired, page.0 as usize)
     }
 
     /// How many pages of `block` take data.
@@ -329,5 +301,5 @@ impl Blocks {
 
 /// The first page from `next` on and before `end` that is not retired; `end` where there is none.
 fn first_usable(retired: &[u64], next: u32, end: u32) -> u32 {
-    (next..end).find(|page| retired[*page as usize / 64] >> (page % 64) & 1 == 0).unwrap_or(end)
+    (next..end).find(|page| !bits::has(retired, *page as usize)).unwrap_or(end)
 }

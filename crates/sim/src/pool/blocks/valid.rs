@@ -1,6 +1,7 @@
 //! Which pages are valid, 64 to a word, and how many of each block are.
 
 use super::{Blocks, NOT_CLOSED};
+use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
 
 impl Blocks {
@@ -44,12 +45,10 @@ impl Blocks {
     pub(super) fn expect_valid(&mut self, block: BlockIdx) {
         let first = self.geometry.first_page(block);
         let end = first.0 + self.geometry.data_pages();
-        crate::collections::bits::fill(&mut self.valid, first.0 as usize, end as usize);
+        bits::fill(&mut self.valid, first.0 as usize, end as usize);
         if !self.retired.is_empty() {
-            for page in
-                crate::collections::bits::members(&self.retired, first.0 as usize, end as usize)
-            {
-                crate::collections::bits::remove(&mut self.valid, page);
+            for page in bits::members(&self.retired, first.0 as usize, end as usize) {
+                bits::remove(&mut self.valid, page);
             }
         }
         self.counts[block.0 as usize] += self.usable[block.0 as usize];
@@ -58,7 +57,7 @@ impl Blocks {
     /// `at` stays valid after all.
     pub(crate) fn mark_valid(&mut self, at: Place) {
         let page = at.page.0;
-        self.valid[page as usize / 64] |= 1 << (page % 64);
+        bits::insert(&mut self.valid, page as usize);
         self.counts[at.block.0 as usize] += 1;
     }
 
@@ -66,7 +65,7 @@ impl Blocks {
     #[inline]
     pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
         let page = at.page.0;
-        self.valid[page as usize / 64] &= !(1 << (page % 64));
+        bits::remove(&mut self.valid, page as usize);
         let count = &mut self.counts[at.block.0 as usize];
         *count -= 1;
         (*count & !NOT_CLOSED, *count < NOT_CLOSED)
@@ -98,9 +97,7 @@ impl Blocks {
     pub(crate) fn drain_valid(&mut self, block: BlockIdx, mut found: impl FnMut(Ppn)) {
         let first = self.geometry.first_page(block).0 as usize;
         let end = first + self.geometry.shape().pages_per_block as usize;
-        crate::collections::bits::drain(&mut self.valid, first, end, |page| {
-            found(Ppn(page as u32))
-        });
+        bits::drain(&mut self.valid, first, end, |page| found(Ppn(page as u32)));
         self.counts[block.0 as usize] &= NOT_CLOSED;
     }
 
@@ -109,14 +106,14 @@ impl Blocks {
     pub(crate) fn valid_pages(&self, block: BlockIdx) -> impl Iterator<Item = Ppn> + '_ {
         let first = self.geometry.first_page(block).0 as usize;
         let end = first + self.geometry.shape().pages_per_block as usize;
-        crate::collections::bits::members(&self.valid, first, end).map(|page| Ppn(page as u32))
+        bits::members(&self.valid, first, end).map(|page| Ppn(page as u32))
     }
 
     /// What is known of `at` will be asked for soon.
     #[inline]
     pub(crate) fn prefetch(&self, at: Ppn) {
-        crate::collections::huge::prefetch(&self.valid, at.0 as usize / 64);
-        crate::collections::huge::prefetch(&self.counts, self.geometry.block_of(at).0 as usize);
+        huge::prefetch(&self.valid, at.0 as usize / 64);
+        huge::prefetch(&self.counts, self.geometry.block_of(at).0 as usize);
     }
 
     /// Whether `page` is expected to be valid: its block is open, and it is not programmed yet.
@@ -127,6 +124,6 @@ impl Blocks {
     }
 
     pub(crate) fn is_valid(&self, page: Ppn) -> bool {
-        crate::collections::bits::has(&self.valid, page.0 as usize)
+        bits::has(&self.valid, page.0 as usize)
     }
 }

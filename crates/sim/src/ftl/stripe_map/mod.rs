@@ -20,29 +20,20 @@
 //! **Ambiguous**: how much room the map has: here four times its size, so that collecting its stripes
 //! moves little.
 
-use serde::{Deserialize, Serialize};
-use uflip_core::{Error, Result};
+mod part;
 
-use super::mapping_cache::{CachePolicy, MappingCache};
-use super::{MergingFtl, MergingOptions};
-use crate::collections::bits;
+use uflip_core::Result;
+
+use crate::collections::{bits, huge};
 use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
 use crate::flash::media::MergeMedia;
 use crate::ftl::extent::Extent;
+use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
+use crate::ftl::{MergingFtl, MergingOptions};
 use crate::pool::stripes::{Holds, Stripes};
 
-/// The page map over stripes.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct StripesPart {
-    /// Dies that a stripe spans, with a block of each.
-    pub stripe_dies: u32,
-    /// Memory for pages of the map.
-    pub map_memory_bytes: u64,
-    /// How much of it may be newer than what is on flash.
-    pub map_changed_bytes: u64,
-}
+pub use part::StripesPart;
+use part::{ENTRY_BYTES, RESERVE, map_size, part_of};
 
 /// Map, stripes, and the part of the map that is in memory.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -73,65 +64,9 @@ pub(crate) struct StripeMap {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Bytes of an entry: a physical page number.
-const ENTRY_BYTES: u32 = 4;
-
-/// So many times the size of the map may its stripes hold.
-const MAP_ROOM: u32 = 4;
-
-/// Erased stripes beside those that the map may still take: one for data, one for the map.
-const RESERVE: u32 = 2;
-
-/// Pages of the map, and stripes that they may take: room, and one that is filled.
-fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
-    let shape = geometry.shape();
-    let pages = shape.logical_pages.div_ceil(shape.page_bytes / ENTRY_BYTES);
-    (pages, MAP_ROOM * pages.div_ceil(stripe_pages) + 1)
-}
-
-fn part_of<'a>(options: &MergingOptions<'a>) -> Result<&'a StripesPart> {
-    options.stripes.ok_or_else(|| {
-        Error::usage("A page map over stripes needs to know what they are")
-            .got(format!("ftl = \"{}\" without a table [stripes]", options.name))
-            .action("add [stripes]; docs/reference/profiles.md explains its keys")
-    })
-}
-
 impl MergingFtl for StripeMap {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
-        let (part, geometry) = (part_of(options)?, options.geometry);
-        let shape = geometry.shape();
-        if part.stripe_dies == 0 || !shape.dies.is_multiple_of(part.stripe_dies) {
-            return Err(Error::usage("The dies cannot be divided into stripes")
-                .got(format!("stripe_dies = {} of {} dies", part.stripe_dies, shape.dies))
-                .allowed("a number that divides the dies")
-                .action("change stripe_dies"));
-        }
-        let page = u64::from(shape.page_bytes);
-        let (cached, changed) = (part.map_memory_bytes / page, part.map_changed_bytes / page);
-        if changed == 0 || changed > cached {
-            return Err(Error::usage("The part of the map in memory makes no device")
-                .got(format!(
-                    "map_memory_bytes = {}, map_changed_bytes = {}",
-                    part.map_memory_bytes, part.map_changed_bytes
-                ))
-                .allowed(format!(
-                    "a page of {page} bytes or more changed, and no more than in memory"
-                ))
-                .action("change one of the two"));
-        }
-        let pages = Stripes::pages_of(&geometry, part.stripe_dies);
-        let stripes = Stripes::count(&geometry, part.stripe_dies);
-        let data = shape.logical_pages.div_ceil(pages);
-        let (_, map) = map_size(&geometry, pages);
-        let needed = u64::from(data) + u64::from(map) + u64::from(RESERVE) + 1;
-        if needed > u64::from(stripes) {
-            return Err(Error::usage("The device has too few stripes for its FTL")
-                .got(format!("{stripes} stripes, of which the host's data takes {data}"))
-                .allowed(format!("{needed} or more: {map} for the map, 3 to collect with"))
-                .action("raise spare_factor or blocks_per_die, or lower stripe_dies"));
-        }
-        Ok(())
+        part::check(options)
     }
 
     fn new(options: &MergingOptions<'_>) -> StripeMap {
@@ -144,11 +79,8 @@ impl MergingFtl for StripeMap {
         StripeMap {
             geometry,
             stripes: Stripes::new(geometry, part.stripe_dies),
-            map: crate::collections::huge::filled(
-                (shape.logical_pages + map_pages) as usize,
-                NOWHERE,
-            ),
-            reverse: crate::collections::huge::filled(geometry.pages() as usize, NOWHERE),
+            map: huge::filled((shape.logical_pages + map_pages) as usize, NOWHERE),
+            reverse: huge::filled(geometry.pages() as usize, NOWHERE),
             most_map_stripes,
             entries_a_page: shape.page_bytes / ENTRY_BYTES,
             cache: MappingCache::new(map_pages, cached, 1, CachePolicy::Lru, true),
@@ -181,7 +113,7 @@ impl MergingFtl for StripeMap {
         if self.stripes.is_filled(Holds::Data) {
             self.open_data(media);
         }
-        let rest = if extent.covers(page) { None } else { self.lookup(page) };
+        let rest = extent.rest(page, || self.lookup(page));
         let to = self.stripes.take_page(Holds::Data);
         media.program(to, rest);
         self.place(page, to);
@@ -197,7 +129,7 @@ impl MergingFtl for StripeMap {
 
     #[inline]
     fn prefetch(&self, page: Lpn) {
-        crate::collections::huge::prefetch(&self.map, page.0 as usize);
+        huge::prefetch(&self.map, page.0 as usize);
     }
 
     #[cfg(test)]

@@ -8,6 +8,9 @@
 //! in order    c7 ← c2 ← c9                              the oldest first: it is merged first
 //! ```
 
+mod units;
+
+use crate::collections::lru::Lru;
 use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::MergeMedia;
 use crate::pool::units::{FreeUnits, Layout, UnitIdx};
@@ -22,9 +25,6 @@ struct Slot {
     /// Which pages of its place were programmed, and which of them hold the newest version.
     programmed: u64,
     valid: u64,
-    /// Its neighbours in the order of age.
-    older: u32,
-    newer: u32,
 }
 
 /// A unit of the log: which slots lie in it.
@@ -56,8 +56,8 @@ pub(crate) struct WriteLog {
     slot_of: Vec<u32>,
     slots: Vec<Slot>,
     unused: Vec<u32>,
-    oldest: u32,
-    newest: u32,
+    /// Slots in the order of age.
+    order: Lru,
     units: Vec<LogUnit>,
     /// The unit being filled and its next place, where one is.
     open: Option<(usize, u32)>,
@@ -83,8 +83,7 @@ impl WriteLog {
             slot_of: vec![NONE; logical as usize],
             slots: Vec::with_capacity(limits.clusters as usize),
             unused: Vec::new(),
-            oldest: NONE,
-            newest: NONE,
+            order: Lru::with_capacity(limits.clusters as usize),
             units: Vec::with_capacity(limits.units as usize + 1),
             open: None,
             in_bank,
@@ -96,7 +95,7 @@ impl WriteLog {
     /// Clusters in it.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
-        (self.slots.len() - self.unused.len()) as u32
+        self.order.len()
     }
 
     /// Whether it has `cluster`.
@@ -197,7 +196,7 @@ impl WriteLog {
         let slot = std::mem::replace(&mut self.slot_of[cluster as usize], NONE);
         if slot != NONE {
             self.leave_place(slot);
-            self.unlink(slot);
+            self.order.leave(slot);
             self.unused.push(slot);
             let members = &mut self.members[(cluster / self.layout.clusters_per_unit()) as usize];
             *members -= 1;
@@ -227,20 +226,18 @@ impl WriteLog {
         let old = (slot != NONE).then(|| {
             let Slot { unit, index, valid, .. } = self.slots[slot as usize];
             self.leave_place(slot);
-            self.unlink(slot);
+            self.order.leave(slot);
             (self.units[unit as usize].unit, index * self.layout.cluster_pages, valid)
         });
         let slot = if slot == NONE { self.new_slot(cluster) } else { slot };
         self.enter_place(slot, unit as u32, index);
-        self.link(slot);
+        self.order.enter(slot);
         old
     }
 
     /// The clusters, the oldest first.
     pub(crate) fn by_age(&self) -> impl Iterator<Item = u32> + '_ {
-        let next = |slot: u32| (slot != NONE).then_some(slot);
-        std::iter::successors(next(self.oldest), move |slot| next(self.slots[*slot as usize].newer))
-            .map(|slot| self.slots[slot as usize].cluster)
+        self.order.by_age().map(|slot| self.slots[slot as usize].cluster)
     }
 
     fn place(&self, slot: u32, within: u32) -> Place {
@@ -250,8 +247,7 @@ impl WriteLog {
     }
 
     fn new_slot(&mut self, cluster: u32) -> u32 {
-        let blank =
-            Slot { cluster, unit: 0, index: 0, programmed: 0, valid: 0, older: NONE, newer: NONE };
+        let blank = Slot { cluster, unit: 0, index: 0, programmed: 0, valid: 0 };
         let slot = self.unused.pop().unwrap_or(self.slots.len() as u32);
         match self.slots.get_mut(slot as usize) {
             Some(old) => *old = blank,
@@ -278,112 +274,6 @@ impl WriteLog {
         let unit = &mut self.units[unit as usize];
         unit.slots[index as usize] = slot;
         unit.live += 1;
-    }
-
-    fn unlink(&mut self, slot: u32) {
-        let Slot { older, newer, .. } = self.slots[slot as usize];
-        match older {
-            NONE => self.oldest = newer,
-            older => self.slots[older as usize].newer = newer,
-        }
-        match newer {
-            NONE => self.newest = older,
-            newer => self.slots[newer as usize].older = older,
-        }
-    }
-
-    fn link(&mut self, slot: u32) {
-        let older = std::mem::replace(&mut self.newest, slot);
-        self.slots[slot as usize].older = older;
-        self.slots[slot as usize].newer = NONE;
-        match older {
-            NONE => self.oldest = slot,
-            older => self.slots[older as usize].newer = slot,
-        }
-    }
-
-    /// The next erased place: of the unit being filled, of a new one, or of one that was compacted.
-    fn next_place(&mut self, free: &mut FreeUnits, media: &mut impl MergeMedia) -> (usize, u32) {
-        let per_unit = self.layout.clusters_per_unit();
-        if self.open.is_none_or(|(_, next)| next == per_unit) {
-            self.open = None;
-            if self.limits.compacts || self.len() == 0 {
-                self.release_empty(free);
-            }
-            let victim = (self.units.len() == self.limits.units as usize).then(|| self.emptiest());
-            self.open_unit(free, media);
-            if let Some(victim) = victim {
-                self.compact(victim, free, media);
-            }
-        }
-        let (unit, next) = self.open.as_mut().expect("one was just opened");
-        *next += 1;
-        (*unit, *next - 1)
-    }
-
-    fn open_unit(&mut self, free: &mut FreeUnits, media: &mut impl MergeMedia) {
-        let banks = 0..self.layout.banks;
-        let bank = banks.min_by_key(|bank| self.in_bank[*bank as usize]).expect("a bank");
-        self.in_bank[bank as usize] += 1;
-        let slots = vec![NONE; self.layout.clusters_per_unit() as usize];
-        self.units.push(LogUnit { unit: free.take(bank, media), slots, live: 0 });
-        self.open = Some((self.units.len() - 1, 0));
-    }
-
-    /// Give back every unit that holds nothing. None is being filled.
-    fn release_empty(&mut self, free: &mut FreeUnits) {
-        for index in (0..self.units.len()).rev() {
-            if self.units[index].live == 0 {
-                self.remove_unit(index, free);
-            }
-        }
-    }
-
-    /// The unit with the fewest clusters.
-    fn emptiest(&self) -> usize {
-        let units = 0..self.units.len();
-        units.min_by_key(|unit| self.units[*unit].live).expect("a log that is full has units")
-    }
-
-    /// Copy the clusters of `victim` to the unit being filled, in order.
-    fn compact(&mut self, victim: usize, free: &mut FreeUnits, media: &mut impl MergeMedia) {
-        media.begin_reclaim();
-        let pages = self.layout.cluster_pages;
-        let moved: Vec<u32> =
-            self.units[victim].slots.iter().copied().filter(|slot| *slot != NONE).collect();
-        for slot in moved {
-            let Slot { index, valid, .. } = self.slots[slot as usize];
-            let (unit, next) = self.open.expect("one was just opened");
-            let (from, to) = (self.units[victim].unit, self.units[unit].unit);
-            for within in (0..pages).filter(|within| valid >> within & 1 == 1) {
-                let from = self.layout.place(from, index * pages + within);
-                media.copy(from, self.layout.place(to, next * pages + within));
-            }
-            self.leave_place(slot);
-            self.enter_place(slot, unit as u32, next);
-            let books = &mut self.slots[slot as usize];
-            (books.programmed, books.valid) = (valid, valid);
-            self.open = Some((unit, next + 1));
-        }
-        media.await_merges();
-        self.remove_unit(victim, free);
-    }
-
-    fn remove_unit(&mut self, index: usize, free: &mut FreeUnits) {
-        let unit = self.units.swap_remove(index).unit;
-        self.in_bank[self.layout.bank_of(unit) as usize] -= 1;
-        free.discard(unit);
-        // The last one took its place.
-        if let Some(moved) = self.units.get(index) {
-            for slot in moved.slots.iter().filter(|slot| **slot != NONE) {
-                self.slots[*slot as usize].unit = index as u32;
-            }
-            if let Some((open, _)) = &mut self.open
-                && *open == self.units.len()
-            {
-                *open = index;
-            }
-        }
     }
 
     /// The units that it holds.

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::collections::bits;
+use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 
 /// Rings of log blocks, and the pages that count in them.
@@ -66,7 +66,7 @@ impl RandomLog {
             per_die,
             rings: vec![ring; rings],
             most,
-            logged: crate::collections::huge::filled(pages, NOWHERE),
+            logged: huge::filled(pages, NOWHERE),
             is_logged: vec![0; pages.div_ceil(64)],
         }
     }
@@ -108,7 +108,7 @@ impl RandomLog {
 
     #[inline]
     pub(crate) fn prefetch(&self, page: Lpn) {
-        crate::collections::huge::prefetch(&self.logged, page.0 as usize);
+        huge::prefetch(&self.logged, page.0 as usize);
     }
 
     /// Whether the block being filled has no page left.
@@ -141,10 +141,10 @@ impl RandomLog {
     pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> Place {
         let ring = &mut self.rings[ring];
         let log = ring.blocks.back_mut().expect("one was opened");
-        let at = Ppn(self.geometry.first_page(log.block).0 + ring.next);
+        let place = self.geometry.place(log.block, ring.next);
         log.pages[ring.next as usize] = page.0;
         ring.next += 1;
-        Place { page: at, block: log.block, die: self.geometry.die_of(log.block) }
+        place
     }
 
     /// The newest version of `page` is the page of `ring` that was taken last.

@@ -22,11 +22,16 @@
 //! order in which they are issued, and a later one may fill an earlier gap that is long enough, but
 //! never delays what was placed before it.
 
+mod lane;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use crate::flash::geometry::{DieIdx, Geometry};
 use crate::timeline::Timing;
 use crate::timeline::breakdown::{Account, Cause};
+use lane::Lane;
 
 /// For whom a die works; waiting for it is charged accordingly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -77,15 +82,6 @@ struct Die {
     /// From when on the register can take the next page of the host, while the host's last page is
     /// programmed.
     register_free: u64,
-}
-
-/// Something that carries one thing at a time.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Lane {
-    /// The last interval that is taken.
-    last: (u64, u64),
-    /// Those before it that may end in the future, in order, neighbours merged. Mostly none.
-    before: VecDeque<(u64, u64)>,
 }
 
 impl Clocks {
@@ -313,166 +309,5 @@ impl Die {
             self.before.push_back(self.last);
         }
         self.last = Work { start, end, purpose };
-    }
-}
-
-impl Lane {
-    /// Take the first gap of `length` at or after `ready`; returns its start. Nothing will be ready
-    /// before `now` any more.
-    #[inline]
-    fn take(&mut self, now: u64, ready: u64, length: u64) -> u64 {
-        if length == 0 {
-            return ready;
-        }
-        if ready < self.last.1 {
-            return self.take_gap(now, ready, length);
-        }
-        if self.last.1 <= now {
-            self.before.clear();
-        } else {
-            self.before.push_back(self.last);
-        }
-        self.last = (ready, ready + length);
-        ready
-    }
-
-    fn take_gap(&mut self, now: u64, ready: u64, length: u64) -> u64 {
-        while self.before.front().is_some_and(|(_, end)| *end <= now) {
-            self.before.pop_front();
-        }
-        // What lies in the future is a handful of intervals: one by one is faster than by halves.
-        let mut start = ready;
-        for index in 0..self.before.len() {
-            let (from, to) = self.before[index];
-            if start + length <= from {
-                self.insert_before(index, start, length);
-                return start;
-            }
-            start = start.max(to);
-        }
-        if start + length <= self.last.0 {
-            self.insert_before(self.before.len(), start, length);
-            return start;
-        }
-        start = start.max(self.last.1);
-        if start == self.last.1 {
-            self.last.1 = start + length;
-        } else {
-            self.before.push_back(self.last);
-            self.last = (start, start + length);
-        }
-        start
-    }
-
-    fn insert_before(&mut self, index: usize, start: u64, length: u64) {
-        match index.checked_sub(1).map(|previous| &mut self.before[previous]) {
-            Some(previous) if previous.1 == start => previous.1 = start + length,
-            _ => self.before.insert(index, (start, start + length)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::flash::geometry::Shape;
-    use crate::timeline::breakdown::SimBreakdown;
-    use proptest::prelude::*;
-    use uflip_core::Breakdown;
-
-    #[test]
-    fn a_transfer_takes_the_first_gap_that_is_long_enough() {
-        let mut lane = Lane::default();
-        assert_eq!(lane.take(0, 100, 10), 100);
-        assert_eq!(lane.take(0, 130, 10), 130);
-        assert_eq!(lane.take(0, 95, 10), 110, "5 before the first are too few");
-        assert_eq!(lane.take(0, 90, 10), 90, "just before the first");
-        assert_eq!(lane.take(0, 90, 20), 140, "no gap of 20 before the end");
-        assert_eq!(lane.take(120, 120, 10), 120);
-    }
-
-    /// A controller of which only the dies take time.
-    fn dies_alone(planes_in_step: u32) -> Clocks {
-        let geometry = Geometry::from(Shape {
-            channels: 1,
-            dies: 2,
-            blocks_per_die: 4,
-            pages_per_block: 8,
-            metadata_pages: 0,
-            page_bytes: 4096,
-            logical_pages: 40,
-        });
-        let (read_ns, program_ns, program_high_ns) = (10, 100, 300);
-        let timing = Timing { read_ns, program_ns, program_high_ns, ..Timing::default() };
-        Clocks::new(geometry.with_planes_in_step(planes_in_step), timing)
-    }
-
-    #[test]
-    fn the_planes_of_a_die_copy_one_after_the_other_unless_they_work_on_their_own() {
-        let (low, high) = (2, 1);
-        let block = low * (10 + 100) + high * (10 + 300);
-        for (planes_in_step, both) in [(1, block), (2, 2 * block)] {
-            let mut clocks = dies_alone(planes_in_step);
-            let ends =
-                [0, 1].map(|plane| clocks.copy_many(DieIdx(plane), DieIdx(plane), low, high, 0));
-            assert_eq!(ends, [block, both], "{planes_in_step} planes in step");
-            // What follows on the die waits for both, whichever plane it is on.
-            let next = clocks.erase(DieIdx(0), 0);
-            assert_eq!(next, both + clocks.timing.erase_ns);
-        }
-    }
-
-    #[test]
-    fn pages_copied_as_one_end_when_they_would_one_by_one() {
-        for planes_in_step in [1, 2] {
-            for plane in [0, 1] {
-                let (mut as_one, mut one_by_one) =
-                    (dies_alone(planes_in_step), dies_alone(planes_in_step));
-                let die = DieIdx(plane);
-                let other = DieIdx(1 - plane);
-                let busy = |clocks: &mut Clocks| clocks.copy(other, other, false, 0);
-                assert_eq!(busy(&mut as_one), busy(&mut one_by_one));
-                let ends = [false, true, false].map(|high| one_by_one.copy(die, die, high, 5));
-                assert_eq!(Some(as_one.copy_many(die, die, 2, 1, 5)), ends.into_iter().max());
-            }
-        }
-    }
-
-    proptest! {
-        /// Against a lane that keeps every interval for ever and looks at all of them.
-        #[test]
-        fn forgetting_the_past_changes_nothing(
-            steps in prop::collection::vec((0u64..40, 0u64..200, 1u64..30), 1..300),
-        ) {
-            let mut lane = Lane::default();
-            let mut all: Vec<(u64, u64)> = Vec::new();
-            let mut now = 0;
-            for (passes, later, length) in steps {
-                now += passes;
-                let ready = now + later;
-                let ends = all.iter().map(|(_, end)| *end).filter(|end| *end > ready);
-                let mut starts: Vec<u64> = ends.chain([ready]).collect();
-                starts.sort_unstable();
-                let free = |start: u64| all.iter().all(|(from, to)| start + length <= *from || *to <= start);
-                let expected = starts.into_iter().find(|start| free(*start)).expect("the end is free");
-                prop_assert_eq!(lane.take(now, ready, length), expected);
-                all.push((expected, expected + length));
-            }
-        }
-    }
-
-    #[test]
-    fn waiting_is_charged_to_whom_the_die_works_for() {
-        let mut die = Die::idle();
-        die.occupy(0, 0, 100, Purpose::Merge);
-        die.occupy(0, 100, 150, Purpose::Erase);
-        die.occupy(0, 150, 160, Purpose::Host);
-        die.occupy(0, 170, 175, Purpose::Metadata);
-        let mut path = SimBreakdown::default();
-        assert_eq!(die.wait(0, 40, &mut path), 175);
-        let part =
-            |name| path.parts()[SimBreakdown::CAUSES.iter().position(|n| *n == name).unwrap()];
-        assert_eq!((part("merge_ns"), part("erase_ns"), part("metadata_ns")), (60, 50, 5));
-        assert_eq!(part("die_wait_ns"), 10 + 10, "the host's work and the gap before the metadata");
     }
 }

@@ -27,16 +27,20 @@
 //! block, and log entries of merged blocks stay behind, so that data is lost and every entry costs a
 //! merge.
 
+mod random_log;
+mod sequential;
+
 use uflip_core::Result;
 
-use super::log_part::{Compat, check_log, log_part};
-use super::{MergingFtl, MergingOptions};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
 use crate::flash::media::{Merge, MergeMedia};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
-use crate::ftl::random_log::{LogBlock, RandomLog};
+use crate::ftl::log_part::{Compat, check_log, log_part};
+use crate::ftl::{MergingFtl, MergingOptions};
+use random_log::{LogBlock, RandomLog};
+use sequential::Sequential;
 
 /// Data blocks, the sequential log block, the random ones.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -54,15 +58,6 @@ pub(crate) struct Fast {
     random: RandomLog,
     /// Log blocks opened so far: where all dies share them, they go round the dies.
     opened: u32,
-}
-
-/// The log block that takes a block in order.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Sequential {
-    block: BlockIdx,
-    logical: u32,
-    /// How many pages it has.
-    next: u32,
 }
 
 impl MergingFtl for Fast {
@@ -150,161 +145,16 @@ impl MergingFtl for Fast {
 
 /// Where things are.
 impl Fast {
-    fn lookup_sequential(&self, page: Lpn) -> Option<Place> {
-        let logical = self.data.logical_block(page);
-        let log = self.sequential.filter(|log| log.logical == logical)?;
-        let offset = page.0 - self.data.pages_of(logical).start;
-        let valid = offset < log.next && bits::has(&self.sequential_valid, offset as usize);
-        valid.then(|| self.data.place_in(log.block, page))
-    }
-
     /// Where the rest of `page` is, if the host brings only a part of it.
     #[inline]
     fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
-        if extent.covers(page) { None } else { self.lookup(page) }
+        extent.rest(page, || self.lookup(page))
     }
 
     /// Neither the data block nor the random log has a version of `page` that counts.
     fn drop_old(&mut self, page: Lpn) {
         self.random.forget(page);
         self.data.set_invalid(page);
-    }
-}
-
-/// The sequential log block.
-impl Fast {
-    /// Whether a write of the first page of `logical` is taken for the beginning of a run, or for its
-    /// continuation.
-    #[inline]
-    fn opens_sequential(&self, logical: u32) -> bool {
-        self.superblock_blocks == 1
-            || logical.is_multiple_of(self.superblock_blocks)
-            || self.completed == Some(logical - 1)
-    }
-
-    /// Write the first page of a block: it opens a sequential log block of its own.
-    fn write_first<M: MergeMedia>(
-        &mut self,
-        logical: u32,
-        page: Lpn,
-        extent: &Extent,
-        media: &mut M,
-    ) {
-        if let Some(log) = self.sequential {
-            self.merge_sequential(log, None, media);
-        }
-        let die = if self.random.is_per_die() { self.data.home(logical) } else { self.next_die() };
-        let block = self.data.take_free(die);
-        self.sequential = Some(Sequential { block, logical, next: 0 });
-        self.sequential_valid.fill(0);
-        self.append_sequential(page, extent, media);
-    }
-
-    fn append_sequential<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
-        let rest = self.rest_of(page, extent);
-        let log = self.sequential.as_mut().expect("a sequential log block");
-        media.program(self.data.place_in(log.block, page), rest);
-        bits::insert(&mut self.sequential_valid, log.next as usize);
-        log.next += 1;
-        let log = *log;
-        self.drop_old(page);
-        if log.next as usize == self.data.pages_of(log.logical).len() {
-            media.await_merges();
-            media.count_merge(Merge::Switch);
-            self.become_data_block(log, None, media);
-            self.completed = Some(log.logical);
-        }
-    }
-
-    /// Write a page of the sequential log's block that is not its next one.
-    fn write_out_of_order<M: MergeMedia>(
-        &mut self,
-        log: Sequential,
-        offset: u32,
-        page: Lpn,
-        extent: &Extent,
-        media: &mut M,
-    ) {
-        if offset > log.next {
-            self.merge_sequential(log, Some((page, extent)), media);
-        } else {
-            self.merge_around(log, page, extent, media);
-        }
-    }
-
-    /// Copy the rest of its block to the sequential log block, which becomes the data block; the host's
-    /// page is programmed there with it.
-    fn merge_sequential<M: MergeMedia>(
-        &mut self,
-        log: Sequential,
-        with: Option<(Lpn, &Extent)>,
-        media: &mut M,
-    ) {
-        media.count_merge(Merge::Partial);
-        self.become_data_block(log, with, media);
-    }
-
-    fn become_data_block<M: MergeMedia>(
-        &mut self,
-        log: Sequential,
-        with: Option<(Lpn, &Extent)>,
-        media: &mut M,
-    ) {
-        let Sequential { block, logical, next } = log;
-        let rest = with.and_then(|(page, extent)| self.rest_of(page, extent));
-        if let Some((page, _)) = with {
-            self.drop_old(page);
-        }
-        self.sequential = None;
-        let old = self.data.copy_to(logical, block, media);
-        self.copy_from_log(logical, block, media);
-        let pages = self.data.pages_of(logical);
-        for offset in 0..next {
-            let page = Lpn(pages.start + offset);
-            if bits::has(&self.sequential_valid, offset as usize) {
-                self.data.set_programmed(page);
-            } else {
-                self.data.set_spent(page);
-            }
-        }
-        media.await_merges();
-        if let Some((page, _)) = with {
-            media.program(self.data.place_in(block, page), rest);
-            self.data.set_programmed(page);
-            media.await_merges();
-        }
-        self.erase(old, media);
-    }
-
-    /// Write `page`, which the sequential log block has already: everything goes to a new block.
-    fn merge_around<M: MergeMedia>(
-        &mut self,
-        log: Sequential,
-        page: Lpn,
-        extent: &Extent,
-        media: &mut M,
-    ) {
-        let rest = self.rest_of(page, extent);
-        self.drop_old(page);
-        let block = self.data.take_free(self.data.home(log.logical));
-        media.count_merge(Merge::Full);
-        let old = self.data.copy_to(log.logical, block, media);
-        self.copy_from_log(log.logical, block, media);
-        let pages = self.data.pages_of(log.logical);
-        for other in (pages.start..pages.start + log.next).map(Lpn).filter(|other| *other != page) {
-            if bits::has(&self.sequential_valid, (other.0 - pages.start) as usize) {
-                let from = self.data.place_in(log.block, other);
-                media.copy(from, self.data.place_in(block, other));
-                self.data.set_programmed(other);
-            }
-        }
-        self.sequential = None;
-        media.await_merges();
-        media.program(self.data.place_in(block, page), rest);
-        self.data.set_programmed(page);
-        media.await_merges();
-        self.erase(old, media);
-        self.erase(Some(log.block), media);
     }
 }
 

@@ -1,0 +1,168 @@
+//! Slots in the order in which they were used last: an order costs two numbers a slot and no search.
+//!
+//! ```text
+//! oldest ─▶ … ─▶ newest        who enters is the newest; who leaves may be anywhere
+//! ```
+
+/// Neighbours of slots. A slot is in one order at a time, of as many as there are.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Links(Vec<Link>);
+
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Link {
+    older: u32,
+    newer: u32,
+}
+
+/// The ends of an order of slots.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Order {
+    oldest: u32,
+    newest: u32,
+    length: u32,
+}
+
+/// Inside the arrays only.
+const NONE: u32 = u32::MAX;
+
+#[inline]
+fn some(slot: u32) -> Option<u32> {
+    (slot != NONE).then_some(slot)
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order { oldest: NONE, newest: NONE, length: 0 }
+    }
+}
+
+impl Order {
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        some(self.oldest)
+    }
+
+    #[inline]
+    pub(crate) fn newest(&self) -> Option<u32> {
+        some(self.newest)
+    }
+
+    /// Slots in it.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.length
+    }
+}
+
+impl Links {
+    pub(crate) fn with_capacity(slots: usize) -> Links {
+        Links(Vec::with_capacity(slots))
+    }
+
+    /// `slot`, which is in no order, is the newest of `order` from now on.
+    #[inline]
+    pub(crate) fn enter(&mut self, order: &mut Order, slot: u32) {
+        if slot as usize >= self.0.len() {
+            self.0.resize(slot as usize + 1, Link { older: NONE, newer: NONE });
+        }
+        let older = std::mem::replace(&mut order.newest, slot);
+        order.length += 1;
+        self.0[slot as usize] = Link { older, newer: NONE };
+        match older {
+            NONE => order.oldest = slot,
+            older => self.0[older as usize].newer = slot,
+        }
+    }
+
+    /// `slot` is in `order` no more.
+    #[inline]
+    pub(crate) fn leave(&mut self, order: &mut Order, slot: u32) {
+        let Link { older, newer } = self.0[slot as usize];
+        order.length -= 1;
+        match older {
+            NONE => order.oldest = newer,
+            older => self.0[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => order.newest = older,
+            newer => self.0[newer as usize].older = older,
+        }
+    }
+}
+
+/// Slots that are all in one order.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Lru {
+    links: Links,
+    order: Order,
+}
+
+impl Lru {
+    pub(crate) fn with_capacity(slots: usize) -> Lru {
+        Lru { links: Links::with_capacity(slots), order: Order::default() }
+    }
+
+    /// `slot`, which is not in it, was used now.
+    #[inline]
+    pub(crate) fn enter(&mut self, slot: u32) {
+        self.links.enter(&mut self.order, slot);
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self, slot: u32) {
+        self.links.leave(&mut self.order, slot);
+    }
+
+    /// `slot`, which is in it, was used now.
+    #[inline]
+    pub(crate) fn touch(&mut self, slot: u32) {
+        self.leave(slot);
+        self.enter(slot);
+    }
+
+    /// The slot that was used longest ago.
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        self.order.oldest()
+    }
+
+    /// Slots in it.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.order.len()
+    }
+
+    /// All of them, the one that was used longest ago first.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.oldest(), |slot| some(self.links.0[*slot as usize].newer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list that is searched from end to end.
+        #[test]
+        fn slots_are_in_the_order_of_use(uses in prop::collection::vec((0u32..12, 0u8..4), 0..200)) {
+            let (mut lru, mut list) = (Lru::default(), Vec::new());
+            for (slot, how) in uses {
+                match (list.contains(&slot), how) {
+                    (false, 0) => {}
+                    (false, _) => lru.enter(slot),
+                    (true, 0) => lru.leave(slot),
+                    (true, _) => lru.touch(slot),
+                }
+                list.retain(|other| *other != slot);
+                if how > 0 {
+                    list.push(slot);
+                }
+                prop_assert_eq!(lru.by_age().collect::<Vec<_>>(), list.clone());
+                prop_assert_eq!((lru.len(), lru.oldest()), (list.len() as u32, list.first().copied()));
+                prop_assert_eq!(lru.order.newest(), list.last().copied());
+            }
+        }
+    }
+}

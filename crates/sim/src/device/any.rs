@@ -1,0 +1,35 @@
+//! A device has one of two kinds of backends.
+
+use crate::device::backend::Backend as _;
+use crate::device::merging::Merged;
+use crate::device::paged::Paged;
+
+/// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
+// In place: a device has one of them, and goes through it with every page.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum AnyBackend {
+    Paged(Paged),
+    Merged(Merged),
+}
+
+impl AnyBackend {
+    #[inline]
+    pub(crate) fn plans_whole_writes(&self) -> bool {
+        match self {
+            AnyBackend::Paged(_) => Paged::PLANS_WHOLE_WRITES,
+            AnyBackend::Merged(_) => Merged::PLANS_WHOLE_WRITES,
+        }
+    }
+}
+
+/// Say `$what` of the backend, whichever it is.
+macro_rules! either {
+    ($backend:expr, $name:ident => $what:expr) => {
+        match $backend {
+            $crate::device::any::AnyBackend::Paged($name) => $what,
+            $crate::device::any::AnyBackend::Merged($name) => $what,
+        }
+    };
+}
+pub(crate) use either;

@@ -1,0 +1,116 @@
+//! What a simulated device promises: the `Device` trait.
+
+use uflip_core::{Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket};
+
+use super::any::either;
+use super::backend::{Backend, Hardware};
+use super::durable::Promise;
+use super::{ANNOUNCED, SimDevice};
+use crate::config::{CLOCK_END_NS, clock_ran_out};
+use crate::flash::geometry::Lpn;
+use crate::ftl::extent::Extent;
+use crate::timeline::breakdown::SimBreakdown;
+
+impl Device for SimDevice {
+    type Request = Io;
+    type Status = ();
+    type Breakdown = SimBreakdown;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        if t.0 <= self.now {
+            return;
+        }
+        let now = self.now;
+        self.advance(now);
+        // Idle is a device without an I/O under way; between two others the host only looks away.
+        let idle = self.host.is_idle();
+        if idle {
+            self.set_cache_idle(true);
+            self.flush(now);
+        }
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        either!(backend, backend => backend.begin_idle(now, t.0, hardware));
+        self.advance(t.0);
+        either!(&mut self.backend, backend => backend.end_idle());
+        self.set_cache_idle(false);
+        self.now = t.0;
+    }
+
+    #[inline]
+    fn prefetch(&mut self, request: &Io) {
+        let shape = self.flash.geometry.shape();
+        let pages = Extent::of(request, u64::from(shape.page_bytes)).touched();
+        if pages.end > shape.logical_pages {
+            return;
+        }
+        let place = &mut self.announced[self.announcements % ANNOUNCED];
+        self.announcements += 1;
+        // The entries of those in the map are at hand by now.
+        let before = std::mem::replace(place, pages.clone());
+        either!(&self.backend, backend => {
+            pages.for_each(|page| backend.prefetch(Lpn(page)));
+            before.for_each(|page| backend.prefetch_old(Lpn(page)));
+        });
+    }
+
+    fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        let now = self.now;
+        self.advance(now);
+        if request.mode == Mode::Write && either!(&self.backend, backend => backend.is_read_only())
+        {
+            return Err(self.failure(request));
+        }
+        if now.max(either!(&self.backend, backend => backend.planned_until())) >= CLOCK_END_NS {
+            return Err(clock_ran_out().at(&self.info.url));
+        }
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let extent = Extent::of(request, page_bytes);
+        let promise = match request.mode {
+            Mode::Read => Promise::Taken,
+            Mode::Write => self.durable.promise(),
+        };
+        let (io, ticket) = self.host.submit(*request, extent, now, promise);
+        if !self.interface.is_limited() || self.interface.lets_in(io) {
+            self.begin(io, now);
+        }
+        Ok(ticket)
+    }
+
+    #[inline]
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        self.settle(before.0).map(Nanos)
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
+        self.settle(u64::MAX);
+        let failed = self.host.first_failed();
+        let completion = self.host.complete(&self.events.accounts);
+        self.now = self.now.max(completion.completed.0);
+        match failed {
+            None => Ok(completion),
+            Some(io) => Err(self.failure(&io)),
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
+        let mut counters = Counters { pages_absorbed: absorbed, ..self.flash.counters };
+        either!(&self.backend, backend => backend.count(&mut counters));
+        Some(counters)
+    }
+
+    fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {
+        // One device serves all submitters: they meet at its dies and channels.
+        Ok(None)
+    }
+}

@@ -1,0 +1,311 @@
+//! What happens in a device, and what follows: from an I/O that is let in to its last page.
+
+use uflip_core::{Io, Mode};
+
+use super::SimDevice;
+use super::any::either;
+use super::backend::{Backend, Hardware, Write};
+use super::cache::{Flushed, Sectors, WriteCache};
+use super::durable::Held;
+use super::host::HostPage;
+use super::token::{Epoch, IoIdx, PageIdx, Target, Token, Told};
+use crate::flash::geometry::Lpn;
+use crate::ftl::extent::Extent;
+use crate::timeline::Timing;
+use crate::timeline::breakdown::Cause;
+
+impl SimDevice {
+    /// Whether the data of `request`, which the processor takes in now, goes over the link before anything
+    /// else that may still want to, so that the link need not wait with it until then. True of a write
+    /// while no read is under way: whatever comes later is also taken in later. Not of one that goes past
+    /// a cache, whose pages have to leave that when it is taken in.
+    #[inline]
+    fn is_next_on_the_link(&self, index: IoIdx, request: &Io) -> bool {
+        let in_order = self.events.timing.command_read_ns > 0;
+        let alone = !self.host.has_open_reads() && !self.backend.plans_whole_writes();
+        let past_a_cache = self.cache.is_some() && self.host.is_write_through(index);
+        request.mode == Mode::Write && in_order && alone && !past_a_cache
+    }
+
+    /// How long the processor takes to take `request` in.
+    #[inline]
+    fn command_ns(&mut self, request: &Io) -> u64 {
+        let Timing { command_read_ns, command_write_ns, seek_read_ns, .. } = self.events.timing;
+        if request.mode == Mode::Write {
+            return command_write_ns;
+        }
+        let goes_on = request.offset.0 == self.read_end;
+        self.read_end = request.offset.0 + request.size.0;
+        if goes_on { command_read_ns } else { command_read_ns + seek_read_ns }
+    }
+
+    /// Let happen what happens until `until` or the first end of an I/O, whichever comes first; returns
+    /// that end.
+    #[inline]
+    pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
+        // Nothing is known of the time after the last I/O: the host may come back at any moment.
+        while !self.host.is_idle() {
+            let end = self.host.first_end();
+            let limit = end.map_or(until, |end| end.min(until));
+            match self.events.next(limit) {
+                Some((at, token)) => self.happens(at, token),
+                None if end.is_none() && until == u64::MAX => {
+                    let SimDevice { backend, flash, events, .. } = self;
+                    let now = events.now().max(self.now);
+                    let hardware = &mut Hardware { flash, events };
+                    either!(backend, backend => backend.stuck(now, hardware));
+                }
+                None => return end.filter(|end| *end <= until),
+            }
+        }
+        None
+    }
+
+    /// Let everything happen that is due by `until`.
+    #[inline]
+    pub(super) fn advance(&mut self, until: u64) {
+        while let Some((at, token)) = self.events.next(until) {
+            self.happens(at, token);
+        }
+    }
+
+    #[inline]
+    pub(super) fn happens(&mut self, at: u64, token: Token) {
+        match token.told() {
+            Told::TakenIn(index) => {
+                let (io, extent) = self.host.io(index);
+                self.taken_in(index, &io, extent, at);
+            }
+            Told::Arrived(page) => self.arrived(page, at),
+            Told::Ended(page) => self.ended(page, at),
+            Told::Failed(page) => {
+                self.host.fail(page);
+                self.ended(page, at);
+            }
+            Told::Flushed(epoch) => self.flushed(epoch, at),
+            Told::Freed => {
+                if let Some(next) = self.interface.next() {
+                    self.begin(next, at);
+                }
+            }
+            Told::Collect(die) => {
+                let SimDevice { backend, flash, events, .. } = self;
+                let hardware = &mut Hardware { flash, events };
+                either!(backend, backend => backend.collect(die, at, hardware));
+            }
+        }
+    }
+
+    /// An I/O is let in at `at`: the controller's processor takes it in.
+    #[inline]
+    pub(super) fn begin(&mut self, index: IoIdx, at: u64) {
+        let (io, extent) = self.host.io(index);
+        let length = self.command_ns(&io);
+        let taken_in = self.events.process(at, length);
+        if taken_in > at && !self.is_next_on_the_link(index, &io) {
+            self.events.remind(taken_in, Told::TakenIn(index).into());
+        } else {
+            self.taken_in(index, &io, extent, taken_in);
+        }
+    }
+
+    /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
+    #[inline]
+    fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        self.host.taken_in(index, at);
+        if io.mode == Mode::Read {
+            return self.read(index, io, extent, at);
+        }
+        let write_through = self.host.is_write_through(index);
+        if write_through {
+            self.expel(extent, at);
+        }
+        if (self.cache.is_none() || write_through) && self.backend.plans_whole_writes() {
+            return self.write_as_one(index, io, extent, at);
+        }
+        for page in extent.touched().map(Lpn) {
+            let (of_host, end) = self.send(index, io, page, at);
+            self.events.remind(end, Told::Arrived(of_host).into());
+        }
+    }
+
+    /// Write the pages of an I/O one after the other, none of another one's between them.
+    fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        for page in extent.touched().map(Lpn) {
+            let (of_host, end) = self.send(index, io, page, at);
+            self.write(Write { page, extent, target: Target::host(of_host) }, end);
+        }
+    }
+
+    /// The data of a page of an I/O goes over the link; returns when it is there.
+    #[inline]
+    fn send(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
+        let SimDevice { flash, events, host, .. } = self;
+        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+        let of_host = host.page(index, page, at, &mut events.accounts);
+        let end = events.send(at, bytes_in(io, page.0, page_bytes));
+        events.spent(Some(of_host.account()), Cause::Link, end - at);
+        (of_host, end)
+    }
+
+    /// Read the pages of an I/O.
+    fn read(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
+        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+        for page in extent.touched() {
+            let bytes = bytes_in(io, page, page_bytes);
+            let page = Lpn(page);
+            let target = Target::host(host.page(index, page, at, &mut events.accounts));
+            let cached = cache.as_ref().is_some_and(|cache| {
+                cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes))
+            });
+            if cached {
+                events.deliver(at, at, bytes, target.op());
+            } else {
+                let hardware = &mut Hardware { flash, events };
+                either!(backend, backend => backend.read(page, bytes, at, target, hardware));
+            }
+        }
+    }
+
+    /// The data of a page to be written is in the controller's memory.
+    #[inline]
+    fn arrived(&mut self, index: PageIdx, at: u64) {
+        let HostPage { of, page, .. } = self.host.page_of(index);
+        if let Some(cache) = &mut self.cache
+            && !self.host.is_write_through(of)
+        {
+            let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+            let (io, _) = self.host.io(of);
+            let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
+            self.host.arrived(index, at);
+            if cache.offer(index, page, sectors) {
+                self.ended(index, at);
+            }
+            return self.flush(at);
+        }
+        let extent = self.host.extent(of);
+        self.write(Write { page, extent, target: Target::host(index) }, at);
+    }
+
+    #[inline]
+    fn write(&mut self, write: Write, at: u64) {
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        either!(backend, backend => backend.write(write, at, hardware));
+    }
+
+    pub(super) fn set_cache_idle(&mut self, idle: bool) {
+        if let Some(cache) = &mut self.cache {
+            cache.idle = idle;
+        }
+    }
+
+    /// Write to flash what the cache wants to be rid of.
+    pub(super) fn flush(&mut self, at: u64) {
+        while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
+            self.write_flushed(flushed, at);
+        }
+    }
+
+    fn write_flushed(&mut self, flushed: Flushed, at: u64) {
+        let Flushed { page, whole, epoch } = flushed;
+        let extent = Extent::single(page, whole);
+        self.write(Write { page, extent, target: Target::flush(epoch) }, at);
+    }
+
+    /// Write to flash what the cache has of pages that are written past it.
+    fn expel(&mut self, extent: Extent, at: u64) {
+        for page in extent.touched().map(Lpn) {
+            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.expel(page)) {
+                self.write_flushed(flushed, at);
+            }
+        }
+    }
+
+    /// A page of the cache is on flash: there is a place for another.
+    fn flushed(&mut self, epoch: Epoch, at: u64) {
+        let cache = self.cache.as_mut().expect("it had the page");
+        cache.flushed(epoch);
+        while let Some(cache) = &self.cache
+            && let Some(held) = self.durable.release(|until| cache.is_over(until))
+        {
+            self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
+            let end = self.drain(held.page, at, at);
+            self.end(held.page, end);
+        }
+        while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
+            let waited = at - self.host.page_of(index).arrived;
+            self.events.spent(Some(index.account()), Cause::CacheWait, waited);
+            self.ended(index, at);
+        }
+        self.flush(at);
+    }
+
+    /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
+    #[inline]
+    fn ended(&mut self, index: PageIdx, end: u64) {
+        match self.host.before_flush(index, end) {
+            None => self.end(index, end),
+            Some(taken) => self.end_with_flush(index, end, taken),
+        }
+    }
+
+    /// The last page of an I/O, all of which was `taken` then, ends when everything is durable.
+    #[cold]
+    fn end_with_flush(&mut self, index: PageIdx, end: u64, taken: u64) {
+        if self.cache.is_some() {
+            self.set_cache_idle(true);
+            self.flush(end);
+            self.set_cache_idle(false);
+        }
+        if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
+            return self.durable.hold(Held { page: index, since: end, until });
+        }
+        let end = self.drain(index, end, taken);
+        self.end(index, end);
+    }
+
+    /// Write to flash what the FTL keeps in memory, from `at` on; returns when the page `index`, which
+    /// has ended at `end`, ends with that.
+    fn drain(&mut self, index: PageIdx, end: u64, at: u64) -> u64 {
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        let drained = either!(backend, backend => backend.drain(at, hardware));
+        if drained == at {
+            return end;
+        }
+        events.spent(Some(index.account()), Cause::CacheWait, drained - end);
+        drained
+    }
+
+    #[inline]
+    fn end(&mut self, index: PageIdx, end: u64) {
+        let Some((mode, end)) = self.host.ended(index, end) else { return };
+        if self.interface.is_limited() {
+            self.events.remind(end, Told::Freed.into());
+        }
+        if mode == Mode::Read {
+            let SimDevice { backend, flash, events, .. } = self;
+            let hardware = &mut Hardware { flash, events };
+            either!(backend, backend => backend.after_read(end, hardware));
+        }
+    }
+}
+
+/// How many bytes of `page` `io` touches.
+#[inline]
+fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
+    let begin = u64::from(page) * page_bytes;
+    let end = io.offset.0 + io.size.0;
+    end.min(begin + page_bytes) - io.offset.0.max(begin)
+}
+
+/// The sectors of `page` that `io` touches, one bit each.
+fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
+    let begin = u64::from(page.0) * page_bytes;
+    let from = io.offset.0.max(begin) - begin;
+    let to = (io.offset.0 + io.size.0).min(begin + page_bytes) - begin;
+    let sectors = (to - from) / sector_bytes;
+    u64::MAX >> (64 - sectors) << (from / sector_bytes)
+}

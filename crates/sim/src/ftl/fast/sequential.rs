@@ -1,0 +1,166 @@
+//! The sequential log block of FAST, and its merges.
+
+use super::Fast;
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::media::{Merge, MergeMedia};
+use crate::ftl::extent::Extent;
+
+/// The log block that takes a block in order.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Sequential {
+    pub(super) block: BlockIdx,
+    pub(super) logical: u32,
+    /// How many pages it has.
+    pub(super) next: u32,
+}
+
+/// The sequential log block.
+impl Fast {
+    pub(super) fn lookup_sequential(&self, page: Lpn) -> Option<Place> {
+        let logical = self.data.logical_block(page);
+        let log = self.sequential.filter(|log| log.logical == logical)?;
+        let offset = page.0 - self.data.pages_of(logical).start;
+        let valid = offset < log.next && bits::has(&self.sequential_valid, offset as usize);
+        valid.then(|| self.data.place_in(log.block, page))
+    }
+
+    /// Whether a write of the first page of `logical` is taken for the beginning of a run, or for its
+    /// continuation.
+    #[inline]
+    pub(super) fn opens_sequential(&self, logical: u32) -> bool {
+        self.superblock_blocks == 1
+            || logical.is_multiple_of(self.superblock_blocks)
+            || self.completed == Some(logical - 1)
+    }
+
+    /// Write the first page of a block: it opens a sequential log block of its own.
+    pub(super) fn write_first<M: MergeMedia>(
+        &mut self,
+        logical: u32,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        if let Some(log) = self.sequential {
+            self.merge_sequential(log, None, media);
+        }
+        let die = if self.random.is_per_die() { self.data.home(logical) } else { self.next_die() };
+        let block = self.data.take_free(die);
+        self.sequential = Some(Sequential { block, logical, next: 0 });
+        self.sequential_valid.fill(0);
+        self.append_sequential(page, extent, media);
+    }
+
+    pub(super) fn append_sequential<M: MergeMedia>(
+        &mut self,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        let rest = self.rest_of(page, extent);
+        let log = self.sequential.as_mut().expect("a sequential log block");
+        media.program(self.data.place_in(log.block, page), rest);
+        bits::insert(&mut self.sequential_valid, log.next as usize);
+        log.next += 1;
+        let log = *log;
+        self.drop_old(page);
+        if log.next as usize == self.data.pages_of(log.logical).len() {
+            media.await_merges();
+            media.count_merge(Merge::Switch);
+            self.become_data_block(log, None, media);
+            self.completed = Some(log.logical);
+        }
+    }
+
+    /// Write a page of the sequential log's block that is not its next one.
+    pub(super) fn write_out_of_order<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        offset: u32,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        if offset > log.next {
+            self.merge_sequential(log, Some((page, extent)), media);
+        } else {
+            self.merge_around(log, page, extent, media);
+        }
+    }
+
+    /// Copy the rest of its block to the sequential log block, which becomes the data block; the host's
+    /// page is programmed there with it.
+    pub(super) fn merge_sequential<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        with: Option<(Lpn, &Extent)>,
+        media: &mut M,
+    ) {
+        media.count_merge(Merge::Partial);
+        self.become_data_block(log, with, media);
+    }
+
+    pub(super) fn become_data_block<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        with: Option<(Lpn, &Extent)>,
+        media: &mut M,
+    ) {
+        let Sequential { block, logical, next } = log;
+        let rest = with.and_then(|(page, extent)| self.rest_of(page, extent));
+        if let Some((page, _)) = with {
+            self.drop_old(page);
+        }
+        self.sequential = None;
+        let old = self.data.copy_to(logical, block, media);
+        self.copy_from_log(logical, block, media);
+        let pages = self.data.pages_of(logical);
+        for offset in 0..next {
+            let page = Lpn(pages.start + offset);
+            if bits::has(&self.sequential_valid, offset as usize) {
+                self.data.set_programmed(page);
+            } else {
+                self.data.set_spent(page);
+            }
+        }
+        media.await_merges();
+        if let Some((page, _)) = with {
+            media.program(self.data.place_in(block, page), rest);
+            self.data.set_programmed(page);
+            media.await_merges();
+        }
+        self.erase(old, media);
+    }
+
+    /// Write `page`, which the sequential log block has already: everything goes to a new block.
+    pub(super) fn merge_around<M: MergeMedia>(
+        &mut self,
+        log: Sequential,
+        page: Lpn,
+        extent: &Extent,
+        media: &mut M,
+    ) {
+        let rest = self.rest_of(page, extent);
+        self.drop_old(page);
+        let block = self.data.take_free(self.data.home(log.logical));
+        media.count_merge(Merge::Full);
+        let old = self.data.copy_to(log.logical, block, media);
+        self.copy_from_log(log.logical, block, media);
+        let pages = self.data.pages_of(log.logical);
+        for other in (pages.start..pages.start + log.next).map(Lpn).filter(|other| *other != page) {
+            if bits::has(&self.sequential_valid, (other.0 - pages.start) as usize) {
+                let from = self.data.place_in(log.block, other);
+                media.copy(from, self.data.place_in(block, other));
+                self.data.set_programmed(other);
+            }
+        }
+        self.sequential = None;
+        media.await_merges();
+        media.program(self.data.place_in(block, page), rest);
+        self.data.set_programmed(page);
+        media.await_merges();
+        self.erase(old, media);
+        self.erase(Some(log.block), media);
+    }
+}

@@ -1,0 +1,83 @@
+//! The table [stripes] of the profile, and what it makes of a device.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use crate::flash::geometry::Geometry;
+use crate::ftl::MergingOptions;
+use crate::pool::stripes::Stripes;
+
+/// The page map over stripes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StripesPart {
+    /// Dies that a stripe spans, with a block of each.
+    pub stripe_dies: u32,
+    /// Memory for pages of the map.
+    pub map_memory_bytes: u64,
+    /// How much of it may be newer than what is on flash.
+    pub map_changed_bytes: u64,
+}
+
+/// Bytes of an entry: a physical page number.
+pub(super) const ENTRY_BYTES: u32 = 4;
+
+/// So many times the size of the map may its stripes hold.
+pub(super) const MAP_ROOM: u32 = 4;
+
+/// Erased stripes beside those that the map may still take: one for data, one for the map.
+pub(super) const RESERVE: u32 = 2;
+
+/// Pages of the map, and stripes that they may take: room, and one that is filled.
+pub(super) fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
+    let shape = geometry.shape();
+    let pages = shape.logical_pages.div_ceil(shape.page_bytes / ENTRY_BYTES);
+    (pages, MAP_ROOM * pages.div_ceil(stripe_pages) + 1)
+}
+
+pub(super) fn part_of<'a>(options: &MergingOptions<'a>) -> Result<&'a StripesPart> {
+    options.stripes.ok_or_else(|| {
+        Error::usage("A page map over stripes needs to know what they are")
+            .got(format!("ftl = \"{}\" without a table [stripes]", options.name))
+            .action("add [stripes]; docs/reference/profiles.md explains its keys")
+    })
+}
+
+/// Whether `options` make a device.
+///
+/// # Errors
+/// No table, or numbers that leave no room.
+pub(super) fn check(options: &MergingOptions<'_>) -> Result<()> {
+    let (part, geometry) = (part_of(options)?, options.geometry);
+    let shape = geometry.shape();
+    if part.stripe_dies == 0 || !shape.dies.is_multiple_of(part.stripe_dies) {
+        return Err(Error::usage("The dies cannot be divided into stripes")
+            .got(format!("stripe_dies = {} of {} dies", part.stripe_dies, shape.dies))
+            .allowed("a number that divides the dies")
+            .action("change stripe_dies"));
+    }
+    let page = u64::from(shape.page_bytes);
+    let (cached, changed) = (part.map_memory_bytes / page, part.map_changed_bytes / page);
+    if changed == 0 || changed > cached {
+        return Err(Error::usage("The part of the map in memory makes no device")
+            .got(format!(
+                "map_memory_bytes = {}, map_changed_bytes = {}",
+                part.map_memory_bytes, part.map_changed_bytes
+            ))
+            .allowed(format!("a page of {page} bytes or more changed, and no more than in memory"))
+            .action("change one of the two"));
+    }
+    let pages = Stripes::pages_of(&geometry, part.stripe_dies);
+    let stripes = Stripes::count(&geometry, part.stripe_dies);
+    let data = shape.logical_pages.div_ceil(pages);
+    let (_, map) = map_size(&geometry, pages);
+    let needed = u64::from(data) + u64::from(map) + u64::from(RESERVE) + 1;
+    if needed > u64::from(stripes) {
+        return Err(Error::usage("The device has too few stripes for its FTL")
+            .got(format!("{stripes} stripes, of which the host's data takes {data}"))
+            .allowed(format!("{needed} or more: {map} for the map, 3 to collect with"))
+            .action("raise spare_factor or blocks_per_die, or lower stripe_dies"));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! What is erased, by where it lies: blocks of a die, units of a bank, stripes of the device.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Which is filled next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum FreeOrder {
+    /// The one erased longest ago.
+    Oldest,
+    /// The one erased least often: dynamic wear levelling.
+    LeastWorn,
+}
+
+/// Per place, what is free there.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct FreePool {
+    places: Vec<Free>,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+enum Free {
+    Oldest(VecDeque<u32>),
+    /// With how often each was erased.
+    LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
+}
+
+impl Free {
+    #[inline]
+    fn take(&mut self) -> Option<u32> {
+        match self {
+            Free::Oldest(list) => list.pop_front(),
+            Free::LeastWorn(heap) => heap.pop().map(|Reverse((_, free))| free),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Free::Oldest(list) => list.len(),
+            Free::LeastWorn(heap) => heap.len(),
+        }
+    }
+}
+
+impl FreePool {
+    /// What is free at each place in the beginning, never erased.
+    pub(crate) fn new(order: FreeOrder, places: impl Iterator<Item = Vec<u32>>) -> FreePool {
+        let of = |free: Vec<u32>| match order {
+            FreeOrder::Oldest => Free::Oldest(free.into()),
+            FreeOrder::LeastWorn => {
+                Free::LeastWorn(free.into_iter().map(|free| Reverse((0, free))).collect())
+            }
+        };
+        FreePool { places: places.map(of).collect() }
+    }
+
+    /// `each` at every one of `places`, numbered through.
+    pub(crate) fn full(places: u32, each: u32) -> FreePool {
+        let of = |place: u32| (place * each..(place + 1) * each).collect();
+        FreePool::new(FreeOrder::Oldest, (0..places).map(of))
+    }
+
+    /// Nothing at any of `places`.
+    pub(crate) fn empty(places: u32) -> FreePool {
+        FreePool::full(places, 0)
+    }
+
+    /// Take what is to be filled next at `place`.
+    #[inline]
+    pub(crate) fn take(&mut self, place: u32) -> Option<u32> {
+        self.places[place as usize].take()
+    }
+
+    /// The same; where there is nothing, from the last of the places that have the most.
+    pub(crate) fn take_near(&mut self, place: u32) -> Option<u32> {
+        self.take(place)
+            .or_else(|| self.places.iter_mut().max_by_key(|free| free.len()).and_then(Free::take))
+    }
+
+    /// `free` was erased at `place`.
+    #[inline]
+    pub(crate) fn put(&mut self, place: u32, free: u32) {
+        self.put_worn(place, free, 0);
+    }
+
+    /// The same, for the `wear`-th time.
+    #[inline]
+    pub(crate) fn put_worn(&mut self, place: u32, free: u32, wear: u32) {
+        match &mut self.places[place as usize] {
+            Free::Oldest(list) => list.push_back(free),
+            Free::LeastWorn(heap) => heap.push(Reverse((wear, free))),
+        }
+    }
+
+    /// How many are free.
+    pub(crate) fn len(&self) -> usize {
+        self.places.iter().map(Free::len).sum()
+    }
+
+    /// All that are free, in no order.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.places.iter().flat_map(|free| -> Vec<u32> {
+            match free {
+                Free::Oldest(list) => list.iter().copied().collect(),
+                Free::LeastWorn(heap) => heap.iter().map(|Reverse((_, free))| *free).collect(),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_erased_longest_ago_is_taken_first_and_near_by_where_there_is_nothing() {
+        let mut pool = FreePool::full(3, 2);
+        assert_eq!([0, 0, 0].map(|place| pool.take(place)), [Some(0), Some(1), None]);
+        pool.put(0, 1);
+        pool.put(0, 0);
+        assert_eq!([0, 0].map(|place| pool.take(place)), [Some(1), Some(0)]);
+        // Both others have two: the last of them.
+        assert_eq!([0, 0, 0].map(|place| pool.take_near(place)), [Some(4), Some(2), Some(5)]);
+        assert_eq!((pool.len(), pool.iter().collect::<Vec<_>>()), (1, vec![3]));
+    }
+
+    #[test]
+    fn what_was_erased_least_often_is_taken_first() {
+        let mut pool = FreePool::new(FreeOrder::LeastWorn, [vec![7, 3]].into_iter());
+        assert_eq!(pool.take(0), Some(3), "of the same wear, the first");
+        pool.put_worn(0, 3, 5);
+        pool.put_worn(0, 9, 4);
+        assert_eq!([0; 4].map(|place| pool.take(place)), [Some(7), Some(9), Some(3), None]);
+    }
+}
