@@ -9,6 +9,7 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import Results, ResultsWriter, host_provenance
+from uflip.results.beginning import manifest_of
 from uflip.spec import Spec, baseline, mix
 
 HARNESS = {"null_ns_per_io": 55.0, "clock_ns": 25.0}
@@ -70,7 +71,7 @@ def writer(path: Path, runs: Sequence[PlannedRun], opened: Device, **changes: An
         "pause_ns": 0,
         "plan": [run.as_dict() for run in runs],
     }
-    return ResultsWriter.create(path, **(given | changes))
+    return ResultsWriter.create(path, manifest_of(**(given | changes)))
 
 
 def results(

@@ -24,11 +24,12 @@ from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import SCALES, Context
-from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench import MICRO_BENCHMARKS, suited
 from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS
 from uflip.report.words import CAUSES, COUNTERS, cause_name
 from uflip.results import Results, ResultsWriter, host_provenance, summary
+from uflip.results.beginning import manifest_of
 from uflip.results.checks import CHECKS
 from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
 from uflip.stats import PERCENTILES
@@ -191,7 +192,7 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
     assert {kind: (int(code), meaning) for code, kind, meaning in table} == EXIT_CODES
 
 
-@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+@pytest.mark.parametrize("name", suited("sectors"))
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     shown = " ".join(section("reference/micro-benchmarks.md", name).split())
     formats = {"bytes": format_size, "ns": format_duration_ns}
@@ -346,13 +347,15 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         runs = [experiments[-1].runs[0] for experiments in layouts]
         writer = ResultsWriter.create(
             path,
-            device=device.info,
-            host=host_provenance(["uflip"]),
-            harness={},
-            scale="quick",
-            seed=1,
-            pause_ns=0,
-            plan=[run.as_dict() for run in runs],
+            manifest_of(
+                device=device.info,
+                host=host_provenance(["uflip"]),
+                harness={},
+                scale="quick",
+                seed=1,
+                pause_ns=0,
+                plan=[run.as_dict() for run in runs],
+            ),
         )
         for run in runs:
             writer.commit(run, device.run(run.spec))

@@ -6,11 +6,22 @@ from typing import Any
 import pytest
 import stored
 
-from uflip.data.device import DeviceInfo
+from uflip.data.device import DeviceInfo, Geometry
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.experiment import SCALES, Context, Experiment, run_seed
-from uflip.microbench import MICRO_BENCHMARKS, alignment, check_names, mix, partitioning, varied
+from uflip.microbench import (
+    MICRO_BENCHMARKS,
+    alignment,
+    check_names,
+    mix,
+    partitioning,
+    suited,
+    varied,
+)
+from uflip.microbench.micro_benchmark import Addresses
+from uflip.microbench.open_channel.jobs import SCALES as JOB_SCALES
+from uflip.microbench.open_channel.jobs import Place
 from uflip.report import figures
 from uflip.spec import BASELINES, components
 
@@ -45,11 +56,11 @@ def test_the_nine_of_the_paper_are_there_in_its_order_behind_the_baselines() -> 
         "baseline", "granularity", "alignment", "locality", "partitioning", "order",
         "parallelism", "mix", "pause", "bursts",
     ]  # fmt: skip
-    assert [name for name in MICRO_BENCHMARKS if name in paper] == paper
-    assert [*varied()] == [name for name in MICRO_BENCHMARKS if name != "baseline"]
+    assert [name for name in suited("sectors") if name in paper] == paper
+    assert [*varied()] == [name for name in suited("sectors") if name != "baseline"]
 
 
-@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+@pytest.mark.parametrize("name", suited("sectors"))
 def test_each_says_what_a_report_needs(name: str) -> None:
     one = MICRO_BENCHMARKS[name]
     assert one.name == name
@@ -151,7 +162,7 @@ def test_runs_of_an_experiment_differ_in_their_parameter_only(name: str, scale: 
             assert run.spec[experiment.parameter] == run.value
 
 
-@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+@pytest.mark.parametrize("name", suited("sectors"))
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_pattern_does_what_its_label_says(name: str, scale: str) -> None:
     for experiment in lay_out(name, scale):
@@ -262,7 +273,7 @@ def test_bursts_have_two_groups_at_least() -> None:
 # Every device
 
 
-@pytest.mark.parametrize("name", MICRO_BENCHMARKS)
+@pytest.mark.parametrize("name", suited("sectors"))
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
     ("capacity", "sector"),
@@ -320,7 +331,7 @@ def test_another_baseline_io_size_moves_what_is_relative_to_it() -> None:
 
 
 def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
-    names = [run.id for name in MICRO_BENCHMARKS for e in lay_out(name) for run in e.runs]
+    names = [run.id for name in suited("sectors") for e in lay_out(name) for run in e.runs]
     assert len(set(names)) == len(names)
     assert not any("/" in name or " " in name for name in names)
     run = lay_out("granularity")[3].runs[0]
@@ -329,7 +340,9 @@ def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
 
 
 def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
-    seeds = [run.spec["seed"] for name in MICRO_BENCHMARKS for e in lay_out(name) for run in e.runs]
+    seeds = [
+        run.spec["seed"] for name in suited("sectors") for e in lay_out(name) for run in e.runs
+    ]
     assert len(set(seeds)) == len(seeds)
     assert max(seeds) < 2**53
     assert run_seed(1, "mix", "SR/RW", 4) == run_seed(1, "mix", "SR/RW", 4)
@@ -338,6 +351,23 @@ def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
 
 def test_an_unknown_micro_benchmark_lists_the_known_ones() -> None:
     with pytest.raises(UsageError) as caught:
-        check_names(["granularty"])
-    assert caught.value.allowed == ", ".join(MICRO_BENCHMARKS)
+        check_names(["granularty"], "sectors")
+    assert caught.value.allowed == ", ".join(suited("sectors"))
     assert "granularity" in caught.value.action
+
+
+@pytest.mark.parametrize(("name", "device"), [("oc0", "sectors"), ("mix", "physical")])
+def test_one_that_needs_another_kind_of_device_is_told_from_one_that_is_none(
+    name: str, device: Addresses
+) -> None:
+    with pytest.raises(UsageError, match="needs another kind of device") as caught:
+        check_names([name], device)
+    assert caught.value.allowed == ", ".join(suited(device))
+
+
+def test_the_list_is_shared_out_among_the_kinds_of_devices() -> None:
+    assert {**suited("sectors"), **suited("physical")} == MICRO_BENCHMARKS
+    place = Place(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
+    for name, one in suited("physical").items():
+        assert {job.micro_benchmark for job in one.jobs(place)} == {name}
+        assert one.question

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from uflip.errors import UsageError
-from uflip.models import bast, hybrid
+from uflip.models import bast, hybrid, merges
 
 TABLE_1_NS = {"read_ns": 25_250, "program_ns": 101_250, "erase_ns": 1_500_000}
 COPY_NS = 126_500
@@ -22,6 +22,7 @@ TABLE_1: dict[str, Any] = {
 
 def test_doctests() -> None:
     assert doctest.testmod(hybrid).failed == 0
+    assert doctest.testmod(merges).failed == 0
     assert doctest.testmod(bast).failed == 0
 
 
@@ -30,8 +31,8 @@ def test_doctests() -> None:
 
 def test_equations_as_printed() -> None:
     # Section 6.2: 5548 and 356572 microseconds.
-    assert hybrid.zero_page_merge_ns(valid_pages=32, **TABLE_1_NS) == 5_548_000
-    assert hybrid.full_merge_ns(data_blocks=64, valid_pages=32, **TABLE_1_NS) == 356_572_000
+    assert merges.zero_page_merge_ns(valid_pages=32, **TABLE_1_NS) == 5_548_000
+    assert merges.full_merge_ns(data_blocks=64, valid_pages=32, **TABLE_1_NS) == 356_572_000
 
 
 # Log blocks: N_data, write amplification, full merge [ms], mean write [us] of a counting
@@ -84,7 +85,7 @@ def test_few_log_blocks_give_the_worst_case_of_myers_and_sinclair() -> None:
     correct = hybrid.fast(**big)
     assert correct.data_blocks_per_full_merge == pytest.approx(64, rel=1e-4)
     assert correct.full_merge_ns == pytest.approx(
-        hybrid.full_merge_ns(data_blocks=64, valid_pages=64, **TABLE_1_NS), rel=1e-4
+        merges.full_merge_ns(data_blocks=64, valid_pages=64, **TABLE_1_NS), rel=1e-4
     )
     broken = hybrid.fast_flashsim2010(**big)
     assert broken.data_blocks_per_full_merge == pytest.approx(64, rel=1e-4)
@@ -132,11 +133,11 @@ def test_valid_pages_while_filling() -> None:
     for _ in range(200):
         pages = {rng.randrange(64 * 16) for _ in range(1000)}
         seen.append(len(pages) / 64)
-    expected = hybrid.valid_pages_after(writes=1000, **geometry)
+    expected = merges.valid_pages_after(writes=1000, **geometry)
     assert sum(seen) / len(seen) == pytest.approx(expected, rel=5e-3)
-    assert hybrid.valid_pages_after(writes=0, **geometry) == 0
-    assert hybrid.valid_pages_after(writes=1, **geometry) == pytest.approx(1 / 64)
-    assert hybrid.valid_pages_after(writes=10**9, **geometry) == pytest.approx(16)
+    assert merges.valid_pages_after(writes=0, **geometry) == 0
+    assert merges.valid_pages_after(writes=1, **geometry) == pytest.approx(1 / 64)
+    assert merges.valid_pages_after(writes=10**9, **geometry) == pytest.approx(16)
 
 
 def test_bast_with_a_log_block_for_every_data_block() -> None:
@@ -269,7 +270,7 @@ def run_fast(geometry: dict[str, int], *, lossy: bool, pages: list[int]) -> Naiv
     return device
 
 
-def hold(device: NaiveFast, cost: hybrid.FastCost, within: float) -> None:
+def hold(device: NaiveFast, cost: merges.FastCost, within: float) -> None:
     """Compare everything that was counted with the model."""
     near = {"rel": within}
     assert device.merged / device.full_merges == pytest.approx(
@@ -390,8 +391,8 @@ def test_values_out_of_range_are_usage_errors(model: Any, wrong: dict[str, Any])
 
 def test_negative_counts_in_the_printed_equations_are_usage_errors() -> None:
     with pytest.raises(UsageError):
-        hybrid.zero_page_merge_ns(valid_pages=-1, **TABLE_1_NS)
+        merges.zero_page_merge_ns(valid_pages=-1, **TABLE_1_NS)
     with pytest.raises(UsageError):
-        hybrid.full_merge_ns(data_blocks=float("inf"), valid_pages=1, **TABLE_1_NS)
+        merges.full_merge_ns(data_blocks=float("inf"), valid_pages=1, **TABLE_1_NS)
     with pytest.raises(UsageError):
-        hybrid.valid_pages_after(writes=-1, data_blocks=4, pages_per_block=4)
+        merges.valid_pages_after(writes=-1, data_blocks=4, pages_per_block=4)

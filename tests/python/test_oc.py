@@ -19,13 +19,14 @@ from msgspec import structs
 
 from uflip import _native
 from uflip.errors import RefusedError, UsageError
+from uflip.microbench import suited
+from uflip.microbench.open_channel.jobs import Place, Scale
+from uflip.microbench.open_channel.oc0 import MIXES
+from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.series import READ, WRITE, degrees
 from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
-from uflip.oc.benchmark import MICRO_BENCHMARKS, document, measure
+from uflip.oc.benchmark import document, measure
 from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit
-from uflip.oc.jobs import Place, Scale
-from uflip.oc.oc0 import MIXES
-from uflip.oc.oc1 import Oc1
-from uflip.oc.series import READ, WRITE, degrees
 from uflip.oc.session import Session, check_unused, choose_sacrifice
 
 # Another geometry than the paper's: 3 channels of 2 LUNs, one plane, small blocks.
@@ -44,7 +45,7 @@ def measured() -> tuple[Any, FlashDevice]:
     """All four micro-benchmarks on the other geometry."""
     device = open_flash_device(OTHER)
     session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8), (2, 1, 7))
-    return measure(session, list(MICRO_BENCHMARKS)), device
+    return measure(session, [*suited("physical")]), device
 
 
 # Jobs
@@ -218,7 +219,7 @@ SERIAL = OTHER + "&queue_thread_ns=3000000"
 def verdicts(url: str) -> dict[str, str]:
     device = open_flash_device(url)
     session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8), (2, 1, 7))
-    found = measure(session, list(MICRO_BENCHMARKS))
+    found = measure(session, [*suited("physical")])
     rules = revisit(found, device.geometry)
     assert all(rule.verdict in VERDICTS and rule.evidence for rule in rules)
     return {rule.name: rule.verdict for rule in rules}

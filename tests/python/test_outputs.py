@@ -19,7 +19,7 @@ import pytest
 from command_line import Outcome, uflip
 
 from uflip.errors import RefusedError, ResultsError
-from uflip.results import outputs
+from uflip.results import outputs, seals
 
 SMALL = "sim:demo?blocks_per_die=64"
 THESIS = b"three years of work\n"
@@ -311,11 +311,11 @@ def test_a_folder_that_may_not_be_written_is_an_error_before_the_work(room: Path
 
 
 def test_a_file_that_appears_or_changes_in_between_is_kept(here: Path) -> None:
-    free = outputs.check(here / "a.html", outputs.REPORT)
+    free = outputs.check(here / "a.html", seals.REPORT)
     (here / "a.html").write_bytes(THESIS)
     ours = here / "b.html"
-    outputs.write(outputs.check(ours, outputs.REPORT), b"<p>")
-    looked_at = outputs.check(ours, outputs.REPORT)
+    outputs.write(outputs.check(ours, seals.REPORT), b"<p>")
+    looked_at = outputs.check(ours, seals.REPORT)
     ours.write_bytes(THESIS)
     for place in (free, looked_at):
         with pytest.raises(RefusedError, match="Somebody else"):
@@ -325,7 +325,7 @@ def test_a_file_that_appears_or_changes_in_between_is_kept(here: Path) -> None:
 
 
 def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
-    places = [outputs.check(here / "a.csv", outputs.TABLE) for _ in range(8)]
+    places = [outputs.check(here / "a.csv", seals.TABLE) for _ in range(8)]
     won, lost = [], []
 
     def work(number: int) -> None:
@@ -346,10 +346,10 @@ def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
 
 
 def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
-    place = outputs.check(here / "a.html", outputs.REPORT)
+    place = outputs.check(here / "a.html", seals.REPORT)
     outputs.write(place, b"<p>")
     whole = place.path.read_bytes()
-    again = outputs.check(place.path, outputs.REPORT)
+    again = outputs.check(place.path, seals.REPORT)
 
     def fail(error: BaseException) -> None:
         with outputs.written(again) as file:
@@ -365,19 +365,19 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
 
 
 def test_a_replaced_file_keeps_who_may_read_it(here: Path) -> None:
-    place = outputs.check(here / "a.html", outputs.REPORT)
+    place = outputs.check(here / "a.html", seals.REPORT)
     outputs.write(place, b"<p>")
     place.path.chmod(0o600)
-    outputs.write(outputs.check(place.path, outputs.REPORT), b"<b>")
+    outputs.write(outputs.check(place.path, seals.REPORT), b"<b>")
     assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
 
 
 def test_a_seal_is_of_one_kind(here: Path) -> None:
-    (here / "a").write_bytes(outputs.sealed(b"x", outputs.REPORT))
-    assert outputs.is_ours(here / "a", outputs.REPORT)
-    assert not outputs.is_ours(here / "a", outputs.FIGURES[".svg"])
-    assert not outputs.is_ours(here / "a", outputs.PLAN)
-    assert not outputs.is_ours(here / "a", outputs.TRACE)
+    (here / "a").write_bytes(seals.sealed(b"x", seals.REPORT))
+    assert seals.is_ours(here / "a", seals.REPORT)
+    assert not seals.is_ours(here / "a", seals.FIGURES[".svg"])
+    assert not seals.is_ours(here / "a", seals.PLAN)
+    assert not seals.is_ours(here / "a", seals.TRACE)
 
 
 # Who opens files for writing: what `written` and `new_folder` made, or what bears a name of ours.

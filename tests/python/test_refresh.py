@@ -9,6 +9,7 @@ from uflip.data.run import metadata_of
 from uflip.device.opening import open_device
 from uflip.methodology import Choices, Found, History, execute, make_plan
 from uflip.results import Results, ResultsWriter
+from uflip.results.beginning import manifest_of
 
 MIB = 1 << 20
 SMALL = "sim:demo?channels=1&dies_per_channel=2&blocks_per_die=150"
@@ -22,17 +23,19 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
         begun = {"state": "random", "state_id": "x", "known_from": "profile", "request": None}
         writer = ResultsWriter.create(
             folder,
-            device=plan.device,
-            host={},
-            harness={},
-            scale=plan.scale,
-            seed=plan.seed,
-            pause_ns=0,
-            target_size_bytes=plan.target_size,
-            repetitions=1,
-            method=plan.method,
-            state=begun,
-            plan=[run.as_dict() for run in plan.runs],
+            manifest_of(
+                device=plan.device,
+                host={},
+                harness={},
+                scale=plan.scale,
+                seed=plan.seed,
+                pause_ns=0,
+                target_size_bytes=plan.target_size,
+                repetitions=1,
+                method=plan.method,
+                state=begun,
+                plan=[run.as_dict() for run in plan.runs],
+            ),
         )
         before = (device.counters() or {})["host_pages_written"]
         execute(plan, device, writer, history=History("x"), found=Found(plan, writer))

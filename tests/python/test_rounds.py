@@ -34,6 +34,7 @@ from uflip.methodology.plan import MOST_REPETITIONS
 from uflip.methodology.rounds import needed_repetitions, next_round
 from uflip.proof.repeated import CASES, measure_repeated
 from uflip.results import Results, ResultsWriter, summary
+from uflip.results.beginning import manifest_of
 from uflip.results.said import with_certainty
 from uflip.spec import Spec, writes_sequentially
 
@@ -190,17 +191,19 @@ def _cut_short(folder: Path) -> None:
         }  # fmt: skip
         writer = ResultsWriter.create(
             folder,
-            device=plan.device,
-            host={},
-            harness={},
-            scale=plan.scale,
-            seed=plan.seed,
-            pause_ns=plan.pause_ns,
-            target_size_bytes=plan.target_size,
-            repetitions=plan.repetitions,
-            method=plan.method,
-            state=begun,
-            plan=[run.as_dict() for run in plan.runs],
+            manifest_of(
+                device=plan.device,
+                host={},
+                harness={},
+                scale=plan.scale,
+                seed=plan.seed,
+                pause_ns=plan.pause_ns,
+                target_size_bytes=plan.target_size,
+                repetitions=plan.repetitions,
+                method=plan.method,
+                state=begun,
+                plan=[run.as_dict() for run in plan.runs],
+            ),
         )
         grown: list[Plan] = []
 

@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
-    "microbench": {"errors", "experiment", "spec", "units"},
+    "microbench": {"_native", "data", "errors", "experiment", "spec", "units"},
     "methodology": {
         "_native", "analysis", "data", "device", "durability", "ends", "errors", "experiment",
         "footprint", "microbench", "spec", "startup", "stats", "units", "waiting",
@@ -56,14 +56,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "table", "units",
     },
     "oc": {
-        "_native", "data", "device", "errors", "experiment", "report", "results", "table", "units",
-        "waiting",
+        "_native", "data", "device", "errors", "experiment", "microbench", "report", "results",
+        "table", "units", "waiting",
     },
     "hints": {"errors", "microbench", "results", "units"},
     "benchmarks": {"oc", "report", "results"},
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
-        "oc", "profiles", "results",
+        "microbench", "oc", "profiles", "results",
     },
     "reproduce": {
         "_native", "data", "device", "durability", "errors", "experiment", "hints", "methodology",
@@ -334,6 +334,7 @@ def labelled() -> list[Path]:
         PACKAGE / "microbench" / "micro_benchmark.py",
         PACKAGE / "microbench" / "words.py",
     }
+    microbench |= set(sources("python/uflip/microbench/open_channel/oc*.py"))
     models = [path for path in sources("python/uflip/models/*.py") if path.name[0] != "_"]
     page_map = ROOT / "crates/sim/src/ftl/page_map"
     ftls = [

@@ -167,9 +167,9 @@ def save_device(device: Device, save: Path, *, force: bool) -> None:
 
 
 def _place_of(save: Path, *, force: bool) -> "Place":
-    from uflip.results import outputs
+    from uflip.results import outputs, seals
 
-    return outputs.check(save, outputs.SNAPSHOT, "--save", force=force)
+    return outputs.check(save, seals.SNAPSHOT, "--save", force=force)
 
 
 save_option = click.option(

@@ -133,10 +133,10 @@ def _fail(comparisons: "Sequence[Comparison]", names: Sequence[str], share: floa
 
 
 def _place_of(path: Path, force: bool) -> "Place":
-    from uflip.results import outputs
+    from uflip.results import outputs, seals
 
     outputs.check_ending(path, "file", "--out", FORMATS)
-    kind = outputs.TABLE if path.suffix == ".csv" else outputs.REPORT
+    kind = seals.TABLE if path.suffix == ".csv" else seals.REPORT
     return outputs.check(path, kind, "--out", force=force)
 
 

@@ -18,6 +18,7 @@ from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.methodology import describe_used, wear_of
+from uflip.microbench import suited
 from uflip.profiles import Source, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
 
@@ -33,7 +34,9 @@ from uflip.units import format_duration_ns, format_size
 )
 @json_option
 def command(device: str, size: int | None, buffered: bool, sources: bool, as_json: bool) -> None:
-    """Say what is known about DEVICE: identity, size, sector, clock, wear. Touches nothing."""
+    """Say what is known about DEVICE: identity, size, sector, clock, wear, and which
+    micro-benchmarks it can do. Touches nothing.
+    """
     if sources:
         _sources(device, as_json)
         return
@@ -46,6 +49,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     if info.real:
         wear = wear_of(info)
         document["wear"] = plain(wear) if as_json else describe_used(wear)
+    document["micro_benchmarks"] = [*suited(info.addresses)]
     if as_json:
         echo_json(document)
     else:

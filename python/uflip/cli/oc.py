@@ -175,8 +175,8 @@ def pattern(
     **options: Any,
 ) -> None:
     """Execute one job over physical addresses on DEVICE, as FOX does."""
+    from uflip.microbench.open_channel.series import Series, mb_per_s
     from uflip.oc.device import open_flash_device
-    from uflip.oc.series import Series, mb_per_s
 
     job = {key: value for key, value in options.items() if value is not None}
     if read is not None:
@@ -218,9 +218,9 @@ def _mix_of(read: int, mix: str | None) -> str:
 
 
 def _log_place(log: Path, force: bool) -> "Place":
-    from uflip.results import outputs
+    from uflip.results import outputs, seals
 
-    return outputs.check(log, outputs.LOG, "--log", force=force)
+    return outputs.check(log, seals.LOG, "--log", force=force)
 
 
 def _write_log(place: "Place", trace: Any, sector_bytes: int) -> None:
@@ -239,8 +239,8 @@ def _findings(trace: Any, series: Any, rate: float) -> dict[str, Any]:
     """What a job amounts to, as FOX prints it."""
     import numpy as np
 
+    from uflip.microbench.open_channel.series import ERASE, READ, WRITE
     from uflip.oc.benchmark import times_summary
-    from uflip.oc.series import ERASE, READ, WRITE
 
     numbers = np.asarray(trace.column("status"))
     names, counts = np.unique(numbers[numbers > 0], return_counts=True)

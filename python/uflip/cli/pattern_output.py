@@ -190,9 +190,9 @@ def _counters(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 def trace_place(path: Path, force: bool) -> "Place":
     """Look whether a trace may get this name."""
-    from uflip.results import outputs
+    from uflip.results import outputs, seals
 
-    return outputs.check(path, outputs.TRACE, "--trace", force=force)
+    return outputs.check(path, seals.TRACE, "--trace", force=force)
 
 
 def write_trace(trace: Trace, place: "Place") -> None:

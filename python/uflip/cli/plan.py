@@ -33,7 +33,7 @@ from uflip.methodology import (
     write_plan,
 )
 from uflip.methodology.refresh import TIMES, refreshes
-from uflip.results import outputs
+from uflip.results import outputs, seals
 from uflip.session import Request
 from uflip.session.state import known_state, record_of
 from uflip.units import format_count, format_duration_ns, format_size
@@ -114,7 +114,7 @@ def command(
 
 
 def _place_of(out: Path, force: bool) -> outputs.Place:
-    return outputs.check(out, outputs.PLAN, "--out", force=force)
+    return outputs.check(out, seals.PLAN, "--out", force=force)
 
 
 def _notes(plan: Plan, *, known: bool) -> list[str]:

@@ -47,10 +47,10 @@ def export(device: str) -> None:
 @click.argument("path", metavar="FILE.toml", type=click.Path(path_type=Path))
 def new(device: str, path: Path) -> None:
     """Write a profile to begin from: that of the simulated DEVICE, with a comment on every key."""
-    from uflip.results import outputs
+    from uflip.results import outputs, seals
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
-    place = outputs.check(path, outputs.PROFILE, "FILE")
+    place = outputs.check(path, seals.PROFILE, "FILE")
     text = HEAD.format(url=in_line(device), path=in_line(str(path)))
     outputs.write(place, (text + profile_text(device, comments=True)).encode())
     echo(f"{in_line(str(path))} is written; `uflip profile check {in_line(str(path))}` looks at it")

@@ -26,10 +26,10 @@ from uflip.units import format_size
 def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Turn the results in the folder RESULTS into one HTML page that needs nothing else."""
     from uflip.benchmarks import write_report
-    from uflip.results import Results, outputs
+    from uflip.results import Results, outputs, seals
 
     # Before seconds are spent on figures.
-    outputs.check(out, outputs.REPORT, "--out", force=force)
+    outputs.check(out, seals.REPORT, "--out", force=force)
     loaded = Results.load(results)
     size_bytes = write_report(loaded, out, force=force)
     if as_json:

@@ -246,9 +246,9 @@ def _check_table(path: Path | None, force: bool) -> None:
 
 
 def _place_of(path: Path, force: bool) -> "Place":
-    from uflip.results import outputs
+    from uflip.results import outputs, seals
 
-    return outputs.check(path, outputs.TABLE, "--csv", force=force)
+    return outputs.check(path, seals.TABLE, "--csv", force=force)
 
 
 def _write_table(rows: "list[Row]", place: "Place") -> None:

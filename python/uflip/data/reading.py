@@ -71,7 +71,7 @@ def read_document(path: Path, kind: Kind) -> bytes:
     """
     content = read_if_there(path, kind)
     if content is None:
-        raise kind.unreadable(path, "no such file", "a file that is there")
+        raise _not_there(path, kind)
     return content
 
 
@@ -83,20 +83,10 @@ def read_if_there(path: Path, kind: Kind) -> bytes | None:
     UflipError
         As `read_document`.
     """
-    try:
-        descriptor = _open_regular(path, kind)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise kind.unreadable(path, _reason(error)) from error
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            size = _size(path, kind, descriptor)
-            # It may grow meanwhile: what counts is what comes.
-            content = file.read(kind.limit_bytes + 1) if size else b""
-        except OSError as error:
-            raise kind.unreadable(path, _reason(error)) from error
-    _check_size(path, kind, len(content))
+    # It may grow meanwhile: what counts is what comes.
+    content = _beginning(path, kind, kind.limit_bytes + 1)
+    if content is not None:
+        _check_size(path, kind, len(content))
     return content
 
 
@@ -119,18 +109,29 @@ def read_start(path: Path, kind: Kind, most_bytes: int) -> bytes:
     UflipError
         As `read_document`.
     """
+    content = _beginning(path, kind, most_bytes)
+    if content is None:
+        raise _not_there(path, kind)
+    return content
+
+
+def _beginning(path: Path, kind: Kind, most_bytes: int) -> bytes | None:
+    """Read so much of a file at most; None where there is none."""
     try:
         descriptor = _open_regular(path, kind)
-    except FileNotFoundError as error:
-        raise kind.unreadable(path, "no such file", "a file that is there") from error
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError) as error:
         raise kind.unreadable(path, _reason(error)) from error
     with os.fdopen(descriptor, "rb") as file:
-        size = _size(path, kind, descriptor)
         try:
-            return file.read(most_bytes) if size else b""
+            return file.read(most_bytes) if _size(path, kind, descriptor) else b""
         except OSError as error:
             raise kind.unreadable(path, _reason(error)) from error
+
+
+def _not_there(path: Path, kind: Kind) -> UflipError:
+    return kind.unreadable(path, "no such file", "a file that is there")
 
 
 def decode(path: Path, kind: Kind, content: bytes) -> str:

@@ -182,7 +182,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     chosen = Choices() if choices is None else choices
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
-    names = check_names(list(MICRO_BENCHMARKS if chosen.only is None else chosen.only))
+    names = check_names(chosen.only, info.addresses)
     used = _check_target(info, chosen.target_size)
     method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
     context = Context(

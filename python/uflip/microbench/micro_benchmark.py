@@ -2,9 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
-from uflip.experiment import Context, Experiment
+from uflip.experiment import Context, Experiment, PlannedRun
 from uflip.microbench.finding import Rule, largest_effect
+from uflip.microbench.open_channel.jobs import Place
+
+Addresses = Literal["sectors", "physical"]
+
+
+def no_experiments(_context: Context) -> list[Experiment]:
+    """Lay out nothing: of one whose device has no sectors."""
+    return []
+
+
+def no_jobs(_place: Place) -> list[PlannedRun]:
+    """Lay out nothing: of one whose device has no physical addresses."""
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +30,11 @@ class MicroBenchmark:
     name, title
         As the command line knows it, and as a heading.
     experiments
-        Lays its experiments out for a device.
+        Lays its experiments out for a device with sectors.
+    addresses
+        What kind of device it needs, as `DeviceInfo.addresses` says it.
+    jobs
+        Lays its jobs out for a device with physical addresses.
     question
         What it asks (uFLIP §3.2).
     how_to_read
@@ -32,9 +50,11 @@ class MicroBenchmark:
 
     name: str
     title: str
-    experiments: Callable[[Context], list[Experiment]]
+    experiments: Callable[[Context], list[Experiment]] = no_experiments
     question: str = ""
     how_to_read: str = ""
     finding: Rule = largest_effect
     figure: str = "sweep"
     levels: bool = True
+    addresses: Addresses = "sectors"
+    jobs: Callable[[Place], list[PlannedRun]] = no_jobs

@@ -6,7 +6,8 @@
 `write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random
 `hot_cold`                the same where some pages are written more often, mixed or separated
 `bast`                    block-mapped devices with log blocks that belong to data blocks (BAST)
-`hybrid`                  block-mapped devices with a shared log: FAST, Myers & Sinclair's equations
+`merges`                  Myers & Sinclair's equations: what one merge of FAST takes
+`hybrid`                  block-mapped devices with a shared log: FAST
 ========================  =====================================================================
 
 A leaf: nothing here knows a run, a trace or a device, and nothing is drawn at random. Everything is
@@ -14,6 +15,14 @@ keyword-only, takes plain numbers whose unit is the last word of the name, and r
 `uflip.errors.UsageError` for a value outside its range.
 """
 
-from uflip.models import bast, channel, hot_cold, hybrid, relocation, write_amplification
+from uflip.models import (
+    bast,
+    channel,
+    hot_cold,
+    hybrid,
+    merges,
+    relocation,
+    write_amplification,
+)
 
-__all__ = ["bast", "channel", "hot_cold", "hybrid", "relocation", "write_amplification"]
+__all__ = ["bast", "channel", "hot_cold", "hybrid", "merges", "relocation", "write_amplification"]

@@ -4,18 +4,16 @@ Data blocks hold each page at its own offset; overwrites go to a few log blocks.
 pages; T_r, T_w, T_e to read a page, program a page, erase a block. One merge of a data block copies
 its newest pages to a fresh block (or to the log block) and erases the old one.
 
-**Source**: Myers & Sinclair, "Measuring Solid-State Drive Behavior" (2010), section 6.2, equations
-(1) and (3); FAST: Lee et al. (ACM TECS 6(3), 2007). The steady state of FAST, with N_data and
-N_valid "left to derive" in that report, is derived here. BAST has a file of its own, `bast.py`.
-**Faithful**: `zero_page_merge_ns` and `full_merge_ns` are equations (1) and (3) as printed.
+**Source**: Myers & Sinclair, "Measuring Solid-State Drive Behavior" (2010), section 6.2; FAST: Lee
+et al. (ACM TECS 6(3), 2007). The steady state of FAST, with N_data and N_valid "left to derive" in
+that report, is derived here. What one merge takes stands in `merges.py`, BAST in `bast.py`.
+**Faithful**: which merges there are, and what each copies and erases.
 **Simplified**: uniform random single-page writes, no time for mapping, commands or transfers; many
 more data blocks than pages in a block (FAST simulated at D = 4096, B = 64: mean within 0.05 %; at
 D = 256, B = 16 within 0.5 %; at D = 64, B = 8 within 1.5 %). A few per mille of the zero-page
 merges take place inside a full merge, whose victim holds a page of the sequential log's owner; they
 are counted twice.
-**Ambiguous**: a zero-page merge copies B - 1 pages (page 0 is in the sequential log block already),
-so N_valid of equation (1) is B - 1 for a full device where that of equation (3) is B; the report
-uses 32 for both. A write to the owner of the sequential log that is not the next page is read as a
+**Ambiguous**: a write to the owner of the sequential log that is not the next page is read as a
 partial merge that takes the new page along, as FlashSim does. A merge is charged to the write that
 waits for it.
 
@@ -29,173 +27,13 @@ with x = (R - 1/2) B/D, since a page stays until R - 1 to R blocks more have bee
 """
 
 import math
-from dataclasses import dataclass
 
 from uflip.models import _checks
+from uflip.models.merges import FastCost, fast_cost
 
 # Rounds of the fixed point in `fast_flashsim2010`. It has settled to the last bits after 10 with
 # few log blocks and after 40 with as many log blocks as data blocks.
 _ROUNDS = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class FastCost:
-    """The steady state of FAST: its merges, what each costs, how often they come.
-
-    Attributes
-    ----------
-    data_blocks_per_full_merge : float
-        N_data, data blocks merged to reclaim one random log block.
-    zero_merge_valid_pages, full_merge_valid_pages : float
-        N_valid [pages], copied in a zero-page merge and for each data block of a full merge.
-    zero_merges_per_write, full_merges_per_write : float
-        Merges for each host write.
-    zero_merge_ns, full_merge_ns : float
-        T_zero and T_full [ns], equations (1) and (3); the write that waits takes T_w longer.
-    mean_write_ns : float
-        Mean time of a host write [ns].
-    write_amplification : float
-        Pages programmed / host pages written.
-    """
-
-    data_blocks_per_full_merge: float
-    zero_merge_valid_pages: float
-    full_merge_valid_pages: float
-    zero_merges_per_write: float
-    full_merges_per_write: float
-    zero_merge_ns: float
-    full_merge_ns: float
-    mean_write_ns: float
-    write_amplification: float
-
-    @property
-    def zero_merge_share(self) -> float:
-        """Share of all time that goes to zero-page merges."""
-        return self.zero_merges_per_write * self.zero_merge_ns / self.mean_write_ns
-
-    @property
-    def full_merge_share(self) -> float:
-        """Share of all time that goes to full merges."""
-        return self.full_merges_per_write * self.full_merge_ns / self.mean_write_ns
-
-
-def zero_page_merge_ns(
-    *, valid_pages: float, read_ns: float, program_ns: float, erase_ns: float
-) -> float:
-    """Return Myers & Sinclair's equation (1), T_zero-page = N_valid (T_r + T_w) + T_e.
-
-    Parameters
-    ----------
-    valid_pages : float
-        N_valid, pages copied to the sequential log block [pages].
-    read_ns, program_ns, erase_ns : float
-        T_r, T_w, T_e [ns].
-
-    Returns
-    -------
-    float
-        Time of the merge [ns].
-
-    Raises
-    ------
-    UsageError
-        A negative value.
-
-    Examples
-    --------
-    Their Table 1 with N_valid = 32, printed as 5548 microseconds:
-
-    >>> table_1 = dict(read_ns=25_250, program_ns=101_250, erase_ns=1_500_000)
-    >>> zero_page_merge_ns(valid_pages=32, **table_1)
-    5548000
-    """
-    _checks.not_negative(
-        valid_pages=valid_pages, read_ns=read_ns, program_ns=program_ns, erase_ns=erase_ns
-    )
-    return valid_pages * (read_ns + program_ns) + erase_ns
-
-
-def full_merge_ns(
-    *,
-    data_blocks: float,
-    valid_pages: float,
-    read_ns: float,
-    program_ns: float,
-    erase_ns: float,
-) -> float:
-    """Return Myers & Sinclair's equation (3), T_full = N_data (N_valid (T_r + T_w) + T_e) + T_e.
-
-    Parameters
-    ----------
-    data_blocks : float
-        N_data, data blocks with pages in the log block.
-    valid_pages : float
-        N_valid, pages copied for each of them [pages].
-    read_ns, program_ns, erase_ns : float
-        T_r, T_w, T_e [ns].
-
-    Returns
-    -------
-    float
-        Time of the merge [ns].
-
-    Raises
-    ------
-    UsageError
-        A negative value.
-
-    Examples
-    --------
-    Their Table 1 with N_data = 64 and N_valid = 32, printed as 356572 microseconds:
-
-    >>> table_1 = dict(read_ns=25_250, program_ns=101_250, erase_ns=1_500_000)
-    >>> full_merge_ns(data_blocks=64, valid_pages=32, **table_1)
-    356572000
-    """
-    _checks.not_negative(data_blocks=data_blocks)
-    block_ns = zero_page_merge_ns(
-        valid_pages=valid_pages, read_ns=read_ns, program_ns=program_ns, erase_ns=erase_ns
-    )
-    return data_blocks * block_ns + erase_ns
-
-
-def valid_pages_after(*, writes: float, data_blocks: int, pages_per_block: int) -> float:
-    """Return N_valid of correct FAST or BAST after random writes to an empty device.
-
-    Parameters
-    ----------
-    writes : float
-        Host writes of one page each, uniform over the device.
-    data_blocks : int
-        D.
-    pages_per_block : int
-        B.
-
-    Returns
-    -------
-    float
-        Mean pages of a block that hold data [pages], B (1 - (1 - 1/(D B))**writes).
-
-    Raises
-    ------
-    UsageError
-        A value out of range.
-
-    Notes
-    -----
-    A page counts from its first write on, wherever its newest version is: a correct merge keeps it.
-    So N_valid = 32 of 64 is passed once, on the way to 64, and is no steady state.
-
-    Examples
-    --------
-    >>> round(valid_pages_after(writes=182_000, data_blocks=4096, pages_per_block=64), 1)
-    32.0
-    """
-    _checks.not_negative(writes=writes)
-    _checks.count("data_blocks", data_blocks)
-    _checks.count("pages_per_block", pages_per_block, at_least=2)
-    missed = math.log1p(-1 / (data_blocks * pages_per_block))
-    return pages_per_block * -math.expm1(writes * missed)
 
 
 def fast(
@@ -287,7 +125,7 @@ def fast(
 
     with_page_0, without = used * merges(again), (1 - used) * merges(0.0)
     unequal = age / (1 + age) ** 2 * (1 - used) * again
-    return _fast_cost(
+    return fast_cost(
         data_blocks_per_full_merge=block * (with_page_0 + without) * (1 - unequal),
         zero_merge_valid_pages=used * (block - 1),
         # Page 0, and the others: a little more than average, because blocks that use more pages
@@ -377,56 +215,13 @@ def fast_flashsim2010(
         named = odds / (1 + odds)
         valid = (1 - invalid / slots) / (2 - named)
     free = valid * (1 - named)
-    return _fast_cost(
+    return fast_cost(
         data_blocks_per_full_merge=pages_per_block * free / (1 - free),
         zero_merge_valid_pages=slots * valid,
         full_merge_valid_pages=1 + (slots - 1) * valid,
         log_share=_log_share(data_blocks, pages_per_block) * (1 - free),
         pages_per_block=pages_per_block,
         times_ns=(read_ns, program_ns, erase_ns),
-    )
-
-
-def _fast_cost(
-    *,
-    data_blocks_per_full_merge: float,
-    zero_merge_valid_pages: float,
-    full_merge_valid_pages: float,
-    log_share: float,
-    pages_per_block: int,
-    times_ns: tuple[float, float, float],
-) -> FastCost:
-    """Put times and rates to the pages and blocks of a merge; `log_share` of writes are logged."""
-    read_ns, program_ns, erase_ns = times_ns
-    zero_ns = zero_page_merge_ns(
-        valid_pages=zero_merge_valid_pages,
-        read_ns=read_ns,
-        program_ns=program_ns,
-        erase_ns=erase_ns,
-    )
-    full_ns = full_merge_ns(
-        data_blocks=data_blocks_per_full_merge,
-        valid_pages=full_merge_valid_pages,
-        read_ns=read_ns,
-        program_ns=program_ns,
-        erase_ns=erase_ns,
-    )
-    zero_merges = 1 / pages_per_block
-    full_merges = log_share / pages_per_block
-    copies = (
-        zero_merges * zero_merge_valid_pages
-        + full_merges * data_blocks_per_full_merge * full_merge_valid_pages
-    )
-    return FastCost(
-        data_blocks_per_full_merge=data_blocks_per_full_merge,
-        zero_merge_valid_pages=zero_merge_valid_pages,
-        full_merge_valid_pages=full_merge_valid_pages,
-        zero_merges_per_write=zero_merges,
-        full_merges_per_write=full_merges,
-        zero_merge_ns=zero_ns,
-        full_merge_ns=full_ns,
-        mean_write_ns=program_ns + zero_merges * zero_ns + full_merges * full_ns,
-        write_amplification=1 + copies,
     )
 
 

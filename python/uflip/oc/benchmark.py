@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from uflip.errors import unknown_name
 from uflip.experiment import PlannedRun
-from uflip.oc import oc0, oc1, oc2, oc3
-from uflip.oc.jobs import Bench, Place
-from uflip.oc.oc0 import Oc0
-from uflip.oc.oc1 import Oc1
-from uflip.oc.oc3 import Oc3
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import READ, WRITE, Series
-
-MODULES = (oc0, oc1, oc2, oc3)
-MICRO_BENCHMARKS = {module.NAME: module.TITLE for module in MODULES}
-"""Name -> what it is about, in the order of the paper."""
+from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
+from uflip.microbench.open_channel.jobs import Bench, Place
+from uflip.microbench.open_channel.oc0 import Oc0
+from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.oc3 import Oc3
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import READ, WRITE, Series
 
 
 @dataclass(frozen=True)
@@ -35,23 +31,9 @@ class Measured:
     order: list[str] | None = None
 
 
-def check_names(only: list[str] | None) -> list[str]:
-    """Return the micro-benchmarks to run, in their order.
-
-    Raises
-    ------
-    UsageError
-        For a name that is none.
-    """
-    for name in only or []:
-        if name not in MICRO_BENCHMARKS:
-            raise unknown_name("micro-benchmark", name, MICRO_BENCHMARKS, where="--only")
-    return [name for name in MICRO_BENCHMARKS if not only or name in only]
-
-
 def layout(place: Place, names: Sequence[str]) -> list[PlannedRun]:
     """Lay out micro-benchmarks by name, with numbered ids."""
-    jobs = [job for module in MODULES if module.NAME in names for job in module.layout(place)]
+    jobs = [job for name in names for job in MICRO_BENCHMARKS[name].jobs(place)]
     if oc0.NAME in names:
         jobs.append(oc0.order(place))
     return [replace(job, id=f"{number:04d}-{job.id}") for number, job in enumerate(jobs, 1)]

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.data.device import Geometry
+from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc.benchmark import Measured
-from uflip.oc.series import READ, WRITE, Series
 
 # A factor from which on one way is clearly better than the other.
 CLEARLY = 1.5

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.oc.oc1 import Oc1
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import READ, WRITE, Series
+from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.report.figures.canvas import mark_simulated, new_figure
 from uflip.report.figures.palette import INK, MUTED, look
 

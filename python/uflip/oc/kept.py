@@ -13,10 +13,11 @@ from uflip import _native
 from uflip.data import manifest
 from uflip.data.document import Count, check, plain
 from uflip.experiment import PlannedRun
-from uflip.oc import oc1
-from uflip.oc.benchmark import MICRO_BENCHMARKS, Measured, document, layout, measure, name_of
+from uflip.microbench import suited
+from uflip.microbench.open_channel import oc1
+from uflip.microbench.open_channel.jobs import SCALES, Block, Place
+from uflip.oc.benchmark import Measured, document, layout, measure, name_of
 from uflip.oc.contract import Rule, revisit
-from uflip.oc.jobs import SCALES, Block, Place
 from uflip.results import Results, StoredRun
 from uflip.results.store import damaged
 from uflip.results.summarise import PATTERNS, around
@@ -98,7 +99,7 @@ class Kept:
         planned = {entry.micro_benchmark for entry in self.results.manifest.plan}
         whole = [
             name
-            for name in MICRO_BENCHMARKS
+            for name in suited("physical")
             if name in planned
             and all(name_of(job.id) in runs for job in layout(self.place, [name]))
         ]

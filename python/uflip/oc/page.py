@@ -6,16 +6,16 @@ import numpy as np
 
 from uflip.data.device import Geometry
 from uflip.data.document import plain
+from uflip.microbench.open_channel.oc0 import MIXES, Oc0
+from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.oc2 import KINDS
+from uflip.microbench.open_channel.oc3 import SHARES
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc import figures
 from uflip.oc.benchmark import Measured, times_summary
 from uflip.oc.contract import Rule, write_variance
 from uflip.oc.kept import Kept
-from uflip.oc.oc0 import MIXES, Oc0
-from uflip.oc.oc1 import Oc1
-from uflip.oc.oc2 import KINDS
-from uflip.oc.oc3 import SHARES
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import READ, WRITE, Series
 from uflip.report import sections
 from uflip.report.blocks import Block, Figure, Paragraph, Table
 from uflip.report.data import Document

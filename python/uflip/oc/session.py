@@ -8,9 +8,9 @@ from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.errors import RefusedError, UsageError
 from uflip.experiment import PlannedRun
-from uflip.oc import oc0
+from uflip.microbench.open_channel import oc0
+from uflip.microbench.open_channel.jobs import SCALES, Block, Place, Scale
 from uflip.oc.device import FlashDevice
-from uflip.oc.jobs import SCALES, Block, Place, Scale
 from uflip.waiting import OnProgress
 
 OnStep = Callable[[str, float], None]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc.benchmark import Measured, times_summary
 from uflip.oc.contract import Rule
 from uflip.oc.kept import Kept
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import READ, WRITE, Series
 from uflip.report.text import head, warned
 from uflip.table import Table
 

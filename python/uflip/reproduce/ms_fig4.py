@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from uflip.cores import OnStep
 from uflip.models import hybrid
+from uflip.models.merges import FastCost
 from uflip.reproduce import figure, ms
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, equation, printed
@@ -116,7 +117,7 @@ def rows(data: Data) -> list[Row]:
     ]
 
 
-def _closed_forms(name: str, ours: Peaks, cost: hybrid.FastCost) -> list[Row]:
+def _closed_forms(name: str, ours: Peaks, cost: FastCost) -> list[Row]:
     return [
         equation(
             f"zero-page merge, {name}: closed form",

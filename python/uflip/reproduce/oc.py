@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.cores import OnStep
+from uflip.microbench.open_channel.jobs import SCALES
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc.device import open_flash_device
-from uflip.oc.jobs import SCALES
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import READ, WRITE, Series
 from uflip.oc.session import Session
 from uflip.reproduce.row import Row, Wider, printed
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.cores import OnStep
-from uflip.oc import figures, oc0
+from uflip.microbench.open_channel import oc0
+from uflip.oc import figures
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import Bands

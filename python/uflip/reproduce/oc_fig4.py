@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.cores import OnStep, on_all_cores
+from uflip.microbench.open_channel.jobs import Block
+from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.oc import figures
-from uflip.oc.jobs import Block
-from uflip.oc.oc1 import Oc1
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.cores import OnStep
-from uflip.oc import figures, oc3
+from uflip.microbench.open_channel import oc3
+from uflip.oc import figures
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.oc import Bands

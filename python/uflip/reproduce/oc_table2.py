@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uflip.cores import OnStep
-from uflip.oc import figures, oc2
-from uflip.oc.scaling import Scaling
+from uflip.microbench.open_channel import oc2
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.oc import figures
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uflip.cores import OnStep
-from uflip.oc import figures, oc3
-from uflip.oc.scaling import Scaling
+from uflip.microbench.open_channel import oc3
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.oc import figures
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction

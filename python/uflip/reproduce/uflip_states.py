@@ -28,7 +28,7 @@ from uflip.device.opening import open_device
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.hints import STEP
 from uflip.methodology import Choices, make_plan
-from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench import suited
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
 from uflip.reproduce.benchmarked import SEED, Stop, benchmark_on, resting
@@ -140,7 +140,7 @@ def measure(on_step: OnStep) -> Data:
 def _measured(profile: str, state: str, stopped: Any) -> _Measured:
     documents = []
     with open_device(f"sim:{profile}?{STATES[state]}") as device:
-        for micro_benchmark in MICRO_BENCHMARKS:
+        for micro_benchmark in suited("sectors"):
             with device.clone() as copy:
                 only = ("baseline", micro_benchmark)
                 choices = Choices(

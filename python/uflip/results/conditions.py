@@ -9,7 +9,8 @@ from typing import Any
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, Doubt
 from uflip.results.checks import CHECKS
-from uflip.results.proof import UNPROVEN, FolderProof
+from uflip.results.proof import FolderProof
+from uflip.results.verdict import UNPROVEN
 from uflip.results.warnings import StoredWarning
 
 # Half of the processors busy with something else: the submitting thread may have none to itself.

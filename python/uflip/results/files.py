@@ -19,7 +19,8 @@ from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock
 from uflip.results.ledger import LedgerWriter
 from uflip.results.place import check_still_there
-from uflip.results.proof import FolderProof, run_file
+from uflip.results.proof import FolderProof
+from uflip.results.run_files import run_file
 from uflip.results.summaries import Log
 
 

@@ -3,9 +3,8 @@
 A name may be a slip of the hand, and what bears it may be a thesis. So a file that is there is
 replaced only where nothing can be lost, or where `--force` says so:
 
-- A report, a figure and a plan end in a seal: their kind and a checksum of all the rest, in a
-  comment (PNG: a text chunk). A file whose seal is whole is what uflip wrote, to the last byte, and
-  can be written again; one that somebody edited is theirs.
+- A report, a figure and a plan end in a seal (`seals`): a file whose seal is whole can be written
+  again; one that somebody edited is theirs.
 - Tables, traces, logs and saved devices have no place for a seal, and may hold what was measured
   once: they are never replaced without `--force`.
 - Devices, FIFOs, sockets, symbolic links and folders are never replaced, and nothing is ever
@@ -18,27 +17,19 @@ it is still the one that was looked at.
 
 import errno
 import os
-import re
 import shutil
 import stat
-import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
+from uflip.data.reading import file_type
 from uflip.errors import RefusedError, ResultsError, UsageError
 from uflip.results.atomic import fsync_directory
+from uflip.results.seals import Kind, is_ours, sealed
 
-SEAL_BYTES = 16
-# An empty chunk of type IEND: how every PNG ends.
-PNG_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
-# No seal is longer, whatever comes after it.
-TAIL_BYTES = 256
 # A folder with one of these and `runs` beside it holds results.
 MANIFESTS = ("manifest.json", "oc.json")
 RUNS = "runs"
@@ -48,38 +39,6 @@ LONGEST_NAME = 255
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 _numbers = count()
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What an output is, and how its seal looks; without a seal it is never replaced unasked."""
-
-    name: str
-    seal: Callable[[bytes], bytes] | None = None
-    end: bytes = b""
-    """What stands behind the seal."""
-
-
-def _comment(before: bytes, after: bytes = b"") -> Callable[[bytes], bytes]:
-    return lambda text: before + b" " + text + after + b"\n"
-
-
-def _text_chunk(text: bytes) -> bytes:
-    body = b"tEXtComment\0" + text
-    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-
-
-_XML = _comment(b"<!--", b" -->")
-REPORT = Kind("report", _XML)
-PLAN = Kind("plan", _comment(b"#"))
-FIGURES = {
-    ".png": Kind("figure", _text_chunk, PNG_END),
-    ".svg": Kind("figure", _XML),
-    ".pdf": Kind("figure", _comment(b"%")),
-}
-TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
-    Kind, ("table", "trace", "log", "saved device", "profile")
-)
 
 
 @dataclass(frozen=True)
@@ -246,56 +205,6 @@ def new_folder(path: Path, what: str) -> Iterator[Path]:
         ) from error
 
 
-def sealed(content: bytes, kind: Kind) -> bytes:
-    r"""Add the seal of a kind that has one.
-
-    Examples
-    --------
-    >>> sealed(b"seed = 1\n", PLAN)
-    b'seed = 1\n# uflip plan 719be09024afab4471f1c58ec17aebbb\n'
-    """
-    assert kind.seal is not None
-    assert content.endswith(kind.end)
-    body = content[: len(content) - len(kind.end)]
-    digest = blake2b(body, digest_size=SEAL_BYTES).hexdigest()
-    return body + kind.seal(_text(kind, digest)) + kind.end
-
-
-def is_ours(path: Path, kind: Kind) -> bool:
-    """Whether a file is an output of this kind, as uflip wrote it to the last byte."""
-    if kind.seal is None:
-        return False
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 -- of a descriptor
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return False
-        return _seal_fits(file, kind)
-
-
-def _text(kind: Kind, digest: str) -> bytes:
-    return f"uflip {kind.name} {digest}".encode()
-
-
-def _seal_fits(file: BinaryIO, kind: Kind) -> bool:
-    assert kind.seal is not None
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(size - TAIL_BYTES, 0))
-    tail = file.read()
-    found = re.search(_text(kind, f"([0-9a-f]{{{2 * SEAL_BYTES}}})"), tail)
-    if found is None:
-        return False
-    digest = found[1].decode()
-    end = kind.seal(_text(kind, digest)) + kind.end
-    if not tail.endswith(end):
-        return False
-    file.seek(0)
-    left, summed = size - len(end), blake2b(digest_size=SEAL_BYTES)
-    while left > 0 and (part := file.read(min(left, 1 << 20))):
-        summed.update(part)
-        left -= len(part)
-    return left == 0 and summed.hexdigest() == digest
-
-
 def _lstat(path: Path) -> os.stat_result | None:
     try:
         return path.lstat()
@@ -335,17 +244,11 @@ def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -
             allowed="a file name in a folder that exists",
             action="add a file name",
         )
-    names = {
-        stat.S_IFLNK: f"a symbolic link to {_target(path)}",
-        stat.S_IFBLK: "a block device",
-        stat.S_IFCHR: "a character device",
-        stat.S_IFIFO: "a FIFO",
-        stat.S_IFSOCK: "a socket",
-    }
+    is_link = stat.S_ISLNK(there.st_mode)
     raise RefusedError(
         "Only a regular file is ever replaced",
         where=where,
-        got=names.get(stat.S_IFMT(there.st_mode), "something that is no regular file"),
+        got=f"a symbolic link to {_target(path)}" if is_link else file_type(there.st_mode),
         allowed="a new name, or the name of a regular file",
         action="choose another name",
     )

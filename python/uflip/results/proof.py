@@ -4,13 +4,9 @@ Every file is held against the folder's ledger before anything of it is used. A 
 what was written costs what is in it and no more: a run file costs its run, the manifest the folder.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
-from msgspec import Struct
 
 from uflip import _native
 from uflip.data import ledger, manifest
@@ -19,61 +15,13 @@ from uflip.data.manifest import Manifest
 from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
 from uflip.results.flash_file import check_logs
+from uflip.results.run_files import file_name, names_in, run_verdicts, size_of
+from uflip.results.verdict import PROVEN, UNPROVEN, Verdict
 
-State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
-PROVEN: State = "proven"
-UNPROVEN: State = "unproven"
-STATES: dict[str, str] = {
-    "proven": "it is what was written: its digest is in the ledger",
-    "unproven": "it can be read and makes sense, but nothing says that it is what was written",
-    "damaged": "it is not what was written",
-    "foreign": "it is another run's, or another folder's",
-    "missing": "it was written, and is not there",
-}
-"""State of a file -> what that means."""
-SUFFIX = ".parquet"
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
 KIND = Kind("manifest", 64 << 20, "restore the file from a copy")
-Checks = Callable[[list[str]], list[str | None]]
 # Manifest and ledger are two files: a reader beside a writer may see one older than the other.
 LOOKS = 5
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a file is worth.
-
-    Attributes
-    ----------
-    file : str
-        Its name in the folder.
-    state : str
-        One of `STATES`.
-    bytes : int
-        Its length; 0 if it is not there.
-    reason : str
-        What is wrong, if something is.
-    costs : str
-        What is lost by it.
-    run : str or None
-        The run that is in it.
-    """
-
-    file: str
-    state: State
-    bytes: int = 0
-    reason: str = ""
-    costs: str = ""
-    run: str | None = None
-
-    @property
-    def usable(self) -> bool:
-        """Whether what is in it may be shown."""
-        return self.state in (PROVEN, UNPROVEN)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -132,11 +80,6 @@ class FolderProof:
         return None if line is None else (line.bytes, line.digest)
 
 
-def run_file(folder: Path, run: str) -> Path:
-    """Return where the file of a run is."""
-    return folder / manifest.RUNS / f"{run}{SUFFIX}"
-
-
 def examine(folder: Path) -> FolderProof:
     """Hold every file of a result folder of `uflip run` against its ledger.
 
@@ -148,7 +91,7 @@ def examine(folder: Path) -> FolderProof:
     path = folder / manifest.FILE_NAME
     for look in range(LOOKS):
         content = _manifest_bytes(folder)
-        there = _names(folder / manifest.RUNS)
+        there = names_in(folder / manifest.RUNS)
         found = read_ledger(folder)
         verdict = document_verdict(path, content, found, "the folder: its plan and device")
         if verdict.state == PROVEN or found is None or look == LOOKS - 1:
@@ -194,14 +137,14 @@ def examine_open_channel(folder: Path) -> list[Verdict]:
     """
     path = folder / OPEN_CHANNEL
     content = read_document(path, KIND)
-    there = _names(folder / manifest.RUNS)
+    there = names_in(folder / manifest.RUNS)
     found = read_ledger(folder)
     verdicts = [document_verdict(path, content, found, "what was found"), *ledger_verdicts(found)]
     lines = found.runs if found else {}
     plan = {run: line.spec for run, line in lines.items()}
     for run in sorted(set(there) - set(plan)):
         reason = "the ledger has no line for it" if found else "there is no ledger"
-        verdicts.append(Verdict(_name(run), UNPROVEN, _size(folder, run), reason, run=run))
+        verdicts.append(Verdict(file_name(run), UNPROVEN, size_of(folder, run), reason, run=run))
     folder_id = found.folder_id if found else None
     return verdicts + run_verdicts(folder, plan, there, found, folder_id)
 
@@ -251,128 +194,11 @@ def ledger_verdicts(found: Ledger | None) -> list[Verdict]:
     return [Verdict(ledger.FILE_NAME, "damaged", found.end, reason, costs)]
 
 
-def run_verdicts(
-    folder: Path,
-    plan: Mapping[str, str],
-    there: Iterable[str],
-    found: Ledger | None,
-    folder_id: str | None,
-    *,
-    checks: Checks = _native.check_traces,
-) -> list[Verdict]:
-    """Hold the run files of a folder against its ledger.
-
-    Parameters
-    ----------
-    folder : Path
-        The result folder.
-    plan : mapping
-        Run -> digest of what the plan says of it.
-    there : iterable of str
-        Runs that have a file.
-    found : Ledger or None
-        Read after `there`, so that every file that a writer has named has its line.
-    folder_id : str or None
-        Which folder this is.
-    checks : callable
-        Says of each file why it is none of a run; None where it is one.
-    """
-    lines = found.runs if found else {}
-    present = set(there)
-    of_plan = [run for run in plan if run in present]
-    listed = [run for run in of_plan if run in lines and lines[run].spec == plan[run]]
-    others = [run for run in of_plan if run in lines and lines[run].spec != plan[run]]
-    unlisted = [run for run in of_plan if run not in lines]
-    gone = set(plan) & set(lines) - present - {found.last_run if found else None}
-    verdicts = _by_digest(folder, listed, lines, folder_id)
-    verdicts |= _by_reading(folder, unlisted, folder_id, checks)
-    reason = "it was measured for another plan"
-    verdicts |= {run: _lost(run, "foreign", _size(folder, run), reason) for run in others}
-    verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in gone}
-    return [verdicts[run] for run in plan if run in verdicts]
-
-
-def _by_digest(
-    folder: Path, runs: list[str], lines: Mapping[str, ledger.Run], folder_id: str | None
-) -> dict[str, Verdict]:
-    digests = _native.digest_files([str(run_file(folder, run)) for run in runs])
-    verdicts: dict[str, Verdict] = {}
-    for run, (size, digest, problem) in zip(runs, digests, strict=True):
-        if (size, digest) == (lines[run].bytes, lines[run].digest):
-            verdicts[run] = Verdict(_name(run), PROVEN, size, run=run)
-            continue
-        changed = "its bytes have changed since they were written"
-        if size != lines[run].bytes:
-            changed = f"{size} bytes, of which {lines[run].bytes} were written"
-        stranger = _stranger(folder, run, folder_id)
-        state: State = "foreign" if stranger else "damaged"
-        verdicts[run] = _lost(run, state, size, stranger or problem or changed)
-    return verdicts
-
-
-def _by_reading(
-    folder: Path, runs: list[str], folder_id: str | None, checks: Checks
-) -> dict[str, Verdict]:
-    problems = checks([str(run_file(folder, run)) for run in runs])
-    verdicts: dict[str, Verdict] = {}
-    for run, problem in zip(runs, problems, strict=True):
-        size, stranger = _size(folder, run), _stranger(folder, run, folder_id)
-        if stranger or problem is not None:
-            state: State = "foreign" if stranger else "damaged"
-            verdicts[run] = _lost(run, state, size, stranger or problem or "")
-        else:
-            reason = "the ledger has no line for it" if folder_id else "there is no ledger"
-            verdicts[run] = Verdict(_name(run), UNPROVEN, size, reason, run=run)
-    return verdicts
-
-
 def _of_the_ledger(folder: Path, found: Ledger | None, there: Iterable[str]) -> list[Verdict]:
     """Say what run files are worth where the plan is lost."""
     lines = found.runs if found else {}
     plan = {run: line.spec for run, line in lines.items()}
     return run_verdicts(folder, plan, there, found, found.folder_id if found else None)
-
-
-class _Metadata(Struct):
-    id: str | None = None
-    folder_id: str | None = None
-
-
-def _stranger(folder: Path, run: str, folder_id: str | None) -> str:
-    """Say whose a file is, if it says itself that it is another's; else nothing."""
-    text = _native.read_metadata(str(run_file(folder, run)))
-    try:
-        said = msgspec.json.decode(text or "{}", type=_Metadata)
-    except (msgspec.MsgspecError, RecursionError):
-        return ""
-    if folder_id and said.folder_id and said.folder_id != folder_id:
-        return f"it is run {said.id} of another folder"
-    return f"it is run {said.id}" if said.id is not None and said.id != run else ""
-
-
-def _lost(run: str, state: State, size: int, reason: str) -> Verdict:
-    return Verdict(_name(run), state, size, reason, "this run", run)
-
-
-def _name(run: str) -> str:
-    return f"{manifest.RUNS}/{run}{SUFFIX}"
-
-
-def _size(folder: Path, run: str) -> int:
-    try:
-        return run_file(folder, run).stat().st_size
-    except OSError:
-        return 0
-
-
-def _names(folder: Path) -> list[str]:
-    """Runs that have something of their name."""
-    try:
-        return [
-            path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.suffix == SUFFIX
-        ]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def _is_ahead(path: Path, content: bytes, found: Ledger) -> bool:

@@ -30,8 +30,9 @@ from uflip.results.conditions import about_conditions, about_interference, about
 from uflip.results.flash_file import read_log
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged import Part, experiment_of, merged
-from uflip.results.proof import FolderProof, examine, run_file
+from uflip.results.proof import FolderProof, examine
 from uflip.results.pyramid import Pyramid, pyramid_of
+from uflip.results.run_files import run_file
 from uflip.results.summaries import Summaries
 from uflip.results.warnings import Examiner, StoredWarning
 

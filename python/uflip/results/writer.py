@@ -10,10 +10,8 @@ While it lives, the writer holds a lock on the folder: see `lock`.
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,16 +20,16 @@ import msgspec
 
 from uflip import _native
 from uflip.data import manifest
-from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest, PlanEntry
-from uflip.durability import CACHED
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
+from uflip.results.beginning import new_folder_id, utc_now
 from uflip.results.conditions import about_conditions, about_interference, of_the_plan
 from uflip.results.files import Files
 from uflip.results.flash_file import read_log
 from uflip.results.place import made_beside, refuse_existing
-from uflip.results.proof import FolderProof, examine, run_file
+from uflip.results.proof import FolderProof, examine
+from uflip.results.run_files import run_file
 from uflip.results.said import Said
 from uflip.results.store import examiner_of
 from uflip.results.summaries import Keeper, Log
@@ -44,11 +42,6 @@ class Named(Protocol):
     @property
     def id(self) -> str:
         """The name of the run in this folder."""
-
-
-def utc_now() -> str:
-    """Now, as results write it: ISO 8601, UTC, whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class ResultsWriter:
@@ -69,47 +62,15 @@ class ResultsWriter:
         self._said = Said(self.trace_of)
 
     @classmethod
-    def create(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        device: DeviceInfo,
-        host: Mapping[str, Any],
-        harness: Mapping[str, Any],
-        scale: str,
-        seed: int,
-        pause_ns: int,
-        state: Mapping[str, Any] | None = None,
-        target_size_bytes: int | None = None,
-        repetitions: int = 1,
-        method: str = "paper",
-        durability: str = CACHED,
-        plan: Sequence[Mapping[str, Any]],
-        skipped: Sequence[Mapping[str, Any]] = (),
-        warnings: Sequence[Mapping[str, Any]] = (),
-    ) -> "ResultsWriter":
+    def create(cls, path: str | os.PathLike[str], content: Manifest) -> "ResultsWriter":
         """Make a result folder with its manifest.
 
         Parameters
         ----------
-        path
+        path : path
             A name that is not taken; missing parents are made.
-        device, host, harness
-            The device's info, the host's provenance, what the harness costs per I/O.
-        scale, seed, pause_ns
-            Of the plan.
-        state
-            In which state the device is: state, state_id, known_from, request.
-        target_size_bytes
-            The part of the device that is used, from its beginning.
-        repetitions
-            How often each run is made.
-        method
-            How long runs are: "auto" or "paper".
-        durability
-            What writes wait for, see `uflip.durability`.
-        plan, skipped, warnings
-            Planned runs, what was left out and why, doubts of the plan; plain dictionaries.
+        content : Manifest
+            As `uflip.results.beginning.manifest_of` makes it.
 
         Raises
         ------
@@ -117,32 +78,6 @@ class ResultsWriter:
             If the path exists, or cannot be made or written.
         """
         folder = Path(path)
-        described = manifest.UNKNOWN_STATE if state is None else state
-        content = msgspec.convert(
-            {
-                "uflip_version": _native.__version__,
-                "folder_id": secrets.token_hex(16),
-                "created_utc": utc_now(),
-                "finished_utc": None,
-                "status": "running",
-                "device": device,
-                "host": dict(host),
-                "harness": dict(harness),
-                "scale": scale,
-                "seed": seed,
-                "pause_ns": pause_ns,
-                "target_size_bytes": target_size_bytes,
-                "repetitions": repetitions,
-                "method": method,
-                "durability": durability,
-                "state": described,
-                "plan": [dict(entry) for entry in plan],
-                "skipped": [dict(entry) for entry in skipped],
-                "warnings": [dict(entry) for entry in warnings],
-                "elapsed_s": None,
-            },
-            Manifest,
-        )
         refuse_existing(folder)
         held = lock.NONE
         try:
@@ -268,7 +203,7 @@ class ResultsWriter:
         self._manifest = msgspec.structs.replace(
             self._manifest,
             format_version=manifest.FORMAT_VERSION,
-            folder_id=self._manifest.folder_id or secrets.token_hex(16),
+            folder_id=self._manifest.folder_id or new_folder_id(),
             status="running",
             finished_utc=None,
             elapsed_s=None,

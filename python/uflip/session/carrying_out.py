@@ -21,6 +21,7 @@ from uflip.methodology import (
     wear_of,
 )
 from uflip.results import ResultsWriter, host_provenance
+from uflip.results.beginning import manifest_of
 from uflip.results.state_record import StateRecord
 from uflip.session.events import OnEvent, RunsBegin, ignore
 
@@ -113,19 +114,21 @@ def new_work(
     host = host_provenance(sys.argv if command is None else command)
     writer = ResultsWriter.create(
         out,
-        device=with_details(plan.device, wear=worn),
-        host=host | {"virtual_disk": behind_device(plan.device)},
-        harness=measure_harness(),
-        scale=plan.scale,
-        seed=plan.seed,
-        pause_ns=plan.pause_ns,
-        target_size_bytes=plan.target_size,
-        repetitions=plan.repetitions,
-        method=plan.method,
-        durability=plan.durability,
-        state=dict(begun) | {"record": None if record is None else str(record.path)},
-        plan=[run.as_dict() for run in plan.runs],
-        skipped=[skip.as_dict() for skip in plan.skipped],
-        warnings=plan.warnings,
+        manifest_of(
+            device=with_details(plan.device, wear=worn),
+            host=host | {"virtual_disk": behind_device(plan.device)},
+            harness=measure_harness(),
+            scale=plan.scale,
+            seed=plan.seed,
+            pause_ns=plan.pause_ns,
+            target_size_bytes=plan.target_size,
+            repetitions=plan.repetitions,
+            method=plan.method,
+            durability=plan.durability,
+            state=dict(begun) | {"record": None if record is None else str(record.path)},
+            plan=[run.as_dict() for run in plan.runs],
+            skipped=[skip.as_dict() for skip in plan.skipped],
+            warnings=plan.warnings,
+        ),
     )
     return Work(device, plan, writer, History(begun["state_id"], record), Found(plan, writer))

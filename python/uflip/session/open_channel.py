@@ -15,11 +15,13 @@ from uflip._native import FlashTrace
 from uflip.errors import InterruptedRun, ResultsError, UflipError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import RunFinished, RunProgress, RunStarted, measure_harness
-from uflip.oc.benchmark import check_names, layout
+from uflip.microbench import check_names
+from uflip.microbench.open_channel.jobs import SCALES, Place
+from uflip.oc.benchmark import layout
 from uflip.oc.device import FlashDevice, open_flash_device
-from uflip.oc.jobs import SCALES, Place
 from uflip.oc.session import check_unused, choose_sacrifice, execute
 from uflip.results import ResultsWriter, host_provenance
+from uflip.results.beginning import manifest_of
 from uflip.session.events import JobsBegin, OnEvent, ignore
 from uflip.session.request import SCALE, Request
 from uflip.session.resuming import Replay, check_device, planned_runs
@@ -63,8 +65,8 @@ def begin_jobs(
     scale = request.scale or SCALE
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
-    names = check_names(None if request.only is None else list(request.only))
     device = open_flash_device(request.device)
+    names = check_names(request.only, device.info.addresses)
     wears = "oc1" in names
     block = choose_sacrifice(device.info, request.sacrifice) if wears else None
     place = Place(device.geometry, SCALES[scale], block)
@@ -73,13 +75,15 @@ def begin_jobs(
     with ends.shielded():
         writer = ResultsWriter.create(
             out,
-            device=device.info,
-            host=host_provenance(sys.argv if command is None else command),
-            harness=measure_harness(),
-            scale=scale,
-            seed=device.info.profile.state.seed,
-            pause_ns=0,
-            plan=[run.as_dict() for run in runs],
+            manifest_of(
+                device=device.info,
+                host=host_provenance(sys.argv if command is None else command),
+                harness=measure_harness(),
+                scale=scale,
+                seed=device.info.profile.state.seed,
+                pause_ns=0,
+                plan=[run.as_dict() for run in runs],
+            ),
         )
         _carry_out(device, writer, runs, on_event)
     return out

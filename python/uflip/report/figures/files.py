@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uflip.report.figures.canvas import only_text, styled
-from uflip.results import outputs
+from uflip.results import outputs, seals
 from uflip.results.outputs import Place
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def check_name(path: Path, *, force: bool = False) -> Place:
     RefusedError
         If something has this name that is no figure of uflip, and is not given up by `force`.
     """
-    outputs.check_ending(path, "figure", "--out", outputs.FIGURES)
-    return outputs.check(path, outputs.FIGURES[path.suffix], "--out", force=force)
+    outputs.check_ending(path, "figure", "--out", seals.FIGURES)
+    return outputs.check(path, seals.FIGURES[path.suffix], "--out", force=force)
 
 
 @styled

@@ -1,6 +1,6 @@
 """Published values of uFLIP-OC (APSys 2017): Tables 2 and 3, figures 2 to 5."""
 
-from uflip.oc import oc0, oc3
+from uflip.microbench.open_channel import oc0, oc3
 from uflip.reproduce.published.value import Paper, Value
 
 _value = Paper("oc", "uFLIP-OC (2017)", device="dfc").value

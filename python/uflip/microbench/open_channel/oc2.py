@@ -7,9 +7,10 @@
 """
 
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Place, throughput
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import degrees
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.open_channel.jobs import Bench, Place, throughput
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import degrees
 
 NAME = "oc2"
 TITLE = "LUNs of one channel"
@@ -55,3 +56,13 @@ def measure(bench: Bench) -> dict[str, Scaling]:
         )
         for kind in KINDS
     }
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    NAME,
+    TITLE,
+    addresses="physical",
+    jobs=layout,
+    question="What do the LUNs of one channel gain together, driven by one thread in turn or by a "
+    "thread each?",
+)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from uflip import _native
 from uflip.data.device import Geometry
 from uflip.experiment import PlannedRun
-from uflip.oc.series import Series, mb_per_s
+from uflip.microbench.open_channel.series import Series, mb_per_s
 
 Block = tuple[int, int, int]
 """Channel, LUN, block."""

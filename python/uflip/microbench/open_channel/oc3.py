@@ -14,9 +14,10 @@ separate LUN", and with one thread a channel that is the same.
 from dataclasses import dataclass
 
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Place, measure_each, reads_percent, throughput
-from uflip.oc.scaling import Scaling
-from uflip.oc.series import Series, degrees
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.open_channel.jobs import Bench, Place, measure_each, reads_percent, throughput
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import Series, degrees
 
 NAME = "oc3"
 TITLE = "channels, by vectors and by threads"
@@ -118,3 +119,13 @@ def measure(bench: Bench) -> Oc3:
     """Run all of it."""
     scaling, together = measure_scaling(bench), measure_all_luns(bench)
     return Oc3(scaling, together, *measure_mixes(bench))
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    NAME,
+    TITLE,
+    addresses="physical",
+    jobs=layout,
+    question="What do the LUNs of one channel gain together, driven by one thread in turn or by a "
+    "thread each?",
+)

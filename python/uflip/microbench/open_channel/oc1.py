@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Block, Place
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.open_channel.jobs import Bench, Block, Place
 
 NAME = "oc1"
 TITLE = "wear of one block"
@@ -112,3 +113,12 @@ def measure(bench: Bench) -> Oc1:
     (job,) = layout(bench.place)
     assert bench.place.sacrifice is not None, "a block to wear out"
     return Oc1.of(bench.run(job), bench.place.sacrifice, job.spec["pages"])
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    NAME,
+    TITLE,
+    addresses="physical",
+    jobs=layout,
+    question="How do times and failures of a block change as it wears out?",
+)

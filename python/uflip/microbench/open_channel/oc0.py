@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.experiment import PlannedRun
-from uflip.oc.jobs import Bench, Place, measure_each, reads_percent, throughput
-from uflip.oc.series import Series
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.open_channel.jobs import Bench, Place, measure_each, reads_percent, throughput
+from uflip.microbench.open_channel.series import Series
 
 NAME = "oc0"
 TITLE = "reads and writes of a single LUN"
@@ -103,3 +104,12 @@ def measure(bench: Bench) -> Oc0:
     """Run all of it."""
     found, rates = measure_mixes(bench)
     return Oc0(found, rates, measure_luns(bench, "W"), measure_luns(bench, "R"))
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    NAME,
+    TITLE,
+    addresses="physical",
+    jobs=layout,
+    question="What do reads and writes of one LUN cost, alone and mixed? Are all LUNs alike?",
+)

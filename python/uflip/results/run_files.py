@@ -1,0 +1,143 @@
+"""The run files of a result folder: where they are, and what each is worth.
+
+A file that the ledger has a line of is held against its digest; one that it has none of is read.
+Either may be another run's, or another folder's, which its own metadata tell.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from uflip import _native
+from uflip.data import ledger, manifest
+from uflip.data.ledger import Ledger
+from uflip.results.verdict import PROVEN, UNPROVEN, State, Verdict
+
+SUFFIX = ".parquet"
+Checks = Callable[[list[str]], list[str | None]]
+
+
+def run_file(folder: Path, run: str) -> Path:
+    """Return where the file of a run is."""
+    return folder / manifest.RUNS / f"{run}{SUFFIX}"
+
+
+def run_verdicts(
+    folder: Path,
+    plan: Mapping[str, str],
+    there: Iterable[str],
+    found: Ledger | None,
+    folder_id: str | None,
+    *,
+    checks: Checks = _native.check_traces,
+) -> list[Verdict]:
+    """Hold the run files of a folder against its ledger.
+
+    Parameters
+    ----------
+    folder : Path
+        The result folder.
+    plan : mapping
+        Run -> digest of what the plan says of it.
+    there : iterable of str
+        Runs that have a file.
+    found : Ledger or None
+        Read after `there`, so that every file that a writer has named has its line.
+    folder_id : str or None
+        Which folder this is.
+    checks : callable
+        Says of each file why it is none of a run; None where it is one.
+    """
+    lines = found.runs if found else {}
+    present = set(there)
+    of_plan = [run for run in plan if run in present]
+    listed = [run for run in of_plan if run in lines and lines[run].spec == plan[run]]
+    others = [run for run in of_plan if run in lines and lines[run].spec != plan[run]]
+    unlisted = [run for run in of_plan if run not in lines]
+    gone = set(plan) & set(lines) - present - {found.last_run if found else None}
+    verdicts = _by_digest(folder, listed, lines, folder_id)
+    verdicts |= _by_reading(folder, unlisted, folder_id, checks)
+    reason = "it was measured for another plan"
+    verdicts |= {run: _lost(run, "foreign", size_of(folder, run), reason) for run in others}
+    verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in gone}
+    return [verdicts[run] for run in plan if run in verdicts]
+
+
+def _by_digest(
+    folder: Path, runs: list[str], lines: Mapping[str, ledger.Run], folder_id: str | None
+) -> dict[str, Verdict]:
+    digests = _native.digest_files([str(run_file(folder, run)) for run in runs])
+    verdicts: dict[str, Verdict] = {}
+    for run, (size, digest, problem) in zip(runs, digests, strict=True):
+        if (size, digest) == (lines[run].bytes, lines[run].digest):
+            verdicts[run] = Verdict(file_name(run), PROVEN, size, run=run)
+            continue
+        changed = "its bytes have changed since they were written"
+        if size != lines[run].bytes:
+            changed = f"{size} bytes, of which {lines[run].bytes} were written"
+        stranger = _stranger(folder, run, folder_id)
+        state: State = "foreign" if stranger else "damaged"
+        verdicts[run] = _lost(run, state, size, stranger or problem or changed)
+    return verdicts
+
+
+def _by_reading(
+    folder: Path, runs: list[str], folder_id: str | None, checks: Checks
+) -> dict[str, Verdict]:
+    problems = checks([str(run_file(folder, run)) for run in runs])
+    verdicts: dict[str, Verdict] = {}
+    for run, problem in zip(runs, problems, strict=True):
+        size, stranger = size_of(folder, run), _stranger(folder, run, folder_id)
+        if stranger or problem is not None:
+            state: State = "foreign" if stranger else "damaged"
+            verdicts[run] = _lost(run, state, size, stranger or problem or "")
+        else:
+            reason = "the ledger has no line for it" if folder_id else "there is no ledger"
+            verdicts[run] = Verdict(file_name(run), UNPROVEN, size, reason, run=run)
+    return verdicts
+
+
+class _Metadata(Struct):
+    id: str | None = None
+    folder_id: str | None = None
+
+
+def _stranger(folder: Path, run: str, folder_id: str | None) -> str:
+    """Say whose a file is, if it says itself that it is another's; else nothing."""
+    text = _native.read_metadata(str(run_file(folder, run)))
+    try:
+        said = msgspec.json.decode(text or "{}", type=_Metadata)
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+    if folder_id and said.folder_id and said.folder_id != folder_id:
+        return f"it is run {said.id} of another folder"
+    return f"it is run {said.id}" if said.id is not None and said.id != run else ""
+
+
+def _lost(run: str, state: State, size: int, reason: str) -> Verdict:
+    return Verdict(file_name(run), state, size, reason, "this run", run)
+
+
+def file_name(run: str) -> str:
+    """Return the name of the file of a run in its folder."""
+    return f"{manifest.RUNS}/{run}{SUFFIX}"
+
+
+def size_of(folder: Path, run: str) -> int:
+    """Return the size of the file of a run [bytes]; 0 where it cannot be told."""
+    try:
+        return run_file(folder, run).stat().st_size
+    except OSError:
+        return 0
+
+
+def names_in(folder: Path) -> list[str]:
+    """Runs that have something of their name."""
+    try:
+        return [
+            path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.suffix == SUFFIX
+        ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

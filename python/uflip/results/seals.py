@@ -1,0 +1,104 @@
+"""Seals: how a file says that it is what uflip wrote, to the last byte.
+
+A report, a figure and a plan end in one: their kind and a checksum of all the rest, in a comment
+(PNG: a text chunk). Tables, traces, logs and saved devices have no place for one.
+"""
+
+import os
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+SEAL_BYTES = 16
+# An empty chunk of type IEND: how every PNG ends.
+PNG_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
+# No seal is longer, whatever comes after it.
+TAIL_BYTES = 256
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an output is, and how its seal looks; without a seal it is never replaced unasked."""
+
+    name: str
+    seal: Callable[[bytes], bytes] | None = None
+    end: bytes = b""
+    """What stands behind the seal."""
+
+
+def _comment(before: bytes, after: bytes = b"") -> Callable[[bytes], bytes]:
+    return lambda text: before + b" " + text + after + b"\n"
+
+
+def _text_chunk(text: bytes) -> bytes:
+    body = b"tEXtComment\0" + text
+    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+
+
+_XML = _comment(b"<!--", b" -->")
+REPORT = Kind("report", _XML)
+PLAN = Kind("plan", _comment(b"#"))
+FIGURES = {
+    ".png": Kind("figure", _text_chunk, PNG_END),
+    ".svg": Kind("figure", _XML),
+    ".pdf": Kind("figure", _comment(b"%")),
+}
+TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
+    Kind, ("table", "trace", "log", "saved device", "profile")
+)
+
+
+def sealed(content: bytes, kind: Kind) -> bytes:
+    r"""Add the seal of a kind that has one.
+
+    Examples
+    --------
+    >>> sealed(b"seed = 1\n", PLAN)
+    b'seed = 1\n# uflip plan 719be09024afab4471f1c58ec17aebbb\n'
+    """
+    assert kind.seal is not None
+    assert content.endswith(kind.end)
+    body = content[: len(content) - len(kind.end)]
+    digest = blake2b(body, digest_size=SEAL_BYTES).hexdigest()
+    return body + kind.seal(_text(kind, digest)) + kind.end
+
+
+def is_ours(path: Path, kind: Kind) -> bool:
+    """Whether a file is an output of this kind, as uflip wrote it to the last byte."""
+    if kind.seal is None:
+        return False
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 -- of a descriptor
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return False
+        return _seal_fits(file, kind)
+
+
+def _text(kind: Kind, digest: str) -> bytes:
+    return f"uflip {kind.name} {digest}".encode()
+
+
+def _seal_fits(file: BinaryIO, kind: Kind) -> bool:
+    assert kind.seal is not None
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - TAIL_BYTES, 0))
+    tail = file.read()
+    found = re.search(_text(kind, f"([0-9a-f]{{{2 * SEAL_BYTES}}})"), tail)
+    if found is None:
+        return False
+    digest = found[1].decode()
+    end = kind.seal(_text(kind, digest)) + kind.end
+    if not tail.endswith(end):
+        return False
+    file.seek(0)
+    left, summed = size - len(end), blake2b(digest_size=SEAL_BYTES)
+    while left > 0 and (part := file.read(min(left, 1 << 20))):
+        summed.update(part)
+        left -= len(part)
+    return left == 0 and summed.hexdigest() == digest

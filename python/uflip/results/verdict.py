@@ -1,0 +1,53 @@
+"""What a file of a result folder is worth: proven, or not, and why."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
+PROVEN: State = "proven"
+UNPROVEN: State = "unproven"
+STATES: dict[str, str] = {
+    "proven": "it is what was written: its digest is in the ledger",
+    "unproven": "it can be read and makes sense, but nothing says that it is what was written",
+    "damaged": "it is not what was written",
+    "foreign": "it is another run's, or another folder's",
+    "missing": "it was written, and is not there",
+}
+"""State of a file -> what that means."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a file is worth.
+
+    Attributes
+    ----------
+    file : str
+        Its name in the folder.
+    state : str
+        One of `STATES`.
+    bytes : int
+        Its length; 0 if it is not there.
+    reason : str
+        What is wrong, if something is.
+    costs : str
+        What is lost by it.
+    run : str or None
+        The run that is in it.
+    """
+
+    file: str
+    state: State
+    bytes: int = 0
+    reason: str = ""
+    costs: str = ""
+    run: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether what is in it may be shown."""
+        return self.state in (PROVEN, UNPROVEN)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
