@@ -61,6 +61,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "hints": {"errors", "microbench", "results", "units"},
     "benchmarks": {"oc", "report", "results"},
+    "web": {
+        "_native", "benchmarks", "data", "durability", "errors", "microbench", "report", "results",
+        "stats", "units",
+    },
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
         "microbench", "oc", "profiles", "results",
@@ -91,7 +95,9 @@ HEAVY = {
     "rich",
     "ruptures",
     "scipy",
+    "starlette",
     "statsmodels",
+    "uvicorn",
 }
 
 CRATES: dict[str, set[str]] = {

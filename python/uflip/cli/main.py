@@ -37,6 +37,7 @@ VERBS = {
     "compare": "Compare two results or more: which experiments differ.",
     "verify": "Check that results are what was measured.",
     "analyse": "Find start-up, period and mean of any response times.",
+    "explore": "Look at results in a browser, down to every I/O.",
     "report": "Turn results into one self-contained HTML page.",
     "export": "Turn results into CSV or Parquet tables.",
     "oc": "Measure an open-channel device with uFLIP-OC.",
@@ -65,6 +66,7 @@ DEVICE is one of
 First steps:
   uflip run sim:demo --out results/demo
   uflip report results/demo -o report.html
+  uflip explore results
   uflip plan file:scratch.bin --size 1GiB --scale quick
   uflip pattern sim:demo --pattern RW --io-count 1000
 """

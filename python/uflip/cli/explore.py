@@ -1,0 +1,55 @@
+"""`uflip explore`: results in a browser, down to every I/O."""
+
+import signal
+from pathlib import Path
+
+import click
+
+from uflip import ends
+from uflip.cli.common import whole
+from uflip.cli.terminal import echo
+from uflip.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  uflip explore results
+  uflip explore results/before results/after --no-browser
+"""
+LARGEST_PORT = 65535
+
+
+def _read_port(context: click.Context, param: click.Parameter, value: str | None) -> int:
+    return whole(0, LARGEST_PORT)(context, param, value) or 0
+
+
+@click.command("explore", epilog=EPILOG)
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--port", metavar="N", callback=_read_port, help="The port to listen on; a free one without it."
+)
+@click.option("--no-browser", is_flag=True, help="Print the address only; open no browser.")
+def command(paths: tuple[str, ...], port: int, no_browser: bool) -> None:
+    """Look at results in a browser: PATH is a result folder, or a folder with such in it.
+
+    The server listens on this machine alone, reads nothing outside of PATH, changes nothing, and
+    ends with Ctrl-C.
+    """
+    if not paths or "" in paths:  # a name of no letters would be the folder one is in
+        raise UsageError(
+            "There is nothing to explore",
+            where="PATH",
+            got="''" if paths else "no folder",
+            allowed="result folders, or folders with such in them",
+            action="name one: `uflip explore results`",
+        )
+    from uflip.web.server import open_browser, serving
+
+    with serving([Path(path) for path in paths], port) as server:
+        echo(server.url)
+        opened = not no_browser and open_browser(server.url)
+        echo("opened in a browser; Ctrl-C ends it" if opened else "Ctrl-C ends it")
+        try:
+            server.wait()
+        except KeyboardInterrupt:
+            if ends.caught() != signal.SIGINT:
+                raise

@@ -1,0 +1,304 @@
+"""Which address answers what, and who is answered.
+
+::
+
+    http://127.0.0.1:PORT/TOKEN/                  the page, its script, its style
+    http://127.0.0.1:PORT/TOKEN/api/…             what the page asks for
+
+Whoever does not know the token gets nothing, and neither does a page of somebody else that has made
+the browser ask: its name stands in Origin, and in Host where it had its own name lead here. Nothing
+is written, so that only GET and HEAD are known.
+"""
+
+import hmac
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uflip._native import __version__
+from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
+from uflip.report.key_row import COLUMNS, note
+from uflip.web import views
+from uflip.web.folders import Folders
+from uflip.web.listing import Listing
+from uflip.web.opened import Opened
+from uflip.web.slow import one, slowest
+from uflip.web.window import AXES, Picture, addresses, picture
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+STATIC = {"": "index.html", "app.js": "app.js", "app.css": "app.css"}
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+MOST_COMPARED = 8
+MOST_ROWS = 50
+STATUS = {"usage": 400, "results": 404, "unavailable": 501}
+Query = Mapping[str, str]
+
+
+class Guard:
+    """Answers nobody but the browser that was given the address.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers those who may ask.
+    token : str
+        What the address begins with.
+    port : int
+        Of this server.
+    """
+
+    def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
+        self._app = app
+        self._token = token
+        names = ("127.0.0.1", "localhost")
+        self._hosts = {f"{name}:{port}" for name in names}
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _error(*refusal)(scope, receive, send)
+            return
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+    def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
+        said = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
+        if said.get("host") not in self._hosts:
+            return 421, "This is not the name of this server"
+        if "origin" in said and said["origin"] not in self._origins:
+            return 403, "Asked by a page of somebody else"
+        if scope["method"] not in ("GET", "HEAD"):
+            return 405, "Nothing can be changed here"
+        given = scope["path"].split("/", 2)[1]
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            return 403, "Open the address that `uflip explore` printed when it was started"
+        return None
+
+
+def application(roots: Sequence[Path], token: str, port: int) -> "ASGIApp":
+    """Make what answers the page.
+
+    Raises
+    ------
+    UnavailableError
+        If Starlette is not installed.
+    UsageError
+        If a folder is none.
+    """
+    opened = Opened(Folders(roots))
+    return Guard(_routes(opened, Listing(opened), token), token, port)
+
+
+def _routes(opened: Opened, listing: Listing, token: str) -> "Starlette":
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+    except ImportError as error:
+        raise missing_library() from error
+    known: dict[str, Callable[[Query], Any]] = {
+        "results": lambda _: _list(opened, listing),
+        "rows": lambda query: _rows(listing, query),
+        "result": lambda query: views.result(opened, _text(query, "key")),
+        "run": lambda query: views.run(opened, _text(query, "key"), _text(query, "run")),
+        "io": lambda query: _io(opened, query),
+        "slowest": lambda query: _slowest(opened, query),
+        "compare": lambda query: _compare(opened, query),
+    }
+    routes = [
+        Route(f"/{token}/api/{name}", partial(_json, answer=answer))
+        for name, answer in known.items()
+    ]
+    pictures = {"window": partial(_window, opened), "addresses": partial(_addresses, opened)}
+    routes += [
+        Route(f"/{token}/api/{name}", partial(_drawn, answer=answer))
+        for name, answer in pictures.items()
+    ]
+    routes += [
+        Route(f"/{token}/{name}", partial(_static, content=_content(file), name=file))
+        for name, file in STATIC.items()
+    ]
+    return Starlette(routes=routes, exception_handlers={404: _nothing})
+
+
+def missing_library() -> UnavailableError:
+    """Make the error for an environment without what the explorer needs."""
+    return UnavailableError(
+        "The explorer needs Starlette and uvicorn",
+        where="uflip explore",
+        got="a Python environment without them",
+        allowed="starlette and uvicorn",
+        action="pip install 'uflip[web]'; `uflip report` makes a page without them",
+    )
+
+
+def _content(file: str) -> bytes:
+    return (resources.files("uflip.web") / "static" / file).read_bytes()
+
+
+# Starlette calls plain functions on threads, so that none waits for another one.
+
+
+def _static(_request: "Request", *, content: bytes, name: str) -> "Response":
+    from starlette.responses import Response
+
+    kind = TYPES[Path(name).suffix]
+    return Response(content, media_type=f"{kind}; charset=utf-8")
+
+
+def _json(request: "Request", *, answer: Callable[[Query], Any]) -> "Response":
+    from starlette.responses import Response
+
+    try:
+        content = json.dumps(answer(request.query_params), allow_nan=False, ensure_ascii=True)
+    except UflipError as error:
+        return _failed(error)
+    return Response(content, media_type="application/json")
+
+
+def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Response":
+    from starlette.responses import Response
+
+    try:
+        content = answer(request.query_params).pack()
+    except UflipError as error:
+        return _failed(error)
+    return Response(content, media_type="application/octet-stream")
+
+
+def _window(opened: Opened, query: Query) -> Picture:
+    run = opened.run(_text(query, "key"), _text(query, "run"))
+    axis = next((each for each in AXES if each == query.get("axis")), AXES[0])
+    low, high = _number(query, "from"), _number(query, "to")
+    return picture(run, axis, low, high, int(_number(query, "columns")))
+
+
+def _addresses(opened: Opened, query: Query) -> Picture:
+    run = opened.run(_text(query, "key"), _text(query, "run"))
+    return addresses(run, int(_number(query, "from")), int(_number(query, "to")))
+
+
+def _nothing(*_: object) -> "Response":
+    return _error(404, "There is nothing of this name")
+
+
+def _error(status: int, what: str) -> "Response":
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": {"what": what}}, status_code=status, headers=HEADERS)
+
+
+def _failed(error: UflipError) -> "Response":
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": error.parts()}, status_code=STATUS.get(error.kind, 500))
+
+
+def _list(opened: Opened, listing: Listing) -> dict[str, Any]:
+    rows = listing.glances()
+    return {
+        "version": __version__,
+        "roots": [str(path) for path in opened.folders.roots],
+        "columns": COLUMNS,
+        "note": note(),
+        "results": rows,
+    }
+
+
+def _rows(listing: Listing, query: Query) -> dict[str, Any]:
+    keys = _text(query, "keys").split(",")[:MOST_ROWS]
+    return {"rows": [_row_or_error(listing, key) for key in keys]}
+
+
+def _row_or_error(listing: Listing, key: str) -> dict[str, Any]:
+    try:
+        return listing.row(key)
+    except ResultsError as error:
+        return {"key": key, "error": error.parts()}
+
+
+def _io(opened: Opened, query: Query) -> dict[str, Any]:
+    run, number = opened.run(_text(query, "key"), _text(query, "run")), _number(query, "number")
+    if not 0 <= number < run.io_count:
+        raise UsageError(
+            "There is no such I/O",
+            where="number",
+            got=f"{number:g}",
+            allowed=f"0 to {run.io_count - 1}",
+        )
+    return one(run, int(number))
+
+
+def _slowest(opened: Opened, query: Query) -> dict[str, Any]:
+    run = opened.run(_text(query, "key"), _text(query, "run"))
+    start, stop = int(_number(query, "from")), int(_number(query, "to"))
+    if "few" in query:
+        return slowest(run, start, stop, 1, traits=False)
+    return slowest(run, start, stop)
+
+
+def _compare(opened: Opened, query: Query) -> dict[str, Any]:
+    keys = list(dict.fromkeys(_text(query, "keys").split(",")))
+    if not 2 <= len(keys) <= MOST_COMPARED:
+        raise UsageError(
+            "A comparison is of two results to eight",
+            where="keys",
+            got=f"{len(keys)} of them",
+            allowed=f"2 to {MOST_COMPARED}",
+            action="select them in the list of results",
+        )
+    return views.comparison(opened, keys)
+
+
+def _text(query: Query, name: str) -> str:
+    found = query.get(name)
+    if not found:
+        raise UsageError("A word is missing in the address", where=name, allowed="a text")
+    return found
+
+
+LARGEST = float(1 << 62)
+
+
+def _number(query: Query, name: str) -> float:
+    try:
+        found = float(query.get(name, ""))
+    except ValueError:
+        found = float("nan")
+    if not abs(found) <= LARGEST:
+        raise UsageError(
+            "A number is missing in the address",
+            where=name,
+            got=str(query.get(name)),
+            allowed=f"a number of at most {LARGEST:g}",
+        )
+    return found

@@ -1,0 +1,162 @@
+"""Which result folders lie below those that were named on the command line.
+
+A folder is known by a key that is made of its place, and only keys that a walk found are answered:
+no path ever comes in from outside. What is a link, or leads out of a folder that was named, is not
+followed and not opened.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+
+from uflip.data import manifest
+from uflip.errors import ResultsError, UsageError
+from uflip.results.proof import OPEN_CHANNEL
+
+FORMER = OPEN_CHANNEL
+"""What a folder of `uflip oc` had in the place of a manifest."""
+MOST_FOLDERS = 200_000
+"""Looked into at most: somebody who names / is answered, too."""
+KEPT = 12
+"""Results that stay open."""
+Stamp = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A result folder: its key, its name from where it was found, and where it is."""
+
+    key: str
+    name: str
+    path: Path
+
+
+class Folders:
+    """The result folders below some that were named.
+
+    Parameters
+    ----------
+    roots : sequence of Path
+        Result folders, or folders with such in them, at any depth.
+
+    Raises
+    ------
+    UsageError
+        If one of them is no folder.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = [_root(path) for path in roots]
+        self._known: dict[str, Place] = {}
+        self._lock = Lock()
+
+    @property
+    def roots(self) -> list[Path]:
+        """The folders that were named."""
+        return list(self._roots)
+
+    def scan(self) -> list[Place]:
+        """Walk through all folders, and find the results as they are now."""
+        found: dict[str, Place] = {}
+        for root in self._roots:
+            for path in _below(root):
+                name = root.name if path == root else str(Path(root.name) / path.relative_to(root))
+                found.setdefault(_key(path), Place(_key(path), name, path))
+        with self._lock:
+            self._known = found
+        return list(found.values())
+
+    def find(self, key: str) -> Place:
+        """Find a folder by its key.
+
+        Raises
+        ------
+        ResultsError
+            If there is none, any more.
+        """
+        with self._lock:
+            place = self._known.get(key)
+        if place is None:
+            place = next((each for each in self.scan() if each.key == key), None)
+        if place is None or not _is_result(place.path):
+            raise ResultsError(
+                "There is no such result folder",
+                where=place.name if place else key,
+                got="nothing of this name below the folders that were named",
+                allowed="one of those in the list of results",
+                action="go back to the list; a folder that was moved has another address",
+            )
+        _refuse_links(place)
+        return place
+
+
+def stamp_of(place: Place) -> Stamp:
+    """What changes when a benchmark goes on in a folder, or the folder is another one."""
+    names = (manifest.FILE_NAME, "ledger.jsonl")
+    return tuple(_look(place.path / name) for name in names)
+
+
+def _look(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def _root(path: Path) -> Path:
+    try:
+        found = path.resolve(strict=True)
+        if found.is_dir():
+            return found
+        got = "a file"
+    except (OSError, RuntimeError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+    raise UsageError(
+        "There is no folder to explore",
+        where=str(path),
+        got=got,
+        allowed="a result folder, or a folder with such in it",
+        action="`uflip run sim:demo --out results/demo` makes one",
+    )
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """Result folders at and below a folder; links are not followed, results not entered."""
+    for number, (name, folders, _) in enumerate(os.walk(root)):
+        path = Path(name)
+        if _is_result(path):
+            folders.clear()
+            yield path
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        if number >= MOST_FOLDERS:
+            return
+
+
+def _is_result(path: Path) -> bool:
+    return any(os.path.lexists(path / name) for name in (manifest.FILE_NAME, FORMER))
+
+
+def _refuse_links(place: Place) -> None:
+    """Refuse a folder with links in it: they could lead to what nobody named."""
+    for folder in (place.path, place.path / manifest.RUNS, place.path / "summaries"):
+        try:
+            with os.scandir(folder) as files:
+                linked = folder.is_symlink() or any(each.is_symlink() for each in files)
+        except OSError:
+            continue
+        if linked:
+            raise ResultsError(
+                "A result folder with links is not opened here",
+                where=place.name,
+                got=f"a symbolic link in {folder.name}",
+                allowed="files of its own",
+                action="copy the files to where the link is",
+            )
+
+
+def _key(path: Path) -> str:
+    return blake2b(os.fsencode(path), digest_size=8).hexdigest()

@@ -1,0 +1,159 @@
+"""Response times of a run in brief, in memory: fine enough to zoom without reading all of it.
+
+::
+
+    stream 0                         stream 1
+    [ block ][ block ][ block ][blo] [ block ][ block ]…
+      min max sum, first and last submission, how many I/Os in each class of response time
+
+`uflip.results.pyramid` is on disk, so that a run is drawn at once; this is made of the I/Os while
+somebody looks at that, and has what the pyramid has not: blocks that keep to a stream, when they
+were submitted, and how response times are spread within them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+
+BLOCKS = 16384
+"""At most, and at least half as many of a run that is long enough."""
+CLASSES = 256
+PER_OCTAVE = 8
+PIECE = 1 << 19
+"""I/Os that are in memory at once."""
+Log = _native.Trace | _native.FlashTrace
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A run in blocks of neighbouring I/Os of one stream.
+
+    Attributes
+    ----------
+    starts : numpy.ndarray
+        First I/O of each block, and behind them the number of I/Os (b + 1,).
+    size : int
+        I/Os in a block, a power of two; fewer in the last one of a stream.
+    streams : numpy.ndarray
+        First I/O of each stream, and behind them the number of I/Os.
+    min_ns, max_ns, sum_ns : numpy.ndarray
+        Of the response times in each block (b,) [ns].
+    first_ns, last_ns : numpy.ndarray
+        When its first and its last I/O was submitted (b,) [ns].
+    spread : numpy.ndarray
+        How many I/Os of each block are in each class of response time (b, CLASSES).
+    """
+
+    starts: Whole
+    size: int
+    streams: Whole
+    min_ns: Whole
+    max_ns: Whole
+    sum_ns: Whole
+    first_ns: Whole
+    last_ns: Whole
+    spread: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+
+def column(log: Log, name: str, start: int, stop: int) -> NDArray[Any]:
+    """I/Os `start` to `stop` of a column of a run, or commands of a job."""
+    if isinstance(log, _native.FlashTrace):
+        return np.asarray(log.column(name))[start:stop]
+    return np.asarray(log.column(name, start, stop))
+
+
+def classes_of(times_ns: NDArray[Any]) -> NDArray[np.uint32]:
+    """Class of each response time (n,) [ns]: eight in an octave, equally wide.
+
+    The exponent and the first bits of a floating-point number are that already.
+
+    Examples
+    --------
+    >>> classes_of(np.array([0, 1, 2, 3, 1024, 1535]))
+    array([ 0,  0,  8, 12, 80, 83], dtype=uint32)
+    """
+    bits = np.maximum(times_ns, 1).astype(np.float32).view(np.uint32)
+    code = (bits >> np.uint32(23 - 3)) - np.uint32(127 * PER_OCTAVE)
+    found: NDArray[np.uint32] = np.minimum(code, np.uint32(CLASSES - 1))
+    return found
+
+
+def edges_ns() -> NDArray[np.float64]:
+    """Lower edges of the classes, and the upper one of the last (CLASSES + 1,) [ns]."""
+    octave, eighth = np.divmod(np.arange(CLASSES + 1), PER_OCTAVE)
+    return np.ldexp(1 + eighth / PER_OCTAVE, octave)
+
+
+def grid_of(log: Log) -> Grid:
+    """Make the grid of a run; reads all of it once, a piece at a time."""
+    n = len(log)
+    streams = _streams(log, n)
+    size = 1 << max((max(n - 1, 0) // BLOCKS).bit_length(), 4)
+    pairs = pairwise(streams)
+    starts = np.concatenate([*(np.arange(low, high, size) for low, high in pairs), [n]])
+    rows: dict[str, list[NDArray[Any]]] = {}
+    for low, high in _pieces(starts, size):
+        _add(rows, log, starts[low : high + 1])
+    if not n:
+        _add(rows, log, np.array([0, 0]))
+    made = {name: np.concatenate(parts) for name, parts in rows.items()}
+    return Grid(starts, size, streams, **made)
+
+
+def _streams(log: Log, n: int) -> Whole:
+    """First I/O of each stream, and n."""
+    if isinstance(log, _native.FlashTrace) or n == 0:
+        return np.array([0, n])
+    found = [0]
+    for low in range(0, n, PIECE):
+        begin = max(low - 1, 0)
+        part = column(log, "stream", begin, min(low + PIECE, n)).astype(np.int64)
+        found += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
+    return np.array([*found, n])
+
+
+def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
+    """Blocks that are read together, of at most `PIECE` I/Os."""
+    step = max(PIECE // size, 1)
+    blocks = len(starts) - 1
+    for low in range(0, blocks, step):
+        yield low, min(low + step, blocks)
+
+
+def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
+    """Add the rows of blocks that follow each other, given where they start and end."""
+    low, high = int(starts[0]), int(starts[-1])
+    times = column(log, "response_time_ns", low, high).astype(np.int64)
+    submitted = column(log, "submit_ns", low, high).astype(np.int64)
+    at = starts[:-1][np.diff(starts) > 0] - low
+    blocks = len(at)
+    place = np.repeat(np.arange(blocks, dtype=np.int64), np.diff(at, append=len(times)))
+    spread = np.bincount(place * CLASSES + classes_of(times), minlength=blocks * CLASSES)
+    found: dict[str, NDArray[Any]] = {
+        "min_ns": merged(times, at, np.minimum),
+        "max_ns": merged(times, at, np.maximum),
+        "sum_ns": merged(times, at, np.add),
+        "first_ns": merged(submitted, at, np.minimum),
+        "last_ns": merged(submitted, at, np.maximum),
+        "spread": spread.reshape(blocks, CLASSES).astype(np.uint32),
+    }
+    for name, values in found.items():
+        rows.setdefault(name, []).append(values)
+
+
+def merged(values: NDArray[Any], starts: Sequence[int] | Whole, how: np.ufunc) -> NDArray[Any]:
+    """Put neighbouring rows together, given where each group starts."""
+    if not len(values):
+        return values
+    found: NDArray[Any] = how.reduceat(values, starts)
+    return found

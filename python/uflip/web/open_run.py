@@ -1,0 +1,139 @@
+"""A run that is looked at: its I/Os where they are, and what is kept of it in memory.
+
+A run of ten million I/Os takes half a second to read: until that is done, on a thread beside, it is
+drawn from its pyramid.
+"""
+
+from functools import cached_property
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+from uflip.data.run_summary import RunSummary
+from uflip.errors import UflipError
+from uflip.results import Results, StoredRun
+from uflip.results.pyramid import Pyramid
+from uflip.web.grid import Grid, Log, column, grid_of
+
+AT_ONCE = 1 << 20
+"""A grid of so many I/Os is made while somebody waits [I/Os]."""
+MEASURED = {"stream", "submit_ns", "response_time_ns"}
+
+
+class OpenRun:
+    """A run, its file read when it is needed.
+
+    Parameters
+    ----------
+    results : Results
+        The folder.
+    run : StoredRun
+        One of its runs.
+    """
+
+    def __init__(self, results: Results, run: StoredRun) -> None:
+        self.results = results
+        self.run = run
+        self._lock = Lock()
+        self._grid: Grid | None = None
+        self._making: Thread | None = None
+        self._failed: UflipError | None = None
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """What the run alone says, as it was kept."""
+        return self.results.summary_of([self.run])
+
+    @cached_property
+    def pyramid(self) -> Pyramid | None:
+        """The run in brief, as it was kept."""
+        return self.results.pyramid_of(self.run)
+
+    @cached_property
+    def log(self) -> Log:
+        """Its I/Os, in their file where they are many."""
+        return self.run.log() if self.run.is_job else self.run.trace()
+
+    @cached_property
+    def causes(self) -> list[str]:
+        """What the time of an I/O is divided into; nothing on a real device."""
+        return list(self.log.causes)
+
+    def column(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        """I/Os `start` to `stop` of a column (n,)."""
+        with self._lock:  # a file is read at one place at a time
+            return column(self.log, name, start, stop)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self.log.columns
+
+    @property
+    def io_count(self) -> int:
+        """How many I/Os there are."""
+        return int(self.summary.io_count)
+
+    @property
+    def io_ignore(self) -> int:
+        """How many belong to the start-up."""
+        return int(self.summary.io_ignore)
+
+    def grid(self) -> Grid | None:
+        """Return the grid; None while it is made, which the first call begins.
+
+        Raises
+        ------
+        UflipError
+            If the run cannot be read.
+        """
+        if self._grid is None and self.io_count <= AT_ONCE:
+            self._make()
+        elif self._making is None:
+            self._making = Thread(target=self._make, daemon=True)
+            self._making.start()
+        if self._failed is not None:
+            raise self._failed
+        return self._grid
+
+    def wait(self) -> None:
+        """Wait until the grid is there."""
+        self.grid()
+        if self._making is not None:
+            self._making.join()
+
+    def _make(self) -> None:
+        with self._lock:
+            if self._grid is not None:
+                return
+            try:
+                self._grid = grid_of(self.log)
+            except UflipError as error:
+                self._failed = error
+            except _native.NativeError as error:
+                from uflip.errors import from_native
+
+                self._failed = from_native(error)
+
+    @cached_property
+    def prefix_ns(self) -> NDArray[np.int64]:
+        """Sum of the response times before each block, and of all (b + 1,) [ns]."""
+        assert self._grid is not None, "asked for where there is a grid"
+        return np.concatenate([[0], np.cumsum(self._grid.sum_ns)])
+
+    def sum_before(self, number: int) -> int:
+        """Sum of the response times of all I/Os before this one [ns]."""
+        grid = self._grid
+        assert grid is not None, "asked for where there is a grid"
+        block = int(np.searchsorted(grid.starts, number, "right")) - 1
+        if block >= len(grid.starts) - 1:
+            return int(self.prefix_ns[-1])
+        part = self.column("response_time_ns", int(grid.starts[block]), number)
+        return int(self.prefix_ns[block]) + int(part.astype(np.int64).sum())
+
+    @cached_property
+    def ignored_ns(self) -> int:
+        """Sum of the response times of the start-up of a run of one stream [ns]."""
+        return self.sum_before(min(self.io_ignore, self.io_count))

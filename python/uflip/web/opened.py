@@ -1,0 +1,99 @@
+"""Results that are open: read once, and again when a benchmark went on in their folder."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from uflip.benchmarks import summary
+from uflip.errors import unknown_name
+from uflip.results import Results
+from uflip.web.folders import Folders, Place, Stamp, stamp_of
+from uflip.web.open_run import OpenRun
+
+RESULTS, RUNS = 8, 3
+"""How many stay open."""
+T = TypeVar("T")
+
+
+class Latest(Generic[T]):
+    """The values that were asked for latest, each made once while its stamp stays the same.
+
+    Parameters
+    ----------
+    most : int
+        How many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, tuple[Stamp, T]] = OrderedDict()
+        self._locks: dict[str, Lock] = {}
+        self._lock = Lock()
+
+    def get(self, key: str, stamp: Stamp, make: Callable[[], T]) -> T:
+        """Return the value of a key: made now, unless it was made at this stamp."""
+        with self._lock:
+            lock = self._locks.setdefault(key, Lock())
+        with lock:
+            with self._lock:
+                found = self._kept.get(key)
+            value = found[1] if found is not None and found[0] == stamp else make()
+            with self._lock:
+                self._kept[key] = stamp, value
+                self._kept.move_to_end(key)
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+        return value
+
+
+class Opened:
+    """What is open of some folders.
+
+    Parameters
+    ----------
+    folders : Folders
+        Where results may be.
+    """
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self._results: Latest[Results] = Latest(RESULTS)
+        self._summaries: Latest[dict[str, Any]] = Latest(RESULTS)
+        self._runs: Latest[OpenRun] = Latest(RUNS)
+
+    def place(self, key: str) -> Place:
+        """Find a folder; see `Folders.find`."""
+        return self.folders.find(key)
+
+    def results(self, key: str) -> Results:
+        """Open a folder, or return it as it is open.
+
+        Raises
+        ------
+        ResultsError
+            If it is none, or cannot be read.
+        """
+        place = self.place(key)
+        return self._results.get(key, stamp_of(place), partial(Results.load, place.path))
+
+    def summary(self, key: str) -> dict[str, Any]:
+        """Summarise a folder; see `uflip.benchmarks.summary`."""
+        stamp = stamp_of(self.place(key))
+        return self._summaries.get(key, stamp, lambda: summary(self.results(key)))
+
+    def run(self, key: str, name: str) -> OpenRun:
+        """Open a run.
+
+        Raises
+        ------
+        UsageError
+            If there is no such run.
+        """
+        results = self.results(key)
+        for each in results.runs:
+            if each.id == name:
+                stamp = stamp_of(self.place(key))
+                return self._runs.get(f"{key}/{name}", stamp, partial(OpenRun, results, each))
+        raise unknown_name("run", name, [each.id for each in results.runs[:20]], where="run")

@@ -1,0 +1,123 @@
+"""A server of this machine alone, for as long as somebody looks: a socket, a browser, the end."""
+
+import errno
+import secrets
+import socket
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import environ
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+
+from uflip.errors import UnavailableError, UsageError
+from uflip.web.app import application, missing_library
+
+LOOPBACK = "127.0.0.1"
+START_S = 20.0
+LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server that answers.
+
+    Attributes
+    ----------
+    url : str
+        Where it answers, token included.
+    port : int
+        Of this machine alone.
+    thread : Thread
+        What it runs on.
+    """
+
+    url: str
+    port: int
+    thread: Thread
+
+    def wait(self) -> None:
+        """Wait until it ends, which it does not, or until a signal raises here."""
+        while self.thread.is_alive():
+            self.thread.join(LOOK_S)
+
+
+@contextmanager
+def serving(roots: Sequence[Path], port: int = 0) -> Iterator[Serving]:
+    """Serve the explorer of some folders while this block lasts.
+
+    Parameters
+    ----------
+    roots : sequence of Path
+        What may be read.
+    port : int
+        On which port; 0: a free one.
+
+    Raises
+    ------
+    UsageError
+        If a folder is none, or the port is in use.
+    UnavailableError
+        If Starlette or uvicorn is not installed.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise missing_library() from error
+    with _listening(port) as listener:
+        chosen = int(listener.getsockname()[1])
+        token = secrets.token_urlsafe(16)
+        config = uvicorn.Config(
+            application(roots, token, chosen),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
+            server_header=False,
+        )
+        server = uvicorn.Server(config)
+        # Signals are ours: on a thread of its own the server leaves them alone.
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            _started(server, thread)
+            yield Serving(f"http://{LOOPBACK}:{chosen}/{token}/", chosen, thread)
+        finally:
+            server.should_exit = True
+            thread.join(START_S)
+
+
+def _started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[name-defined]  # noqa: F821
+    begin = monotonic()
+    while not server.started:
+        if not thread.is_alive() or monotonic() - begin > START_S:
+            raise UnavailableError("The explorer did not start", where="uflip explore")
+        sleep(0.01)
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+    except OSError as error:
+        listener.close()
+        taken = error.errno == errno.EADDRINUSE
+        raise UsageError(
+            "The port cannot be used",
+            where=f"--port {port}",
+            got="another program listens there" if taken else error.strerror or str(error),
+            allowed="a port that nobody uses",
+            action="leave --port away: a free one is taken",
+        ) from error
+    return listener
+
+
+def open_browser(url: str) -> bool:
+    """Open the page where there is a desktop; returns whether a browser was asked."""
+    if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
+        return False
+    return webbrowser.open(url)

@@ -1,0 +1,260 @@
+"""The slowest I/Os of a stretch, and what they have in common.
+
+**Source** uFLIP (CIDR 2009) §3.3: response times are kept one by one, because means hide what flash
+does. A trait is ranked by its lift, as in the mining of rules: its share among the slow ones over
+its share among all.
+**Faithful** Every I/O of the stretch is counted.
+**Simplified** One trait at a time, never two together.
+**Ambiguous** "Slow". Here: the slowest hundredth, and at least `FEWEST` and at most `MOST` I/Os.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log2, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.report.words import cause_name
+from uflip.units import format_duration_ns, format_size
+from uflip.web.grid import PIECE
+from uflip.web.open_run import OpenRun
+
+SHARE, FEWEST, MOST = 0.01, 10, 10_000
+SHOWN = 50
+TRAITS = 8
+LEAST_LIFT = 1.15
+"""Below it a trait is as frequent among the slow as it is anyway."""
+DEVIATIONS = 3.0
+"""So many standard deviations beyond what chance gives; some fifty traits are tried."""
+BOUNDARIES = tuple(1 << k for k in (14, 15, 16, 17, 18, 20, 22))
+"""Sizes that an address can be a multiple of: from a flash page to some erase blocks [bytes]."""
+EIGHTS = 8
+"""The run in so many parts: are the slow ones early or late?"""
+IDLE_NS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+
+
+@dataclass(frozen=True)
+class Trait:
+    """Something that I/Os can have in common.
+
+    Attributes
+    ----------
+    name, value
+        What it is.
+    slow, every
+        How many of the slow ones have it, and how many of all.
+    of_slow, of_every
+        Out of how many.
+    """
+
+    name: str
+    value: str
+    slow: int
+    every: int
+    of_slow: int
+    of_every: int
+
+    @property
+    def lift(self) -> float:
+        """How many times as frequent it is among the slow ones."""
+        return (self.slow / self.of_slow) / (self.every / self.of_every)
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether so many would hardly have it if the slow ones were picked blindly."""
+        share = self.every / self.of_every
+        expected = share * self.of_slow
+        return self.slow - expected > DEVIATIONS * sqrt(expected * (1 - share))
+
+    @property
+    def rank(self) -> float:
+        """Higher where it tells more: how much of the slow ones it explains beyond chance."""
+        return (self.slow / self.of_slow - self.every / self.of_every) * log2(self.lift)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "slow": self.slow / self.of_slow,
+            "every": self.every / self.of_every,
+            "lift": self.lift,
+        }
+
+
+def slowest(
+    run: OpenRun, start: int, stop: int, shown: int = SHOWN, *, traits: bool = True
+) -> dict[str, Any]:
+    """Find the slowest I/Os of a stretch, and what they have in common.
+
+    Parameters
+    ----------
+    run : OpenRun
+        Which.
+    start, stop : int
+        Numbers of I/Os.
+    shown : int
+        How many are told one by one.
+    traits : bool
+        Whether to look for what they have in common.
+    """
+    run.wait()
+    start, stop = max(start, 0), min(stop, run.io_count)
+    count = max(stop - start, 0)
+    if not count:
+        return {"ios": [], "slow": 0, "least_ns": None, "traits": [], "count": 0}
+    some = min(max(int(count * SHARE), FEWEST), MOST, count)
+    numbers = _slowest(run, start, stop, some)
+    least = int(run.column("response_time_ns", int(numbers[-1]), int(numbers[-1]) + 1)[0])
+    looked = traits and count > some
+    common = _traits(run, start, stop, np.sort(numbers)) if looked else []
+    return {
+        "ios": [one(run, int(number)) for number in numbers[:shown]],
+        "slow": some,
+        "least_ns": least,
+        "count": count,
+        "traits": [each.as_dict() for each in common],
+    }
+
+
+def one(run: OpenRun, number: int) -> dict[str, Any]:
+    """Say everything about one I/O: its row, what its time was spent on, and what came before."""
+    names = [name for name in run.log.columns if name not in run.causes]
+    found: dict[str, Any] = {"number": number}
+    found |= {name: int(run.column(name, number, number + 1)[0]) for name in names}
+    causes = {name: int(run.column(name, number, number + 1)[0]) for name in run.causes}
+    spent = sorted(causes.items(), key=lambda each: -each[1])
+    found["causes"] = [
+        {"name": name, "code": run.causes.index(name), "words": cause_name(name), "ns": ns}
+        for name, ns in spent
+        if ns
+    ]
+    found["begin_ns"] = _begin_of(run)
+    if number and run.has("submit_ns") and run.has("stream"):
+        before = (run.column(name, number - 1, number)[0] for name in ("submit_ns", "stream"))
+        submitted, stream = map(int, before)
+        took = int(run.column("response_time_ns", number - 1, number)[0])
+        if stream == found["stream"]:
+            found["idle_before_ns"] = max(found["submit_ns"] - submitted - took, 0)
+    return found
+
+
+def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
+    """Pick at most so many I/Os of a stretch: the slowest, and every so many of the others (n,)."""
+    run.wait()
+    start, stop = max(start, 0), min(stop, run.io_count)
+    count = max(stop - start, 0)
+    if count <= most:
+        return np.arange(start, start + count)
+    steady = np.arange(start, stop, -(-count // (most // 2)))
+    return np.union1d(_slowest(run, start, stop, most // 4), steady)
+
+
+def _begin_of(run: OpenRun) -> int:
+    grid = run.grid()
+    return int(grid.first_ns.min()) if grid is not None and len(grid) else 0
+
+
+def _slowest(run: OpenRun, start: int, stop: int, some: int) -> NDArray[np.int64]:
+    """Numbers of the slowest I/Os, the slowest first; of equal ones the first."""
+    numbers, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for low, high in _pieces(start, stop):
+        these = run.column("response_time_ns", low, high).astype(np.int64)
+        if len(times) == some:
+            numbers = np.concatenate([numbers, np.flatnonzero(these > times.min()) + low])
+            times = np.concatenate([times, these[these > times.min()]])
+        else:
+            numbers, times = (
+                np.concatenate([numbers, np.arange(low, high)]),
+                np.concatenate([times, these]),
+            )
+        kept = np.lexsort((numbers, -times))[:some]
+        numbers, times = numbers[kept], times[kept]
+    return numbers
+
+
+def _pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    for low in range(start, stop, PIECE):
+        yield low, min(low + PIECE, stop)
+
+
+Counts = dict[tuple[str, str], int]
+
+
+def _traits(run: OpenRun, start: int, stop: int, slow: NDArray[np.int64]) -> list[Trait]:
+    """Traits that are more frequent among the slow ones, those that tell most first."""
+    of_slow: Counts = {}
+    of_every: Counts = {}
+    for low, high in _pieces(start, stop):
+        of_these = slow[(slow >= low) & (slow < high)] - low
+        for key, has in _marks(run, low, high, start, stop):
+            of_every[key] = of_every.get(key, 0) + int(np.count_nonzero(has))
+            of_slow[key] = of_slow.get(key, 0) + int(np.count_nonzero(has[of_these]))
+    found = [
+        Trait(*key, of_slow[key], of_every[key], len(slow), stop - start)
+        for key in of_every
+        if of_slow[key] and of_every[key]
+    ]
+    telling = [each for each in found if each.lift >= LEAST_LIFT and each.beyond_chance]
+    return sorted(telling, key=lambda each: -each.rank)[:TRAITS]
+
+
+Mark = tuple[tuple[str, str], NDArray[np.bool_]]
+
+
+def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator[Mark]:
+    """Every trait, and which I/Os of a piece have it."""
+    for name, words in (("mode", {0: "read", 1: "write"}), ("component", _PARTS)):
+        if run.has(name):
+            values = run.column(name, low, high)
+            yield from (((name, word), values == code) for code, word in words.items())
+    if run.causes:
+        yield from _causes(run, low, high)
+    if run.has("io_size_bytes"):
+        sizes = run.column("io_size_bytes", low, high)
+        some = np.unique(sizes)[:SHOWN]
+        yield from ((("size", format_size(int(each))), sizes == each) for each in some)
+    if run.has("offset_bytes"):
+        yield from _addresses(run, low, high)
+    if run.has("submit_ns"):
+        yield from _rests(run, low, high)
+    part = (np.arange(low, high) - start) * EIGHTS // max(stop - start, 1)
+    for each in range(EIGHTS):
+        yield ("place", f"part {each + 1} of {EIGHTS} of the stretch"), part == each
+    if run.has("ignored"):
+        yield ("place", "inside the start-up"), run.column("ignored", low, high) != 0
+
+
+_PARTS = {0: "first pattern of the mix", 1: "second pattern of the mix"}
+
+
+def _causes(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
+    spent = {name: run.column(name, low, high) for name in run.causes}
+    most = np.argmax(np.array(list(spent.values())), axis=0)
+    for code, (name, times) in enumerate(spent.items()):
+        words = cause_name(name)
+        yield ("most of the time", words), most == code
+        yield ("waited at all for", words), times > 0
+
+
+def _addresses(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
+    offsets = run.column("offset_bytes", low, high)
+    for each in BOUNDARIES:
+        name = format_size(each)
+        yield ("offset", f"a multiple of {name}"), offsets % each == 0
+        if run.has("io_size_bytes"):
+            last = offsets + run.column("io_size_bytes", low, high) - 1
+            yield ("offset", f"crosses a boundary of {name}"), offsets // each != last // each
+
+
+def _rests(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
+    """How long the device had rested before: by the I/O before it in the same stream."""
+    begin = max(low - 1, 0)
+    ends = run.column("submit_ns", begin, high).astype(np.int64)
+    rests = np.diff(ends) - run.column("response_time_ns", begin, high).astype(np.int64)[:-1]
+    rests = np.concatenate([np.zeros(int(low == begin), np.int64), rests])
+    yield ("rest before", "none"), rests <= IDLE_NS[0]
+    for each in IDLE_NS:
+        yield ("rest before", f"more than {format_duration_ns(each)}"), rests > each

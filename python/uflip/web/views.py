@@ -1,0 +1,207 @@
+"""A result, one of its runs, and results side by side, as plain data with the words of the report.
+
+Names are text that anybody may have written: the page shows them as text and as nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uflip.data.run_summary import plain
+from uflip.durability import meaning
+from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
+from uflip.report.figures.axes import positions
+from uflip.report.findings import finding, headline
+from uflip.report.key_row import COLUMNS, note
+from uflip.report.words import axis_name, cause_name, counter_name, title
+from uflip.results import Results, StoredRun
+from uflip.results.comparison import VERDICTS, compare
+from uflip.results.store import repeated
+from uflip.results.summarise import describe_device
+from uflip.web.grid import edges_ns
+from uflip.web.listing import of_summary
+from uflip.web.opened import Opened
+
+Document = Mapping[str, Any]
+
+
+def result(opened: Opened, key: str) -> dict[str, Any]:
+    """Return a result: its numbers, its micro-benchmarks, its doubts, its runs."""
+    results, document = opened.results(key), opened.summary(key)
+    runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
+    names = [run.id for run in results.runs]
+    return {
+        "key": key,
+        "name": opened.place(key).name,
+        "device": describe_device(document["device"]),
+        "url": document["device"].get("url"),
+        "simulated": bool(document["device"].get("simulated")),
+        "created_utc": document["created_utc"],
+        "scale": document["scale"],
+        "state": document["state"]["state"],
+        "durability": document["durability"],
+        "durability_means": meaning(document["durability"]) if document["durability"] else "",
+        "repetitions": document["repetitions"],
+        "uflip_version": document["uflip_version"],
+        "headline": "" if results.is_open_channel else headline(document),
+        "columns": COLUMNS,
+        "note": note(),
+        **of_summary(document),
+        "baselines": [_experiment(run, runs_of) for run in document["baselines"]],
+        "benchmarks": [
+            _benchmark(name, runs, document, runs_of)
+            for name, runs in document["micro_benchmarks"].items()
+        ],
+        "warnings": [_warning(each, names) for each in document["warnings"]],
+        "missing": len(document["missing"]),
+        "skipped": len(document["skipped"]),
+        "runs": [_named(run) for run in results.runs],
+    }
+
+
+def _benchmark(
+    name: str, runs: Sequence[Document], document: Document, runs_of: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
+    measured = [run for experiment in experiments.values() for run in experiment]
+    values = sorted({run["value"]: run["unit"] for run in measured}.items())
+    places = positions([value for value, _ in values]).tolist()
+    first = measured[0] if measured else {"parameter": None, "unit": None}
+    return {
+        "name": name,
+        "title": title(name),
+        "question": known.question if known else "",
+        "how_to_read": known.how_to_read if known else "",
+        "finding": finding(name, dict(document)),
+        "axis": axis_name(first["parameter"], first["unit"]),
+        "values": [
+            {"at": at, "label": format_value(value, unit)}
+            for at, (value, unit) in zip(places, values, strict=True)
+        ],
+        "levels_ms": document["baselines_ms"] if known is None or known.levels else {},
+        "patterns": [
+            {
+                "pattern": pattern,
+                "words": PATTERN_NAMES.get(pattern, ""),
+                "points": [
+                    {"at": at} | _experiment(run, runs_of)
+                    for run, at in zip(
+                        experiment, positions([run["value"] for run in experiment]), strict=True
+                    )
+                ],
+            }
+            for pattern, experiment in experiments.items()
+        ],
+        "others": [_experiment(run, runs_of) for run in runs if run["value"] is None],
+    }
+
+
+def _experiment(run: Document, runs_of: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    return {
+        "pattern": run["pattern"],
+        "words": PATTERN_NAMES.get(run["pattern"], ""),
+        "value": run["value"],
+        "label": format_value(run["value"], run["unit"]),
+        "statistics": run["statistics"],
+        "half_width_ns": run["together"]["half_width_ns"],
+        "converged": run["together"]["converged"],
+        "runs": list(runs_of.get(run["run"], [run["run"]])),
+    }
+
+
+def _warning(warning: Document, runs: Sequence[str]) -> dict[str, Any]:
+    """Return a doubt with the runs that it names, and its numbers without them."""
+    named: list[str] = []
+    _find(warning["numbers"], set(runs), named)
+    numbers = {name: each for name, each in warning["numbers"].items() if name != "runs"}
+    return {**warning, "numbers": numbers, "runs": list(dict.fromkeys(named))}
+
+
+def _find(value: Any, runs: set[str], found: list[str]) -> None:
+    """Gather the ids of runs in plain data, the worst one first."""
+    if isinstance(value, str) and value in runs:
+        found.append(value)
+    elif isinstance(value, Mapping):
+        for name in sorted(value, key=lambda name: name != "worst"):
+            _find(value[name], runs, found)
+    elif isinstance(value, list):
+        for each in value:
+            _find(each, runs, found)
+
+
+def _named(run: StoredRun) -> dict[str, Any]:
+    varies = [parameter_name(run.parameter), format_value(run.value, run.unit)]
+    return {
+        "id": run.id,
+        "micro_benchmark": run.micro_benchmark,
+        "title": title(run.micro_benchmark),
+        "pattern": run.pattern,
+        "words": PATTERN_NAMES.get(run.pattern, ""),
+        "varies": " ".join(each for each in varies if each),
+        "repetition": run.repetition,
+        "is_job": run.is_job,
+    }
+
+
+def run(opened: Opened, key: str, name: str) -> dict[str, Any]:
+    """Return what a run says in numbers; its I/Os are asked for stretch by stretch."""
+    one = opened.run(key, name)
+    said = plain(one.summary)
+    results: Results = one.results
+    order = [each.id for each in results.runs]
+    at = order.index(name)
+    spent = said.get("time_spent_ns") or {}
+    return {
+        "key": key,
+        "result": opened.place(key).name,
+        "device": describe_device(dict(results.manifest.device)),
+        "simulated": bool(results.manifest.device.get("simulated")),
+        **_named(one.run),
+        "io_count": said["io_count"],
+        "io_ignore": said["io_ignore"],
+        "elapsed_ns": said["elapsed_ns"],
+        "statistics": said["statistics"],
+        "repetitions": said["repetitions"],
+        "causes": [cause_name(each) for each in spent],
+        "spent_ns": [{"words": cause_name(each), "ns": ns} for each, ns in spent.items()],
+        "counters": {counter_name(each): n for each, n in (said.get("counters") or {}).items()},
+        "write_amplification": said.get("write_amplification"),
+        "spec": said["spec"],
+        "previous": order[at - 1] if at else None,
+        "next": order[at + 1] if at + 1 < len(order) else None,
+        "edges_ns": edges_ns().tolist(),
+    }
+
+
+def comparison(opened: Opened, keys: Sequence[str]) -> dict[str, Any]:
+    """Return two results or more side by side, each with the first."""
+    documents = [opened.summary(key) for key in keys]
+    first, *others = documents
+    return {
+        "results": [
+            {
+                "key": key,
+                "name": opened.place(key).name,
+                "device": describe_device(document["device"]),
+                "created_utc": document["created_utc"],
+                "scale": document["scale"],
+                "state": document["state"]["state"],
+                "durability": document["durability"],
+                **of_summary(document),
+            }
+            for key, document in zip(keys, documents, strict=True)
+        ],
+        "columns": COLUMNS,
+        "verdicts": VERDICTS,
+        "comparisons": [_compared(first, other) for other in others],
+    }
+
+
+def _compared(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    found = compare(first, second).as_dict()
+    for row in found["rows"]:
+        row["title"] = title(row["micro_benchmark"])
+        row["label"] = format_value(row["value"], row["unit"])
+        row["axis"] = parameter_name(row["parameter"])
+    found["devices"] = {name: list(map(str, both)) for name, both in found["devices"].items()}
+    return found

@@ -1,0 +1,361 @@
+"""What is drawn of a stretch of a run: single I/Os where they are few, else rows of neighbours.
+
+**Source** The min-max aggregation of M4 (Jugel et al., PVLDB 2014), as in `uflip.results.pyramid`.
+**Faithful** The least and the most of each row are those of the I/Os in it, so that no spike is
+lost at any zoom.
+**Simplified** A row is a power of two of neighbours of one stream, never a part of a pixel: rows
+stay where they are while one looks around. So a row at an end of the stretch can reach beyond it.
+**Ambiguous** Time. A row stands where its I/Os were submitted, from the first to the last, so that
+rows of streams that run side by side lie over each other.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, floor
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.report.words import cause_name
+from uflip.stats import summarise
+from uflip.web.grid import CLASSES, Grid, classes_of, merged
+from uflip.web.open_run import OpenRun
+from uflip.web.slow import sample
+
+Axis = Literal["number", "time"]
+AXES: tuple[Axis, ...] = ("number", "time")
+POINTS = 6000
+"""I/Os that are drawn one by one."""
+RAW = 1 << 19
+"""I/Os that are read for one picture; of more, blocks are taken together."""
+LEAST_COLUMNS, MOST_COLUMNS = 16, 4096
+POINT_COLUMNS = (
+    "submit_ns", "response_time_ns", "offset_bytes", "io_size_bytes", "mode", "component", "stream",
+    "ignored",
+)  # fmt: skip
+Stretch = tuple[int, int]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn: a header of plain data, and arrays that belong to it."""
+
+    header: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+    def pack(self) -> bytes:
+        """Return it as bytes: length of the header, header, arrays, each at a multiple of 8."""
+        about, parts, place = [], [], 0
+        for name, values in self.arrays.items():
+            flat = _portable(values)
+            about.append({"name": name, "type": flat.dtype.str[1:], "length": len(flat)})
+            content = flat.tobytes()
+            parts.append(content + bytes(-len(content) % 8))
+            place += len(parts[-1])
+        head = json.dumps({**self.header, "arrays": about}, allow_nan=False).encode()
+        head += b" " * (-(len(head) + 8) % 8)
+        return len(head).to_bytes(8, "little") + head + b"".join(parts)
+
+
+def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> Picture:
+    """Draw a stretch of a run.
+
+    Parameters
+    ----------
+    run : OpenRun
+        Which.
+    axis : str
+        One of `AXES`.
+    low, high : float
+        The stretch: numbers of I/Os, or time since the first submission [ns].
+    columns : int
+        Rows at most, roughly.
+    """
+    columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
+    grid = run.grid()
+    if grid is None:
+        return _brief(run, axis, columns)
+    begin = int(grid.first_ns.min()) if len(grid) else 0
+    last = int(grid.last_ns.max()) - begin if len(grid) else 0
+    extent = {"io_count": len(grid), "last_ns": last, "streams": len(grid.streams) - 1}
+    if axis == "number":
+        stretches = _numbered(grid, low, high)
+    else:
+        stretches = _submitted(run, grid, begin + low, begin + high)
+    total = sum(stop - start for start, stop in stretches)
+    if total <= POINTS:
+        header, arrays = _points(run, stretches)
+    elif total <= RAW:
+        header, arrays = _from_ios(run, grid, stretches, columns)
+    else:
+        header, arrays = _from_blocks(run, grid, stretches, columns)
+    for name in ("submit_ns", "first_ns", "last_ns"):
+        if name in arrays:
+            arrays[name] = arrays[name].astype(np.int64) - begin
+    return Picture({"complete": True, **extent, **header}, arrays)
+
+
+def addresses(run: OpenRun, start: int, stop: int) -> Picture:
+    """Draw where the I/Os of a stretch went: of many, some (`uflip.web.slow.sample`)."""
+    numbers = sample(run, start, stop, POINTS)
+    arrays: Arrays = {"number": numbers}
+    if len(numbers):
+        low, high = int(numbers[0]), int(numbers[-1]) + 1
+        for name in ("offset_bytes", "response_time_ns"):
+            if run.has(name):
+                parts = _pieces_of(run, name, low, high, numbers)
+                arrays[name] = np.concatenate(parts)
+    header = {"complete": True, "kind": "ios", "io_count": run.io_count}
+    start, stop = max(start, 0), min(stop, run.io_count)
+    return Picture({**header, "start": start, "stop": max(stop, start)}, arrays)
+
+
+def _pieces_of(
+    run: OpenRun, name: str, low: int, high: int, numbers: NDArray[np.int64]
+) -> list[NDArray[Any]]:
+    """Some I/Os of a column, read a piece at a time."""
+    found = []
+    for begin in range(low, high, RAW):
+        end = min(begin + RAW, high)
+        wanted = numbers[(numbers >= begin) & (numbers < end)] - begin
+        if len(wanted):
+            found.append(run.column(name, begin, end)[wanted])
+    return found
+
+
+def _numbered(grid: Grid, low: float, high: float) -> list[Stretch]:
+    """Return the I/Os that are numbered so, a stretch for each stream."""
+    found = []
+    for first, last in pairwise(grid.streams.tolist()):
+        start = min(max(floor(low), first), last)
+        stop = min(max(ceil(high), start), last)
+        if start < stop:
+            found.append((start, stop))
+    return found
+
+
+def _submitted(run: OpenRun, grid: Grid, low: float, high: float) -> list[Stretch]:
+    """Return the I/Os that were submitted then [ns], a stretch for each stream."""
+    found = []
+    for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
+        from_block = first + int(np.searchsorted(grid.last_ns[first:last], low))
+        to_block = first + int(np.searchsorted(grid.first_ns[first:last], high, "right"))
+        if from_block < to_block:
+            whole = int(grid.starts[from_block]), int(grid.starts[to_block])
+            found.append(_trimmed(run, whole, grid.size, low, high))
+    return found
+
+
+def _trimmed(run: OpenRun, stretch: Stretch, size: int, low: float, high: float) -> Stretch:
+    """Leave out what was submitted before or after, in the blocks at the ends."""
+    start, stop = stretch
+    head = run.column("submit_ns", start, min(start + size, stop))
+    tail_from = max(stop - size, start)
+    tail = run.column("submit_ns", tail_from, stop)
+    begin = start + int(np.searchsorted(head, low))
+    return begin, max(tail_from + int(np.searchsorted(tail, high, "right")), begin)
+
+
+def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, Any], Arrays]:
+    names = [name for name in POINT_COLUMNS if run.has(name)]
+    arrays = {name: _read(run, name, stretches) for name in names}
+    arrays = {"number": _numbers(stretches), **arrays}
+    if run.causes and stretches:
+        spent = np.array([_read(run, cause, stretches) for cause in run.causes])
+        arrays["cause"] = spent.argmax(axis=0).astype(np.uint8)
+    times = arrays["response_time_ns"].astype(np.int64)
+    spread = np.bincount(classes_of(times), minlength=CLASSES)
+    header: dict[str, Any] = {"kind": "ios", "window": _said(times), **_covered(stretches)}
+    header["causes"] = [cause_name(each) for each in run.causes]
+    return header, arrays | _spread(spread[None, :], header) | _averages(run, stretches, 1, times)
+
+
+def _from_ios(
+    run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
+) -> tuple[dict[str, Any], Arrays]:
+    """Rows of I/Os that are read."""
+    total = sum(stop - start for start, stop in stretches)
+    step = 1 << (max(total - 1, 1) // columns).bit_length()
+    widened = [(_aligned(grid, start, step), stop) for start, stop in stretches]
+    times = _read(run, "response_time_ns", widened).astype(np.int64)
+    submitted = _read(run, "submit_ns", widened).astype(np.int64)
+    rows = [np.arange(start, stop, step) for start, stop in widened]
+    begins = np.concatenate([[0], np.cumsum([stop - start for start, stop in widened])])
+    pairs = zip(rows, begins[:-1], strict=True)
+    at = np.concatenate([each - each[0] + begin for each, begin in pairs])
+    lengths = np.diff(at, append=len(times))
+    start = np.concatenate(rows)
+    place = np.repeat(np.arange(len(at)), lengths) * CLASSES
+    spread = np.bincount(place + classes_of(times), minlength=len(at) * CLASSES)
+    inside = _inside(stretches, widened)
+    header = {"kind": "rows", "window": _said(times[inside]), **_covered(stretches)}
+    sums = np.add.reduceat(times, at)
+    arrays = {
+        "start": start,
+        "stop": start + lengths,
+        "min_ns": np.minimum.reduceat(times, at),
+        "max_ns": np.maximum.reduceat(times, at),
+        "mean_ns": sums / lengths,
+        "first_ns": np.minimum.reduceat(submitted, at),
+        "last_ns": np.maximum.reduceat(submitted, at),
+    }
+    shown = _spread(spread.reshape(len(at), CLASSES), header)
+    return header, arrays | shown | _averages(run, widened, step, times)
+
+
+def _from_blocks(
+    run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
+) -> tuple[dict[str, Any], Arrays]:
+    """Rows of whole blocks."""
+    total = sum(stop - start for start, stop in stretches)
+    together = max(-(-total // grid.size // columns), 1)
+    picked: list[NDArray[np.int64]] = []
+    groups: list[NDArray[np.int64]] = []
+    covered: list[Stretch] = []
+    for start, stop in stretches:
+        first = int(np.searchsorted(grid.starts, start, "right")) - 1
+        last = int(np.searchsorted(grid.starts, stop))
+        begin = sum(len(each) for each in picked)
+        picked.append(np.arange(first, last))
+        groups.append(begin + np.arange(0, last - first, together))
+        covered.append((int(grid.starts[first]), int(grid.starts[last])))
+    blocks, at = np.concatenate(picked), np.concatenate(groups)
+    spread = merged(grid.spread[blocks], at, np.add)
+    lengths = merged(np.diff(grid.starts)[blocks], at, np.add)
+    sums, begins = merged(grid.sum_ns[blocks], at, np.add), grid.starts[blocks][at]
+    arrays = {
+        "start": begins,
+        "stop": begins + lengths,
+        "min_ns": merged(grid.min_ns[blocks], at, np.minimum),
+        "max_ns": merged(grid.max_ns[blocks], at, np.maximum),
+        "mean_ns": sums / lengths,
+        "first_ns": merged(grid.first_ns[blocks], at, np.minimum),
+        "last_ns": merged(grid.last_ns[blocks], at, np.maximum),
+    }
+    said = {
+        "count": int(lengths.sum()),
+        "min_ns": int(arrays["min_ns"].min()),
+        "max_ns": int(arrays["max_ns"].max()),
+        "mean_ns": float(sums.sum() / lengths.sum()),
+        "exact": False,
+    }
+    header = {"kind": "rows", "window": said, **_covered(covered)}
+    if len(grid.streams) == 2:
+        total_ns = run.prefix_ns[np.searchsorted(grid.starts, begins + lengths)]
+        arrays |= _averaged(run, begins + lengths, total_ns)
+    return header, arrays | _spread(spread, header)
+
+
+def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
+    """The whole run as its pyramid has it, while the I/Os are read."""
+    pyramid = run.pyramid
+    assert pyramid is not None, "a log whose rows are no I/Os is short"
+    over = pyramid.over_number if axis == "number" else pyramid.over_time
+    factor = 1 << (max(len(over) - 1, 1) // columns).bit_length()
+    pyramid = pyramid.coarser(factor)
+    n, last = run.io_count, pyramid.ns_per_row * len(pyramid.over_time)
+    if axis == "number":
+        rows, step = pyramid.over_number, pyramid.ios_per_row
+    else:
+        rows, step = pyramid.over_time, pyramid.ns_per_row
+    start = np.arange(len(rows)) * step
+    kept = rows["count"] > 0
+    rows, start = rows[kept], start[kept]
+    ends = {"number": ("start", "stop"), "time": ("first_ns", "last_ns")}[axis]
+    arrays = {
+        ends[0]: start,
+        ends[1]: start + step,
+        "min_ns": rows["min_ns"],
+        "max_ns": rows["max_ns"],
+        "mean_ns": rows["sum_ns"] / rows["count"],
+    }
+    said = {
+        "count": n,
+        "min_ns": int(rows["min_ns"].min()),
+        "max_ns": int(rows["max_ns"].max()),
+        "mean_ns": float(rows["sum_ns"].sum() / rows["count"].sum()),
+        "exact": False,
+    }
+    header = {"complete": False, "io_count": n, "last_ns": last, "streams": 1, "kind": "rows"}
+    return Picture({**header, "window": said, "start": 0, "stop": n}, arrays)
+
+
+def _aligned(grid: Grid, number: int, step: int) -> int:
+    """Return where the row begins that an I/O is in."""
+    stream = int(grid.streams[np.searchsorted(grid.streams[:-1], number, "right") - 1])
+    return number - (number - stream) % step
+
+
+def _read(run: OpenRun, name: str, stretches: Sequence[Stretch]) -> NDArray[Any]:
+    parts = [run.column(name, start, stop) for start, stop in stretches]
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def _numbers(stretches: Sequence[Stretch]) -> NDArray[np.int64]:
+    parts = [np.arange(start, stop) for start, stop in stretches]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _inside(stretches: Sequence[Stretch], widened: Sequence[Stretch]) -> NDArray[np.bool_]:
+    """Which I/Os of widened stretches are within the stretches themselves."""
+    pairs = zip(stretches, widened, strict=True)
+    return np.concatenate([np.arange(wide[0], wide[1]) >= each[0] for each, wide in pairs])
+
+
+def _covered(stretches: Sequence[Stretch]) -> dict[str, int]:
+    """From which I/O to which the numbers are."""
+    if not stretches:
+        return {"start": 0, "stop": 0}
+    return {"start": min(each[0] for each in stretches), "stop": max(e[1] for e in stretches)}
+
+
+def _said(times: NDArray[np.int64]) -> dict[str, Any]:
+    """Statistics of I/Os that were read (n,) [ns]."""
+    found = summarise(times).as_dict() if len(times) else {"count": 0}
+    return {**found, "exact": True}
+
+
+def _spread(spread: NDArray[Any], header: dict[str, Any]) -> Arrays:
+    """Leave out the classes at the ends that nothing is in, and say which the first is."""
+    used = np.flatnonzero(spread.sum(axis=0))
+    first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
+    header["first_class"], header["classes"] = first, stop - first
+    return {"spread": spread[:, first:stop].astype(np.uint32).ravel()}
+
+
+def _averages(
+    run: OpenRun, stretches: Sequence[Stretch], step: int, times: NDArray[np.int64]
+) -> Arrays:
+    """Running averages at the end of every row of `step` I/Os, where there is one stream."""
+    grid = run.grid()
+    if grid is None or len(grid.streams) != 2 or len(stretches) != 1 or not len(times):
+        return {}
+    start, stop = stretches[0]
+    ends = np.minimum(np.arange(start, stop, step) + step, stop)
+    total = run.sum_before(start) + np.cumsum(times)[ends - start - 1]
+    return _averaged(run, ends, total)
+
+
+def _averaged(run: OpenRun, ends: NDArray[Any], total_ns: NDArray[Any]) -> Arrays:
+    """Averages of all I/Os before each end (n,), with the start-up and without; NaN before it."""
+    ignored = min(run.io_ignore, run.io_count)
+    behind = np.where(ends > ignored, ends - ignored, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = np.where(behind > 0, (total_ns - run.ignored_ns) / behind, np.nan)
+    found = {"average_ns": without}
+    return found | ({"average_with_ns": total_ns / ends} if ignored else {})
+
+
+def _portable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values as a browser knows them: real numbers, or whole ones of 32 or 8 bits."""
+    if values.dtype == np.bool_:
+        return values.astype("<u1")
+    if values.dtype.itemsize == 1:
+        return values.astype("<u1")
+    if values.dtype in (np.uint32, np.uint16):
+        return values.astype("<u4")
+    return values.astype("<f8")

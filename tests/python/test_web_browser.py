@@ -1,0 +1,341 @@
+"""Does the explorer lead a person from the list to the cause of a slow I/O, in a real browser?"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import stored
+
+from uflip.results import Results
+from uflip.web.server import Serving, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+SMALL = "sim:demo?blocks_per_die=64"
+PROBE = "<img src=x onerror=document.title='ran'>"
+WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("explored") / "results"
+    runs = [
+        stored.baseline_run(number, pattern, io_count=800, io_ignore=60, io_size=size)
+        for number, (pattern, size) in enumerate([("SR", 4096), ("RW", 4096), ("SW", 32768)], 1)
+    ]
+    sizes = [
+        stored.planned(
+            4 + place, "granularity", "RW", parameter="io_size", value=size, unit="bytes",
+            spec=stored.baseline("RW", io_size=size, io_count=60, target_size=8 << 20),
+        )
+        for place, size in enumerate((4096, 16384, 65536))
+    ]  # fmt: skip
+    stored.results(root / "first", [*runs, *sizes], SMALL)
+    stored.results(root / "second", [*runs, *sizes], f"{SMALL}&spare_factor=0.4")
+    hostile = root / f"third {PROBE.replace('/', '_')}"
+    stored.results(hostile, runs[:1], SMALL)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Serving]:
+    with serving([folder]) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if path is None:
+        pytest.skip("there is no chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        found = started.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+class Watched:
+    """A page, and everything that it complained about or asked of others."""
+
+    def __init__(self, browser: "Browser", **options: Any) -> None:
+        self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+
+
+@pytest.fixture
+def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
+    found = Watched(browser, accept_downloads=True)
+    yield found
+    found.context.close()
+    assert found.said == [], "the console is empty"
+    kinds = (server.url, "data:", "blob:", "about:")
+    assert [url for url in found.asked if not url.startswith(kinds)] == []
+
+
+def settled(page: "Page", drawings: int = 1) -> None:
+    """Wait until a run is drawn so many times more, and as a whole."""
+    page.wait_for_function(
+        "n => { const f = document.querySelector('.pad .figure');"
+        " return f && Number(f.dataset.drawn ?? 0) >= n && f.dataset.complete === 'true'; }",
+        arg=drawings,
+    )
+
+
+def drawn(page: "Page") -> int:
+    return int(page.locator(".pad .figure").get_attribute("data-drawn") or 0)
+
+
+def open_run(page: "Page", server: Serving) -> None:
+    page.goto(server.url)
+    page.get_by_role("link", name="results/first").click()
+    page.get_by_role("link", name=re.compile("^RW random write")).first.click()
+    settled(page)
+
+
+def test_from_the_list_to_the_cause_of_a_spike(
+    watched: Watched, server: Serving, folder: Path
+) -> None:
+    page = watched.page
+    open_run(page, server)
+    stored_run = next(run for run in Results.load(folder / "first").runs if run.pattern == "RW")
+    trace = stored_run.trace()
+    times = np.asarray(trace.column("response_time_ns"))
+    slowest = int(times.argmax())
+    # One click on the slowest I/O of the table: what it took, among its neighbours.
+    before = drawn(page)
+    page.get_by_role("button", name=f"{slowest:,}", exact=True).click()
+    settled(page, before + 1)
+    card = page.get_by_role("region", name="One I/O")
+    assert f"I/O {slowest:,}" in card.inner_text()
+    causes = {name: int(np.asarray(trace.column(name))[slowest]) for name in trace.causes}
+    shown = card.locator(".causes li").all_inner_texts()
+    assert len(shown) == sum(ns > 0 for ns in causes.values())
+    page.wait_for_function(
+        "io => location.hash.includes(`from=${io - 60}&to=${io + 60}`)", arg=slowest
+    )
+    assert f"io={slowest}" in page.url
+    # Hovering says the same without a click.
+    box = page.locator(".pad .u-over").bounding_box()
+    assert box is not None
+    found = False
+    for share in np.linspace(0.02, 0.98, 60):
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * float(share))
+        if f"I/O {slowest:,}" in page.locator(".readout").inner_text():
+            found = True
+            break
+    assert found, "the mouse finds it where it is drawn"
+    assert "most of it" in page.locator(".readout").inner_text()
+
+
+def test_wheel_drag_and_keys_zoom_and_pan(watched: Watched, server: Serving) -> None:
+    page = watched.page
+    open_run(page, server)
+    seen = page.get_by_role("status")
+    assert seen.inner_text().startswith("800 I/Os seen")
+    box = page.locator(".pad .u-over").bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def after(act: Any) -> int:
+        before = drawn(page)
+        act()
+        settled(page, before + 1)
+        return int(seen.inner_text().split()[0].replace(",", ""))
+
+    page.mouse.move(*middle)
+    assert 600 <= after(lambda: page.mouse.wheel(0, -100)) <= 680, "a fifth nearer"
+
+    def drag() -> None:
+        page.mouse.move(box["x"] + 0.25 * box["width"], middle[1])
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.75 * box["width"], middle[1], steps=4)
+        page.mouse.up()
+
+    assert 300 <= after(drag) <= 340, "half of it"
+    page.locator(".pad").focus()
+    assert 150 <= after(lambda: page.keyboard.press("+")) <= 170
+    left = page.url
+    after(lambda: page.keyboard.press("ArrowRight"))
+    page.wait_for_function("url => location.href !== url", arg=left)
+    assert after(lambda: page.keyboard.press("0")) == 800
+    after(lambda: page.get_by_label("over time").check())
+    assert "axis=time" in page.url
+    assert seen.inner_text().startswith("800 I/Os seen")
+
+
+def test_an_address_that_is_shared_shows_the_same(
+    watched: Watched, server: Serving, browser: "Browser"
+) -> None:
+    page = watched.page
+    open_run(page, server)
+    before = drawn(page)
+    page.locator(".pad").focus()
+    page.keyboard.press("+")
+    settled(page, before + 1)
+    page.get_by_label("colour by").select_option("cause")
+    page.wait_for_function(
+        "() => location.hash.includes('from=') && location.hash.includes('cause')"
+    )
+    page.keyboard.press("Tab")
+    other = Watched(browser)
+    other.page.goto(page.url)
+    settled(other.page)
+    for place in (".legend >> nth=0", ".pad + .readout + div"):
+        ours, theirs = (each.locator(place).inner_text() for each in (page, other.page))
+        assert ours == theirs
+    assert other.said == []
+    other.context.close()
+
+
+def test_two_results_are_compared(watched: Watched, server: Serving) -> None:
+    page = watched.page
+    page.goto(server.url)
+    for name in ("first", "second"):
+        page.get_by_label(f"Compare results/{name}").check()
+    page.get_by_role("button", name="Compare 2").click()
+    page.get_by_role("heading", name="Comparison", exact=True).wait_for()
+    told = page.locator(".abstract").inner_text()
+    numbers = [int(each) for each in re.findall(r"\d+", told)]
+    assert numbers[1] == 6, told
+    rows = page.get_by_role("region", name=re.compile("Mean response times")).locator("tbody tr")
+    assert rows.count() == 6
+    ratios = [float(re.search(r"×([\d.]+)\s", text)[1]) for text in rows.all_inner_texts()]  # type: ignore[index]
+    far = [abs(np.log(ratio)) for ratio in ratios]
+    assert far == sorted(far, reverse=True), "the largest first"
+
+
+def test_the_list_is_sorted_and_filtered(watched: Watched, server: Serving) -> None:
+    page = watched.page
+    page.goto(server.url)
+    names = page.locator("tbody th")
+    page.get_by_role("button", name="Result", exact=True).click()
+    page.get_by_role("button", name="Result").click()
+    assert [name.split("/")[1][:5] for name in names.all_inner_texts()] == [
+        "first",
+        "secon",
+        "third",
+    ]
+    page.get_by_label("Filter").fill("second")
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
+    assert "filter=second" in page.url
+    assert names.all_inner_texts() == ["results/second"]
+
+
+def test_a_name_is_text(watched: Watched, server: Serving) -> None:
+    page = watched.page
+    page.goto(server.url)
+    page.get_by_role("link", name=re.compile("third <img")).click()
+    page.locator(".crumbs", has_text="third <img").wait_for()
+    page.locator(".tile").first.click()
+    settled(page)
+    assert page.locator("img").count() == 0
+    assert "ran" not in page.title().split()
+    assert "<img src=x" in page.locator(".crumbs").inner_text()
+
+
+def test_what_is_seen_is_saved(watched: Watched, server: Serving, tmp_path: Path) -> None:
+    page = watched.page
+    open_run(page, server)
+    buttons = page.locator(".bar .buttons").nth(1)
+    for name in ("SVG", "PNG", "CSV"):
+        with page.expect_download() as waiting:
+            buttons.get_by_role("button", name=name).click()
+        path = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(path)
+        content = path.read_bytes()
+        if name == "CSV":
+            lines = content.decode().splitlines()
+            assert lines[0].startswith("number,submit_ns,response_time_ns")
+            assert len(lines) == 1 + 800
+        elif name == "PNG":
+            assert content.startswith(b"\x89PNG")
+        else:
+            text = content.decode()
+            assert text.count("<circle") == 800
+            assert "<script" not in text
+            assert "response time" in text
+
+
+def test_what_goes_wrong_is_said_in_four_parts(
+    browser: "Browser", server: Serving, folder: Path
+) -> None:
+    page = Watched(browser).page
+    for hash_ in ("#/result/0000000000000000", "#/run/x/y", "#/compare/a,b"):
+        page.goto("about:blank")
+        page.goto(server.url + hash_)
+        page.get_by_role("alert").wait_for()
+        assert "do" in page.get_by_role("alert").inner_text()
+    page.get_by_role("link", name="To the list of results").click()
+    page.get_by_role("heading", name="Results", exact=True).wait_for()
+    page.context.close()
+
+
+# For everybody
+
+AXE = json.dumps({"resultTypes": ["violations"]})
+
+
+def views(server: Serving, page: "Page") -> Iterator[str]:
+    """Every view, one after the other; leaves the page there."""
+    page.goto(server.url)
+    page.get_by_role("link", name="results/first").wait_for()
+    page.wait_for_function("() => !document.querySelector('main').innerText.includes('…')")
+    yield "results"
+    keys = page.eval_on_selector_all(
+        "tbody th a", "links => links.map(each => each.hash.split('/')[2])"
+    )
+    page.get_by_role("link", name="results/first").click()
+    page.get_by_role("heading", name="All runs").wait_for()
+    yield "result"
+    page.get_by_role("link", name=re.compile("^RW random write")).first.click()
+    settled(page)
+    page.locator(".runs a").first.wait_for()
+    page.locator(".pad").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("region", name="One I/O").wait_for()
+    page.get_by_text("Addresses").first.click()
+    page.get_by_text("All 800 I/Os.").wait_for()
+    yield "run"
+    page.goto(f"{server.url}#/compare/{keys[0]},{keys[1]}")
+    page.get_by_role("heading", name="Comparison", exact=True).wait_for()
+    yield "compare"
+
+
+@pytest.mark.parametrize("look", ["wide", "dark", "phone"])
+def test_every_view_is_usable_by_everybody(browser: "Browser", server: Serving, look: str) -> None:
+    axe = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    found = Watched(
+        browser,
+        viewport=PHONE if look == "phone" else WIDE,
+        color_scheme="dark" if look == "dark" else "light",
+    )
+    for name in views(server, found.page):
+        found.page.evaluate(axe)
+        report = found.page.evaluate(f"axe.run(document, {AXE})")
+        serious = [
+            f"{each['id']}: {[node['html'][:90] for node in each['nodes']][:3]}"
+            for each in report["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], name
+        wide = found.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= found.page.viewport_size["width"], f"{name} scrolls sideways"  # type: ignore[index]
+    assert found.said == []
+    found.context.close()

@@ -1,0 +1,74 @@
+"""Is the page of the explorer that which its sources make, small, and sufficient to itself?"""
+
+import gzip
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+from uflip.report.figures import palette
+
+ROOT = Path(__file__).resolve().parents[2]
+WEB = ROOT / "web"
+STATIC = ROOT / "python" / "uflip" / "web" / "static"
+FIRST_LOAD_BYTES = 300_000
+
+
+def sources() -> list[Path]:
+    """What `web/build.mjs` digests, in its order."""
+    others = ("build.mjs", "package-lock.json", "package.json", "tsconfig.json")
+    return [*sorted((WEB / "src").iterdir()), *(WEB / name for name in others)]
+
+
+def test_the_page_is_made_of_its_sources() -> None:
+    digest = sha256()
+    for path in sources():
+        digest.update(f"{path.relative_to(WEB)}\n".encode())
+        digest.update(path.read_bytes())
+    first = (STATIC / "app.js").read_text(encoding="utf-8").partition("\n")[0]
+    assert first == f"// of sources {digest.hexdigest()}", "web/ is newer: `make web`"
+    assert (STATIC / "index.html").read_bytes() == (WEB / "src" / "index.html").read_bytes()
+
+
+def test_the_first_load_is_small() -> None:
+    loaded = [gzip.compress(path.read_bytes()) for path in STATIC.iterdir()]
+    assert len(loaded) == 3
+    assert sum(map(len, loaded)) < FIRST_LOAD_BYTES
+
+
+def test_the_page_asks_nobody_else() -> None:
+    for path in STATIC.iterdir():
+        text = path.read_text(encoding="utf-8")
+        addresses = set(re.findall(r"\bhttps?://[^\s\"'`)]+", text))
+        allowed = {"http://www.w3.org/2000/svg", "https://github.com/leeoniya/uPlot"}
+        assert {each.rstrip("/") for each in addresses} <= allowed
+        assert "@import" not in text
+    licence = "Has uPlot in it:\nThe MIT License"
+    assert licence in (STATIC / "app.js").read_text(), "which asks to be there"
+
+
+def test_no_text_becomes_markup() -> None:
+    """Elements are made by `dom.ts`, and text enters them as text."""
+    for path in (WEB / "src").glob("*.ts"):
+        text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
+        assert found == [], path.name
+
+
+def test_colours_are_those_of_the_report() -> None:
+    style = (WEB / "src" / "app.css").read_text(encoding="utf-8")
+    light, dark = style.split("prefers-color-scheme: dark", 1)
+    for color, (name, night) in palette.THEME.items():
+        assert f"--{name}: {color};" in light, name
+        assert f"--{name}: {night};" in dark.split("* {", 1)[0], name
+    listed = re.findall(r'"(#[0-9a-f]{6})"', (WEB / "src" / "paint.ts").read_text())
+    assert tuple(listed[: len(palette.CAUSES)]) == palette.CAUSES
+
+
+def test_packages_are_pinned_and_name_no_registry() -> None:
+    wanted = json.loads((WEB / "package.json").read_text())["devDependencies"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+    lock = json.loads((WEB / "package-lock.json").read_text())
+    assert not [name for name, each in lock["packages"].items() if "resolved" in each]
+    listed = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    assert [name for name in wanted if f"`{name}`" not in listed] == []

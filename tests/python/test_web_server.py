@@ -1,0 +1,316 @@
+"""Does the explorer answer those whom it should, about what it should, and nobody else?"""
+
+import contextlib
+import http.client
+import json
+import shutil
+import signal
+import socket
+import time
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stored
+from command_line import start, uflip
+
+from uflip.errors import UsageError
+from uflip.web.server import Serving, serving
+
+SMALL = "sim:demo?blocks_per_die=64"
+PROBE = "<img src=x onerror=alert(1)>"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def error(self) -> str:
+        return " ".join(map(str, self.document["error"].values()))
+
+
+def ask(server: Serving, path: str, method: str = "GET", **headers: str) -> Answer:
+    """Ask without a browser, so that nothing is put right on the way."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.putrequest(method, path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    found = connection.getresponse()
+    answer = Answer(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
+    connection.close()
+    return answer
+
+
+def api(server: Serving, name: str, **query: object) -> Answer:
+    base = urllib.parse.urlsplit(server.url).path
+    return ask(server, f"{base}api/{name}?{urllib.parse.urlencode(query)}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("served") / "results"
+    for name in ("one", "deep/er/two"):
+        stored.results(root / name, url=SMALL)
+    stored.results(root.parent / "secret", url=SMALL)
+    (root / "notes").mkdir()
+    (root / "notes" / "notes.txt").write_text("nothing to see\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Serving]:
+    with serving([folder]) as found:
+        yield found
+
+
+def keys_of(server: Serving) -> dict[str, str]:
+    listed = api(server, "results").document["results"]
+    return {row["name"]: row["key"] for row in listed}
+
+
+# What there is
+
+
+def test_folders_are_found_at_any_depth(server: Serving) -> None:
+    assert sorted(keys_of(server)) == ["results/deep/er/two", "results/one"]
+    row = api(server, "results").document["results"][0]
+    wanted = {"scale": "quick", "status": "complete", "durability": "cached", "planned": 4}
+    assert {name: row[name] for name in wanted} == wanted
+
+
+def test_a_result_says_what_its_summary_says(server: Serving, folder: Path) -> None:
+    key = keys_of(server)["results/one"]
+    found = api(server, "result", key=key).document
+    known = json.loads(uflip("show", folder / "one", "--json").out)
+    assert found["cells"][:4] == [
+        f"{known['baselines_ms'][p]:.1f}" for p in ("SR", "RR", "SW", "RW")
+    ]
+    for ours, theirs in zip(found["baselines"], known["baselines"], strict=True):
+        assert ours["statistics"] == theirs["statistics"]
+        assert ours["half_width_ns"] == theirs["together"]["half_width_ns"]
+    row = api(server, "rows", keys=key).document["rows"][0]
+    assert row["cells"] == found["cells"]
+    assert row["known"] == sum(each["together"]["converged"] for each in known["baselines"])
+
+
+def test_a_comparison_says_what_uflip_compare_says(server: Serving, folder: Path) -> None:
+    keys = keys_of(server)
+    both = ",".join(keys[name] for name in ("results/one", "results/deep/er/two"))
+    found = api(server, "compare", keys=both).document["comparisons"][0]
+    known = json.loads(uflip("compare", folder / "one", folder / "deep/er/two", "--json").out)
+    wanted = known["comparisons"][0]
+    assert found["verdicts"] == wanted["verdicts"]
+    assert [row["ratio"] for row in found["rows"]] == [row["ratio"] for row in wanted["rows"]]
+    for wrong in (keys["results/one"], ",".join([both, *"abcdefg"])):
+        assert api(server, "compare", keys=wrong).status == 400
+
+
+# Who is answered
+
+
+def test_nobody_is_answered_without_the_token(server: Serving) -> None:
+    for path in (
+        "/",
+        "/api/results",
+        "/wrong/api/results",
+        "/wrong/",
+        "//",
+        "/\xff/".encode("latin-1").decode("latin-1"),
+    ):
+        with contextlib.suppress(UnicodeEncodeError):
+            answer = ask(server, path)
+            assert answer.status in (400, 403), path
+            assert b"results/one" not in answer.content
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "", "localhost.evil.example"]
+)
+def test_another_name_for_this_server_is_refused(server: Serving, host: str) -> None:
+    path = urllib.parse.urlsplit(server.url).path
+    assert ask(server, f"{path}api/results", Host=host).status in (400, 421)
+    assert ask(server, f"{path}api/results", Host=f"localhost:{server.port}").status == 200
+
+
+def test_a_page_of_somebody_else_is_refused(server: Serving) -> None:
+    path = f"{urllib.parse.urlsplit(server.url).path}api/results"
+    for origin in (
+        "http://evil.example",
+        "null",
+        f"https://127.0.0.1:{server.port}",
+        "http://127.0.0.1:1",
+    ):
+        assert ask(server, path, Origin=origin).status == 403
+    assert ask(server, path, Origin=f"http://127.0.0.1:{server.port}").status == 200
+
+
+def test_nothing_can_be_changed(server: Serving) -> None:
+    path = urllib.parse.urlsplit(server.url).path
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+        assert ask(server, f"{path}api/results", method).status == 405
+
+
+def test_every_answer_bears_the_policy(server: Serving) -> None:
+    path = urllib.parse.urlsplit(server.url).path
+    for name in ("", "app.js", "app.css", "api/results", "nothing", "api/result?key=x"):
+        headers = ask(server, path + name).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'")
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "server" not in headers
+
+
+# What may be read
+
+ELSEWHERE = [
+    "../secret", "..%2fsecret", "%2e%2e/secret", "/etc/passwd", "one", "results/one",
+    "deep/er/two", "....//secret", "..\\secret", "\0", "one%00", "file:///etc/passwd", "0" * 16,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_nothing_outside_is_read_by_any_name(server: Serving, name: str) -> None:
+    key = keys_of(server)["results/one"]
+    for given in (
+        api(server, "result", key=name),
+        api(server, "run", key=key, run=name),
+        api(server, "run", key=name, run="0001-baseline-SR-io_size-32768"),
+        api(server, "window", key=name, run=name, **{"from": 0, "to": 9, "columns": 9}),
+    ):
+        assert given.status in (400, 404)
+        assert b"root:" not in given.content
+    path = urllib.parse.urlsplit(server.url).path
+    for quoted in (name.replace("\0", "%00"), f"static/{name}".replace("\0", "%00")):
+        assert ask(server, path + urllib.parse.quote(quoted, "%/")).status in (400, 403, 404)
+
+
+def test_links_lead_nowhere(folder: Path, tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    shutil.copytree(folder / "one", root / "whole")
+    (root / "linked").symlink_to(folder.parent / "secret")
+    shutil.copytree(folder / "one", root / "run")
+    run = next((root / "run" / "runs").iterdir())
+    run.unlink()
+    run.symlink_to(folder.parent / "secret" / "runs" / run.name)
+    with serving([root]) as server:
+        keys = keys_of(server)
+        assert sorted(keys) == ["r/run", "r/whole"]
+        answer = api(server, "result", key=keys["r/run"])
+        assert answer.status == 404
+        assert "link" in answer.error
+
+
+def test_damage_is_told_and_costs_one_row(folder: Path, tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    for name in ("whole", "cut", "newer", "none", "text"):
+        shutil.copytree(folder / "one", root / name)
+    manifest = (root / "cut" / "manifest.json").read_bytes()
+    (root / "cut" / "manifest.json").write_bytes(manifest[: len(manifest) // 2])
+    content = json.loads(manifest)
+    (root / "newer" / "manifest.json").write_text(json.dumps(content | {"format_version": 999}))
+    (root / "none" / "manifest.json").write_text("[]")
+    (root / "text" / "manifest.json").write_bytes(b"\xff\xfe")
+    run = next((root / "whole" / "runs").iterdir())
+    run.write_bytes(run.read_bytes()[:100])
+    with serving([root]) as server:
+        rows = {row["name"]: row for row in api(server, "results").document["results"]}
+        assert {name for name, row in rows.items() if "error" in row} == {
+            "r/cut", "r/newer", "r/none", "r/text",
+        }  # fmt: skip
+        assert "newer uflip" in rows["r/newer"]["error"]["what"]
+        for name in ("r/cut", "r/newer", "r/none", "r/text"):
+            assert api(server, "result", key=rows[name]["key"]).status == 404
+        found = api(server, "result", key=rows["r/whole"]["key"]).document
+        assert found["finished"] == 3
+        assert any(
+            "damaged" in each["code"] or "lost" in each["code"] for each in found["warnings"]
+        )
+
+
+def test_a_folder_that_goes_or_changes_while_it_is_open(folder: Path, tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    shutil.copytree(folder / "one", root / "here")
+    with serving([root]) as server:
+        key = keys_of(server)["r/here"]
+        assert api(server, "result", key=key).status == 200
+        run = api(server, "result", key=key).document["runs"][0]["id"]
+        shutil.rmtree(root / "here")
+        for answer in (
+            api(server, "result", key=key),
+            api(server, "window", key=key, run=run, **{"from": 0, "to": 9, "columns": 9}),
+            api(server, "slowest", key=key, run=run, **{"from": 0, "to": 9}),
+        ):
+            assert answer.status == 404
+            assert "no such result folder" in answer.error
+        stored.results(root / "here", stored.FOUR[:2], SMALL)
+        assert api(server, "result", key=key).document["finished"] == 2
+
+
+def test_numbers_that_are_none_are_refused(server: Serving) -> None:
+    key = keys_of(server)["results/one"]
+    run = api(server, "result", key=key).document["runs"][0]["id"]
+    for wrong in ("", "x", "nan", "inf", "1e400", "-1e300"):
+        query = {"key": key, "run": run, "from": wrong, "to": 9, "columns": 9}
+        assert api(server, "window", **query).status == 400
+        assert api(server, "io", key=key, run=run, number=wrong).status == 400
+    for number in (-1, 100):
+        assert "0 to 99" in api(server, "io", key=key, run=run, number=number).error
+    huge = {"key": key, "run": run, "from": -(2.0**61), "to": 2.0**61, "columns": 2.0**40}
+    assert api(server, "window", **huge).status == 200
+    assert api(server, "slowest", **huge).status == 200
+
+
+def test_names_are_text_in_json(folder: Path, tmp_path: Path) -> None:
+    root = tmp_path / PROBE.replace("/", "_")
+    shutil.copytree(folder / "one", root / f"'\"{PROBE}")
+    with serving([root]) as server:
+        answer = api(server, "results")
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.document["results"][0]["name"].endswith(PROBE)
+
+
+# Beginning and end
+
+
+def test_a_port_in_use_and_a_folder_that_is_none_are_said(folder: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = uflip("explore", folder, "--port", port, "--no-browser")
+        assert done.code == 2
+        assert "another program listens there" in done.err
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "nothing"):
+        done = uflip("explore", path, "--no-browser")
+        assert (done.code, "no folder to explore" in done.err) == (2, True)
+    assert uflip("explore").code == 2
+    with pytest.raises(UsageError), serving([tmp_path / "nothing"]):
+        pass
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it(folder: Path, number: signal.Signals, code: int) -> None:
+    process = start("explore", folder, "--no-browser")
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    assert url.startswith("http://127.0.0.1:")
+    port = int(url.split(":")[2].split("/")[0])
+    answer = ask(Serving(url, port, None), urllib.parse.urlsplit(url).path)  # type: ignore[arg-type]
+    assert answer.status == 200
+    begin = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code, (out, err, time.monotonic() - begin)
+    assert code or not err

@@ -1,0 +1,70 @@
+// What the page asks the server for. Addresses are relative: the token is in that of the page.
+
+export interface Problem { what: string; where?: string; got?: string; allowed?: string; action?: string }
+
+export class Failure extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.what);
+  }
+}
+
+export type Query = Record<string, string | number>;
+export type Plain = any; // eslint: documents of the server, read where they are used
+
+async function answer(name: string, query: Query, signal?: AbortSignal): Promise<Response> {
+  const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
+  let found: Response;
+  try {
+    found = await fetch(`api/${name}?${text}`, { signal: signal ?? null });
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new Failure({ what: "The explorer does not answer any more", action: "start `uflip explore` again, and open the address that it prints" });
+  }
+  if (found.ok) return found;
+  let problem: Problem = { what: `The server answered ${found.status}` };
+  try {
+    problem = ((await found.json()) as { error: Problem }).error;
+  } catch { /* it was no document: the status says it all */ }
+  throw new Failure(problem);
+}
+
+export async function ask(name: string, query: Query = {}, signal?: AbortSignal): Promise<Plain> {
+  return (await answer(name, query, signal)).json();
+}
+
+export interface Stats {
+  count: number; min_ns?: number; max_ns?: number; mean_ns?: number; exact: boolean;
+  p50_ns?: number | null; p99_ns?: number | null; p99_9_ns?: number | null;
+}
+
+/** A stretch of a run: single I/Os, or rows of neighbours. */
+export interface Picture {
+  complete: boolean; kind: "ios" | "rows"; io_count: number; last_ns: number; streams: number;
+  start: number; stop: number; window: Stats; causes?: string[];
+  first_class?: number; classes?: number;
+  rows: number;
+  at: Record<string, Float64Array | Uint32Array | Uint8Array>;
+}
+
+export async function picture(query: Query, signal?: AbortSignal): Promise<Picture> {
+  return unpacked("window", query, signal);
+}
+
+export async function unpacked(name: string, query: Query, signal?: AbortSignal): Promise<Picture> {
+  return unpack(await (await answer(name, query, signal)).arrayBuffer());
+}
+
+/** Reads what `uflip.web.window.Picture.pack` wrote. */
+export function unpack(content: ArrayBuffer): Picture {
+  const length = Number(new DataView(content).getBigUint64(0, true));
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 8, length)));
+  const at: Picture["at"] = {};
+  let place = 8 + length;
+  for (const { name, type, length: n } of head.arrays as { name: string; type: string; length: number }[]) {
+    const size = type === "f8" ? 8 : type === "u4" ? 4 : 1;
+    at[name] = type === "f8" ? new Float64Array(content, place, n) : type === "u4" ? new Uint32Array(content, place, n) : new Uint8Array(content, place, n);
+    place += Math.ceil((n * size) / 8) * 8;
+  }
+  const rows = (at.number ?? at.min_ns)?.length ?? 0;
+  return { ...head, at, rows };
+}

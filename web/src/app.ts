@@ -1,0 +1,44 @@
+// The explorer: which view an address asks for.
+
+import { fill, h } from "./dom";
+import { explained } from "./problem";
+import { read, type Route } from "./route";
+import * as compare from "./compare";
+import * as result from "./result";
+import * as results from "./results";
+import * as run from "./run";
+
+type View = (main: HTMLElement, route: Route) => Promise<void>;
+const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show };
+
+const main = document.getElementById("main")!;
+const head = document.getElementById("head")!;
+let first = true;
+
+async function go(): Promise<void> {
+  const route = read();
+  const view = VIEWS[route.view] ?? results.show;
+  run.leave();
+  document.body.dataset.busy = "1";
+  // A page of its own: a view that was left while it waited fills what nobody sees.
+  const page = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
+  fill(main, page);
+  try {
+    await view(page, route);
+  } catch (error) {
+    if ((error as Error).name !== "AbortError") fill(page, explained(error));
+  }
+  if (!page.isConnected) return;
+  delete document.body.dataset.busy;
+  document.title = `${main.querySelector("h1")?.textContent ?? "uflip"} · uflip explore`;
+  if (!first) {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+  first = false;
+}
+
+fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")));
+addEventListener("hashchange", () => void go());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void go()); // colours are on canvases
+void go();

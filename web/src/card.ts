@@ -1,0 +1,29 @@
+// One I/O: what it was, how long it took, and on a simulated device what for.
+
+import type { Plain } from "./api";
+import { fill, h, facts } from "./dom";
+import { many } from "./paint";
+import { bytes, count, duration, percent } from "./words";
+
+export function draw(node: HTMLElement, io: Plain, around: () => void, close: () => void): void {
+  fill(node,
+    h("div", { class: "bar" }, h("h2", {}, `I/O ${count(io.number)}: ${duration(io.response_time_ns)}`),
+      h("span", { class: "buttons" }, h("button", { type: "button", onclick: around }, "Show its neighbours"), h("button", { type: "button", "aria-label": "Close the card", onclick: close }, "Close"))),
+    facts([
+      ["what", io.mode === undefined ? "" : `${io.mode ? "write" : "read"}${io.io_size_bytes ? ` of ${bytes(io.io_size_bytes)}` : ""}`],
+      ["offset", io.offset_bytes === undefined ? "" : `${count(io.offset_bytes)} B (${bytes(io.offset_bytes)})`],
+      ["submitted", duration(io.submit_ns - io.begin_ns)],
+      ["rest before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],
+      ["stream", io.stream ? io.stream : ""], ["part of", io.ignored ? "the start-up" : ""],
+    ]),
+    io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not say what the time went into."));
+}
+
+function causes(io: Plain): HTMLElement {
+  const total = io.response_time_ns || 1;
+  return h("div", { class: "causes" }, h("h3", {}, "Why it took so long"),
+    h("ol", {}, io.causes.map((each: Plain) => h("li", {},
+      h("span", { class: "what" }, each.words),
+      h("span", { class: "track", "aria-hidden": "true" }, h("span", { vars: { "--share": `${(100 * each.ns) / total}%`, "--hue": many(each.code) } })),
+      h("span", { class: "n" }, duration(each.ns)), h("span", { class: "n quiet" }, percent(each.ns / total))))));
+}

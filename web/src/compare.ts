@@ -1,0 +1,85 @@
+// Results side by side: what they are, and which experiments differ, the largest ratio first.
+
+import { ask, type Plain } from "./api";
+import { color, facts, fill, h, table, type Child } from "./dom";
+import { Plot } from "./plot";
+import { link, note, type Route } from "./route";
+import { saveCsv } from "./save";
+import { count, duration, logTicks, three, when } from "./words";
+
+const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
+const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
+
+export async function show(main: HTMLElement, route: Route): Promise<void> {
+  const keys = route.parts[0] ?? "";
+  const found = await ask("compare", { keys });
+  const [first, ...others] = found.results as Plain[];
+  fill(main,
+    h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: link("results", [], { chosen: keys }) }, "Results"), " › ", h("span", { "aria-current": "page" }, "Comparison")),
+    h("h1", {}, "Comparison"),
+    table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...found.columns], found.results.map((each: Plain): Child[] => [
+      h("a", { href: link("result", [each.key]) }, each.name), each.device, when(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? found.columns.map(() => "–")),
+    ]), "What is compared, the others with the first", 6),
+    found.comparisons.map((each: Plain, i: number) => compared(first, others[i], each, route, i)));
+}
+
+function compared(first: Plain, second: Plain, each: Plain, route: Route, place: number): HTMLElement {
+  const verdicts: Record<string, number> = each.verdicts;
+  let wanted = route.query.verdict ?? "";
+  const rows: Plain[] = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
+  const host = h("div");
+  const shown = () => rows.filter((row) => !wanted || row.verdict === wanted);
+  const draw = () => fill(host, forest(first, second, shown(), place), listed(first, second, shown()));
+  const choose = h("select", { onchange: () => {
+    wanted = choose.value;
+    note({ verdict: wanted });
+    draw();
+  } }, h("option", { value: "" }, `all ${rows.length}`), Object.entries(verdicts).map(([name, n]) => h("option", { value: name }, `${WORDS[name] ?? name}: ${n}`)));
+  choose.value = wanted;
+  draw();
+  return h("section", {},
+    h("h2", {}, `${second.name} against ${first.name}`),
+    h("p", { class: "abstract" }, `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count((verdicts.not_apart ?? 0) + (verdicts.unknown ?? 0))} cannot be told apart.`),
+    each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
+    Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in ${Object.keys(each.devices).length} facts`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
+    h("div", { class: "bar" }, h("label", {}, "Show ", choose)),
+    host,
+    each.only_in_first.length || each.only_in_second.length ? h("p", { class: "quiet" }, `Only in the first: ${each.only_in_first.length}; only in the second: ${each.only_in_second.length}.`) : null);
+}
+
+const SHOWN = 40;
+
+/** Ratios with their intervals on a logarithmic axis, a row each. */
+function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTMLElement | null {
+  const some = rows.slice(0, SHOWN);
+  if (!some.length) return null;
+  const ends = some.flatMap((row) => [row.ratio, row.low ?? row.ratio, row.high ?? row.ratio]).filter((value) => value > 0);
+  const range = { low: Math.min(0.8, ...ends) / 1.1, high: Math.max(1.25, ...ends) * 1.1 };
+  const log = { low: Math.log2(range.low), high: Math.log2(range.high) };
+  const short = (row: Plain) => `${row.pattern} ${row.label}`.slice(0, 16);
+  const plot = new Plot({
+    title: `${second.name} over ${first.name}`, name: `comparison-${place + 1}`, height: 70 + 18 * some.length,
+    x: { range: log, label: "second over first (95 % interval)", ticks: (low, high) => logTicks(2 ** low, 2 ** high).map(Math.log2), tick: () => (value) => `×${three(2 ** value)}` },
+    y: { range: { low: -some.length + 0.4, high: 0.6 }, label: "", size: 110, ticks: () => some.map((_, i) => -i), tick: () => (value) => short(some[-value] ?? {}) },
+    paint: (pen, plane) => {
+      pen.rect(plane.x(Math.log2(1 / 1.05)), plane.top, plane.x(Math.log2(1.05)) - plane.x(Math.log2(1 / 1.05)), plane.height, color("shade"));
+      pen.line([[plane.x(0), plane.top], [plane.x(0), plane.top + plane.height]], color("muted"), 1);
+      some.forEach((row, i) => {
+        const hue = color(HUE[row.verdict] ?? "muted");
+        if (row.low > 0) pen.line([[plane.x(Math.log2(row.low)), plane.y(-i)], [plane.x(Math.log2(row.high)), plane.y(-i)]], hue, 2);
+        pen.dot(plane.x(Math.log2(row.ratio)), plane.y(-i), 3.5, hue);
+      });
+    },
+  });
+  return h("div", {}, h("p", { class: "quiet" }, `The ${some.length} largest differences; grey: within 5 %. Right of the line the second is slower.`), plot.node, plot.saving());
+}
+
+function listed(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
+  return h("div", {},
+    table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict"], rows.map((row): Child[] => [
+      row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${three(row.ratio)}`,
+      row.low === null ? "–" : `×${three(row.low)} – ×${three(row.high)}`, row.p50_ratio === null ? "–" : `×${three(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${three(row.p99_ratio)}`,
+      h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict),
+    ]), "Mean response times, the largest ratio first", 3),
+    h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => saveCsv("comparison", ["micro_benchmark", "pattern", "parameter", "value", "first_ns", "second_ns", "ratio", "low", "high", "verdict", "p50_ratio", "p99_ratio"], rows.map((row) => [row.micro_benchmark, row.pattern, row.parameter, row.value, row.first_ns, row.second_ns, row.ratio, row.low, row.high, row.verdict, row.p50_ratio, row.p99_ratio])) }, "Save CSV")));
+}

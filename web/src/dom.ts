@@ -1,0 +1,79 @@
+// Elements of the page. Text from results enters it here, and only as text: there is no innerHTML.
+
+export type Child = Node | string | number | null | undefined | false | Child[];
+type Props = Record<string, unknown>;
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value as EventListener);
+    else if (name === "style") Object.assign(node.style, value);
+    else if (name === "vars") setVariables(node, value as Record<string, string>);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(node, children);
+  return node;
+}
+
+function setVariables(node: HTMLElement, values: Record<string, string>): void {
+  for (const [name, value] of Object.entries(values)) node.style.setProperty(name, value);
+}
+
+function add(node: Node, children: Child[]): void {
+  for (const child of children) {
+    if (Array.isArray(child)) add(node, child);
+    else if (child instanceof Node) node.appendChild(child);
+    else if (child !== null && child !== undefined && child !== false)
+      node.appendChild(document.createTextNode(String(child)));
+  }
+}
+
+export function fill(node: Element, ...children: Child[]): void {
+  node.replaceChildren();
+  add(node, children);
+}
+
+export function color(variable: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim();
+}
+
+/** A table whose first cell of each row names it. */
+export function table(head: Child[], rows: Child[][], caption: string, left = 1): HTMLElement {
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    h(
+      "table",
+      {},
+      h("caption", {}, caption),
+      h("thead", {}, h("tr", {}, head.map((cell, i) => h("th", { scope: "col", class: i < left ? "" : "n" }, cell)))),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h("tr", {}, row.map((cell, i) => (i ? h("td", { class: i < left ? "" : "n" }, cell) : h("th", { scope: "row" }, cell)))),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Name and value pairs. */
+export function facts(pairs: [string, Child][]): HTMLElement {
+  const shown = pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return h("dl", { class: "facts" }, shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** Calls once things have been quiet for so long [ms]. */
+export function later(ms: number, call: () => void): () => void {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(call, ms);
+  };
+}

@@ -1,0 +1,13 @@
+// What went wrong, in the four parts of every error of uflip.
+
+import { Failure } from "./api";
+import { facts, h } from "./dom";
+
+export function explained(error: unknown): HTMLElement {
+  if (!(error instanceof Failure)) console.error(error); // a mistake of ours, with its place
+  const problem = error instanceof Failure ? error.problem : { what: "Something unexpected happened in the page", got: String(error) };
+  return h("div", { class: "notice", role: "alert" },
+    h("h1", {}, problem.what),
+    facts([["where", problem.where ?? ""], ["got", problem.got ?? ""], ["allowed", problem.allowed ?? ""], ["do", problem.action ?? ""]]),
+    h("p", {}, h("a", { href: "#/results" }, "To the list of results")));
+}

@@ -1,0 +1,144 @@
+// The list of results: sorted, filtered, and what is selected compared.
+
+import { ask, type Plain } from "./api";
+import { fill, h, later, type Child } from "./dom";
+import { link, note, type Route } from "./route";
+import { buttons, saveCsv } from "./save";
+import { percent, when } from "./words";
+
+const AT_ONCE = 20;
+const SHOWN = 300;
+
+interface Row { key: string; name: string; error?: Plain; told?: boolean; [name: string]: Plain }
+
+interface Column { name: string; title: string; number?: boolean; of(row: Row): string | number }
+
+function columnsOf(names: string[]): Column[] {
+  const short = (text: string) => text.replace(" [ms]", "");
+  return [
+    { name: "name", title: "Result", of: (row) => row.name },
+    { name: "device", title: "Device", of: (row) => row.device ?? "" },
+    { name: "created_utc", title: "Date (UTC)", of: (row) => row.created_utc ?? "" },
+    { name: "scale", title: "Scale", of: (row) => row.scale ?? "" },
+    { name: "state", title: "State", of: (row) => row.state ?? "" },
+    { name: "durability", title: "Durability", of: (row) => row.durability ?? "" },
+    { name: "known", title: "Known", number: true, of: (row) => (row.experiments ? row.known / row.experiments : -1) },
+    { name: "warnings", title: "Warnings", number: true, of: (row) => row.warnings?.length ?? 0 },
+    ...names.map((title, i): Column => ({ name: `c${i}`, title: short(title), number: true, of: (row) => numberIn(row.cells?.[i] ?? "") })),
+  ];
+}
+
+function numberIn(cell: string): number {
+  const found = /[\d.]+/.exec(cell);
+  return found ? Number(found[0]) : -1;
+}
+
+export async function show(main: HTMLElement, route: Route): Promise<void> {
+  const listed = await ask("results");
+  const rows: Row[] = listed.results;
+  const columns = columnsOf(listed.columns);
+  const chosen = new Set((route.query.chosen ?? "").split(",").filter(Boolean));
+  let sort = route.query.sort ?? "-created_utc";
+  let words = route.query.filter ?? "";
+
+  const body = h("tbody");
+  const head = h("tr");
+  const status = h("p", { class: "quiet", role: "status" });
+  const compare = h("button", { type: "button", class: "main", onclick: () => (location.hash = link("compare", [[...chosen].join(",")])) });
+  const filter = h("input", { type: "search", value: words, placeholder: "device, date, state …", oninput: later(120, () => {
+    words = filter.value;
+    note({ filter: words });
+    draw();
+  }) });
+
+  function drawHead(): void {
+    fill(head, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Compare")), columns.map((column) => {
+      const down = sort === `-${column.name}`;
+      const sorted = down || sort === column.name;
+      return h("th", { scope: "col", class: column.number ? "n" : "", "aria-sort": sorted ? (down ? "descending" : "ascending") : "none" },
+        h("button", { type: "button", class: "sort", onclick: () => {
+          sort = down ? column.name : `-${column.name}`;
+          note({ sort });
+          drawHead();
+          draw();
+        } }, column.title, h("span", { "aria-hidden": "true" }, sorted ? (down ? " ↓" : " ↑") : "")));
+    }));
+  }
+
+  function shown(): Row[] {
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+    const column = columns.find((each) => each.name === sort.replace("-", "")) ?? columns[0]!;
+    const sign = sort.startsWith("-") ? -1 : 1;
+    const all = (row: Row) => `${row.name} ${row.device ?? ""} ${row.created_utc ?? ""} ${row.scale ?? ""} ${row.state ?? ""} ${row.durability ?? ""} ${row.status ?? ""} ${(row.warnings ?? []).join(" ")}`.toLowerCase();
+    return rows
+      .filter((row) => wanted.every((word) => all(row).includes(word)))
+      .sort((one, other) => {
+        const [a, b] = [column.of(one), column.of(other)];
+        return sign * (a < b ? -1 : a > b ? 1 : 0) || one.name.localeCompare(other.name);
+      });
+  }
+
+  function rowOf(row: Row): HTMLElement {
+    const name = h("th", { scope: "row" }, h("a", { href: link("result", [row.key]) }, row.name));
+    if (row.error) return h("tr", { class: "broken" }, h("td"), h("th", { scope: "row" }, row.name), h("td", { colspan: columns.length - 1 }, [row.error.what, row.error.got, row.error.action].filter(Boolean).join(" · ")));
+    const box = h("input", { type: "checkbox", "aria-label": `Compare ${row.name}`, onchange: () => {
+      if (box.checked) chosen.add(row.key);
+      else chosen.delete(row.key);
+      note({ chosen: [...chosen].join(",") });
+      drawChosen();
+    } });
+    box.checked = chosen.has(row.key);
+    const codes: string[] = row.warnings;
+    const unfinished = row.status !== "complete" ? h("span", { class: "badge" }, row.status) : null;
+    const known: Child = row.told ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means are known to 5 %` }, percent(row.known / row.experiments)) : "–") : "…";
+    return h("tr", {},
+      h("td", {}, box), name,
+      h("td", {}, row.device, row.simulated ? h("span", { class: "badge" }, "simulated") : null),
+      h("td", { class: "nowrap" }, when(row.created_utc), unfinished),
+      h("td", {}, row.scale), h("td", {}, row.state), h("td", {}, row.durability),
+      h("td", { class: "n" }, known),
+      h("td", { class: "n", title: codes.join(", ") }, codes.length || "–"),
+      listed.columns.map((_: string, i: number) => h("td", { class: "n" }, row.told ? row.cells?.[i] ?? "–" : "…")));
+  }
+
+  function drawChosen(): void {
+    compare.disabled = chosen.size < 2 || chosen.size > 8;
+    fill(compare, chosen.size < 2 ? "Select two or more to compare" : `Compare ${chosen.size}`);
+  }
+
+  function draw(): void {
+    const found = shown();
+    fill(body, found.slice(0, SHOWN).map(rowOf));
+    fill(status, `${found.length} of ${rows.length} results`, found.length > SHOWN ? `; the first ${SHOWN} are shown` : "");
+  }
+
+  fill(main,
+    h("h1", {}, "Results"),
+    h("p", { class: "quiet" }, "In ", listed.roots.map((each: string) => [h("code", {}, each), " "])),
+    rows.length ? null : h("p", { class: "notice" }, "There are none. ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
+    h("div", { class: "bar" },
+      h("label", {}, "Filter ", filter), compare,
+      buttons([["CSV", () => saveCsv("results", ["name", "device", "created_utc", "scale", "state", "durability", "status", "known", "experiments", "warnings", ...listed.columns], shown().map((row) =>
+        [row.name, row.device, row.created_utc, row.scale, row.state, row.durability, row.status, row.known, row.experiments, (row.warnings ?? []).join(" "), ...(row.cells ?? [])]))]])),
+    status,
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of results" }, h("table", { class: "results" }, h("thead", {}, head), body)),
+    h("p", { class: "quiet" }, "Known: the share of experiments whose mean is known to 5 %. ", listed.note));
+  drawHead();
+  drawChosen();
+  draw();
+  void tell(main, rows, shown, draw);
+}
+
+/** What runs say takes longer than what manifests say: those that are seen first come first. */
+async function tell(main: HTMLElement, rows: Row[], shown: () => Row[], draw: () => void): Promise<void> {
+  const by = new Map(rows.map((row) => [row.key, row]));
+  for (;;) {
+    const next = shown().filter((row) => !row.told && !row.error).slice(0, AT_ONCE);
+    const left = next.length ? next : rows.filter((row) => !row.told && !row.error).slice(0, AT_ONCE);
+    if (!left.length || !main.isConnected) return;
+    const told = await ask("rows", { keys: left.map((row) => row.key).join(",") }).catch(() => ({ rows: [] }));
+    for (const each of told.rows) Object.assign(by.get(each.key) ?? {}, each, { told: true });
+    for (const row of left) row.told = true;
+    draw();
+  }
+}

@@ -1,0 +1,30 @@
+// Where one is: the view and what it shows stand behind the # of the address, so that every view
+// can be shared, reopened, and left with the browser's own buttons.
+
+export interface Route { view: string; parts: string[]; query: Record<string, string> }
+
+export function read(hash = location.hash): Route {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [view = "", ...parts] = path.split("/").map(decoded);
+  return { view: view || "results", parts, query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function link(view: string, parts: string[] = [], query: Record<string, string | number | null | undefined> = {}): string {
+  const shown = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const text = new URLSearchParams(shown.map(([key, value]) => [key, String(value)])).toString();
+  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+}
+
+/** Changes what the address says of this view, without leaving it. */
+export function note(changes: Record<string, string | number | null>): void {
+  const { view, parts, query } = read();
+  history.replaceState(null, "", link(view, parts, { ...query, ...changes }));
+}

@@ -1,0 +1,349 @@
+// A run: every I/O, from the whole down to single ones; the stretch that is seen stands in the
+// address. What lies beside follows it: the spread of response times, and the slowest I/Os.
+
+import { ask, picture as drawn, type Picture, type Plain } from "./api";
+import * as addresses from "./addresses";
+import * as card from "./card";
+import { color, facts, fill, h, later } from "./dom";
+import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
+import { Plot, type Plane, type Range } from "./plot";
+import { rail } from "./result";
+import { link, note, type Route } from "./route";
+import { saveCsv } from "./save";
+import * as slow from "./slow";
+import * as spread from "./spread";
+import { bytes, count, duration, linearTicks, logTicks, tickOf } from "./words";
+
+const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
+const LEAST: Record<Axis, number> = { number: 8, time: 1000 };
+const ZOOM = 1.25;
+
+let leaving: (() => void)[] = [];
+
+export function leave(): void {
+  for (const each of leaving) each();
+  leaving = [];
+}
+
+export async function show(main: HTMLElement, route: Route): Promise<void> {
+  const [key = "", name = ""] = route.parts;
+  const stop = new AbortController();
+  leaving.push(() => stop.abort());
+  const run = await ask("run", { key, run: name }, stop.signal);
+  const view = new RunView(key, name, run, route);
+  leaving.push(() => view.remove());
+  view.mount(main);
+  await view.look();
+  void ask("result", { key }, stop.signal).then((found) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, found.runs, name))).catch(() => undefined);
+}
+
+class RunView {
+  axis: Axis;
+  by: Colour;
+  range: Range | null = null;
+  picture: Picture | null = null;
+  selected: Plain | null = null;
+  readonly rail = h("aside", { class: "runs", "aria-label": "Runs of this result" });
+  private low: number;
+  private high: number;
+  private readonly plot: Plot;
+  private readonly readout = h("p", { class: "readout", "aria-live": "polite" });
+  private readonly legend = h("ul", { class: "legend" });
+  private readonly said = h("div");
+  private readonly side: spread.Spread;
+  private readonly slowest: slow.Slowest;
+  private readonly places: addresses.Addresses;
+  private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
+  private asking = new AbortController();
+  private look_: (i: number) => string = () => color("ink");
+  private readonly settled: () => void;
+
+  constructor(private readonly key: string, private readonly name: string, private readonly run: Plain, route: Route) {
+    const { query } = route;
+    this.axis = query.axis === "time" ? "time" : "number";
+    this.by = COLOURS.find((each) => each === query.colour) ?? "pattern";
+    if (Number(query.to) > Number(query.from)) this.range = { low: Number(query.from), high: Number(query.to) };
+    const known = run.statistics;
+    this.low = (known?.min_ns || 1000) / 1.5;
+    this.high = (known?.max_ns || 1e6) * 1.5;
+    this.side = new spread.Spread(run);
+    this.slowest = new slow.Slowest(key, name, (io) => void this.visit(io));
+    this.places = new addresses.Addresses(key, name, (io) => void this.select(io));
+    const view = this;
+    this.plot = new Plot({
+      title: `${run.device}: ${run.id}`, name: run.id, height: 420,
+      x: {
+        get range() { return view.seen(); },
+        get label() { return view.axis === "number" ? "number of the I/O" : "submitted, since the first"; },
+        ticks: (low, high, about) => linearTicks(low, high, about).filter((each) => view.axis === "time" || Number.isInteger(each)),
+        tick: (low, high) => tickOf(view.axis, low, high),
+      },
+      y: { get range() { return { low: view.low, high: view.high }; }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
+      paint: (pen, plane) => {
+        const { picture } = this;
+        if (!picture) return;
+        const said = run.repetitions[0] ?? {};
+        const at = this.selected;
+        paint(pen, plane, picture, this.axis, {
+          startup: run.io_ignore, period: said.period_ios ?? 0, hue: this.hue(),
+          selected: at ? { x: this.axis === "number" ? at.number : at.submit_ns - at.begin_ns, y: at.response_time_ns } : null,
+        }, run.edges_ns, this.look_);
+      },
+      chosen: (range) => this.go(range),
+      at: (x, y, plane) => this.hover(x, y, plane),
+      clicked: (x, y, plane) => void this.click(x, y, plane),
+    });
+    this.settled = later(250, () => {
+      const { low, high } = this.seen();
+      note({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
+      if (this.picture) this.slowest.of(this.picture);
+      if (this.picture) this.places.of(this.picture);
+    });
+    const io = Number(query.io);
+    if (query.io && io >= 0) void this.select(io);
+  }
+
+  private hue(): string {
+    return color(HUES[this.run.pattern] ?? "rr");
+  }
+
+  /** How far the axis goes. */
+  private whole(): Range {
+    const most = this.axis === "number" ? this.run.io_count : this.picture?.last_ns ?? this.run.elapsed_ns;
+    return { low: 0, high: Math.max(most, 1) };
+  }
+
+  private seen(): Range {
+    return this.range ?? this.whole();
+  }
+
+  mount(main: HTMLElement): void {
+    const { run, key } = this;
+    const axis = (name: Axis, words: string) => h("label", {}, h("input", { type: "radio", name: "axis", checked: this.axis === name, onchange: () => {
+      this.axis = name;
+      this.range = null;
+      note({ axis: name === "number" ? null : name, from: null, to: null });
+      void this.look();
+    } }), ` ${words}`);
+    const by = h("select", { onchange: () => {
+      this.by = by.value as Colour;
+      note({ colour: this.by === "pattern" ? null : this.by });
+      this.draw();
+    } }, COLOURS.filter((each) => each !== "cause" || run.causes.length).map((each) => h("option", { value: each }, each)));
+    by.value = this.by;
+    const button = (words: string, title: string, call: () => void) => h("button", { type: "button", title, "aria-label": title, onclick: call }, words);
+    this.plot.over.parentElement!.classList.add("every");
+    const pad = h("div", { class: "pad", tabindex: 0, role: "application", "aria-label": `Response times of ${run.id}. Arrow keys move, plus and minus zoom, 0 shows the whole run, Enter selects the slowest I/O that is seen, N and P go from one slow I/O to the next.`, onkeydown: (event: KeyboardEvent) => this.press(event) }, this.plot.node);
+    this.plot.over.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(event.deltaY > 0 ? ZOOM : 1 / ZOOM, this.plot.valueAt(event.clientX));
+    }, { passive: false });
+    fill(main,
+      h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("a", { href: link("result", [key]) }, run.result), " › ", h("span", { "aria-current": "page" }, run.id)),
+      h("h1", {}, `${run.pattern} `, h("span", { class: "thin" }, [run.words, run.varies].filter(Boolean).join(", "))),
+      h("p", { class: "quiet" }, run.title, " · ", run.device, " · ", run.previous ? h("a", { href: link("run", [key, run.previous]) }, "previous run") : null, " ", run.next ? h("a", { href: link("run", [key, run.next]) }, "next run") : null),
+      this.about(),
+      h("div", { class: "split" }, h("div", {},
+        h("div", { class: "bar" },
+          h("fieldset", {}, h("legend", { class: "unseen" }, "Over"), axis("number", "over number"), axis("time", "over time")),
+          h("label", {}, "colour by ", by),
+          h("span", { class: "buttons" }, button("◀", "Move left", () => this.pan(-0.5)), button("▶", "Move right", () => this.pan(0.5)), button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("Whole run", "Whole run", () => this.go(null))),
+          this.plot.saving([["CSV", () => this.saveCsv()]])),
+        this.legend, pad, this.readout, this.said, this.card,
+        this.side.node, this.slowest.node, this.places.node),
+      this.rail));
+  }
+
+  private about(): HTMLElement {
+    const { run } = this;
+    const [said] = run.repetitions;
+    const known = run.statistics;
+    return facts([
+      ["I/Os", count(run.io_count)], ["start-up left out", run.io_ignore ? count(run.io_ignore) : "none"],
+      ["mean", known ? h("b", {}, duration(known.mean_ns), said?.half_width_ns ? ` ± ${duration(said.half_width_ns)}` : "") : "–"],
+      ["p50", duration(known?.p50_ns)], ["p99", duration(known?.p99_ns)], ["max", duration(known?.max_ns)],
+      ["period", said?.period_ios > 1 ? `${said.period_ios} I/Os` : ""], ["known to 5 %", said?.converged === null || said?.converged === undefined ? "" : said.converged ? "yes" : "no"],
+      ["lasted", duration(run.elapsed_ns)], ["write amplification", run.write_amplification ? run.write_amplification.toFixed(2) : ""],
+    ]);
+  }
+
+  private go(range: Range | null): void {
+    const whole = this.whole();
+    if (range) {
+      const span = Math.min(Math.max(range.high - range.low, LEAST[this.axis]), whole.high - whole.low);
+      const low = Math.min(Math.max((range.low + range.high - span) / 2, whole.low), whole.high - span);
+      range = span >= (whole.high - whole.low) * 0.9999 ? null : { low, high: low + span };
+    }
+    this.range = range;
+    this.plot.draw(); // what is known already, at once
+    void this.look();
+  }
+
+  private zoom(factor: number, about?: number): void {
+    const { low, high } = this.seen();
+    const middle = about ?? (low + high) / 2;
+    this.go({ low: middle - (middle - low) * factor, high: middle + (high - middle) * factor });
+  }
+
+  private pan(share: number): void {
+    const { low, high } = this.seen();
+    const by = (high - low) * share;
+    const whole = this.whole();
+    const held = Math.min(Math.max(by, whole.low - low), whole.high - high);
+    this.go({ low: low + held, high: high + held });
+  }
+
+  private press(event: KeyboardEvent): void {
+    const does: Record<string, () => void> = {
+      ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
+      "0": () => this.go(null), Home: () => this.go(null), Enter: () => void this.selectSlowest(), n: () => this.slowest.step(1), p: () => this.slowest.step(-1),
+    };
+    const call = does[event.key];
+    if (!call || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    call();
+  }
+
+  /** Asks for the stretch that is seen, and draws it. */
+  async look(): Promise<void> {
+    this.asking.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    const { low, high } = this.seen();
+    const columns = Math.max(Math.floor(this.plot.over.clientWidth * Math.min(devicePixelRatio, 2)), 100);
+    try {
+      const found = await drawn({ key: this.key, run: this.name, axis: this.axis, from: low, to: high, columns }, signal);
+      this.picture = found;
+      this.draw();
+      if (!found.complete) setTimeout(() => signal.aborted || void this.look(), 120);
+    } catch (error) {
+      if ((error as Error).name !== "AbortError") throw error;
+    }
+  }
+
+  private draw(): void {
+    const { picture } = this;
+    if (!picture) return;
+    const { window: said } = picture;
+    if (said.min_ns) this.low = Math.min(this.low, said.min_ns / 1.5);
+    if (said.max_ns) this.high = Math.max(this.high, said.max_ns * 1.5);
+    const { of, keys } = coloured(picture, this.by, this.hue(), bytes);
+    this.look_ = of;
+    fill(this.legend, picture.kind === "ios"
+      ? [h("li", { vars: { "--hue": this.by === "pattern" ? this.hue() : "transparent" } }, "a dot is an I/O"), ...keys.map((each) => h("li", { vars: { "--hue": each.color } }, each.words))]
+      : h("li", { vars: { "--hue": this.hue() } }, `a column is ${columnWords(picture)}: darker where more of them are, least and most exact`),
+      picture.at.average_ns ? h("li", { class: "stroke" }, "running mean", this.run.io_ignore ? " without the start-up" : "") : null,
+      picture.at.average_with_ns ? h("li", { class: "stroke dashed" }, "with it") : null,
+      this.run.io_ignore ? h("li", { vars: { "--hue": "var(--startup-mark)" } }, "start-up") : null);
+    this.plot.draw();
+    const percentile = (words: string, ns: number | null | undefined) => (ns ? `${words} ${duration(ns)}` : "");
+    fill(this.said, h("p", { class: "quiet", role: "status" }, [
+      `${count(said.count)} I/Os seen`, said.count ? `min ${duration(said.min_ns)}` : "", said.count ? `mean ${duration(said.mean_ns)}` : "", percentile("p50", said.p50_ns), percentile("p99", said.p99_ns), percentile("p99.9", said.p99_9_ns), said.count ? `max ${duration(said.max_ns)}` : "",
+      picture.complete ? "" : "reading the I/Os …"].filter(Boolean).join(" · ")));
+    this.side.draw(picture);
+    this.plot.node.dataset.drawn = String(Number(this.plot.node.dataset.drawn ?? 0) + 1);
+    this.plot.node.dataset.complete = String(picture.complete);
+    this.settled();
+  }
+
+  private nearest(x: number, y: number, plane: Plane): number | null {
+    const { picture } = this;
+    if (!picture) return null;
+    const { from, to } = ends(picture, this.axis);
+    if (picture.kind === "rows") {
+      for (let i = 0; i < picture.rows; i++) if (x >= from[i]! && x < Math.max(to[i]!, from[i]! + 1)) return i;
+      return null;
+    }
+    const times = picture.at.response_time_ns!;
+    const [px, py] = [plane.x(x), plane.y(y)];
+    let best: number | null = null;
+    let least = 18;
+    for (let i = 0; i < picture.rows; i++) {
+      const far = Math.hypot(plane.x(from[i]!) - px, plane.y(times[i]!) - py);
+      if (far < least) [least, best] = [far, i];
+    }
+    return best;
+  }
+
+  private hover(x: number | null, y: number, plane: Plane): void {
+    const { picture } = this;
+    const i = x === null || !picture ? null : this.nearest(x, y, plane);
+    this.plot.over.style.cursor = i === null ? "crosshair" : "pointer";
+    if (i === null || !picture) {
+      fill(this.readout, "Wheel zooms, drag selects, click an I/O for its causes.");
+      return;
+    }
+    const { at } = picture;
+    if (picture.kind === "rows") {
+      const which = at.start ? `I/Os ${count(at.start[i]!)} to ${count(at.stop![i]! - 1)}` : `submitted from ${duration(at.first_ns![i]!)} on`;
+      fill(this.readout, h("b", {}, which), `: min ${duration(at.min_ns![i]!)}, mean ${duration(at.mean_ns![i]!)}, max ${duration(at.max_ns![i]!)}`);
+      return;
+    }
+    const words = [
+      `${duration(at.response_time_ns![i]!)}`, at.mode ? (at.mode[i] ? "write" : "read") : "", at.io_size_bytes ? bytes(at.io_size_bytes[i]!) : "", at.offset_bytes ? `at ${bytes(at.offset_bytes[i]!)}` : "",
+      `submitted at ${duration(at.submit_ns![i]!)}`, at.cause ? `most of it ${picture.causes?.[at.cause[i]!] ?? ""}` : "", at.ignored?.[i] ? "start-up" : "",
+    ];
+    fill(this.readout, h("b", {}, `I/O ${count(at.number![i]!)}`), `: ${words.filter(Boolean).join(", ")}`);
+  }
+
+  private async click(x: number, y: number, plane: Plane): Promise<void> {
+    const { picture } = this;
+    const i = this.nearest(x, y, plane);
+    if (i === null || !picture) return;
+    if (picture.kind === "ios") await this.select(picture.at.number![i]!);
+    else if (picture.at.start) await this.selectSlowest(picture.at.start[i]!, picture.at.stop![i]!);
+  }
+
+  private async selectSlowest(from?: number, to?: number): Promise<void> {
+    const { picture } = this;
+    if (!picture) return;
+    const found = await ask("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 });
+    if (found.ios[0]) await this.select(found.ios[0].number);
+  }
+
+  async select(number: number): Promise<void> {
+    this.selected = await ask("io", { key: this.key, run: this.name, number }).catch(() => null);
+    note({ io: this.selected ? number : null });
+    this.card.hidden = !this.selected;
+    if (this.selected) card.draw(this.card, this.selected, () => void this.visit(number), () => {
+      this.selected = null;
+      this.card.hidden = true;
+      note({ io: null });
+      this.plot.draw();
+    });
+    this.plot.draw();
+  }
+
+  /** Selects an I/O and shows it among its neighbours. */
+  async visit(number: number): Promise<void> {
+    await this.select(number);
+    if (!this.selected) return;
+    this.plot.node.scrollIntoView({ block: "nearest" });
+    if (this.axis === "number") this.go({ low: number - 60, high: number + 60 });
+    else {
+      const at = this.selected.submit_ns - this.selected.begin_ns;
+      const wide = Math.max(this.selected.response_time_ns * 20, (this.run.elapsed_ns / this.run.io_count) * 60);
+      this.go({ low: at - wide, high: at + wide });
+    }
+  }
+
+  private saveCsv(): void {
+    const { picture } = this;
+    if (!picture) return;
+    const names = Object.keys(picture.at).filter((each) => each !== "spread" && picture.at[each]!.length === picture.rows);
+    saveCsv(`${this.run.id}-${picture.start}-${picture.stop}`, names, Array.from({ length: picture.rows }, (_, i) => names.map((each) => picture.at[each]![i])));
+  }
+
+  remove(): void {
+    this.asking.abort();
+    this.plot.remove();
+    this.side.remove();
+    this.places.remove();
+  }
+}
+
+function columnWords(picture: Picture): string {
+  const { start, stop } = picture.at;
+  if (!start || !stop || !picture.rows) return "some neighbouring I/Os";
+  return `${count(stop[0]! - start[0]!)} I/Os`;
+}

@@ -1,0 +1,72 @@
+// The slowest I/Os of the stretch that is seen, and what they have in common.
+
+import { ask, type Picture, type Plain } from "./api";
+import { fill, h, table, type Child } from "./dom";
+import { saveCsv } from "./save";
+import { bytes, count, duration, percent, three } from "./words";
+
+const AT_ONCE = 2_000_000;
+
+export class Slowest {
+  readonly node: HTMLDetailsElement;
+  private readonly body = h("div");
+  private seen: Picture | null = null;
+  private told = "";
+  private found: Plain | null = null;
+  private at = -1;
+
+  constructor(private readonly key: string, private readonly name: string, private readonly visit: (io: number) => void) {
+    this.node = h("details", { class: "panel", ontoggle: () => void this.tell() }, h("summary", {}, h("h2", {}, "Slowest I/Os")), this.body);
+  }
+
+  /** Follows the stretch that is seen. */
+  of(picture: Picture): void {
+    const first = this.seen === null;
+    this.seen = picture;
+    if (first && picture.io_count <= AT_ONCE) this.node.open = true;
+    void this.tell();
+  }
+
+  step(by: number): void {
+    const ios: Plain[] = this.found?.ios ?? [];
+    if (!ios.length) return;
+    this.at = (this.at + by + ios.length) % ios.length;
+    this.visit(ios[this.at].number);
+  }
+
+  private async tell(): Promise<void> {
+    const { seen } = this;
+    if (!seen || !this.node.open) return;
+    const stretch = `${seen.start} ${seen.stop}`;
+    if (stretch === this.told) return;
+    this.told = stretch;
+    const found = await ask("slowest", { key: this.key, run: this.name, from: seen.start, to: seen.stop }).catch(() => null);
+    if (this.told !== stretch || !found) return;
+    [this.found, this.at] = [found, -1];
+    this.draw(found);
+  }
+
+  private draw(found: Plain): void {
+    const has = (name: string) => found.ios.some((io: Plain) => io[name] !== undefined);
+    const causes = found.ios.some((io: Plain) => io.causes.length);
+    fill(this.body,
+      found.traits.length ? h("div", {}, h("h3", {}, "What the slow ones have in common"),
+        h("p", { class: "quiet" }, `The slowest ${count(found.slow)} of ${count(found.count)}, from ${duration(found.least_ns)} on; the most telling first.`),
+        table(["", "", "of the slow", "of all", "times as often"], found.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${three(each.lift)}`]), "Traits of the slow I/Os", 2))
+        : h("p", { class: "quiet" }, "Nothing is more frequent among the slow ones than among all."),
+      h("h3", {}, "One by one"),
+      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain): Child[] => [
+        h("button", { type: "button", class: "link", onclick: () => this.visit(io.number) }, count(io.number)), duration(io.response_time_ns),
+        io.mode === undefined ? "" : `${io.mode ? "write" : "read"} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
+        io.idle_before_ns === undefined ? "–" : duration(io.idle_before_ns),
+        io.causes.slice(0, 2).map((each: Plain) => `${each.words} ${percent(each.ns / io.response_time_ns)}`).join(", "),
+      ]), "The slowest I/Os of this stretch", 1),
+      h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => this.save(found) }, "Save CSV")));
+  }
+
+  private save(found: Plain): void {
+    const words = [...new Set<string>(found.ios.flatMap((io: Plain) => io.causes.map((each: Plain) => each.name)))];
+    saveCsv(`${this.name}-slowest`, ["number", "response_time_ns", "offset_bytes", "io_size_bytes", "submit_ns", ...words], found.ios.map((io: Plain) => [
+      io.number, io.response_time_ns, io.offset_bytes, io.io_size_bytes, io.submit_ns, ...words.map((name) => io.causes.find((each: Plain) => each.name === name)?.ns ?? 0)]));
+  }
+}
