@@ -3,7 +3,9 @@
 A thousand folders are listed before a second is over; what their runs say follows, some at a time.
 """
 
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +13,8 @@ from msgspec import Struct
 
 from uflip.benchmarks import summary
 from uflip.data import manifest
+from uflip.data.device import DeviceInfo
+from uflip.data.manifest import Manifest
 from uflip.data.reading import read_document
 from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells
@@ -27,6 +31,10 @@ class _Warned(Struct, frozen=True):
     code: str
 
 
+class _State(Struct, frozen=True):
+    state: str = "unknown"
+
+
 class _Glance(Struct, frozen=True):
     """What a row shows of a manifest: nothing of it is checked but its kind."""
 
@@ -35,12 +43,12 @@ class _Glance(Struct, frozen=True):
     uflip_version: str
     created_utc: str
     status: str
-    device: dict[str, Any]
+    device: DeviceInfo
     scale: str
     plan: list[msgspec.Raw]
     warnings: list[_Warned]
     durability: str | None = None
-    state: dict[str, Any] = {}
+    state: _State = _State()
     repetitions: int = 1
 
 
@@ -80,24 +88,15 @@ def _glance(place: Place) -> dict[str, Any]:
                 "Results of an older uFLIP-OC are not explored",
                 action="`uflip oc show` prints them",
             )
-        content = read_document(path, manifest.KIND)
-        try:
-            found = msgspec.json.decode(content, type=_Glance)
-            if found.format_version > manifest.FORMAT_VERSION or found.format != manifest.FORMAT:
-                raise msgspec.ValidationError
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            manifest.parse(path, content)  # says what is wrong
-            raise
+        found = _read(path, read_document(path, manifest.KIND))
     except UflipError as error:
         return row | {"error": error.parts()}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return row | {"error": {"what": "The manifest cannot be read", "got": str(error)}}
     return row | {
-        "device": _describe(found.device),
-        "simulated": bool(found.device.get("simulated")),
+        "device": describe_device(found.device),
+        "simulated": found.device.simulated,
         "created_utc": found.created_utc,
         "scale": found.scale,
-        "state": str(found.state.get("state", "unknown")),
+        "state": found.state.state,
         "durability": found.durability or "",
         "status": found.status,
         "repetitions": found.repetitions,
@@ -107,11 +106,13 @@ def _glance(place: Place) -> dict[str, Any]:
     }
 
 
-def _describe(device: dict[str, Any]) -> str:
-    try:
-        return describe_device(device)
-    except (TypeError, ValueError, KeyError):
-        return str(device.get("url"))
+def _read(path: Path, content: bytes) -> _Glance | Manifest:
+    """Read what a row shows; what does not look as it should is read as a whole, or refused."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = msgspec.json.decode(content, type=_Glance)
+        if (found.format, found.format_version) == (manifest.FORMAT, manifest.FORMAT_VERSION):
+            return found
+    return manifest.parse(path, content)
 
 
 def _row(place: Place) -> dict[str, Any]:

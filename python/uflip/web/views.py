@@ -6,7 +6,7 @@ Names are text that anybody may have written: the page shows them as text and as
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uflip.data.run_summary import plain
+from uflip.data.document import plain
 from uflip.durability import meaning
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
@@ -34,8 +34,8 @@ def result(opened: Opened, key: str) -> dict[str, Any]:
         "key": key,
         "name": opened.place(key).name,
         "device": describe_device(document["device"]),
-        "url": document["device"].get("url"),
-        "simulated": bool(document["device"].get("simulated")),
+        "url": document["device"].url,
+        "simulated": document["device"].simulated,
         "created_utc": document["created_utc"],
         "scale": document["scale"],
         "state": document["state"]["state"],
@@ -154,8 +154,8 @@ def run(opened: Opened, key: str, name: str) -> dict[str, Any]:
     return {
         "key": key,
         "result": opened.place(key).name,
-        "device": describe_device(dict(results.manifest.device)),
-        "simulated": bool(results.manifest.device.get("simulated")),
+        "device": describe_device(results.manifest.device),
+        "simulated": results.manifest.device.simulated,
         **_named(one.run),
         "io_count": said["io_count"],
         "io_ignore": said["io_ignore"],
