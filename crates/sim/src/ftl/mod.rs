@@ -1,6 +1,6 @@
 //! Flash translation layers: they decide where every page lives and own the map.
 //!
-//! The page map collects beside the host (`collector.rs`); the others merge in the path of the write
+//! The page map collects beside the host (`device/collector.rs`); the others merge in the path of the write
 //! that needs room. One file each; names, checks and conformance tests follow from the list below.
 
 mod data_blocks;

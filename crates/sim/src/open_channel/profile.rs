@@ -258,7 +258,7 @@ impl OpenChannelProfile {
         u64::from(part.planes * part.sectors_per_page) * u64::from(part.sector_bytes)
     }
 
-    /// The clock must hold what a device does; see `profile/limits.rs`.
+    /// The clock must hold what a device does; see `config/limits.rs`.
     fn check_times(&self, source: &str) -> Result<()> {
         let (media, controller) = (&self.media, &self.controller);
         let wide = u128::from;

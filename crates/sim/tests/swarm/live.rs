@@ -12,12 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_core::{
-    Breakdown as _, Bytes, Counters, Device, Durability, Error, ErrorKind, Io, Mode, Nanos,
-};
+use uflip_core::{Breakdown as _, Counters, Device, Durability, Error, ErrorKind, Nanos};
 use uflip_sim::{Profile, SimDevice, State};
 
 use crate::case::{Case, Host};
+use crate::driver::Driver;
 use crate::watch::Watch;
 
 /// Devices with more pages are read and refused, or read and left alone: they would take too long.
@@ -208,7 +207,7 @@ pub struct Seen {
 }
 
 /// An error of a device that is at its end; the only one that it may have.
-fn spent(error: &Error) -> u64 {
+pub fn spent(error: &Error) -> u64 {
     let text = error.to_string();
     // None that was accepted has no room left: that is for devices of which blocks are retired.
     let known = ["read-only", "cannot be read", "clock"];
@@ -332,125 +331,14 @@ fn check(counters: &Counters) {
 }
 
 /// Flash pages of a device.
-fn pages_of(device: &SimDevice) -> u64 {
+pub fn pages_of(device: &SimDevice) -> u64 {
     let part = &device.info().details["profile"]["geometry"];
     let keys = ["channels", "dies_per_channel", "blocks_per_die", "pages_per_block"];
     keys.iter().map(|key| part[key].as_u64().expect("a count")).product()
 }
 
 /// What flash has done so far.
-fn work(device: &SimDevice) -> u64 {
+pub fn work(device: &SimDevice) -> u64 {
     let counters = device.counters().expect("a simulated device counts");
     counters.pages_read + counters.pages_programmed + counters.blocks_erased
-}
-
-/// The host at work.
-struct Driver<'a> {
-    rng: &'a mut Xoshiro256PlusPlus,
-    sector: u64,
-    sectors: u64,
-    /// The next sector in order.
-    next: u64,
-    outstanding: u32,
-    last_end: Nanos,
-    /// Flash pages, and what flash had done when that was last looked at.
-    pages: u64,
-    work: u64,
-    hash: DefaultHasher,
-    spent: bool,
-}
-
-impl Driver<'_> {
-    fn new<'a>(device: &SimDevice, rng: &'a mut Xoshiro256PlusPlus) -> Driver<'a> {
-        let info = device.info();
-        Driver {
-            rng,
-            sector: info.sector_bytes.0,
-            sectors: info.capacity_bytes.0 / info.sector_bytes.0,
-            next: 0,
-            outstanding: 0,
-            last_end: Nanos(0),
-            pages: pages_of(device),
-            work: work(device),
-            hash: DefaultHasher::new(),
-            spent: false,
-        }
-    }
-
-    fn io(&mut self, in_order: bool) -> Io {
-        let largest = [1, 8, 8, 64][uniform(self.rng, 4) as usize];
-        let size = 1 + uniform(self.rng, self.sectors.min(largest));
-        let anywhere = uniform(self.rng, self.sectors - size + 1);
-        let offset =
-            if in_order && self.next + size <= self.sectors { self.next } else { anywhere };
-        self.next = if in_order { offset + size } else { 0 };
-        let mode = if uniform(self.rng, 3) == 0 { Mode::Read } else { Mode::Write };
-        Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode }
-    }
-
-    /// One I/O may move the device a few times over, and no more.
-    fn check_work(&mut self, device: &SimDevice, ios: u64) {
-        let before = std::mem::replace(&mut self.work, work(device));
-        let most = ios * 64 * (16 * self.pages + 1_000);
-        assert!(
-            self.work - before <= most,
-            "{} flash operations for {ios} I/Os",
-            self.work - before
-        );
-    }
-
-    fn submit(&mut self, device: &mut SimDevice, in_order: bool) {
-        let io = self.io(in_order);
-        match device.submit(&io) {
-            Ok(_) => self.outstanding += 1,
-            Err(error) => self.failed(&error),
-        }
-        self.check_work(device, 1 + u64::from(self.outstanding));
-    }
-
-    fn failed(&mut self, error: &Error) {
-        spent(error).hash(&mut self.hash);
-        self.spent = true;
-    }
-
-    fn wait(&mut self, device: &mut SimDevice) {
-        let until = device.now() + Nanos(uniform(self.rng, 20_000_000));
-        device.wait_until(until);
-        assert_eq!(device.now(), until);
-        self.work = work(device);
-    }
-
-    fn trim(&mut self, device: &mut SimDevice) {
-        let io = self.io(false);
-        device.trim(io.offset, io.size);
-    }
-
-    fn burst(&mut self, device: &mut SimDevice, count: u64) {
-        let ios: Vec<Io> = (0..count).map(|_| self.io(false)).collect();
-        if let Err(error) = device.apply(ios.into_iter()) {
-            self.failed(&error);
-        }
-        self.check_work(device, count);
-    }
-
-    fn complete(&mut self, device: &mut SimDevice) {
-        let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
-        self.outstanding -= 1;
-        let done = match device.complete() {
-            Ok(done) => done,
-            Err(error) => return self.failed(&error),
-        };
-        assert_eq!(done.completed, due, "a completion comes when it was said to");
-        assert!(done.completed >= self.last_end, "completions come in the order of their time");
-        assert!(done.completed >= done.submitted, "an I/O ends after it has begun");
-        self.last_end = done.completed;
-        let parts: u64 = done.breakdown.parts().iter().sum();
-        assert_eq!(
-            parts,
-            (done.completed - done.submitted).0,
-            "the parts sum to the response time"
-        );
-        (done.submitted.0, done.completed.0, done.breakdown.parts()).hash(&mut self.hash);
-        self.check_work(device, 1 + u64::from(self.outstanding));
-    }
 }

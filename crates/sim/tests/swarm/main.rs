@@ -17,6 +17,7 @@
 
 mod case;
 mod draw;
+mod driver;
 mod forge;
 mod live;
 mod open_channel;

@@ -10,7 +10,7 @@
 //!                                                                                     └─▶ given up
 //! ```
 //!
-//! **Source**: laws in `reliability.rs`; retirement OFC (2011) §IV.C and Figure 4; read retry as Cai et
+//! **Source**: laws in `reliability/`; retirement OFC (2011) §IV.C and Figure 4; read retry as Cai et
 //! al. (HPCA 2015) describe it.
 //! **Faithful**: failures out of the binomial tail of the ECC; a retry reads the page again, cell and
 //! transfer.

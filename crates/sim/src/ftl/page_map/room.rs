@@ -8,7 +8,7 @@
 //! A policy that draws, or looks at a few blocks only, may use up the room of a small device although much
 //! of it could be reclaimed: a block of which all pages are valid gains nothing, and where the map is on
 //! flash it costs mapping pages. The emptiest block always gains a page at least, because a profile must
-//! leave something to gain (`profile/checks.rs`): every die keeps its reserve, the blocks that it has open
+//! leave something to gain (`config/checks.rs`): every die keeps its reserve, the blocks that it has open
 //! and one more, so the pages that are neither valid nor free cannot all be in blocks that are open, and
 //! some block of some die can be collected as long as the host waits for room.
 //!

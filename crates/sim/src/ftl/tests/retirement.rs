@@ -2,6 +2,7 @@
 //! retired is used (the NAND checks that), and every device ends read-only.
 
 use super::*;
+use crate::flash::geometry::BlockIdx;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
 use crate::flash::wear_out::{WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};

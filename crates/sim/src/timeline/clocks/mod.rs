@@ -1,5 +1,5 @@
 //! The clocks of a merging FTL's device: who is busy until when. It charges time and knows nothing of
-//! FTLs. All operations of a write are placed when it is planned (`merging.rs`), so clocks are enough;
+//! FTLs. All operations of a write are placed when it is planned (`device/merging.rs`), so clocks are enough;
 //! a page map, whose collections run beside the host, has a timeline of events (`timeline/`).
 //!
 //! A die does one thing at a time, in the order in which operations are given to it (OFC's request

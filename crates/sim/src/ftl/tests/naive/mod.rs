@@ -1,0 +1,225 @@
+//! Merges counted by the plainest programs that follow the papers' words: every page of every block is
+//! written out, nothing is remembered twice, everything is looked for by walking. The FTLs must count
+//! the same, on any trace of whole pages.
+
+mod fast;
+mod superblocks;
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+use crate::flash::geometry::{Geometry, Lpn, Shape};
+use crate::flash::media::Flash;
+use crate::flash::nand::PageOrder;
+use crate::ftl::extent::Extent;
+use crate::ftl::{Compat, LogPart};
+use crate::ftl::{Merging, MergingOptions};
+use fast::Fast;
+use superblocks::Superblocks;
+
+/// What is counted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Tally {
+    switch: u64,
+    partial: u64,
+    full: u64,
+    copies: u64,
+    erases: u64,
+}
+
+/// A page of a data block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Page {
+    Free,
+    Valid,
+    Invalid,
+}
+
+type Block = Vec<Page>;
+
+fn valid(block: &Block) -> u64 {
+    block.iter().filter(|page| **page == Page::Valid).count() as u64
+}
+
+/// The block-mapped FTL: an overwrite copies all other pages.
+fn block_map(trace: &[u32], blocks: usize, pages: usize) -> Tally {
+    let mut data: Vec<Block> = vec![vec![Page::Free; pages]; blocks];
+    let mut tally = Tally::default();
+    for page in trace {
+        let (block, offset) = (*page as usize / pages, *page as usize % pages);
+        if data[block][offset] == Page::Valid {
+            tally.full += 1;
+            tally.erases += 1;
+            tally.copies += valid(&data[block]) - 1;
+        }
+        data[block][offset] = Page::Valid;
+    }
+    tally
+}
+
+/// BAST: logs as lists of offsets, the one written last at the end.
+fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
+    let mut data: Vec<Block> = vec![vec![Page::Free; pages]; blocks];
+    let mut logs: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut tally = Tally::default();
+    let merge = |data: &mut Vec<Block>, (block, log): (usize, Vec<usize>), tally: &mut Tally| {
+        let written = pages_written(&data[block]);
+        let in_order = log.iter().enumerate().all(|(slot, offset)| slot == *offset);
+        if in_order && log.len() == pages {
+            tally.switch += 1;
+            tally.erases += 1;
+        } else if in_order {
+            tally.partial += 1;
+            tally.copies += written - log.len() as u64;
+            tally.erases += 1;
+        } else {
+            tally.full += 1;
+            tally.copies += written;
+            tally.erases += 2;
+        }
+        data[block]
+            .iter_mut()
+            .filter(|page| **page == Page::Invalid)
+            .for_each(|page| *page = Page::Valid);
+    };
+    for page in trace {
+        let (block, offset) = (*page as usize / pages, *page as usize % pages);
+        if data[block][offset] == Page::Free {
+            data[block][offset] = Page::Valid;
+            continue;
+        }
+        let mut log = match logs.iter().position(|(of, _)| *of == block) {
+            Some(index) => logs.remove(index),
+            None => {
+                if logs.len() == most {
+                    merge(&mut data, logs.remove(0), &mut tally);
+                }
+                (block, Vec::new())
+            }
+        };
+        log.1.push(offset);
+        data[block][offset] = Page::Invalid;
+        if log.1.len() == pages {
+            merge(&mut data, log, &mut tally);
+        } else {
+            logs.push(log);
+        }
+    }
+    tally
+}
+
+/// Pages that hold something, wherever the newest version is.
+fn pages_written(block: &Block) -> u64 {
+    block.iter().filter(|page| **page != Page::Free).count() as u64
+}
+
+/// What the FTL counts.
+fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
+    let options = MergingOptions {
+        name,
+        geometry,
+        log: Some(log),
+        streams: None,
+        linear: None,
+        stripes: None,
+    };
+    Merging::check(&options).expect("a device");
+    let mut ftl = Merging::by_name(&options).expect("a known name");
+    let mut flash = Flash::new(geometry, PageOrder::Any);
+    for page in trace {
+        ftl.write(Lpn(*page), &Extent::single(Lpn(*page), true), &mut flash);
+    }
+    let counters = flash.counters;
+    Tally {
+        switch: counters.switch_merges,
+        partial: counters.partial_merges,
+        full: counters.full_merges,
+        copies: counters.pages_relocated,
+        erases: counters.blocks_erased,
+    }
+}
+
+/// Random pages, runs in order, and pages of a few blocks.
+fn trace(seed: u64, pages: u32, writes: usize) -> Vec<u32> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut trace = Vec::with_capacity(writes);
+    while trace.len() < writes {
+        let page = uniform(&mut rng, u64::from(pages)) as u32;
+        match uniform(&mut rng, 6) {
+            0 => {
+                let run = 1 + uniform(&mut rng, 40) as u32;
+                let first = if uniform(&mut rng, 2) == 0 { page } else { page / 8 * 8 };
+                trace.extend((first..first + run).map(|page| page % pages));
+            }
+            1 => trace.push(page % (pages / 4).max(1)),
+            _ => trace.push(page),
+        }
+    }
+    trace
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merges_are_those_of_the_plainest_program(
+        seed in any::<u64>(), pages in 2u32..70, blocks in 2u32..24, logs in 2u32..10,
+        dies in 1u32..4, superblock in 1u32..6,
+    ) {
+        let geometry = Geometry::from(Shape {
+            channels: 1, dies, blocks_per_die: (blocks + logs + 1).div_ceil(dies),
+            pages_per_block: pages, metadata_pages: 0, page_bytes: 4096,
+            logical_pages: blocks * pages,
+        });
+        let trace = trace(seed, blocks * pages, 3_000);
+        let log = |superblock_blocks, compat, log_per_die| {
+            LogPart { log_blocks: logs, superblock_blocks, compat, log_per_die }
+        };
+        let (many, in_block) = (blocks as usize, pages as usize);
+        let expected = bast(&trace, many, in_block, logs as usize);
+        let plainly = log(1, Compat::None, false);
+        prop_assert_eq!(counted("bast", &trace, geometry, &plainly), expected);
+        let variants = [
+            (1, Compat::None, false),
+            (1, Compat::Flashsim2010, false),
+            (superblock, Compat::None, false),
+            (superblock, Compat::None, true),
+            (superblock, Compat::Flashsim2010, true),
+        ];
+        for (superblock, compat, per_die) in variants {
+            let rings = if per_die { dies as usize } else { 1 };
+            if logs as usize > rings {
+                let mut naive = Fast {
+                    pages: in_block, most_random: (logs as usize - 1) / rings,
+                    lossy: compat == Compat::Flashsim2010, superblock: superblock as usize,
+                    data: vec![vec![Page::Free; in_block]; many], sequential: None, completed: None,
+                    rings: vec![VecDeque::new(); rings], tally: Tally::default(),
+                };
+                trace.iter().for_each(|page| naive.write(*page));
+                let options = log(superblock, compat, per_die);
+                prop_assert_eq!(counted("fast", &trace, geometry, &options), naive.tally);
+            }
+        }
+        let mut naive = Superblocks::new(many, in_block, superblock as usize, logs as usize);
+        for (number, page) in trace.iter().enumerate() {
+            let group = *page as usize / in_block / superblock as usize;
+            naive.write(*page, group, number as u64 + 1);
+        }
+        let options = log(superblock, Compat::None, false);
+        prop_assert_eq!(counted("superblock", &trace, geometry, &options), naive.tally);
+        let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None, stripes: None };
+        let mut ftl = Merging::by_name(&plain).expect("a known name");
+        let mut flash = Flash::new(geometry, PageOrder::Any);
+        for page in &trace {
+            ftl.write(Lpn(*page), &Extent::single(Lpn(*page), true), &mut flash);
+        }
+        let expected = block_map(&trace, many, in_block);
+        let counters = flash.counters;
+        prop_assert_eq!(
+            (counters.full_merges, counters.pages_relocated, counters.blocks_erased),
+            (expected.full, expected.copies, expected.erases)
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! The same device as a plain discrete-event simulation, to compare with: every resource has a queue
+//! and an event at which it is released, nothing is computed ahead, and the next event is found by
+//! looking at all of them.
+
+mod queues;
+
+use proptest::prelude::*;
+use uflip_core::Breakdown as _;
+
+use crate::flash::geometry::{DieIdx, Geometry, Shape};
+use crate::timeline::breakdown::SimBreakdown;
+use crate::timeline::{AccountIdx, DieQueue, Op, Purpose, Report, Timeline, Timing};
+use queues::Reference;
+
+/// A random operation: what, where, when, and whether its end starts another one.
+#[derive(Clone, Debug)]
+struct Job {
+    after: u64,
+    /// Its cells take so much longer than others'.
+    extra_ns: u64,
+    transfers: u16,
+    kind: u8,
+    die: u32,
+    then: Option<u32>,
+    purpose: usize,
+    /// The operation that follows when this one has ended.
+    follow: Option<Box<Job>>,
+}
+
+const PURPOSES: [Purpose; 5] =
+    [Purpose::HostRead, Purpose::HostWrite, Purpose::Relocation, Purpose::Erase, Purpose::Metadata];
+const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
+
+/// Times are long, and those of operations random beside, so that nothing happens by chance at the very
+/// moment of something else: what is planned ahead has its place in the order earlier than what is not.
+const LONG: u64 = 1 << 28;
+const LINK_NS: u64 = 500;
+
+const DIES: u32 = 6;
+const CHANNELS: u32 = 3;
+/// Bytes of a page: its time on the link is that many times the same.
+const PAGE: u32 = 100;
+
+fn timing(buses: u32, queue: usize) -> Timing {
+    Timing {
+        read_ns: 7 * LONG,
+        program_ns: 23 * LONG,
+        program_high_ns: 41 * LONG,
+        erase_ns: 90 * LONG,
+        transfer_ns: LONG / 1000,
+        bus_ns: if buses > 0 { 4 * LONG } else { 0 },
+        buses,
+        link_bytes_per_s: 1_000_000_000 * u64::from(PAGE) / LINK_NS,
+        die_queue: QUEUES[queue],
+        ..Timing::default()
+    }
+}
+
+fn geometry() -> Geometry {
+    Geometry::from(Shape {
+        channels: CHANNELS,
+        dies: DIES,
+        blocks_per_die: 2,
+        pages_per_block: 2,
+        metadata_pages: 0,
+        page_bytes: PAGE,
+        logical_pages: 2,
+    })
+}
+
+/// The operation that a job asks for; its token is its number.
+fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
+    let (die, purpose) = (DieIdx(job.die), PURPOSES[job.purpose]);
+    let mut op = match job.kind {
+        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, number as u64) },
+        1 => Op::read(die, timing.read_ns, purpose, number as u64),
+        2 => Op::program(die, timing.program_ns, purpose, number as u64),
+        3 => Op::inside(die, timing.erase_ns, purpose, number as u64),
+        _ => Op::read(die, 2 * timing.read_ns, purpose, number as u64),
+    };
+    if job.then.is_some() {
+        op.link_bytes = 0;
+    }
+    op.cell_ns += job.extra_ns;
+    op.transfers = job.transfers;
+    op.account = Some(AccountIdx::new(number as u32));
+    op.report = Report::AtEnd;
+    op
+}
+
+/// The program that follows a job, where it is a read to be programmed elsewhere.
+fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
+    let die = DieIdx(job.then?);
+    let program_ns = timing.program_high_ns + job.extra_ns / 2;
+    let op = Op::program(die, program_ns, PURPOSES[job.purpose], number as u64);
+    let account = Some(AccountIdx::new(number as u32));
+    Some(Op { account, report: Report::AtEnd, transfers: job.transfers / 2, ..op })
+}
+
+/// When every operation began and ended, by number.
+type Times = (Vec<u64>, Vec<u64>);
+
+/// The timeline, and what its user would remember.
+struct Fast {
+    timeline: Timeline<u64>,
+    times: Times,
+    follows: Vec<Option<Box<Job>>>,
+}
+
+impl Fast {
+    fn issue(&mut self, at: u64, job: &Job) {
+        let number = self.follows.len();
+        self.times.0.push(at);
+        self.times.1.push(0);
+        self.follows.push(job.follow.clone());
+        self.timeline.accounts.push(SimBreakdown::default());
+        let timing = self.timeline.timing;
+        let op = op(job, number, &timing);
+        match then(job, number, &timing) {
+            None => self.timeline.issue(at, op),
+            Some(then) => self.timeline.issue_after(at, &[op], then),
+        }
+    }
+
+    fn run(&mut self, until: u64) {
+        while let Some((at, number)) = self.timeline.next(until) {
+            let number = number as usize;
+            self.times.1[number] = at;
+            if let Some(job) = self.follows[number].take() {
+                self.issue(at, &job);
+            }
+        }
+    }
+}
+
+fn fast(jobs: &[Job], timing: Timing) -> Fast {
+    let timeline = Timeline::new(geometry(), timing);
+    let mut fast = Fast { timeline, times: Times::default(), follows: Vec::new() };
+    let mut now = 0;
+    for job in jobs {
+        now += job.after;
+        fast.run(now);
+        fast.issue(now, job);
+    }
+    fast.run(u64::MAX - 1);
+    fast
+}
+
+fn reference(jobs: &[Job], timing: Timing) -> Vec<u64> {
+    let mut reference = Reference::new(timing);
+    let mut now = 0;
+    for job in jobs {
+        now += job.after;
+        reference.run(now);
+        reference.issue(job);
+    }
+    reference.run(u64::MAX - 1);
+    reference.ends.into_iter().map(|end| end.expect("every operation ends")).collect()
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    let times = (0..30 * LONG, 0..8 * LONG, 2..30_000_u16);
+    let what = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0usize..5);
+    let plain =
+        (times, what).prop_map(|((after, extra_ns, transfers), (kind, die, then, purpose))| Job {
+            after,
+            extra_ns,
+            transfers,
+            kind,
+            die,
+            then,
+            purpose,
+            follow: None,
+        });
+    plain.prop_recursive(3, 4, 1, |inner| {
+        (inner.clone(), inner)
+            .prop_map(|(first, follow)| Job { follow: Some(Box::new(follow)), ..first })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Every operation ends at the same nanosecond, and its parts sum to its time.
+    #[test]
+    fn clocks_are_equal_to_queues(
+        jobs in prop::collection::vec(job(), 1..60),
+        buses in 0u32..3,
+        queue in 0usize..3,
+    ) {
+        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing(buses, queue));
+        prop_assert_eq!(&ends, &reference(&jobs, timing(buses, queue)));
+        for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
+            prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
+        }
+    }
+}

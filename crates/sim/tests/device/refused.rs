@@ -1,0 +1,118 @@
+//! What a bad profile says.
+
+use uflip_core::ErrorKind;
+use uflip_sim::Profile;
+
+use crate::profile;
+
+#[test]
+fn a_bad_profile_is_refused_with_the_reason() {
+    let message = |text: &str, overrides: &str| {
+        let error = Profile::parse(text, "my.toml", overrides).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let good = profile(2, 2, "empty");
+    let with = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from}");
+        message(&good.replace(from, to), "{}")
+    };
+    let unknown = with("spare_factor", "spare_facto");
+    let line = 1 + good[..good.find("spare_factor").unwrap()].matches('\n').count();
+    assert!(unknown.contains(&format!("line {line}: unknown key")), "{unknown}");
+    assert!(unknown.contains("unknown key `spare_facto`"), "{unknown}");
+    assert!(unknown.contains("allowed: ftl, spare_factor, allocator"), "{unknown}");
+    let missing = with("spare_factor = 0.2,", "");
+    assert!(missing.contains(&format!("my.toml, line {line}")), "{missing}");
+    assert!(missing.contains("missing key `spare_factor`"), "{missing}");
+    assert!(missing.contains("allowed: a number"), "{missing}");
+    let missing = with("description = \"for tests\"", "");
+    assert!(missing.contains("missing key `description`"), "{missing}");
+    assert!(missing.contains("allowed: a text in quotes"), "{missing}");
+    assert!(with("\"page_map\"", "\"pagemap\"").contains("allowed: page_map"));
+    assert!(with("\"cyclic\"", "\"circular\"").contains("Unknown victim policy"));
+    assert!(with("\"round_robin\"", "\"robin\"").contains("Unknown allocator"));
+    assert!(with("channels = 2", "channels = 0").contains("'channels' makes no device"));
+    assert!(with("page_bytes = 4096", "page_bytes = 256").contains("'page_bytes'"));
+    assert!(with("sector_bytes = 512", "sector_bytes = 500").contains("'sector_bytes'"));
+    assert!(with("spare_factor = 0.2", "spare_factor = 0.001").contains("spare factor"));
+    assert!(with("spare_factor = 0.2", "spare_factor = 1.0").contains("spare factor"));
+    assert!(with("\"page_map\"", "\"block_map\"").contains("[gc] means nothing"));
+    assert!(with("gc = { gc", "#").contains("without a table [gc]"));
+    assert!(with(", allocator = \"round_robin\"", "").contains("needs an allocator"));
+    assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
+    assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
+    assert!(message(&good, r#"{"channels": "many"}"#).contains("does not fit"));
+    // 2³² − 64 pages take 32 GiB for their two maps alone.
+    let huge = r#"{"blocks_per_die": "67108863", "dies_per_channel": "2", "channels": "2"}"#;
+    assert!(message(&good, huge).contains("does not fit into memory"));
+    assert!(message("a = ", "{}").contains("my.toml, line 1"));
+    // An override is at fault where the file alone makes a device, and only there.
+    let of_override = message(&good, r#"{"channels": 0}"#);
+    assert!(of_override.contains("where: ?channels=0 with my.toml"), "{of_override}");
+    let of_file = message(&good.replace("channels = 2", "channels = 0"), r#"{"seed": 2}"#);
+    assert!(of_file.contains("where: my.toml;"), "{of_file}");
+}
+
+#[test]
+fn bad_merging_ftls_are_refused_with_the_reason() {
+    let base = profile(2, 2, "empty")
+        .replace(", allocator = \"round_robin\"", "")
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("gc = "))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let message = |ftl: &str, table: &str, overrides: &str| {
+        let text = base.replace("page_map", ftl) + "\n" + table;
+        let error = Profile::parse(&text, "my.toml", overrides).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let log = "log = { log_blocks = 8, superblock_blocks = 2, compat = \"none\" }";
+    let streams = "streams = { unit_bytes = 131072, cluster_bytes = 16384, banks = 2, own_channels = false, streams = 2, \
+        resumed_streams = 0, reverse_streams = false, fold_clusters = 1, log_clusters = 8, \
+        log_units = 2, compact_log = true, log_members = 0, evict_single = false, rewrite_buffer = false, \
+        small_cluster_bytes = 0, small_log_clusters = 0, small_log_units = 0, \
+        log_map_pages = 0, free_clusters = 0, merges_at_once = 2, \
+        reads_per_step = 0, bypass_partial_clusters = false, switch_map_pages = 0, \
+        merge_map_pages = 0 }";
+    let linear = "linear = { unit_bytes = 131072, cluster_bytes = 16384, banks = 2, open_units = 2, \
+        backward_clusters = 0, rewrites = 0, open_map_pages = 0, switch_map_pages = 0, \
+        merge_map_pages = 0 }";
+    for ftl in ["bast", "fast", "superblock"] {
+        assert!(message(ftl, "", "{}").contains("without a table [log]"));
+        assert!(message(ftl, log, r#"{"log_blocks": 256}"#).contains("log_blocks = 256 of 256"));
+        assert!(message(ftl, log, r#"{"log_blocks": 60}"#).contains("too few blocks"));
+        assert!(message(ftl, log, r#"{"log_blocks": 0}"#).contains("or more, and fewer"));
+    }
+    assert!(message("bast", log, r#"{"compat": "flashsim2010"}"#).contains("Only FAST has faults"));
+    assert!(message("superblock", log, r#"{"superblock_blocks": 0}"#).contains("has blocks"));
+    assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
+    assert!(message("fast", log, r#"{"static_wear_gap": 1}"#).contains("no static wear levelling"));
+    assert!(message("block_map", log, "{}").contains("[log] means nothing"));
+    for (key, value) in
+        [("die_queue", "\"reads_first\""), ("collect_ns", "1"), ("dynamic_wear_levelling", "true")]
+    {
+        let unused = message("fast", log, &format!("{{\"{key}\": {value}}}"));
+        assert!(unused.contains(&format!("{key} means nothing to this FTL")), "{unused}");
+    }
+    assert!(message("block_map", "", r#"{"spare_factor": 0.0}"#).contains("too few blocks"));
+    assert!(message("stream_hybrid", "", "{}").contains("without a table [streams]"));
+    let none = message("stream_hybrid", streams, r#"{"spare_factor": 0.25, "streams": 0}"#);
+    assert!(none.contains("'streams' makes no"), "{none}");
+    let odd = message("stream_hybrid", streams, r#"{"unit_bytes": 130000}"#);
+    assert!(odd.contains("no whole blocks and clusters"), "{odd}");
+    let undivided = message("stream_hybrid", streams, r#"{"spare_factor": 0.21}"#);
+    assert!(undivided.contains("do not divide the capacity"), "{undivided}");
+    assert!(message("stripe_map", "", "{}").contains("without a table [stripes]"));
+    let stripes =
+        "stripes = { stripe_dies = 2, map_memory_bytes = 8192, map_changed_bytes = 4096 }";
+    let of_stripes = |overrides: &str| message("stripe_map", stripes, overrides);
+    assert!(of_stripes(r#"{"stripe_dies": 3}"#).contains("cannot be divided into stripes"));
+    assert!(of_stripes(r#"{"map_memory_bytes": 4095}"#).contains("part of the map in memory"));
+    assert!(of_stripes(r#"{"map_changed_bytes": 100}"#).contains("part of the map in memory"));
+    assert!(of_stripes(r#"{"spare_factor": 0.0}"#).contains("too few stripes"));
+    assert!(message("linear", "", "{}").contains("without a table [linear]"));
+    let divided = r#"{"spare_factor": 0.25, "open_units": 0}"#;
+    assert!(message("linear", linear, divided).contains("must have units open"));
+}

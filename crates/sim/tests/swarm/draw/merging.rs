@@ -1,0 +1,111 @@
+//! Tables of FTLs that merge, which leave most of them room.
+
+use serde_json::{Map, Value};
+
+use super::{Draw, set};
+
+/// What FTLs that merge have no use for, and are refused with.
+pub(super) fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {
+    set(overrides, "die_queue", "fifo");
+    set(overrides, "collect_ns", 0);
+    set(overrides, "dynamic_wear_levelling", false);
+}
+
+/// The block-mapped FTLs: FAST, and those of its family.
+pub(super) fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    set(overrides, "static_wear_gap", 0);
+    set(overrides, "ftl", draw.of(&["fast", "fast", "bast", "superblock"]));
+    set(overrides, "superblock_blocks", draw.of(&[1, 1, 2, 3, 8]));
+    let per_die = overrides["ftl"] == "fast" && draw.yes(40);
+    set(overrides, "log_per_die", per_die);
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
+    let least = if per_die { 1 + dies } else { 2 };
+    set(overrides, "log_blocks", least + draw.of(&[0, 0, 1, 2, 3, 7, 15]));
+    let fault = overrides["ftl"] == "fast" && draw.yes(30);
+    set(overrides, "compat", if fault { "flashsim2010" } else { "none" });
+}
+
+/// A merge unit of a few rows of blocks, on so many banks.
+fn unit(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
+    let divisors: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
+    let banks = draw.of(&divisors);
+    let rows = draw.of(&[1, 1, 1, 1, 2]);
+    let unit_pages = rows * dies / banks * number("pages_per_block");
+    let clusters: Vec<u64> = (1..=64).filter(|pages| unit_pages.is_multiple_of(*pages)).collect();
+    let cluster_pages = draw.of(&clusters);
+    let page = number("page_bytes");
+    let blocks = number("blocks_per_die") / number("planes_per_die");
+    let per_bank = blocks / rows;
+    let logical = 1 + draw.below((banks * per_bank).max(2) - 1);
+    // Half a page more, so that rounding does not lose the last one.
+    let pages = dies * blocks * number("pages_per_block");
+    let spare = 1.0 - ((logical * unit_pages) as f64 + 0.5) / pages as f64;
+    set(overrides, "banks", banks);
+    set(overrides, "unit_bytes", unit_pages * page);
+    set(overrides, "cluster_bytes", cluster_pages * page);
+    set(overrides, "spare_factor", spare);
+    set(overrides, "static_wear_gap", 0);
+}
+
+pub(super) fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    unit(draw, overrides);
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let (cluster, banks) = (number("cluster_bytes"), number("banks"));
+    let clusters = number("unit_bytes") / cluster;
+    let (page, cluster_pages) = (number("page_bytes"), cluster / number("page_bytes"));
+    set(overrides, "own_channels", draw.yes(30));
+    set(overrides, "streams", draw.of(&[1, 1, 2, 4]));
+    set(overrides, "resumed_streams", draw.of(&[0, 1, 4]));
+    set(overrides, "reverse_streams", draw.yes(50));
+    set(overrides, "fold_clusters", draw.below(clusters + 1));
+    let units = draw.of(&[1, 1, 2, 3, 4]);
+    let compact = draw.yes(50) && units * clusters > 1;
+    let log_clusters = 1 + draw.below(units * clusters - u64::from(compact));
+    set(overrides, "log_units", units);
+    set(overrides, "log_clusters", log_clusters);
+    set(overrides, "compact_log", compact);
+    set(overrides, "log_members", draw.of(&[0, 0, 1, 2]));
+    let small: Vec<u64> =
+        (1..cluster_pages).filter(|pages| cluster_pages.is_multiple_of(*pages)).collect();
+    let small = if small.is_empty() || draw.yes(50) { 0 } else { draw.of(&small) };
+    set(overrides, "small_cluster_bytes", small * page);
+    let small_units = if small == 0 { 0 } else { draw.of(&[1, 2]) };
+    let in_small = small_units * clusters * (cluster_pages / small.max(1));
+    set(overrides, "small_log_units", small_units);
+    let small_clusters = if small == 0 { 0 } else { 1 + draw.below((in_small - 1).max(1)) };
+    set(overrides, "small_log_clusters", small_clusters);
+    set(overrides, "free_clusters", draw.below(log_clusters + 1));
+    set(overrides, "merges_at_once", 1 + draw.below(banks));
+    set(overrides, "reads_per_step", draw.of(&[0, 1, 4]));
+    set(overrides, "bypass_partial_clusters", draw.yes(30));
+    set(overrides, "rewrite_buffer", draw.yes(30));
+    set(overrides, "evict_single", draw.yes(50));
+    for key in ["switch_map_pages", "merge_map_pages", "log_map_pages"] {
+        set(overrides, key, draw.of(&[0, 0, 1, 3]));
+    }
+}
+
+pub(super) fn linear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    unit(draw, overrides);
+    set(overrides, "open_units", draw.of(&[1, 1, 1, 2]));
+    set(overrides, "backward_clusters", draw.of(&[0, 1, 3, 1000]));
+    set(overrides, "rewrites", draw.of(&[0, 1, 2]));
+    for key in ["open_map_pages", "switch_map_pages", "merge_map_pages"] {
+        set(overrides, key, draw.of(&[0, 0, 1, 3]));
+    }
+}
+
+pub(super) fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
+    let page = number("page_bytes");
+    let divisors: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
+    set(overrides, "static_wear_gap", 0);
+    set(overrides, "stripe_dies", draw.of(&divisors));
+    let memory = draw.of(&[1, 1, 2, 3, 100]);
+    set(overrides, "map_memory_bytes", memory * page);
+    set(overrides, "map_changed_bytes", (1 + draw.below(memory)) * page);
+}

@@ -1,0 +1,120 @@
+//! The host at work: I/Os one after the other and at once, and what is checked of each.
+
+use std::hash::{DefaultHasher, Hash as _};
+
+use uflip_core::random::{Xoshiro256PlusPlus, uniform};
+use uflip_core::{Breakdown as _, Bytes, Device, Error, Io, Mode, Nanos};
+use uflip_sim::SimDevice;
+
+use crate::live::{pages_of, spent, work};
+
+/// The host at work.
+pub struct Driver<'a> {
+    pub rng: &'a mut Xoshiro256PlusPlus,
+    pub sector: u64,
+    pub sectors: u64,
+    /// The next sector in order.
+    pub next: u64,
+    pub outstanding: u32,
+    pub last_end: Nanos,
+    /// Flash pages, and what flash had done when that was last looked at.
+    pub pages: u64,
+    pub work: u64,
+    pub hash: DefaultHasher,
+    pub spent: bool,
+}
+
+impl Driver<'_> {
+    pub fn new<'a>(device: &SimDevice, rng: &'a mut Xoshiro256PlusPlus) -> Driver<'a> {
+        let info = device.info();
+        Driver {
+            rng,
+            sector: info.sector_bytes.0,
+            sectors: info.capacity_bytes.0 / info.sector_bytes.0,
+            next: 0,
+            outstanding: 0,
+            last_end: Nanos(0),
+            pages: pages_of(device),
+            work: work(device),
+            hash: DefaultHasher::new(),
+            spent: false,
+        }
+    }
+
+    pub fn io(&mut self, in_order: bool) -> Io {
+        let largest = [1, 8, 8, 64][uniform(self.rng, 4) as usize];
+        let size = 1 + uniform(self.rng, self.sectors.min(largest));
+        let anywhere = uniform(self.rng, self.sectors - size + 1);
+        let offset =
+            if in_order && self.next + size <= self.sectors { self.next } else { anywhere };
+        self.next = if in_order { offset + size } else { 0 };
+        let mode = if uniform(self.rng, 3) == 0 { Mode::Read } else { Mode::Write };
+        Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode }
+    }
+
+    /// One I/O may move the device a few times over, and no more.
+    pub fn check_work(&mut self, device: &SimDevice, ios: u64) {
+        let before = std::mem::replace(&mut self.work, work(device));
+        let most = ios * 64 * (16 * self.pages + 1_000);
+        assert!(
+            self.work - before <= most,
+            "{} flash operations for {ios} I/Os",
+            self.work - before
+        );
+    }
+
+    pub fn submit(&mut self, device: &mut SimDevice, in_order: bool) {
+        let io = self.io(in_order);
+        match device.submit(&io) {
+            Ok(_) => self.outstanding += 1,
+            Err(error) => self.failed(&error),
+        }
+        self.check_work(device, 1 + u64::from(self.outstanding));
+    }
+
+    pub fn failed(&mut self, error: &Error) {
+        spent(error).hash(&mut self.hash);
+        self.spent = true;
+    }
+
+    pub fn wait(&mut self, device: &mut SimDevice) {
+        let until = device.now() + Nanos(uniform(self.rng, 20_000_000));
+        device.wait_until(until);
+        assert_eq!(device.now(), until);
+        self.work = work(device);
+    }
+
+    pub fn trim(&mut self, device: &mut SimDevice) {
+        let io = self.io(false);
+        device.trim(io.offset, io.size);
+    }
+
+    pub fn burst(&mut self, device: &mut SimDevice, count: u64) {
+        let ios: Vec<Io> = (0..count).map(|_| self.io(false)).collect();
+        if let Err(error) = device.apply(ios.into_iter()) {
+            self.failed(&error);
+        }
+        self.check_work(device, count);
+    }
+
+    pub fn complete(&mut self, device: &mut SimDevice) {
+        let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
+        self.outstanding -= 1;
+        let done = match device.complete() {
+            Ok(done) => done,
+            Err(error) => return self.failed(&error),
+        };
+        assert_eq!(done.completed, due, "a completion comes when it was said to");
+        assert!(done.completed >= self.last_end, "completions come in the order of their time");
+        assert!(done.completed >= done.submitted, "an I/O ends after it has begun");
+        self.last_end = done.completed;
+        let parts: u64 = done.breakdown.parts().iter().sum();
+        assert_eq!(
+            parts,
+            (done.completed - done.submitted).0,
+            "the parts sum to the response time"
+        );
+        (done.submitted.0, done.completed.0, done.breakdown.parts()).hash(&mut self.hash);
+        self.check_work(device, 1 + u64::from(self.outstanding));
+    }
+}
