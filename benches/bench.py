@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from explorer import explorer
 from uflip import _native
 from uflip.device.cache import FOLDER
 from uflip.device.opening import open_device
@@ -165,6 +166,7 @@ def main() -> None:
     rows += [start_of_a_run(), *parquet_bytes(), *enforced_state(), simulated_speed()]
     rows += verifying()
     rows.append(simulated_plan())
+    rows += explorer(row)
     show(rows)
     (ROOT / "build").mkdir(exist_ok=True)
     (ROOT / "build" / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")

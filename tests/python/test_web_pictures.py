@@ -46,6 +46,8 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(grid, "BLOCKS", 128)
     monkeypatch.setattr(grid, "PIECE", 500)
     monkeypatch.setattr(slow, "PIECE", 500)
+    monkeypatch.setattr(open_run, "PART", 300)
+    monkeypatch.setattr(open_run, "PARTS", 5)
     monkeypatch.setattr(window, "POINTS", 200)
     monkeypatch.setattr(window, "RAW", 700)
     return

@@ -50,7 +50,7 @@ export function when(utc: string): string {
 /** Ticks of a logarithmic axis: decades, and 2 and 5 of them where there are few. */
 export function logTicks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
-  const steps = decades > 3.5 ? [1] : decades > 1.6 ? [1, 3] : decades > 0.5 ? [1, 2, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const steps = decades > 3.5 ? [1] : decades > 1.6 ? [1, 3] : decades > 0.8 ? [1, 2, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const found: number[] = [];
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
     for (const step of steps) {

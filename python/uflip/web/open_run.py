@@ -4,6 +4,7 @@ A run of ten million I/Os takes half a second to read: until that is done, on a 
 drawn from its pyramid.
 """
 
+from collections import OrderedDict
 from functools import cached_property
 from threading import Lock, Thread
 from typing import Any
@@ -20,7 +21,8 @@ from uflip.web.grid import Grid, Log, column, grid_of
 
 AT_ONCE = 1 << 20
 """A grid of so many I/Os is made while somebody waits [I/Os]."""
-MEASURED = {"stream", "submit_ns", "response_time_ns"}
+PART, PARTS = 1 << 16, 96
+"""I/Os of a column that a file keeps together, and how many such parts stay in memory: 50 MB."""
 
 
 class OpenRun:
@@ -38,6 +40,7 @@ class OpenRun:
         self.results = results
         self.run = run
         self._lock = Lock()
+        self._parts: OrderedDict[tuple[str, int], NDArray[Any]] = OrderedDict()
         self._grid: Grid | None = None
         self._making: Thread | None = None
         self._failed: UflipError | None = None
@@ -63,9 +66,32 @@ class OpenRun:
         return list(self.log.causes)
 
     def column(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        """I/Os `start` to `stop` of a column (n,)."""
-        with self._lock:  # a file is read at one place at a time
-            return column(self.log, name, start, stop)
+        """I/Os `start` to `stop` of a column (n,).
+
+        A file is unpacked a part at a time, however few I/Os are wanted: the parts that were are
+        kept for a while, because whoever looks at some I/Os looks at their neighbours next.
+        """
+        if stop - start > PART or len(self.log) <= PART or start >= stop:
+            with self._lock:  # a file is read at one place at a time
+                return column(self.log, name, start, stop)
+        pieces = []
+        for part in range(start // PART, (stop - 1) // PART + 1):
+            begin = part * PART
+            pieces.append(self._part(name, part)[max(start - begin, 0) : stop - begin])
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _part(self, name: str, part: int) -> NDArray[Any]:
+        key = name, part
+        with self._lock:
+            found = self._parts.get(key)
+            if found is None:
+                begin = part * PART
+                end = min(begin + PART, len(self.log))
+                found = self._parts[key] = column(self.log, name, begin, end)
+            self._parts.move_to_end(key)
+            while len(self._parts) > PARTS:
+                self._parts.popitem(last=False)
+        return found
 
     def has(self, name: str) -> bool:
         """Whether there is such a column."""

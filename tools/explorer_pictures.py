@@ -1,0 +1,68 @@
+"""Makes docs/images/explorer-*.png anew: what the tutorial shows of the explorer. Needs chromium.
+
+The result is that of the tutorial, `uflip run sim:demo --scale quick`; what is pressed is what the
+tutorial says.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import sync_playwright
+
+from uflip.web.server import serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+DRAWN = "() => document.querySelector('.pad .figure')?.dataset.complete === 'true'"
+
+
+def main() -> None:
+    """Make all pictures."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results"
+        command = ("run", "sim:demo", "--scale", "quick", "--quiet", "--out", results / "demo")
+        subprocess.run([sys.executable, "-m", "uflip", *command], check=True, capture_output=True)
+        with serving([results]) as server, sync_playwright() as started:
+            browser = started.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(server.url)
+            picture_of_result(page)
+            pictures_of_a_run(page)
+            browser.close()
+
+
+def picture_of_result(page: "Page") -> None:
+    """From the list to the result."""
+    page.get_by_role("link", name="results/demo").click()
+    page.get_by_role("heading", name="All runs").wait_for()
+    page.wait_for_timeout(300)  # figures take their width when they are seen
+    page.screenshot(path=IMAGES / "explorer-result.png")
+
+
+def pictures_of_a_run(page: "Page") -> None:
+    """The random writes, and the slowest of them among its neighbours."""
+    page.get_by_role("link", name=re.compile("^RW random write")).first.click()
+    page.wait_for_function(DRAWN)
+    page.locator(".runs a").first.wait_for()
+    page.get_by_role("region", name="The slowest I/Os").wait_for()
+    page.screenshot(path=IMAGES / "explorer-run.png")
+    page.get_by_label("colour by").select_option("cause")
+    page.get_by_role("region", name="The slowest I/Os").locator("button").first.click()
+    page.get_by_role("region", name="One I/O").wait_for()
+    page.wait_for_function("() => location.hash.includes('from=')")
+    page.get_by_role("region", name="One I/O").scroll_into_view_if_needed()
+    page.screenshot(path=IMAGES / "explorer-cause.png")
+
+
+if __name__ == "__main__":
+    main()
