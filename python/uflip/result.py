@@ -225,6 +225,28 @@ class Comparison(comparison.Comparison):
 
     __slots__ = ()
 
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the ratios with their intervals, the largest differences first.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to; a new figure without it.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+
+        Raises
+        ------
+        UnavailableError
+            If matplotlib is not installed.
+        """
+        from uflip.report.figures.ratios import draw_on
+
+        return draw_on(ax, self)
+
     def _repr_html_(self) -> str:
         """Show the baselines and what differs in a notebook."""
         from uflip.report.fragment import of_comparison

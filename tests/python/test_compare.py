@@ -3,13 +3,15 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from command_line import uflip
 
 import uflip as api
-from uflip.results.comparison import VERDICTS, ratio_interval
+from uflip.report.figures import ratios
+from uflip.results.comparison import VERDICTS, Row, ratio_interval
 
 # What a read request waits for at the controller is more by this in the second device: its response
 # time grows by exactly so much, whatever else it takes.
@@ -140,3 +142,52 @@ def test_bad_input_is_an_error_in_parts(
     assert done.code in (2, 3, 5), done.err
     assert said in done.err
     assert not done.out
+
+
+# The figure
+
+
+def row(ratio: float, verdict: str = "slower", **changes: Any) -> Row:
+    given = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
+    return Row("order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio,
+               verdict=verdict, p50_ratio=None, p99_ratio=None, **given)  # fmt: skip
+
+
+def test_the_figure_has_the_largest_differences_first() -> None:
+    rows = [row(1.5), row(9.0, "not_apart"), row(0.25, "faster"), row(1.0, "same"), row(3.0)]
+    # A quarter is a factor of 4; what chance may have made comes last, whatever it is.
+    assert [each.ratio for each in ratios.largest(rows)] == [0.25, 3.0, 1.5, 9.0, 1.0]
+    assert [each.ratio for each in ratios.largest(rows, 2)] == [0.25, 3.0]
+
+
+def test_a_comparison_is_drawn_as_its_rows_say(pair: tuple[Path, Path]) -> None:
+    found = api.compare(*pair)
+    axis = found.plot()
+    shown = ratios.largest(found.rows)
+    assert len(axis.get_yticklabels()) == len(shown) > 10
+    upper, lower = axis.get_ylim()
+    assert upper > lower, "the first row is on top"
+    # A mark for each row at its ratio, and none outside of the axis.
+    marks = [line for line in axis.get_lines() if len(line.get_xdata()) == 1]
+    at = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in marks
+          if line.get_marker() not in "<>"}  # fmt: skip
+    assert at == {place: pytest.approx(each.ratio) for place, each in enumerate(shown)}
+    low, high = axis.get_xlim()
+    assert all(low <= each.ratio <= high for each in shown)
+
+
+@pytest.mark.parametrize(
+    "wide", [row(2.0, low=-5.0, high=1e9), row(2.0, low=None, high=None), row(1e6), row(1e-6)]
+)
+def test_no_interval_is_too_wide_to_be_drawn(wide: Row) -> None:
+    drawn = ratios.draw([wide, row(1.1)], "wide")
+    assert "inf" not in drawn.shapes
+    assert "nan" not in drawn.shapes
+
+
+def test_the_page_of_a_comparison_has_the_figure(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "c.html"
+    assert uflip("compare", *pair, "-o", page).code == 0
+    text = page.read_text()
+    assert text.count('id="figure-ratios-1"') == 1
+    assert "mean of the second over mean of the first" in text

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import signatures
+import stored
 from command_line import PACKAGE_ROOT, start, uflip
 
 from uflip.device.catalogue import inspect_device, known_devices, report_block
@@ -458,7 +459,7 @@ def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> Non
 def test_a_medium_is_known_by_its_brand_or_by_the_number_the_kernel_gave_it(
     was: dict[str, Any], now: dict[str, Any], same: bool
 ) -> None:
-    assert (other_medium(was, {"details": now}) is None) is same
+    assert (other_medium(was, stored.described("block", details=now)) is None) is same
 
 
 def test_what_was_read_is_never_what_is_written(make_file: Callable[..., Path]) -> None:

@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
-        "microbench", "oc", "profiles", "results",
+        "microbench", "oc", "profiles", "results", "units",
     },
     "reproduce": {
         "_native", "data", "device", "durability", "errors", "experiment", "hints", "methodology",

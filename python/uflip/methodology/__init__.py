@@ -19,6 +19,7 @@
 `harness`      what the measuring itself costs
 `history`      what has been written since the state was enforced
 `resume`       what is left of a plan that was cut short
+`ending`       complete, interrupted, failed: noted, and said with what is kept
 `execute`      the plan on a device: pause, run, commit, and so on until the end or Ctrl-C
 =============  ============================================================================
 """

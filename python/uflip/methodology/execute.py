@@ -2,13 +2,11 @@
 
 A plan whose runs end by a rule grows while what it asked for is not known (`rounds`).
 
-Each run is on disk before the next one starts. However the work ends, the runs that were finished
-are kept, the manifest says how it ended, and the error says how to see what is there.
+Each run is on disk before the next one starts; how the work ends is for `ending`.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +16,10 @@ from uflip import ends
 from uflip._native import Trace
 from uflip.device.disturbance import check_target, disturbed
 from uflip.device.opened import Device
-from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
+from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference
+from uflip.methodology.ending import Finisher, Tally, ending
 from uflip.methodology.found import Found
 from uflip.methodology.history import History
 from uflip.methodology.order import SEQUENTIAL, STAGES, ends_of_stages
@@ -31,10 +30,8 @@ from uflip.methodology.state import OnState
 from uflip.spec import writes_sequentially
 
 
-class Writer(Told, Protocol):
+class Writer(Told, Finisher, Protocol):
     """Where finished runs go; `uflip.results.ResultsWriter` is one."""
-
-    path: Path
 
     @property
     def spool(self) -> Path:
@@ -48,9 +45,6 @@ class Writer(Told, Protocol):
 
     def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
         """Note that the plan has more runs."""
-
-    def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Note how the plan ended: complete, interrupted or failed."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +144,10 @@ def execute(
     UflipError
         What the device or the writer says. Finished runs are stored.
     """
-    finished, started_ns = len(done), time.monotonic_ns()
+    tally, started_ns = Tally(len(done), lambda: found.planned), time.monotonic_ns()
     left: int | None = None
     to_be_made = _to_be_made(plan, done, all_of_them=replay is not None)
-    try:
+    with ending(writer, tally):
         # On a device with a past nothing comes before what was made.
         closed = replay is None and any(run.id in done for run in _disturbing(plan))
         for group in _groups(plan, to_be_made, writer, found, on_event, closed=closed):
@@ -161,7 +155,8 @@ def execute(
             index, run = group[0]
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:
-                writer.finish("interrupted", [_out_of_time(max_time_ns, finished, found.planned)])
+                tally.status = "interrupted"
+                tally.warnings = [_out_of_time(max_time_ns, tally.finished, found.planned)]
                 return
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
@@ -178,28 +173,12 @@ def execute(
             )
             made[0].about["refreshed_bytes"] = refreshed
             for each in made:
-                finished += _store(each, writer, done, replay)
+                tally.finished += _store(each, writer, done, replay)
             taken_ns, ios = time.monotonic_ns() - began, sum(len(each.trace) for each in made)
             for (number, _), each in zip(group, made, strict=True):
                 share = len(each.trace) / ios
                 on_event(RunFinished(number, each.run, round(taken_ns * share)))
         found.phases()
-    except (KeyboardInterrupt, InterruptedRun):
-        writer.finish("interrupted")
-        raise InterruptedRun(
-            f"Interrupted after {finished} of {found.planned} runs",
-            where=str(writer.path),
-            action=_how_to_see(finished, writer.path),
-        ) from None
-    except BaseException as error:
-        # The disk may be full: then there is no second error to tell, the first one says it.
-        with suppress(ResultsError):
-            writer.finish("failed")
-        if isinstance(error, UflipError):
-            parts = (error.action, _how_to_see(finished, writer.path))
-            error.action = "\n".join(part for part in parts if part)
-        raise
-    writer.finish("complete")
 
 
 @dataclass(frozen=True)
@@ -391,10 +370,3 @@ def _report(
     *progress: int,
 ) -> None:
     on_event(RunProgress(index, run, *progress))
-
-
-def _how_to_see(finished: int, path: Path) -> str:
-    if not finished:
-        return "no run was finished"
-    runs = "the finished run is" if finished == 1 else f"the {finished} finished runs are"
-    return f"{runs} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"

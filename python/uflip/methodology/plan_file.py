@@ -136,6 +136,25 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
     )
 
 
+def check_device(path: Path, info: DeviceInfo) -> None:
+    """Check that a plan is for a device.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `read_plan` takes.
+    info : DeviceInfo
+        The device.
+
+    Raises
+    ------
+    UflipError
+        If it is for another device, or another medium.
+    """
+    head = _shaped(read_toml(path, KIND), PlanFile, str(path))
+    _check_device(head.device, info, path)
+
+
 def _shaped(content: Any, shape: type[Shape], where: str) -> Shape:
     """Check the keys of a table and what each holds."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}

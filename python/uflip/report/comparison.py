@@ -5,6 +5,7 @@ from typing import Any
 
 from uflip.microbench.words import format_value, parameter_name
 from uflip.report.blocks import Block, Details, Paragraph
+from uflip.report.figures import ratios
 from uflip.report.page import Page, Section, render_page
 from uflip.report.words import format_ms, title
 from uflip.results.comparison import VERDICTS, Comparison, Row
@@ -126,7 +127,7 @@ def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version:
     first = comparisons[0].first
     heads = [f"{other} beside {names[0]}" for other in names[1:]]
     sections = [
-        Section(f"comparison-{number}", head, _body(each))
+        Section(f"comparison-{number}", head, _body(each, f"ratios-{number}"))
         for number, (head, each) in enumerate(zip(heads, comparisons, strict=True), start=1)
     ]
     how = [f"{name.replace('_', ' ')}: {meaning}." for name, meaning in VERDICTS.items()]
@@ -152,7 +153,8 @@ def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version:
     )
 
 
-def _body(comparison: Comparison) -> list[Block]:
+def _body(comparison: Comparison, name: str) -> list[Block]:
+    drawn = ratios.figure(comparison, name)
     facts = [
         [name, _plain(one), _plain(other)] for name, (one, other) in comparison.devices.items()
     ]
@@ -163,6 +165,7 @@ def _body(comparison: Comparison) -> list[Block]:
         *differing,
         *doubts,
         Paragraph(counted(comparison) + "."),
+        *([] if drawn is None else [drawn]),
         table(rows_of(comparison, every=False)),
         Details("Every experiment", [table(rows_of(comparison, every=True))]),
     ]

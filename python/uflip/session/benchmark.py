@@ -53,12 +53,12 @@ def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore)
     if is_of_jobs:
         return begin_jobs(request, folder, on_event)
     info = request.inspect()
-    planned = request.plan(info)
-    check_worth_running(planned)
-    estimate(planned)
+    plan = request.plan(info)
+    check_worth_running(plan)
+    estimate(plan)
     # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
-    with ends.shielded(), request.open(info, planned.durability, on_event) as device:
-        plan = request.plan(device.info)
+    with ends.shielded(), request.open(info, plan.durability, on_event) as device:
+        plan = request.settled(plan, device.info)
         record = record_of(device.info, request.device, request.record)
         begun = known_state(device.info, plan.state, record)
         if begun is None:

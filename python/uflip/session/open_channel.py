@@ -7,14 +7,14 @@ and must take the times that they took.
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from uflip import ends
 from uflip._native import FlashTrace
-from uflip.errors import InterruptedRun, ResultsError, UflipError, unknown_name
+from uflip.errors import ResultsError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import RunFinished, RunProgress, RunStarted, measure_harness
+from uflip.methodology.ending import Tally, ending
 from uflip.microbench import check_names
 from uflip.microbench.open_channel.jobs import SCALES, Place
 from uflip.oc.benchmark import layout
@@ -125,9 +125,9 @@ def _carry_out(
 ) -> None:
     replay = Replay(writer)
     done = set(writer.done)
-    finished = len(done)
-    on_event(JobsBegin(device.url, len(runs), finished))
-    try:
+    tally = Tally(len(done), lambda: len(runs))
+    on_event(JobsBegin(device.url, len(runs), len(done)))
+    with ending(writer, tally, "jobs"):
         for index, run in enumerate(runs):
             ends.check()
             on_event(RunStarted(index, run))
@@ -136,24 +136,8 @@ def _carry_out(
                 replay(run, log)
             else:
                 writer.commit(run, log)
-                finished += 1
+                tally.finished += 1
             on_event(RunFinished(index, run, log.elapsed_ns()))
-    except (KeyboardInterrupt, InterruptedRun):
-        writer.finish("interrupted")
-        raise InterruptedRun(
-            f"Interrupted after {finished} of {len(runs)} jobs",
-            where=str(writer.path),
-            action=f"finished jobs are kept; `uflip run --resume {writer.path}` makes the others",
-        ) from None
-    except BaseException as error:
-        # The disk may be full: then there is no second error to tell, the first one says it.
-        with suppress(ResultsError):
-            writer.finish("failed")
-        if isinstance(error, UflipError):
-            kept = f"the {finished} finished jobs are kept, see `uflip show {writer.path}`"
-            error.action = "\n".join(part for part in (error.action, kept) if part)
-        raise
-    writer.finish("complete")
 
 
 def _made(device: FlashDevice, run: PlannedRun, index: int, on_event: OnEvent) -> FlashTrace:

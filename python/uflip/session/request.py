@@ -1,17 +1,18 @@
 """What somebody wants of a device: how it is opened, and which plan it gets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
+from uflip.device.identity import model_identity
 from uflip.device.opened import Device
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.device.options import DATA
 from uflip.device.url import SNAPSHOT, parse_url
 from uflip.durability import chosen
-from uflip.errors import UsageError
+from uflip.errors import DeviceError, UsageError
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.methodology import (
     Choices,
@@ -24,10 +25,12 @@ from uflip.methodology import (
     read_plan,
     within,
 )
+from uflip.methodology.plan_file import check_device
 from uflip.profiles import profile_interface
 from uflip.session.events import OnEvent
 from uflip.session.opening import check_before_all, open_watched
 from uflip.session.state import record_of, used_bytes
+from uflip.units import format_size
 
 SCALE = "standard"
 SEED = 1
@@ -169,6 +172,34 @@ class Request:
             seed = SEED if self.seed is None else self.seed
             plan = make_plan(info, scale, seed, self._choices(info))
         return within(plan, self.max_bytes_written, self.max_time_ns)
+
+    def settled(self, plan: Plan, info: DeviceInfo) -> Plan:
+        """Return a plan for the device as it is now that it is open.
+
+        Parameters
+        ----------
+        plan : Plan
+            Made before.
+        info : DeviceInfo
+            The open device.
+
+        Raises
+        ------
+        UflipError
+            If the device, or its medium, is not the one that the plan is for.
+        """
+        if model_identity(info) != model_identity(plan.device):
+            raise DeviceError(
+                "The device is not what it was a moment ago",
+                where=info.url,
+                got=f"{format_size(info.capacity_bytes)} in sectors of {info.sector_bytes} B",
+                allowed="the device that the plan was made for",
+                action="see who else uses it, and give the command again",
+            )
+        if self.plan_file is not None:
+            # What is on a file is known when it is open.
+            check_device(self.plan_file, info)
+        return replace(plan, device=info)
 
     def _choices(self, info: DeviceInfo) -> Choices:
         state = default_state(info) if self.state is None else self.state

@@ -14,6 +14,7 @@ what it finds.
 `convergence`      how well each mean is known
 `places`           where the plan writes sequentially
 `spent`            what the time was spent on, for simulated devices
+`ratios`           two results side by side, the largest differences first
 `points`           the rows of a sweep over simulated devices, as a file of its own
 `axes`             scales and ticks that they share
 `files`            names and formats of figures that are files

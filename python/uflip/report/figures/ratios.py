@@ -1,0 +1,188 @@
+"""Two results side by side: by how much experiments differ, the largest differences first.
+
+**Source** none of the papers compares devices in a figure: it is the forest plot of meta-analyses.
+
+**Faithful** Ratio of the two means with its interval, as `uflip.results.comparison` has them.
+
+**Simplified** No more than `MOST` experiments are drawn; the table has all of them.
+
+**Ambiguous** What is largest: first what differs by more than chance, then the others, each by the
+factor of the ratio, in whichever direction.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from uflip.microbench.words import format_value, parameter_name
+from uflip.report.blocks import Figure
+from uflip.report.figures import axes as scales
+from uflip.report.figures import palette
+from uflip.report.figures.canvas import Drawing, legend_above, new_figure, styled, to_drawing
+from uflip.report.words import title
+from uflip.results.agreement import AGREEMENT
+from uflip.results.comparison import Comparison, Row
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+MOST = 30
+ROW_HEIGHT, MARGINS = 0.185, 1.0
+APART = ("slower", "faster")
+# Ratios whose intervals all lie within this factor of 1 are drawn on an axis of this width.
+LEAST_SPAN = 1.2
+# An interval that knows next to nothing must not press all others together.
+MOST_SPAN = 8.0
+# Most ratios are near 1, where a logarithmic scale has no round numbers.
+NEAR_ONE = (0.8, 1.25)
+HOW_TO_READ = (
+    "A line is an experiment: the ratio of its means, second over first, with its 95 % interval. "
+    "Right of 1 the second is slower, left of it faster. Filled marks differ by more than chance; "
+    f"the shaded band is ±{AGREEMENT:.0%}. Arrows leave the figure."
+)
+
+
+def largest(rows: Sequence[Row], most: int = MOST) -> list[Row]:
+    """Return the rows that differ most, those first that do so by more than chance.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of a comparison.
+    most : int
+        How many at most.
+    """
+    known = [row for row in rows if row.ratio > 0 and math.isfinite(row.ratio)]
+    ranked = sorted(known, key=lambda row: (row.verdict not in APART, -_factor(row.ratio)))
+    return ranked[:most]
+
+
+def figure(comparison: Comparison, name: str) -> Figure | None:
+    """Draw a comparison for a page; None where the results have nothing in common.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Of two results.
+    name : str
+        Anchor of the figure, unique in the page.
+    """
+    shown = largest(comparison.rows)
+    if not shown:
+        return None
+    told = f"the {len(shown)} largest of {len(comparison.rows)} differences"
+    if len(shown) == len(comparison.rows):
+        told = f"{len(shown)} experiments, the largest difference first"
+    return Figure(name, f"Second over first: {told}", draw(shown, name), HOW_TO_READ)
+
+
+@styled
+def draw(rows: Sequence[Row], name: str) -> Drawing:
+    """Draw rows from top to bottom.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        In their order; one at least.
+    name : str
+        Unique in the page.
+    """
+    whole, (axis,) = new_figure(height=MARGINS + ROW_HEIGHT * len(rows))
+    legend_above(whole, _fill(axis, rows))
+    ends = "; ".join(f"{_label(row)}: {row.ratio:.3g}" for row in rows[:3])
+    return to_drawing(whole, name, "Ratios of means, second over first", f"Largest: {ends}.")
+
+
+@styled
+def draw_on(axis: "Axes | None", comparison: Comparison) -> "Axes":
+    """Draw a comparison on axes of somebody else, or on those of a new figure of pyplot."""
+    rows = largest(comparison.rows)
+    if axis is None:
+        from matplotlib import pyplot
+
+        size = (8.6, MARGINS + ROW_HEIGHT * max(len(rows), 1))
+        _, axis = pyplot.subplots(figsize=size, layout="constrained")
+    if rows:
+        axis.legend(handles=_fill(axis, rows), loc="lower right")
+    axis.set_title("Second over first")
+    return axis
+
+
+def _fill(axis: "Axes", rows: Sequence[Row]) -> "list[Artist]":
+    """Draw rows, scale and labels; returns the handles of a legend."""
+    from matplotlib.lines import Line2D
+
+    low, high = _limits(rows)
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    axis.axvspan(1 / (1 + AGREEMENT), 1 + AGREEMENT, color=palette.SHADE, lw=0, zorder=0)
+    axis.axvline(1, color=palette.MUTED, lw=0.9)
+    for place, row in enumerate(rows):
+        _draw_row(axis, place, row, (low, high))
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.set_yticks(range(len(rows)), [_label(row) for row in rows])
+    axis.tick_params(axis="y", length=0)
+    axis.grid(visible=False, axis="y")
+    ticks = _ticks(low, high)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_xticks([], minor=True)
+    axis.set_xlabel("mean of the second over mean of the first")
+    return [
+        Line2D([], [], linestyle="none", marker=look.marker, color=look.color, label=pattern)
+        for pattern, look in _looks(rows).items()
+    ]
+
+
+def _draw_row(axis: "Axes", place: int, row: Row, limits: tuple[float, float]) -> None:
+    look = palette.look(row.pattern)
+    low, high = limits
+    if row.low is not None and row.high is not None:
+        begin, end = max(row.low, low), min(row.high, high)
+        axis.hlines(place, begin, end, color=look.color, lw=1.6, alpha=0.6)
+        for leaves, at, arrow in ((row.low < low, low, "<"), (row.high > high, high, ">")):
+            if leaves:
+                axis.plot(at, place, marker=arrow, color=look.color, markersize=4, clip_on=False)
+    axis.plot(
+        min(max(row.ratio, low), high),
+        place,
+        linestyle="none",
+        marker=look.marker,
+        color=look.color,
+        markerfacecolor=look.color if row.verdict in APART else palette.CARD,
+        clip_on=False,
+    )
+
+
+def _limits(rows: Sequence[Row]) -> tuple[float, float]:
+    """From where to where the axis goes: all ratios, and intervals that are not far too wide."""
+    ratios = [row.ratio for row in rows]
+    low, high = min(1 / LEAST_SPAN, *ratios), max(LEAST_SPAN, *ratios)
+    ends = [end for row in rows for end in (row.low, row.high) if end is not None]
+    inside = [end for end in ends if low / MOST_SPAN <= end <= high * MOST_SPAN]
+    return min([low, *inside]) / 1.03, max([high, *inside]) * 1.03
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round ratios on either side of 1."""
+    if high / low > 4:
+        near = [tick for tick in NEAR_ONE if low < tick < high]
+        return sorted({*scales.log_ticks(low, high), *near})
+    step = next(step for step in (0.02, 0.05, 0.1, 0.2, 0.5) if (high - low) / step <= 10)
+    return [round(n * step, 2) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _looks(rows: Sequence[Row]) -> dict[str, palette.Look]:
+    """Each pattern's look, in the order of the paper; mixes look all the same."""
+    shown = {row.pattern for row in rows}
+    found = {pattern: look for pattern, look in palette.PATTERNS.items() if pattern in shown}
+    return found | ({"a mix": palette.OTHER} if shown - palette.PATTERNS.keys() else {})
+
+
+def _label(row: Row) -> str:
+    varies = f"{parameter_name(row.parameter)} {format_value(row.value, row.unit)}".strip()
+    return f"{title(row.micro_benchmark)} {row.pattern} {varies}".strip()
+
+
+def _factor(ratio: float) -> float:
+    return max(ratio, 1 / ratio)
