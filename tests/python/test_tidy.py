@@ -64,8 +64,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hints": {"errors", "microbench", "results", "units"},
     "benchmarks": {"oc", "report", "results"},
     "web": {
-        "_native", "benchmarks", "data", "durability", "errors", "microbench", "report", "results",
-        "stats", "units",
+        "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "report",
+        "results", "stats", "units",
     },
     "session": {
         "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",

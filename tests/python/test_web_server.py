@@ -314,3 +314,21 @@ def test_a_signal_ends_it(folder: Path, number: signal.Signals, code: int) -> No
     out, err = process.communicate(timeout=30)
     assert process.returncode == code, (out, err, time.monotonic() - begin)
     assert code or not err
+
+
+def test_jobs_of_open_channel_devices_are_drawn_where_they_have_rows_of_ios(tmp_path: Path) -> None:
+    done = uflip(
+        "oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0,oc1", "--out", tmp_path / "oc"
+    )
+    assert done.code == 0, done.err
+    with serving([tmp_path]) as server:
+        (key,) = keys_of(server).values()
+        found = api(server, "result", key=key).document
+        assert found["cells"] is None
+        jobs = {run["micro_benchmark"]: run["id"] for run in found["runs"]}
+        drawn = {
+            name: api(server, "window", key=key, run=run, **{"from": 0, "to": 9, "columns": 9})
+            for name, run in jobs.items()
+        }
+        assert {name: answer.status for name, answer in drawn.items()} == {"oc0": 200, "oc1": 400}
+        assert "not drawn" in drawn["oc1"].error

@@ -3,6 +3,7 @@
 
 import { ask, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
+import { many } from "./paint";
 import { Plot, type Scale } from "./plot";
 import { link, type Route } from "./route";
 import { saveCsv } from "./save";
@@ -34,6 +35,10 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     found.cells ? h("section", {}, h("h2", {}, "Key characteristics"),
       table(found.columns, [found.cells], "As a row of uFLIP's Table 3", 0),
       h("p", { class: "quiet" }, found.note)) : null,
+    found.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, found.advice.class),
+      table(["Hint", "It says", "Because", "What to do"], found.advice.hints.map((hint: Plain): Child[] => [
+        h("span", { class: `hint ${hint.verdict.split(" ")[0]}` }, `${hint.number} ${hint.verdict}`), hint.statement, hint.because, hint.advice || "–",
+      ]), "uFLIP's seven hints (§5.3), held against this device", 4)) : null,
     h("h2", {}, "Micro-benchmarks"),
     h("p", { class: "quiet" }, "Mean response time on one logarithmic scale, with the interval in which the mean lies; dotted: the baselines. Click a point to see its run."),
     h("div", { class: "multiples" }, found.benchmarks.map((each: Plain) => multiple(key, found, each, shared))),
@@ -76,8 +81,15 @@ function extent(found: Plain): { low: number; high: number } {
   return high > 0 ? { low: low / 1.6, high: high * 1.6 } : { low: 1, high: 10 };
 }
 
+/** The colour of each pattern of a figure: the four have theirs, mixes get others. */
+function huesOf(patterns: Plain[]): (pattern: string) => string {
+  const others = patterns.map((each) => each.pattern).filter((each: string) => !HUES[each]);
+  return (pattern) => (HUES[pattern] ? hue(pattern) : many(others.indexOf(pattern)));
+}
+
 function multiple(key: string, found: Plain, benchmark: Plain, range: { low: number; high: number }): HTMLElement {
   const patterns: Plain[] = benchmark.patterns;
+  const tone = huesOf(patterns);
   const points: Point[] = patterns.flatMap(({ pattern, points }) => points.map((of: Plain): Point => {
     const half = of.half_width_ns ?? 0;
     const mean = of.statistics.mean_ns;
@@ -104,12 +116,12 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
     paint: (pen, plane) => {
       for (const [pattern, level] of Object.entries(benchmark.levels_ms as Record<string, number | null>))
         if (level && patterns.some((each) => each.pattern === pattern))
-          pen.line([[plane.left, plane.y(level * 1e6)], [plane.left + plane.width, plane.y(level * 1e6)]], hue(pattern), 1, [1, 4]);
+          pen.line([[plane.left, plane.y(level * 1e6)], [plane.left + plane.width, plane.y(level * 1e6)]], tone(pattern), 1, [1, 4]);
       for (const { pattern } of patterns) {
         const own = points.filter((each) => each.pattern === pattern);
-        for (const each of own) pen.line([[plane.x(each.at), plane.y(each.low)], [plane.x(each.at), plane.y(each.high)]], hue(pattern), 3);
-        pen.line(own.map((each) => [plane.x(each.at), plane.y(each.mean)]), hue(pattern), 1.5);
-        for (const each of own) pen.dot(plane.x(each.at), plane.y(each.mean), 3, hue(pattern));
+        for (const each of own) pen.line([[plane.x(each.at), plane.y(each.low)], [plane.x(each.at), plane.y(each.high)]], tone(pattern), 3);
+        pen.line(own.map((each) => [plane.x(each.at), plane.y(each.mean)]), tone(pattern), 1.5);
+        for (const each of own) pen.dot(plane.x(each.at), plane.y(each.mean), 3, tone(pattern));
       }
     },
     at: (at, value, plane) => {
@@ -127,7 +139,7 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
   return h("article", {},
     h("h3", {}, benchmark.title),
     h("p", { class: "quiet" }, benchmark.question),
-    h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { vars: { "--hue": hueVariable(pattern) } }, pattern, " ", words))),
+    h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { vars: { "--hue": tone(pattern) } }, pattern, " ", words))),
     plot.node, said,
     h("details", {}, h("summary", {}, "Numbers, and the run of each"),
       table(["", benchmark.axis, "mean", "±", "p50", "p99", "max [ms]", "run"], points.map(({ pattern, of }): Child[] => [

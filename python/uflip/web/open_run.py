@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.run_summary import RunSummary
-from uflip.errors import UflipError
+from uflip.errors import UflipError, UsageError
 from uflip.results import Results, StoredRun
 from uflip.results.pyramid import Pyramid
 from uflip.web.grid import Grid, Log, column, grid_of
@@ -115,6 +115,14 @@ class OpenRun:
         UflipError
             If the run cannot be read.
         """
+        if self.run.is_job and not self.has("submit_ns"):
+            raise UsageError(
+                "This job is not drawn",
+                where=self.run.id,
+                got="a row a cycle of program and erase",
+                allowed="runs with a row an I/O",
+                action="`uflip report` shows how the block wore out",
+            )
         if self._grid is None and self.io_count <= AT_ONCE:
             self._make()
         elif self._making is None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from uflip.data.document import plain
 from uflip.durability import meaning
+from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
 from uflip.report.figures.axes import positions
 from uflip.report.findings import finding, headline
-from uflip.report.key_row import COLUMNS, note
+from uflip.report.key_row import COLUMNS, anything_to_say, note
 from uflip.report.words import axis_name, cause_name, counter_name, title
 from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
@@ -47,6 +48,7 @@ def result(opened: Opened, key: str) -> dict[str, Any]:
         "columns": COLUMNS,
         "note": note(),
         **of_summary(document),
+        "advice": _advice(document, is_job=results.is_open_channel),
         "baselines": [_experiment(run, runs_of) for run in document["baselines"]],
         "benchmarks": [
             _benchmark(name, runs, document, runs_of)
@@ -57,6 +59,15 @@ def result(opened: Opened, key: str) -> dict[str, Any]:
         "skipped": len(document["skipped"]),
         "runs": [_named(run) for run in results.runs],
     }
+
+
+def _advice(document: dict[str, Any], *, is_job: bool) -> dict[str, Any] | None:
+    """Return the class of a device and its design hints, as the report has them."""
+    if is_job or not anything_to_say(document):
+        return None
+    found = advise(document)
+    said = f"Class {found.classified.name}: {found.classified.meaning}."
+    return {"class": said, "hints": [hint.as_dict() for hint in found.hints]}
 
 
 def _benchmark(
