@@ -38,8 +38,19 @@ export function fill(node: Element, ...children: Child[]): void {
   add(node, children);
 }
 
+// Asking for a style makes the browser lay the page out; there are two schemes, and few names.
+const asked = new Map<string, string>();
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** A colour of the style, by its name there. */
 export function color(variable: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim();
+  const key = `${variable} ${dark.matches}`;
+  let found = asked.get(key);
+  if (found === undefined) {
+    found = getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim();
+    asked.set(key, found);
+  }
+  return found;
 }
 
 /** A table whose first cell of each row names it. */

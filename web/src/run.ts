@@ -175,8 +175,8 @@ class RunView {
       range = span >= (whole.high - whole.low) * 0.9999 ? null : { low, high: low + span };
     }
     this.range = range;
-    this.plot.draw(); // what is known already, at once
-    void this.look();
+    void this.look(); // asks, and while the answer is on its way
+    this.plot.draw(); // what is known already is drawn at once
   }
 
   private zoom(factor: number, about?: number): void {
