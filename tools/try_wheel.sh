@@ -42,6 +42,7 @@ result = uflip.load("demo")
 assert len(result.runs) > 50, result
 assert (resources.files("uflip") / "py.typed").is_file()
 assert (resources.files("uflip") / "_native.pyi").is_file()
+assert (resources.files("uflip") / "web" / "static" / "app.js").is_file()
 about = importlib.metadata.metadata("uflip")
 for name in ("Author", "License-Expression", "Summary", "Requires-Python", "Keywords"):
     assert about[name], name

@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import socket
+import sys
 import time
 import urllib.parse
 from collections.abc import Iterator
@@ -298,6 +299,17 @@ def test_a_port_in_use_and_a_folder_that_is_none_are_said(folder: Path, tmp_path
     assert uflip("explore").code == 2
     with pytest.raises(UsageError), serving([tmp_path / "nothing"]):
         pass
+
+
+def test_without_its_libraries_it_says_what_is_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("uvicorn", "starlette.applications"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, name, None)
+            done = uflip("explore", folder, "--no-browser")
+        assert done.code == 6
+        assert "pip install 'uflip[web]'" in done.err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
