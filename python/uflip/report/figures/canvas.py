@@ -27,6 +27,8 @@ Drawn = TypeVar("Drawn")
 # The width of a figure in inches at 72 units each; the page scales it to its column.
 WIDTH = 8.6
 RASTER_DPI = 200
+# What SVG is laid out at.
+SVG_DPI = 72
 
 # What is longer makes a figure of nothing but its name.
 LONGEST_TEXT = 100
@@ -178,12 +180,25 @@ def to_drawing(figure: "Figure", name: str, title: str, description: str) -> Dra
     name = f"fig-{anchor(name)}"
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
+        _lay_out(figure)
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
         figure.savefig(buffer, format="svg", metadata=metadata, dpi=RASTER_DPI)
     svg = _METADATA.sub("", buffer.getvalue())
     svg = _themed(_unique_ids(svg, name))
     head, shapes = _PARTS.search(svg).groups()  # type: ignore[union-attr]
     return Drawing(name, title, description, head, _FONT.sub(_FONT_OF_PAGE, shapes))
+
+
+def _lay_out(figure: "Figure") -> None:
+    """Find where everything stands, once; a figure that has its layout is not drawn twice."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        FigureCanvasSVG(figure)
+        figure.dpi = SVG_DPI
+        engine.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def only_text(figure: "Figure") -> None:

@@ -52,27 +52,21 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     from matplotlib.lines import Line2D
 
     figure, (axis,) = new_figure(height=HEIGHT)
-    drawn = 0
-    for column, runs in enumerate(experiments.values()):
-        for number, run in enumerate(runs):
-            for each in run["repetitions"]:
-                if each["half_width_ns"] is None or not each["mean_ns"]:
-                    continue
-                drawn += 1
-                half_width = max(each["half_width_ns"] / each["mean_ns"], LEAST)
-                look = palette.look(run["pattern"].split("/")[-1])
-                axis.plot(
-                    column + 0.1 + 0.8 * number / max(len(runs), 1),
-                    half_width,
-                    ls="none",
-                    marker=look.marker,
-                    ms=3.2,
-                    mew=0.7,
-                    mec=look.color,
-                    mfc=look.color if each["converged"] else "none",
-                )
-    if not drawn:
+    groups = _places(experiments)
+    if not groups:
         return None
+    # A line for each kind of mark: one for each run would take seconds.
+    for (look, is_filled), places in groups.items():
+        axis.plot(
+            *zip(*places, strict=True),
+            ls="none",
+            marker=look.marker,
+            ms=3.2,
+            mew=0.7,
+            mec=look.color,
+            mfc=look.color if is_filled else "none",
+        )
+    drawn = sum(map(len, groups.values()))
     axis.axhline(ASKED, color=palette.MUTED, lw=0.8, ls=":")
     axis.set_yscale("log")
     axis.set_ylim(LEAST / 1.5, 5)
@@ -97,6 +91,23 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     mark_simulated(figure, simulated)
     told = f"Half widths of the intervals of {drawn} runs relative to their means."
     return to_drawing(figure, "convergence", "How well the means are known", told)
+
+
+def _places(
+    experiments: Mapping[str, Sequence[Run]],
+) -> dict[tuple[palette.Look, bool], list[tuple[float, float]]]:
+    """Where runs stand, by how they are drawn: their look, and whether they have converged."""
+    found: dict[tuple[palette.Look, bool], list[tuple[float, float]]] = {}
+    for column, runs in enumerate(experiments.values()):
+        for number, run in enumerate(runs):
+            look = palette.look(run["pattern"].split("/")[-1])
+            for each in run["repetitions"]:
+                if each["half_width_ns"] is None or not each["mean_ns"]:
+                    continue
+                place = column + 0.1 + 0.8 * number / max(len(runs), 1)
+                half_width = max(each["half_width_ns"] / each["mean_ns"], LEAST)
+                found.setdefault((look, bool(each["converged"])), []).append((place, half_width))
+    return found
 
 
 def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figure | None:

@@ -44,12 +44,14 @@ def draw(
     if not spaces:
         return None
     figure, (axis,) = new_figure(height=HEIGHT)
-    color = palette.look("SW").color
-    for number, space in enumerate(spaces, start=1):
-        begin, end = space["begin_bytes"] / GIB, space["end_bytes"] / GIB
-        axis.plot([number, number], [begin, end], color=color, lw=1.6, solid_capstyle="butt")
-        if space["reset_before"]:
-            axis.axvline(number - 0.5, color=palette.MUTED, lw=0.7, ls="--")
+    begins, ends = (
+        [space[name] / GIB for space in spaces] for name in ("begin_bytes", "end_bytes")
+    )
+    numbers = range(1, len(spaces) + 1)
+    axis.vlines(numbers, begins, ends, color=palette.look("SW").color, lw=1.6)
+    reset = [number - 0.5 for number in numbers if spaces[number - 1]["reset_before"]]
+    whole = axis.get_xaxis_transform()
+    axis.vlines(reset, 0, 1, transform=whole, color=palette.MUTED, lw=0.7, ls="--")
     axis.set_xlim(0.5, len(spaces) + 0.5)
     axis.set_ylim(0, target_size_bytes / GIB)
     axis.set_xlabel("run with sequential writes, in the order of the plan")
