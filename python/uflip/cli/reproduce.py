@@ -21,6 +21,7 @@ Examples:
   uflip reproduce ofc-fig7 -o fig7.png
   uflip reproduce ofc-throughput --json
   uflip reproduce uflip-table3 --refit kingston-dti --leave column
+  uflip reproduce uflip-table3 --ablate kingston-dti
 
 \b
 A miss is no error: it is printed with the reason, and nothing is tuned to hide it.
@@ -60,6 +61,12 @@ NAMED = 4
     help="With --refit: may other devices of the table know of a column that is held out (cell), "
     "or none (column).  [default: cell]",
 )
+@click.option(
+    "--ablate",
+    metavar="DEVICE",
+    help="uflip-table3 only: take each fitted constant of this device away by itself, and say what "
+    "the row loses. Takes minutes to hours.",
+)
 @quiet_option
 @json_option
 def command(
@@ -67,6 +74,7 @@ def command(
     reproduction_id: str | None,
     out: Path | None,
     force: bool,
+    ablate: str | None,
     refit: str | None,
     without: tuple[str, ...],
     leave: str | None,
@@ -74,8 +82,12 @@ def command(
     as_json: bool,
 ) -> None:
     """Carry out the experiment ID of a paper; without ID, list them."""
+    if ablate is not None:
+        _check_table3(reproduction_id, "--ablate", out, alone=not (refit or without or leave))
+        _ablate(ablate, quiet=quiet, as_json=as_json)
+        return
     if refit is not None or without or leave is not None:
-        _check_refit(reproduction_id, refit, out)
+        _check_table3(reproduction_id, "--refit", out, alone=refit is not None)
         assert refit is not None
         _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
         return
@@ -104,18 +116,38 @@ def command(
         echo(f"\n{out}")
 
 
-def _check_refit(reproduction_id: str | None, refit: str | None, out: Path | None) -> None:
-    """Refuse what does not go together with refitting a device."""
-    if reproduction_id == "uflip-table3" and refit is not None and out is None:
+def _check_table3(
+    reproduction_id: str | None, option: str, out: Path | None, *, alone: bool
+) -> None:
+    """Refuse what does not go together with a study of a device's constants."""
+    if reproduction_id == "uflip-table3" and out is None and alone:
         return
     raise UsageError(
-        "A device is fitted again to Table 3",
-        where="--refit",
+        "Constants of a device are studied by Table 3",
+        where=option,
         got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
-        f"{'' if refit else ' without --refit'}",
-        allowed="uflip reproduce uflip-table3 --refit DEVICE, with --without, --leave",
-        action="name both, and leave --out away: there is no figure of it",
+        f"{'' if alone else ', with options that do not go together'}",
+        allowed="uflip-table3 with --refit DEVICE, --without, --leave, or with --ablate DEVICE",
+        action="name the ID and one of the two, and leave --out away: there is no figure of it",
     )
+
+
+def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
+    from uflip.device.catalogue import inspect_device
+    from uflip.reproduce import ablation, refit
+    from uflip.reproduce.benchmarked import Stop
+
+    refit.published_row(profile, where="--ablate")
+    values = refit.values_of(inspect_device(f"sim:{profile}"))
+    steps = len(ablation.removable(profile, values)) + 1
+    with Stop() as stopped, display(steps, quiet=quiet or as_json) as sink:
+        measure = refit.measured(profile, stopped)
+        whole, found = ablation.ablate(profile, values, measure, sink.draw)
+    if as_json:
+        each = [asdict(one) for one in found]
+        echo_json({"device": profile, "whole": asdict(whole), "constants": each})
+        return
+    echo(ablation.text(profile, whole, found))
 
 
 def _refit(

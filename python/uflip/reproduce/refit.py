@@ -88,7 +88,7 @@ class Fold:
     devices: int
 
 
-def published_row(profile: str) -> table3.Published:
+def published_row(profile: str, where: str = "--refit") -> table3.Published:
     """Return the row of a device.
 
     Raises
@@ -98,7 +98,7 @@ def published_row(profile: str) -> table3.Published:
     """
     rows = {row.profile: row for row in table3.TABLE}
     if profile not in rows:
-        raise unknown_name("device of Table 3", profile, rows, where="--refit")
+        raise unknown_name("device of Table 3", profile, rows, where=where)
     return rows[profile]
 
 
@@ -289,7 +289,7 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
     rows: list[tuple[str, ...]] = []
     for one in folds:
         constants = ", ".join(
-            f"{key} {_short(was)}, {_short(begun)}, {_short(found)}"
+            f"{key} {short(was)}, {short(begun)}, {short(found)}"
             for key, (was, begun, found) in one.constants.items()
         )
         by_column = {cell.column: cell for cell in one.cells}
@@ -309,7 +309,8 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
     return f"{Table(HEAD, rows).text()}\n\n{score}"
 
 
-def _short(value: Number) -> str:
+def short(value: Number) -> str:
+    """Write a constant."""
     return f"{value:_}" if isinstance(value, int) else f"{value:g}"
 
 

@@ -1,0 +1,154 @@
+"""Each constant that was fitted to a row of Table 3, taken away: is the row worse without it?
+
+A constant is worth what the row loses without it. One that was set until a cell came out may have
+been needed for that cell, or for nothing: then it is a number that nobody knows, and makes the
+device look better founded than it is.
+
+**Source**: uFLIP (CIDR 2009), Table 3; ablation, as in stepwise regression (Efroymson 1960).
+**Faithful**: all ten cells are measured again by the whole benchmark, not those alone to which the
+constant was fitted.
+**Simplified**: one at a time. Two constants that do the same for a cell are both found to bring
+nothing, and only one of them may go; whoever takes one away asks again.
+**Ambiguous**: what a constant is that was taken away: what data sheets say, or its mechanism's
+absence (`refit.UNKNOWING`). It *brings nothing* where no fewer cells agree, neither by the paper's
+repeatability nor on the wide scale, all of them together miss by no more (`refit.miss`), and it was
+fitted to nothing else: what figures need of it is not asked here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uflip.profiles import profile_sources
+from uflip.reproduce import table3
+from uflip.reproduce.refit import UNKNOWING, Measure, Number, miss, short
+from uflip.table import Table
+
+TABLE_3 = "uflip/table3/"
+# Logarithms of deviations: a tenth of a percent is what rounding leaves.
+ROUNDING = 0.001
+HEAD = ("constant", "fitted", "without", "fitted to", "agree", "widely", "missed by", "brings")
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a row comes out: cells that agree, of these on the wide scale, and what all miss by."""
+
+    agree: int
+    wide: int
+    missed: float
+
+    def is_as_good_as(self, other: "Score") -> bool:
+        """Whether it is no worse in any respect."""
+        close = self.missed <= other.missed + ROUNDING
+        return self.agree >= other.agree and self.wide >= other.wide and close
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A constant, and the row without it.
+
+    Attributes
+    ----------
+    key : str
+        The constant.
+    fitted, without : int or float
+        Its value in the profile, and where it is taken away.
+    values : tuple of str
+        Published values that it was fitted to.
+    score : Score or None
+        Of the device without it; None where there is no such device.
+    brings_nothing : bool
+        Whether the row is no worse, and the constant was fitted to nothing else.
+    """
+
+    key: str
+    fitted: Number
+    without: Number
+    values: tuple[str, ...]
+    score: Score | None
+    brings_nothing: bool
+
+
+def score(cells: Mapping[str, table3.Cell]) -> Score:
+    """Score a row."""
+    every = cells.values()
+    return Score(
+        sum(cell.within for cell in every),
+        sum(cell.wide for cell in every),
+        sum(miss(cell) for cell in every),
+    )
+
+
+def removable(profile: str, values: Mapping[str, Any]) -> dict[str, Number]:
+    """Return what the fitted constants of a device are where they are taken away.
+
+    Constants without a value that nobody had to tell are not among them, nor those that have it.
+    """
+    return {
+        key: UNKNOWING[key]
+        for key, source in profile_sources(profile).items()
+        if source.kind == "fitted" and key in UNKNOWING and values.get(key) != UNKNOWING[key]
+    }
+
+
+def ablate(
+    profile: str,
+    values: Mapping[str, Any],
+    measure: Measure,
+    on_step: Callable[[int, str], None],
+) -> tuple[Score, list[Ablation]]:
+    """Take each fitted constant of a device away.
+
+    Parameters
+    ----------
+    profile : str
+        The device.
+    values : mapping
+        Key -> value, of all of its constants.
+    measure : callable
+        From `refit.measured`.
+    on_step : callable
+        Told how many devices were made, and which is next.
+
+    Returns
+    -------
+    Score, list of Ablation
+        Of the device as it is, and without each constant.
+    """
+    on_step(0, "as it is")
+    cells = measure({}, table3.COLUMNS)
+    assert cells is not None, "the device of the table is there"
+    whole, found = score(cells), []
+    sources = profile_sources(profile)
+    for number, (key, without) in enumerate(removable(profile, values).items(), start=1):
+        on_step(number, key)
+        cells = measure({key: without}, table3.COLUMNS)
+        now = None if cells is None else score(cells)
+        told = tuple(sources[key].values)
+        of_table = all(value.startswith(TABLE_3) for value in told)
+        nothing = now is not None and of_table and now.is_as_good_as(whole)
+        found.append(Ablation(key, values[key], without, told, now, nothing))
+    return whole, found
+
+
+def text(profile: str, whole: Score, found: Sequence[Ablation]) -> str:
+    """Lay the study out."""
+    rows = []
+    for one in found:
+        told = ", ".join(
+            value.removeprefix("uflip/").replace(f"{profile}/", "") for value in one.values
+        )
+        head = (one.key, short(one.fitted), short(one.without), told)
+        if one.score is None:
+            rows.append((*head, "", "", "", "the device"))
+            continue
+        verdict = "nothing" if one.brings_nothing else "something"
+        scored = (str(one.score.agree), str(one.score.wide), f"{one.score.missed:.2f}")
+        rows.append((*head, *scored, verdict))
+    nothing = sum(one.brings_nothing for one in found)
+    return (
+        f"{Table(HEAD, rows, 'llllrrrl').text()}\n\nsim:{profile}: {whole.agree} of "
+        f"{len(table3.COLUMNS)} cells agree, {whole.wide} on the wide scale, missed by "
+        f"{whole.missed:.2f} in all; {nothing} of {len(found)} constants bring nothing"
+    )

@@ -1,0 +1,78 @@
+"""Is a constant that the row does not need told from one that it needs?
+
+The device of the test is arithmetic whose constants matter or do not, as written here; the profile
+whose constants are taken away is a real one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from command_line import uflip
+
+from uflip.device.catalogue import inspect_device
+from uflip.profiles import profile_sources
+from uflip.reproduce import ablation, refit, table3
+
+DTI = "kingston-dti"
+VALUES = refit.values_of(inspect_device(f"sim:{DTI}"))
+
+
+def cells(deviations: Mapping[str, float]) -> dict[str, table3.Cell]:
+    found = {}
+    for column in table3.COLUMNS:
+        deviation = deviations.get(column, 0.0)
+        within, wide = abs(deviation) <= 0.05, abs(deviation) <= 0.15
+        found[column] = table3.Cell(column, "1", "1", deviation, "±5 %", within, wide)
+    return found
+
+
+def device(constants: refit.Constants, _columns: Sequence[str]) -> dict[str, table3.Cell] | None:
+    """Without a link's rate it misses SR, without units there is none, the rest does not matter."""
+    if "open_units" in constants:
+        return None
+    return cells({"RW": 0.1, "SR": 0.2 if "link_bytes_per_s" in constants else 0.0})
+
+
+def test_a_constant_that_the_row_does_not_need_brings_nothing() -> None:
+    asked: list[str] = []
+    whole, found = ablation.ablate(DTI, VALUES, device, lambda _number, name: asked.append(name))
+    assert (whole.agree, whole.wide) == (9, 10)
+    by_key = {one.key: one for one in found}
+    assert asked == ["as it is", *by_key]
+    link = by_key["link_bytes_per_s"]
+    assert link.score is not None
+    assert (link.score.agree, link.score.wide, link.brings_nothing) == (8, 9, False)
+    units = by_key["open_units"]
+    assert (units.score, units.brings_nothing) == (None, False)
+    needless = {key for key, one in by_key.items() if one.brings_nothing}
+    # A figure was fitted, too, and is not asked.
+    assert needless == set(by_key) - {"link_bytes_per_s", "open_units", "open_map_pages"}
+    told = ablation.text(DTI, whole, found)
+    assert f"{len(needless)} of {len(found)} constants bring nothing" in told
+
+
+def test_only_fitted_constants_that_can_be_taken_away_are() -> None:
+    sources = profile_sources(DTI)
+    keys = ablation.removable(DTI, VALUES)
+    assert keys
+    for key, without in keys.items():
+        assert sources[key].kind == "fitted"
+        assert VALUES[key] != without == refit.UNKNOWING[key]
+
+
+def test_a_row_that_misses_by_more_is_worse_even_where_as_many_cells_agree() -> None:
+    first, second = (ablation.score(cells({"RW": by})) for by in (0.1, 0.14))
+    assert (first.agree, first.wide) == (second.agree, second.wide)
+    assert first.is_as_good_as(second)
+    assert not second.is_as_good_as(first)
+
+
+def test_a_device_that_is_not_of_the_table_is_refused_by_name() -> None:
+    done = uflip("reproduce", "uflip-table3", "--ablate", "demo", "--json")
+    assert done.code == 2
+    error = json.loads(done.err or done.out)["error"]
+    assert error["where"] == "--ablate"
+    assert DTI in error["allowed"]
+    both = uflip("reproduce", "uflip-table3", "--ablate", DTI, "--refit", DTI)
+    assert both.code == 2
+    assert "do not go together" in both.err
