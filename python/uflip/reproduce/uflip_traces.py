@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 IO_SIZE = 32 << 10
 REST_NS = 60 * 10**9
 EXPENSIVE = 10
-COARSE = "set by hand to within 15 % of this, and no nearer"
 FASTER = "as many reads as in the paper are slowed, each of them by less"
 
 
@@ -90,7 +89,7 @@ def rows_dti(data: Data) -> list[Row]:
     period = float(np.median(np.diff(slow[1:])))
     return [
         printed("uflip/fig4/kingston-dti/period", period),
-        printed("uflip/fig4/kingston-dti/mean", float(times[128:].mean()), note=COARSE),
+        printed("uflip/fig4/kingston-dti/mean", float(times[128:].mean())),
     ]
 
 
