@@ -93,20 +93,20 @@ def test_every_fitted_number_of_the_table_has_a_beginning_that_knows_nothing() -
 
 
 def test_what_no_other_cell_constrains_stays_where_it_began() -> None:
-    """Only the cell itself told how fast the second half of a block is programmed."""
+    """Only the cell itself told how many clusters may be written downwards."""
     said = json.loads(
-        uflip("reproduce", "uflip-table3", "--refit", DTI, "--without", "RW", "--json").out
+        uflip("reproduce", "uflip-table3", "--refit", DTI, "--without", "reverse", "--json").out
     )
     (fold,) = said["folds"]
-    others = sorted(VALUES[name]["program_high_ns"] for name in VALUES if name != DTI)
-    begun = others[(len(others) - 1) // 2]
-    fitted = VALUES[DTI]["program_high_ns"]
-    assert fold["constants"] == {"program_high_ns": [fitted, begun, begun]}
+    others = [name for name in VALUES if name != DTI and "backward_clusters" in VALUES[name]]
+    assert others == [], "no other device has such a constant to begin at"
+    fitted = VALUES[DTI]["backward_clusters"]
+    assert fold["constants"] == {"backward_clusters": [fitted, 0, 0]}
     assert fold["devices"] == 1
     (found,) = fold["cells"]
-    assert (found["column"], found["within"]) == ("RW", False)
-    # Merges copy the unit, half of whose pages are such: 512 KB of 4 MB a die, page by page.
-    assert float(found["ours"]) < PRINTED[3]
+    # Each write downwards then merges its unit, as a random write does.
+    assert (found["column"], found["within"]) == ("Reverse", False)
+    assert found["deviation"] > 5
 
 
 @pytest.mark.parametrize(

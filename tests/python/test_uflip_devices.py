@@ -203,7 +203,12 @@ def test_a_cell_agrees_where_it_rounds_to_what_is_printed(
 COLUMNS_FROM = ("baseline", "pause", "locality", "partitioning", "order")
 """The micro-benchmarks that the table is made of. In a plan of these alone targets lie elsewhere,
 and that is what differs from the whole benchmark below."""
-DIFFERS = {("kingston-dthx", "SW"): True, ("transcend-mlc", "Partitions"): True}
+DIFFERS = {
+    ("kingston-dthx", "SW"): True,
+    ("transcend-mlc", "Partitions"): True,
+    ("transcend-module", "Reverse"): True,
+    ("transcend-module", "Large Incr"): False,
+}
 
 
 @pytest.mark.parametrize("published", table3.TABLE, ids=lambda row: row.profile)
@@ -280,10 +285,10 @@ def test_the_summary_counts_what_was_fitted_and_what_was_not() -> None:
         for published in table3.TABLE
     }
     text = uflip_table3.text(uflip_table3.Data(perfect))
-    assert "66 cells were fitted, of which 66 agree; 4 are predicted, of which 4 agree." in text
+    assert "65 cells were fitted, of which 65 agree; 5 are predicted, of which 5 agree." in text
     assert "!" not in text.replace("! does not agree", "")
     perfect["kingston-dti"]["large_increments"] = {"factor": 3.0}
     text = uflip_table3.text(uflip_table3.Data(perfect))
-    assert "66 cells were fitted, of which 66 agree; 4 are predicted, of which 3 agree." in text
+    assert "65 cells were fitted, of which 65 agree; 5 are predicted, of which 4 agree." in text
     assert "x3 (3.00)!°" in text
     assert "it would be 69 of 70" in text
