@@ -35,7 +35,6 @@ MANIFESTS = ("manifest.json", "oc.json")
 RUNS = "runs"
 # What names a file in a folder takes no more bytes than this on any file system of Linux.
 LONGEST_NAME = 255
-# File systems that know no second names for one file say one of these.
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 _numbers = count()

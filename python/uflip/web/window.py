@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from uflip.report.words import cause_name
 from uflip.stats import summarise
+from uflip.web.averages import averaged, averages
 from uflip.web.grid import CLASSES, Grid, classes_of, merged
 from uflip.web.open_run import OpenRun
 from uflip.web.slow import sample
@@ -171,7 +172,7 @@ def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, Any],
     spread = np.bincount(classes_of(times), minlength=CLASSES)
     header: dict[str, Any] = {"kind": "ios", "window": _said(times), **_covered(stretches)}
     header["causes"] = [cause_name(each) for each in run.causes]
-    return header, arrays | _spread(spread[None, :], header) | _averages(run, stretches, 1, times)
+    return header, arrays | _spread(spread[None, :], header) | averages(run, stretches, 1, times)
 
 
 def _from_ios(
@@ -204,7 +205,7 @@ def _from_ios(
         "last_ns": np.maximum.reduceat(submitted, at),
     }
     shown = _spread(spread.reshape(len(at), CLASSES), header)
-    return header, arrays | shown | _averages(run, widened, step, times)
+    return header, arrays | shown | averages(run, widened, step, times)
 
 
 def _from_blocks(
@@ -246,7 +247,7 @@ def _from_blocks(
     header = {"kind": "rows", "window": said, **_covered(covered)}
     if len(grid.streams) == 2:
         total_ns = run.prefix_ns[np.searchsorted(grid.starts, begins + lengths)]
-        arrays |= _averaged(run, begins + lengths, total_ns)
+        arrays |= averaged(run, begins + lengths, total_ns)
     return header, arrays | _spread(spread, header)
 
 
@@ -325,29 +326,6 @@ def _spread(spread: NDArray[Any], header: dict[str, Any]) -> Arrays:
     first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
     header["first_class"], header["classes"] = first, stop - first
     return {"spread": spread[:, first:stop].astype(np.uint32).ravel()}
-
-
-def _averages(
-    run: OpenRun, stretches: Sequence[Stretch], step: int, times: NDArray[np.int64]
-) -> Arrays:
-    """Running averages at the end of every row of `step` I/Os, where there is one stream."""
-    grid = run.grid()
-    if grid is None or len(grid.streams) != 2 or len(stretches) != 1 or not len(times):
-        return {}
-    start, stop = stretches[0]
-    ends = np.minimum(np.arange(start, stop, step) + step, stop)
-    total = run.sum_before(start) + np.cumsum(times)[ends - start - 1]
-    return _averaged(run, ends, total)
-
-
-def _averaged(run: OpenRun, ends: NDArray[Any], total_ns: NDArray[Any]) -> Arrays:
-    """Averages of all I/Os before each end (n,), with the start-up and without; NaN before it."""
-    ignored = min(run.io_ignore, run.io_count)
-    behind = np.where(ends > ignored, ends - ignored, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        without = np.where(behind > 0, (total_ns - run.ignored_ns) / behind, np.nan)
-    found = {"average_ns": without}
-    return found | ({"average_with_ns": total_ns / ends} if ignored else {})
 
 
 def _portable(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,35 @@
+"""Running averages of a run, as uFLIP draws them: with the start-up, and without it.
+
+**Source** uFLIP (CIDR 2009) §5.1, Figure 3: dashed with the start-up phase, solid without.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.web.open_run import OpenRun
+
+
+def averages(
+    run: OpenRun, stretches: Sequence[tuple[int, int]], step: int, times: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Running averages at the end of every row of `step` I/Os, where there is one stream."""
+    grid = run.grid()
+    if grid is None or len(grid.streams) != 2 or len(stretches) != 1 or not len(times):
+        return {}
+    start, stop = stretches[0]
+    ends = np.minimum(np.arange(start, stop, step) + step, stop)
+    total = run.sum_before(start) + np.cumsum(times)[ends - start - 1]
+    return averaged(run, ends, total)
+
+
+def averaged(run: OpenRun, ends: NDArray[Any], total_ns: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Averages of all I/Os before each end (n,), with the start-up and without; NaN before it."""
+    ignored = min(run.io_ignore, run.io_count)
+    behind = np.where(ends > ignored, ends - ignored, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = np.where(behind > 0, (total_ns - run.ignored_ns) / behind, np.nan)
+    found = {"average_ns": without}
+    return found | ({"average_with_ns": total_ns / ends} if ignored else {})
