@@ -16,7 +16,8 @@ import stored
 from command_line import uflip
 
 import uflip as api
-from uflip.data.run_summary import FOLDER, plain
+from uflip.data.document import plain
+from uflip.data.run_summary import FOLDER
 from uflip.results import Results, StoredRun, summary
 from uflip.results.merged import merged
 from uflip.results.pyramid import Pyramid, pyramid_of
