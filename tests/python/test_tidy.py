@@ -416,3 +416,15 @@ def test_words_are_those_that_people_look_for(path: Path) -> None:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         for unusual, instead in UNUSUAL.items():
             assert not re.search(unusual, line), f"line {number}: say {instead}: {line.strip()}"
+
+
+def test_the_fuzz_targets_are_locked_to_what_the_crates_need() -> None:
+    """Nothing else notices before somebody fuzzes: they are a workspace of their own."""
+    locked = {
+        package["name"]: {name.split()[0] for name in package.get("dependencies", ())}
+        for package in tomllib.loads((ROOT / "fuzz/Cargo.lock").read_text())["package"]
+    }
+    for manifest in sorted(ROOT.glob("crates/*/Cargo.toml")):
+        crate = tomllib.loads(manifest.read_text())
+        if crate["package"]["name"] in locked:
+            assert locked[crate["package"]["name"]] == set(crate.get("dependencies", ())), manifest
