@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stored
 
 from uflip.data.run import metadata_of
 from uflip.device.opening import open_device
 from uflip.methodology import Choices, Found, History, execute, make_plan
-from uflip.results import Results, ResultsWriter
-from uflip.results.beginning import manifest_of
+from uflip.results import Results
 
 MIB = 1 << 20
 SMALL = "sim:demo?channels=1&dies_per_channel=2&blocks_per_die=150"
@@ -21,21 +21,14 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
         chosen = Choices(only=("locality",), pause_ns=0, repetitions=1, **choices)
         plan = make_plan(device.info, "quick", 1, chosen)
         begun = {"state": "random", "state_id": "x", "known_from": "profile", "request": None}
-        writer = ResultsWriter.create(
+        writer = stored.writer(
             folder,
-            manifest_of(
-                device=plan.device,
-                host={},
-                harness={},
-                scale=plan.scale,
-                seed=plan.seed,
-                pause_ns=0,
-                target_size_bytes=plan.target_size,
-                repetitions=1,
-                method=plan.method,
-                state=begun,
-                plan=[run.as_dict() for run in plan.runs],
-            ),
+            plan.runs,
+            device,
+            target_size_bytes=plan.target_size,
+            repetitions=1,
+            method=plan.method,
+            state=begun,
         )
         before = (device.counters() or {})["host_pages_written"]
         execute(plan, device, writer, history=History("x"), found=Found(plan, writer))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 from command_line import uflip
 from scipy import stats
 from test_places import MIDDLE, device, first_violation
@@ -33,8 +34,7 @@ from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
 from uflip.methodology.plan import MOST_REPETITIONS
 from uflip.methodology.rounds import needed_repetitions, next_round
 from uflip.proof.repeated import CASES, measure_repeated
-from uflip.results import Results, ResultsWriter, summary
-from uflip.results.beginning import manifest_of
+from uflip.results import Results, summary
 from uflip.results.said import with_certainty
 from uflip.spec import Spec, writes_sequentially
 
@@ -189,21 +189,15 @@ def _cut_short(folder: Path) -> None:
             "state": "random", "state_id": None, "known_from": "enforced",
             "request": plan.state.request,
         }  # fmt: skip
-        writer = ResultsWriter.create(
+        writer = stored.writer(
             folder,
-            manifest_of(
-                device=plan.device,
-                host={},
-                harness={},
-                scale=plan.scale,
-                seed=plan.seed,
-                pause_ns=plan.pause_ns,
-                target_size_bytes=plan.target_size,
-                repetitions=plan.repetitions,
-                method=plan.method,
-                state=begun,
-                plan=[run.as_dict() for run in plan.runs],
-            ),
+            plan.runs,
+            opened,
+            pause_ns=plan.pause_ns,
+            target_size_bytes=plan.target_size,
+            repetitions=plan.repetitions,
+            method=plan.method,
+            state=begun,
         )
         grown: list[Plan] = []
 

@@ -37,9 +37,10 @@ from uflip.hints.measures import (
     unaligned,
 )
 from uflip.microbench.words import PATTERN_NAMES, format_ratio
+from uflip.results.agreement import AGREEMENT
 from uflip.units import format_duration_ns, format_size
 
-REPEATS = 1.05
+REPEATS = 1 + AGREEMENT
 PATTERNS = tuple(PATTERN_NAMES)
 Row = Mapping[str, Any]
 """`key_characteristics` of a summary."""
@@ -138,8 +139,8 @@ def focus(lines: Lines, row: Row) -> Hint:
     found, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or found["verdict"] in ("not_measured", "not_repeatable"):
         return _unknown(*about, "locality", "random writes within areas of several sizes")
-    area, numbers = found["locality_bytes"], {**numbers_of("random_over_sequential", cost)}
-    numbers |= {"limit": STEP}
+    area = found["locality_bytes"]
+    numbers = {**numbers_of("random_over_sequential", cost), "limit": STEP}
     anywhere = f"random writes cost {words_of(cost)} what sequential ones do"
     beyond = cost.beyond(STEP)
     if beyond is False:

@@ -14,6 +14,15 @@ def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
     return array
 
 
+def window(
+    log: _native.Trace | _native.FlashTrace, name: str, start: int, stop: int
+) -> NDArray[Any]:
+    """Rows `start` to `stop` of a column of a run, or of the log of a job (stop - start,)."""
+    if isinstance(log, _native.FlashTrace):
+        return np.asarray(log.column(name))[start:stop]
+    return np.asarray(log.column(name, start, stop))
+
+
 def measured(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
     """One column without the I/Os inside `io_ignore` (the start-up)."""
     kept: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.results.columns import window
 
 BLOCKS = 16384
 """At most, and at least half as many of a run that is long enough."""
@@ -63,13 +64,6 @@ class Grid:
 
     def __len__(self) -> int:
         return int(self.starts[-1])
-
-
-def column(log: Log, name: str, start: int, stop: int) -> NDArray[Any]:
-    """I/Os `start` to `stop` of a column of a run, or commands of a job."""
-    if isinstance(log, _native.FlashTrace):
-        return np.asarray(log.column(name))[start:stop]
-    return np.asarray(log.column(name, start, stop))
 
 
 def classes_of(times_ns: NDArray[Any]) -> NDArray[np.uint32]:
@@ -117,7 +111,7 @@ def _streams(log: Log, n: int) -> Whole:
     found = [0]
     for low in range(0, n, PIECE):
         begin = max(low - 1, 0)
-        part = column(log, "stream", begin, min(low + PIECE, n)).astype(np.int64)
+        part = window(log, "stream", begin, min(low + PIECE, n)).astype(np.int64)
         found += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
     return np.array([*found, n])
 
@@ -133,8 +127,8 @@ def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
 def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
     """Add the rows of blocks that follow each other, given where they start and end."""
     low, high = int(starts[0]), int(starts[-1])
-    times = column(log, "response_time_ns", low, high).astype(np.int64)
-    submitted = column(log, "submit_ns", low, high).astype(np.int64)
+    times = window(log, "response_time_ns", low, high).astype(np.int64)
+    submitted = window(log, "submit_ns", low, high).astype(np.int64)
     at = starts[:-1][np.diff(starts) > 0] - low
     blocks = len(at)
     place = np.repeat(np.arange(blocks, dtype=np.int64), np.diff(at, append=len(times)))

@@ -16,8 +16,9 @@ from uflip import _native
 from uflip.data.run_summary import RunSummary
 from uflip.errors import UflipError, UsageError
 from uflip.results import Results, StoredRun
+from uflip.results.columns import window
 from uflip.results.pyramid import Pyramid
-from uflip.web.grid import Grid, Log, column, grid_of
+from uflip.web.grid import Grid, Log, grid_of
 
 AT_ONCE = 1 << 20
 """A grid of so many I/Os is made while somebody waits [I/Os]."""
@@ -73,7 +74,7 @@ class OpenRun:
         """
         if stop - start > PART or len(self.log) <= PART or start >= stop:
             with self._lock:  # a file is read at one place at a time
-                return column(self.log, name, start, stop)
+                return window(self.log, name, start, stop)
         pieces = []
         for part in range(start // PART, (stop - 1) // PART + 1):
             begin = part * PART
@@ -87,7 +88,7 @@ class OpenRun:
             if found is None:
                 begin = part * PART
                 end = min(begin + PART, len(self.log))
-                found = self._parts[key] = column(self.log, name, begin, end)
+                found = self._parts[key] = window(self.log, name, begin, end)
             self._parts.move_to_end(key)
             while len(self._parts) > PARTS:
                 self._parts.popitem(last=False)
