@@ -18,9 +18,6 @@ from uflip.spec import Spec
 BASELINE_IO_SIZE = 32 * 1024
 """I/O size of the baseline patterns [bytes]: "32 KB in our experiments" (uFLIP Table 1)."""
 
-SCALES = ("quick", "standard")
-"""`standard` is the paper's; `quick` thins ranges and counts to about a minute on a real file."""
-
 
 @dataclass(frozen=True)
 class PlannedRun:

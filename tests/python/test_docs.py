@@ -16,6 +16,7 @@ import pytest
 from command_line import Outcome
 
 from uflip import _native
+from uflip.choices import SCALES
 from uflip.cli.main import VERBS
 from uflip.data.document import plain
 from uflip.data.manifest import Manifest
@@ -23,7 +24,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import EXIT_CODES, UsageError
-from uflip.experiment import SCALES, Context
+from uflip.experiment import Context
 from uflip.microbench import MICRO_BENCHMARKS, suited
 from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS

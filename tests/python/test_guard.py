@@ -314,6 +314,27 @@ def test_the_running_program_is_not_overwritten_whatever_is_typed() -> None:
 # Two at once
 
 
+@pytest.mark.parametrize("verb", ["run", "prepare", "pattern"])
+def test_a_refusal_does_not_wait_for_what_only_work_needs(here: Path, verb: str) -> None:
+    foreign = here / "thesis"
+    foreign.write_bytes(b"mine" * 4096)
+    program = """
+import sys
+from uflip.cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    loaded = {"numpy", "uflip.methodology", "uflip.results", "uflip.session"} & sys.modules.keys()
+    print(end.code, sorted(loaded))
+"""
+    command = [sys.executable, "-c", program, verb, f"file:{foreign}"]
+    command += ["--pattern", "RW"] if verb == "pattern" else []
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    refused = EXIT_CODES["refused"][0]
+    assert done.stdout == f"{refused} []\n", done.stderr
+
+
 def test_two_users_of_one_file_exclude_each_other(scratch: Path) -> None:
     url = f"file:{scratch}"
     with open_device(url) as device:

@@ -17,6 +17,7 @@ LONGEST_OF_SIM = 350
 # What each part of the package may import; the picture is in ARCHITECTURE.md. The command line,
 # and the front of the package, may import everything.
 MAY_IMPORT: dict[str, set[str]] = {
+    "choices": set(),
     "errors": {"_native"},
     "stats": set(),
     "analysis": {"_native", "data", "errors"},
@@ -46,8 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {"_native", "data", "errors", "experiment", "spec", "units"},
     "methodology": {
-        "_native", "analysis", "data", "device", "durability", "ends", "errors", "experiment",
-        "footprint", "microbench", "spec", "startup", "stats", "units", "waiting",
+        "_native", "analysis", "choices", "data", "device", "durability", "ends", "errors",
+        "experiment", "footprint", "microbench", "spec", "startup", "stats", "units", "waiting",
     },
     "results": {
         "_native", "amplification", "analysis", "data", "device", "durability", "ends", "errors",
@@ -68,13 +69,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results", "stats", "units",
     },
     "session": {
-        "_native", "data", "device", "durability", "ends", "errors", "experiment", "methodology",
-        "microbench", "oc", "profiles", "results", "units",
+        "_native", "choices", "data", "device", "durability", "ends", "errors", "experiment",
+        "methodology", "microbench", "oc", "profiles", "results", "units",
     },
     "reproduce": {
-        "_native", "data", "device", "durability", "errors", "experiment", "hints", "methodology",
-        "microbench", "models", "oc", "cores", "profiles", "report", "results", "session", "spec",
-        "stats", "table", "units", "waiting",
+        "_native", "choices", "data", "device", "durability", "errors", "experiment", "hints",
+        "methodology", "microbench", "models", "oc", "cores", "profiles", "report", "results",
+        "session", "spec", "stats", "table", "units", "waiting",
     },
     "ranking": {"errors", "spec", "sweeping"},
     "sweeping": {

@@ -8,9 +8,6 @@ import click
 
 from uflip import table
 from uflip.cli.terminal import echo, in_line, plain
-from uflip.data.device import DeviceInfo
-from uflip.device.cache import switched_off
-from uflip.device.opened import Device, check_snapshot_name
 from uflip.device.options import DATA
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
@@ -18,6 +15,8 @@ from uflip.table import Table
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
 
 if TYPE_CHECKING:
+    from uflip.data.device import DeviceInfo
+    from uflip.device.opened import Device
     from uflip.results.outputs import Place
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -120,6 +119,8 @@ durability_option = click.option(
 
 def _leave_cache_alone(context: click.Context, _option: click.Parameter, given: bool) -> None:
     if given:
+        from uflip.device.cache import switched_off
+
         context.with_resource(switched_off())
 
 
@@ -138,11 +139,13 @@ def read_snapshot_name(
     """Read the name of a snapshot to be written."""
     if value is None:
         return None
+    from uflip.device.opened import check_snapshot_name
+
     check_snapshot_name(value)
     return value
 
 
-def check_saving(info: DeviceInfo, save: Path | None, *, force: bool) -> None:
+def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
     """Refuse to keep a device that is not simulated, or where something is, before it is used."""
     if save is None:
         return
@@ -157,7 +160,7 @@ def check_saving(info: DeviceInfo, save: Path | None, *, force: bool) -> None:
     _place_of(save, force=force)
 
 
-def save_device(device: Device, save: Path, *, force: bool) -> None:
+def save_device(device: "Device", save: Path, *, force: bool) -> None:
     """Keep a simulated device as it is."""
     from uflip.results import outputs
 

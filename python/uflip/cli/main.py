@@ -6,7 +6,6 @@ Only the file of the verb that is used gets imported: `uflip devices` must not w
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -247,6 +246,8 @@ def _of_the_system(error: BaseException) -> UflipError | None:
 
 def _of_ours(error: BaseException) -> UflipError:
     """Show a mistake of ours, with all that helps to find it."""
+    import traceback
+
     echo("".join(traceback.format_exception(error)), err=True, newline=False)
     return UflipError(
         "Something unexpected happened in uflip",

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from uflip import ends
 from uflip.cli.common import (
     check_saving,
     device_argument,
@@ -28,14 +27,9 @@ from uflip.cli.pattern_preset import (
     refuse_batches,
     run_preset,
 )
-from uflip.cli.progress import run_display
 from uflip.cli.terminal import echo, echo_json
-from uflip.cli.watching import Watching
-from uflip.device.catalogue import inspect_device
-from uflip.device.disturbance import check_target, disturbed
-from uflip.device.resolving import resolve
-from uflip.session.opening import open_watched
-from uflip.spec import writes
+from uflip.device.guard import check_before_all
+from uflip.spec import Spec, writes
 
 EPILOG = """\b
 Examples:
@@ -92,12 +86,19 @@ def command(
     **parameters: Any,
 ) -> None:
     """Execute one I/O pattern on DEVICE and print what it took."""
-    if preset is not None:
-        durability = PRESET_DURABILITY if durability is None else durability
-        spec = preset_batch(spec_file, parameters)
-    else:
-        refuse_batches(batches)
-        spec = given_pattern(spec_file, parameters)
+    durability = PRESET_DURABILITY if preset and durability is None else durability
+    spec = _wanted(preset, batches, spec_file, parameters)
+    writable = writes(spec) or size is not None
+    if writable:  # before plans and numbers are loaded
+        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
+    from uflip import ends
+    from uflip.cli.progress import run_display
+    from uflip.cli.watching import Watching
+    from uflip.device.catalogue import inspect_device
+    from uflip.device.disturbance import check_target, disturbed
+    from uflip.device.resolving import resolve
+    from uflip.session.opening import open_watched
+
     # All that can be wrong is looked for before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
         _check_trace_file(path, force)
@@ -114,7 +115,7 @@ def command(
                 buffered=buffered,
                 durability=durability,
                 data=data,
-                writable=writes(spec) or size is not None,
+                writable=writable,
                 destroy=destroy,
                 io_timeout_ns=io_timeout,
             )
@@ -144,6 +145,16 @@ def command(
         print_preset(document)
     else:
         print_run(document)
+
+
+def _wanted(
+    preset: str | None, batches: int | None, spec_file: str | None, parameters: dict[str, Any]
+) -> Spec:
+    """Return the pattern, or the first batch of a preset."""
+    if preset is not None:
+        return preset_batch(spec_file, parameters)
+    refuse_batches(batches)
+    return given_pattern(spec_file, parameters)
 
 
 def _check_trace_file(path: Path | None, force: bool) -> None:

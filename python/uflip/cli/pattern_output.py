@@ -12,7 +12,6 @@ from uflip.cli.terminal import echo
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
-from uflip.report.words import cause_name, counter_name
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -173,6 +172,8 @@ def _durations(statistics: dict[str, Any], names: list[str]) -> str:
 
 def _causes(document: dict[str, Any]) -> str:
     """Print what the time of an average I/O was spent on, largest part first."""
+    from uflip.report.words import cause_name
+
     causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
     total = sum(causes.values())
     ordered = sorted(causes.items(), key=lambda item: -item[1])
@@ -180,6 +181,8 @@ def _causes(document: dict[str, Any]) -> str:
 
 
 def _counters(document: dict[str, Any]) -> list[tuple[str, str]]:
+    from uflip.report.words import counter_name
+
     counters, ratio = document["counters"], document["write_amplification"]
     if counters is None:
         return []

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 import click
 
+from uflip.choices import METHODS, SCALE, SCALES, SEED
 from uflip.cli.common import read_duration, read_size, split_names, together, whole
-from uflip.experiment import SCALES
-from uflip.methodology import METHODS
-from uflip.session.request import SCALE, SEED
 
 # Intervals over repetitions need a handful; a plan lists every run.
 MOST_REPETITIONS = 1000

@@ -10,11 +10,9 @@ from uflip.cli.common import durability_option, json_option, open_options, quiet
 from uflip.cli.planning import plan_options
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json, plain
-from uflip.cli.watching import Watching
+from uflip.device.guard import check_before_all
 from uflip.device.url import URL_FORMS
 from uflip.errors import InterruptedRun, UsageError
-from uflip.session import Request, begin
-from uflip.session import resume as go_on
 
 EPILOG = """\b
 Examples:
@@ -28,6 +26,8 @@ Examples:
 Ctrl-C ends the run at hand; all runs finished before are kept, and --resume makes the others.
 Without a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS names others, 0 is none.
 """
+
+OF_THE_TARGET = ("size", "buffered", "data", "destroy")
 
 
 @click.command("run", epilog=EPILOG)
@@ -79,6 +79,9 @@ def command(
         # What is written follows from the results; the option has a default that cannot be told.
         options.pop("data")
         _check_alone({"out": out} | options)
+        from uflip.cli.watching import Watching
+        from uflip.session import resume as go_on
+
         with Watching(quiet=quiet) as watch:
             go_on(resume, device=device, io_timeout_ns=io_timeout, on_event=watch, **said)
         _conclude(resume, quiet, as_json)
@@ -90,6 +93,11 @@ def command(
             allowed=URL_FORMS,
             action="name a device, or a folder with --resume; see `uflip run --help`",
         )
+    # A target that must not be written to is refused before plans and numbers are loaded.
+    check_before_all(device, **{name: options[name] for name in OF_THE_TARGET})
+    from uflip.cli.watching import Watching
+    from uflip.session import Request, begin
+
     request = Request(device=device, io_timeout_ns=io_timeout, **options)
     with Watching(quiet=quiet) as watch:
         folder = begin(request, out, watch)

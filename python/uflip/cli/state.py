@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from uflip.choices import STATES
 from uflip.cli.common import read_size, together
-from uflip.methodology import STATES
 
 target_options = together(
     [

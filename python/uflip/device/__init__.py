@@ -3,6 +3,7 @@
 ==============  ==============================================================
 `url`           the forms of a name
 `options`       what can be checked before a device is touched
+`guard`         what must not be written to is refused first
 `catalogue`     which devices there are, and what is known of one before use
 `opening`       from a name to an open device
 `opened`        an open device: runs, states, snapshots

@@ -37,13 +37,11 @@ from uflip.methodology.execute import (
 from uflip.methodology.found import Found
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
-from uflip.methodology.lengths import METHODS
 from uflip.methodology.limits import check_worth_running, within
 from uflip.methodology.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.resume import what_is_left
 from uflip.methodology.state import (
-    STATES,
     Enforcement,
     OnState,
     default_state,
@@ -55,8 +53,6 @@ from uflip.methodology.state import (
 from uflip.methodology.wear import describe_used, describe_wear, wear_of
 
 __all__ = [
-    "METHODS",
-    "STATES",
     "Choices",
     "Enforcement",
     "Estimate",

@@ -14,10 +14,6 @@ from dataclasses import replace
 from uflip.experiment import PlannedRun
 from uflip.spec import Spec, until_converged
 
-METHODS = ("auto", "startup", "paper")
-"""`auto`: each run ends when its mean is known; `startup`: a fixed number of I/Os after the
-start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""
-
 # uFLIP §5.1: its shortest run. What happens less often than that may go unseen.
 MIN_IOS = 1024
 # Of the I/Os that runs of the shortest length make, what there is for all of their repetitions.

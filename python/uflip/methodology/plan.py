@@ -21,12 +21,12 @@ from typing import Any
 
 from msgspec import structs
 
+from uflip.choices import METHODS, SCALES
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
 from uflip.experiment import (
     BASELINE_IO_SIZE,
-    SCALES,
     Context,
     Counts,
     PlannedRun,
@@ -34,7 +34,7 @@ from uflip.experiment import (
 )
 from uflip.footprint import together, written_sequentially
 from uflip.methodology import interference
-from uflip.methodology.lengths import METHODS, self_timed, shortest
+from uflip.methodology.lengths import self_timed, shortest
 from uflip.methodology.order import BASELINE, in_order
 from uflip.methodology.places import APART, BLOCK, Places
 from uflip.methodology.state import (

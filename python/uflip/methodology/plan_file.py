@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from uflip import durability as durabilities
+from uflip.choices import METHODS, SCALES
 from uflip.data.device import DeviceInfo
 from uflip.data.plan import (
     DURABILITY_SINCE,
@@ -26,9 +27,8 @@ from uflip.data.toml_text import read_toml
 from uflip.device.identity import model_identity, other_medium
 from uflip.device.resolving import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
-from uflip.experiment import SCALES, PlannedRun
+from uflip.experiment import PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially
-from uflip.methodology.lengths import METHODS
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
 

@@ -21,15 +21,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from uflip.choices import STATES
 from uflip.data.device import DeviceInfo
 from uflip.device.opened import Device
 from uflip.device.resolving import resolve_state
 from uflip.durability import CACHED
 from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of
-
-STATES = ("random", "sequential", "as-is")
-"""`as-is` enforces nothing: the device is measured as it was found."""
 
 OVERWRITES = 3
 # What the quick scale and fixed lengths make do with.

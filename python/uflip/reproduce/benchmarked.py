@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from uflip.choices import SCALE, SEED
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.errors import InterruptedRun
@@ -21,9 +22,6 @@ from uflip.reproduce import table3
 from uflip.results import Results, summary
 from uflip.session import new_work
 from uflip.session.state import AS_IS, known_state
-
-SCALE = "standard"
-SEED = 1
 
 
 def resting(profile: str) -> int:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.choices import SEED
 from uflip.cores import OnStep, on_all_cores
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
@@ -31,7 +32,7 @@ from uflip.methodology import Choices, make_plan
 from uflip.microbench import suited
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
-from uflip.reproduce.benchmarked import SEED, Stop, benchmark_on, resting
+from uflip.reproduce.benchmarked import Stop, benchmark_on, resting
 from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated

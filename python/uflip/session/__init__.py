@@ -9,7 +9,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 
 ===============  ==================================================================
 `request`        what is wanted, and the plan that follows from it
-`opening`        refusing early; a file that gets its size
+`opening`        a file that gets its size
 `state`          what is known of the device's state, and enforcing one
 `carrying_out`   device, plan and folder together: the runs
 `benchmark`      the whole way, for a new benchmark and for one that was cut short

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from uflip import ends
 from uflip._native import FlashTrace
+from uflip.choices import SCALE
 from uflip.errors import ResultsError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import RunFinished, RunProgress, RunStarted, measure_harness
@@ -23,7 +24,7 @@ from uflip.oc.session import check_unused, choose_sacrifice, execute
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.beginning import manifest_of
 from uflip.session.events import JobsBegin, OnEvent, ignore
-from uflip.session.request import SCALE, Request
+from uflip.session.request import Request
 from uflip.session.resuming import Replay, check_device, planned_runs
 
 

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from uflip.choices import SCALE, SEED
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
+from uflip.device.guard import check_before_all
 from uflip.device.identity import model_identity
 from uflip.device.opened import Device
 from uflip.device.opening import IO_TIMEOUT_NS
@@ -28,12 +30,9 @@ from uflip.methodology import (
 from uflip.methodology.plan_file import check_device
 from uflip.profiles import profile_interface
 from uflip.session.events import OnEvent
-from uflip.session.opening import check_before_all, open_watched
+from uflip.session.opening import open_watched
 from uflip.session.state import record_of, used_bytes
 from uflip.units import format_size
-
-SCALE = "standard"
-SEED = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,19 @@
+"""What a benchmark can be asked for by name, and what it is without being asked.
+
+A module of its own that imports nothing: the options of the command line name these, and a target
+that must not be written to is refused before plans and numbers are loaded.
+"""
+
+SCALES = ("quick", "standard")
+"""`standard` is the paper's; `quick` thins ranges and counts to about a minute on a real file."""
+
+SCALE = "standard"
+
+SEED = 1
+
+METHODS = ("auto", "startup", "paper")
+"""`auto`: each run ends when its mean is known; `startup`: a fixed number of I/Os after the
+start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""
+
+STATES = ("random", "sequential", "as-is")
+"""`as-is` enforces nothing: the device is measured as it was found."""

@@ -1,0 +1,29 @@
+"""Before the first byte: what must not be written to is refused, before much else is even loaded.
+
+The guard itself is native (crate `host`) and stands before every opening for writing; here it is
+asked first, so that nothing else about a target is found fault with, planned or imported before.
+"""
+
+from uflip import _native
+from uflip.device.options import check_options
+from uflip.device.url import parse_url
+from uflip.errors import native_errors
+
+
+def check_before_all(
+    url: str, *, size: int | None, buffered: bool, data: str, destroy: str | None
+) -> None:
+    """Refuse what must not be written to before anything else is found fault with.
+
+    Raises
+    ------
+    UflipError
+        As `open_device`, for options that do not fit the device, and targets that must not be lost.
+    """
+    target = parse_url(url)
+    check_options(target, size, data, destroy, buffered=buffered)
+    with native_errors():
+        if target.kind == "file":
+            _native.check_file(target.name, destroy)
+        elif target.kind == "block":
+            _native.check_block(target.name, destroy)
