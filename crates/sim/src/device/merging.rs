@@ -17,16 +17,20 @@ use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::timed::Timed;
 use crate::device::token::Target;
 use crate::flash::geometry::{DieIdx, Lpn, Place};
-use crate::flash::media::{CollectMedia, Flash, Media as _};
+use crate::flash::media::{CollectMedia, Flash};
+use crate::flash::plan::Plan;
 use crate::ftl::Merging;
 use crate::ftl::extent::Extent;
-use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
+use crate::timeline::breakdown::{Account, Cause, SimBreakdown};
 use crate::timeline::clocks::Clocks;
 
 /// The FTL, and until when its merges go on.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
     ftl: Merging,
+    /// What it wants now; kept, so that nothing is allocated.
+    #[serde(skip)]
+    plan: Plan,
     /// Dies and channels.
     clocks: Clocks,
     /// When the last merge in a write's path ended.
@@ -53,6 +57,7 @@ impl Merged {
     pub(crate) fn new(ftl: Merging, clocks: Clocks, reads_per_step: u32, buffers: bool) -> Merged {
         Merged {
             ftl,
+            plan: Plan::default(),
             clocks,
             merging_until: 0,
             reclaiming_until: 0,
@@ -86,28 +91,38 @@ impl Merged {
             return at;
         };
         self.dirty = false;
-        let mut account = ();
-        let mut media = Timed::new(flash, &mut self.clocks, at, &mut account);
-        last.pages().for_each(|page| self.ftl.write(page, &last, &mut media));
-        self.merging_until = self.merging_until.max(media.merged_until());
-        media.end
+        self.plan.clear();
+        last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
+        let timed = self.carry_out(at, &mut (), flash);
+        self.merging_until = self.merging_until.max(timed.1);
+        timed.0
+    }
+
+    /// Do what is planned, from `at` on; returns when it ends, and until when merges go on.
+    #[inline]
+    fn carry_out(&mut self, at: u64, path: &mut impl Account, flash: &mut Flash) -> (u64, u64) {
+        flash.carry_out(&self.plan);
+        let mut timed = Timed::new(flash.geometry, &mut self.clocks, at, path);
+        timed.charge(&self.plan);
+        (timed.end, timed.merged_until())
     }
 
     /// One step from `at` on; `None` where nothing is to be done.
     fn step(&mut self, at: u64, hardware: &mut Hardware<'_>) -> Option<u64> {
-        let before = merges(&hardware.flash.counters);
-        let mut account = ();
-        let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut account);
-        let worked = self.ftl.reclaim(&mut media);
+        self.plan.clear();
+        let worked = self.ftl.reclaim(&mut self.plan);
+        self.beside += self.plan.merges();
+        let (end, _) = self.carry_out(at, &mut (), hardware.flash);
         // A step that only puts books in order takes no time; the clock must go on all the same.
-        let end = media.end.max(at + 1);
-        self.beside += merges(&hardware.flash.counters) - before;
-        worked.then_some(end)
+        worked.then_some(end.max(at + 1))
     }
-}
 
-fn merges(counters: &Counters) -> u64 {
-    counters.switch_merges + counters.partial_merges + counters.full_merges
+    /// Write `page` without time.
+    fn write_now(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
+        self.plan.clear();
+        self.ftl.write(page, extent, &mut self.plan);
+        flash.carry_out(&self.plan);
+    }
 }
 
 impl Backend for Merged {
@@ -129,12 +144,12 @@ impl Backend for Merged {
     ) {
         self.clocks.advance(hardware.events.now());
         let mut path = SimBreakdown::default();
-        let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
+        self.plan.clear();
         // Where nothing was ever written the controller answers alone, once it knows that.
-        if let Some(from) = self.ftl.find(page, &mut media) {
-            media.read(from);
+        if let Some(from) = self.ftl.find(page, &mut self.plan) {
+            self.plan.read(from);
         }
-        let end = media.end;
+        let (end, _) = self.carry_out(at, &mut path, hardware.flash);
         hardware.events.all_spent(target.account, &path);
         hardware.events.deliver(end, at, bytes, target.op());
     }
@@ -152,10 +167,10 @@ impl Backend for Merged {
         let at = ready.max(self.merging_until);
         let mut path = SimBreakdown::default();
         path.add(Cause::Merge, at - ready);
-        let mut media = Timed::new(hardware.flash, &mut self.clocks, at, &mut path);
-        self.ftl.write(page, &extent, &mut media);
-        self.merging_until = self.merging_until.max(media.merged_until());
-        let end = media.end;
+        self.plan.clear();
+        self.ftl.write(page, &extent, &mut self.plan);
+        let (end, merged_until) = self.carry_out(at, &mut path, hardware.flash);
+        self.merging_until = self.merging_until.max(merged_until);
         hardware.events.all_spent(target.account, &path);
         hardware.events.end(end, ready, target.op());
     }
@@ -216,14 +231,14 @@ impl Backend for Merged {
     /// Nothing is under way but in time, which the untimed gear does not know.
     fn end_untimed(&mut self, flash: &mut Flash) {
         if let Some(last) = self.last.take().filter(|_| self.dirty) {
-            last.pages().for_each(|page| self.ftl.write(page, &last, flash));
+            last.pages().for_each(|page| self.write_now(page, &last, flash));
         }
         self.dirty = false;
     }
 
     #[inline]
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
-        self.ftl.write(page, extent, flash);
+        self.write_now(page, extent, flash);
     }
 
     fn trim(&mut self, page: Lpn) {

@@ -1,6 +1,7 @@
 //! Flash: where everything lies, what may be done to it, what it counts, and how it wears out.
 //!
 //! ```text
+//! plan      what an FTL that merges asks for, as a value
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! geometry  numbers of dies, blocks and pages
@@ -9,5 +10,6 @@
 pub(crate) mod geometry;
 pub(crate) mod media;
 pub(crate) mod nand;
+pub(crate) mod plan;
 pub(crate) mod reliability;
 pub(crate) mod wear_out;

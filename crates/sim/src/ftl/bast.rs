@@ -23,7 +23,7 @@ use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
 use crate::collections::lru::Lru;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
 
@@ -83,23 +83,23 @@ impl MergingFtl for Bast {
         self.lookup_log(page).or_else(|| self.data.lookup(page))
     }
 
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
         if let Some(place) = self.data.erased_place(page) {
-            media.program(place, extent.rest(page, || self.lookup(page)));
+            plan.program(place, extent.rest(page, || self.lookup(page)));
             self.data.set_programmed(page);
             self.forget(page);
             return;
         }
         let log = match self.log_of[logical as usize] {
-            NONE => self.open(logical, media),
+            NONE => self.open(logical, plan),
             log => log,
         };
-        self.append(log, page, extent, media);
+        self.append(log, page, extent, plan);
     }
 
     fn trim(&mut self, page: Lpn) {
@@ -144,10 +144,10 @@ impl Bast {
     }
 
     /// A log block for `logical`, which has none.
-    fn open<M: MergeMedia>(&mut self, logical: u32, media: &mut M) -> u32 {
+    fn open(&mut self, logical: u32, plan: &mut Plan) -> u32 {
         if self.order.len() as usize == self.most {
-            media.begin_reclaim();
-            self.merge(self.order.oldest().expect("all are in use"), media);
+            plan.begin_reclaim();
+            self.merge(self.order.oldest().expect("all are in use"), plan);
         }
         let block = self.data.take_free(self.data.home(logical));
         let pages = self.geometry.shape().pages_per_block as usize;
@@ -164,7 +164,7 @@ impl Bast {
         log
     }
 
-    fn append<M: MergeMedia>(&mut self, log: u32, page: Lpn, extent: &Extent, media: &mut M) {
+    fn append(&mut self, log: u32, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let rest = extent.rest(page, || self.lookup(page));
         let offset = self.offset(page);
         let books = &mut self.logs[log as usize];
@@ -173,33 +173,33 @@ impl Bast {
         books.in_order &= slot as usize == offset;
         books.newest[offset] = slot as u16;
         let (block, logical, in_order) = (books.block, books.logical, books.in_order);
-        media.program(self.slot(block, slot), rest);
+        plan.program(self.slot(block, slot), rest);
         self.data.set_invalid(page);
         self.order.touch(log);
         let pages = self.data.pages_of(logical).len() as u32;
         if slot + 1 == self.geometry.shape().pages_per_block || (in_order && slot + 1 == pages) {
-            media.await_merges();
-            self.merge(log, media);
+            plan.barrier();
+            self.merge(log, plan);
         }
     }
 
     /// Bring the newest version of every page of a data block together, as cheaply as its log allows.
-    fn merge<M: MergeMedia>(&mut self, log: u32, media: &mut M) {
+    fn merge(&mut self, log: u32, plan: &mut Plan) {
         let Log { block, logical, next, in_order, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
         let target = if in_order { block } else { self.data.take_free(self.data.home(logical)) };
-        media.count_merge(match (in_order, next as usize == pages.len()) {
+        plan.count_merge(match (in_order, next as usize == pages.len()) {
             (true, true) => Merge::Switch,
             (true, false) => Merge::Partial,
             (false, _) => Merge::Full,
         });
-        let old = self.data.copy_to(logical, target, media);
+        let old = self.data.copy_to(logical, target, plan);
         for (offset, page) in pages.map(Lpn).enumerate() {
             let slot = self.logs[log as usize].newest[offset];
             if slot != NO_PAGE {
                 if !in_order {
                     let from = self.slot(block, u32::from(slot));
-                    media.copy(from, self.data.place_in(target, page));
+                    plan.copy(from, self.data.place_in(target, page));
                 }
                 self.data.set_programmed(page);
             } else if in_order && (offset as u32) < next {
@@ -209,15 +209,15 @@ impl Bast {
         self.log_of[logical as usize] = NONE;
         self.order.leave(log);
         self.unused.push(log);
-        media.await_merges();
-        self.erase(old, media);
-        self.erase(Some(block).filter(|_| !in_order), media);
-        media.await_merges();
+        plan.barrier();
+        self.erase(old, plan);
+        self.erase(Some(block).filter(|_| !in_order), plan);
+        plan.barrier();
     }
 
-    fn erase<M: MergeMedia>(&mut self, block: Option<BlockIdx>, media: &mut M) {
+    fn erase(&mut self, block: Option<BlockIdx>, plan: &mut Plan) {
         if let Some(block) = block {
-            media.erase_merged(block);
+            plan.erase(block);
             self.data.give_back(block);
         }
     }

@@ -14,7 +14,7 @@ use uflip_core::Result;
 
 use super::{MergingFtl, MergingOptions};
 use crate::flash::geometry::{Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
 
@@ -38,7 +38,7 @@ impl MergingFtl for BlockMap {
         self.data.lookup(page)
     }
 
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -46,10 +46,10 @@ impl MergingFtl for BlockMap {
         }
         match self.data.erased_place(page) {
             Some(place) => {
-                media.program(place, None);
+                plan.program(place, None);
                 self.data.set_programmed(page);
             }
-            None => self.merge(logical, page, extent, media),
+            None => self.merge(logical, page, extent, plan),
         }
     }
 
@@ -65,7 +65,7 @@ impl MergingFtl for BlockMap {
 
 impl BlockMap {
     /// Write `page` to a new block of `logical`, with everything that `extent` does not bring later.
-    fn merge<M: MergeMedia>(&mut self, logical: u32, page: Lpn, extent: &Extent, media: &mut M) {
+    fn merge(&mut self, logical: u32, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let old_page = self.data.lookup(page);
         let block = self.data.take_free(self.data.home(logical));
         let kept = |other: &Lpn| *other != page && !extent.brings_after(page, *other);
@@ -78,17 +78,17 @@ impl BlockMap {
             .collect();
         let old_block = self.data.set_block(logical, block);
         for (other, from) in others {
-            media.copy(from, self.data.place_in(block, other));
+            plan.copy(from, self.data.place_in(block, other));
             self.data.set_programmed(other);
         }
-        media.count_merge(Merge::Full);
-        media.await_merges();
+        plan.count_merge(Merge::Full);
+        plan.barrier();
         let rest = extent.rest(page, || old_page);
-        media.program(self.data.place_in(block, page), rest);
+        plan.program(self.data.place_in(block, page), rest);
         self.data.set_programmed(page);
         if let Some(old) = old_block {
-            media.await_merges();
-            media.erase_merged(old);
+            plan.barrier();
+            plan.erase(old);
             self.data.give_back(old);
         }
     }

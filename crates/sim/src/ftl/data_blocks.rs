@@ -9,7 +9,7 @@ use uflip_core::{Error, Result};
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
 
 /// The map of blocks, and the pages that were programmed in them.
@@ -141,14 +141,14 @@ impl DataBlocks {
         &mut self,
         logical: u32,
         to: BlockIdx,
-        media: &mut impl MergeMedia,
+        plan: &mut Plan,
     ) -> Option<BlockIdx> {
         let pages = self.pages_of(logical);
         let (first, end) = (pages.start as usize, pages.end as usize);
         let old = self.block_of(logical);
         if let Some(from) = old {
             let (from, to) = (self.geometry.place(from, 0), self.geometry.place(to, 0));
-            media.copy_set(from, to, &self.valid, first, end - first);
+            plan.copy_set(from, to, &self.valid, first, end - first);
         }
         // What was copied, and nothing else, is programmed in the new block.
         for at in (first..end).step_by(64) {

@@ -22,7 +22,7 @@ use uflip_core::{Error, Result};
 use super::{MergingFtl, MergingOptions};
 use crate::collections::bits;
 use crate::flash::geometry::{Geometry, Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::Extent;
 use crate::ftl::run::Run;
 use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
@@ -161,27 +161,27 @@ impl MergingFtl for Linear {
         unit.map(|unit| self.layout.place(unit, offset))
     }
 
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let (logical, offset) = self.unit_of(page);
         if self.active != Some(logical) {
             self.active = Some(logical);
-            self.store_map(self.part.switch_map_pages, media);
+            self.store_map(self.part.switch_map_pages, plan);
         }
-        let index = self.open_for(page, extent, media);
+        let index = self.open_for(page, extent, plan);
         let rest = extent.rest(page, || self.lookup(page));
         let open = &mut self.open[index];
         let first = logical * self.layout.unit_pages;
         if offset == open.run.next() || open.run.ends_below(page, extent, first) {
-            media.program(self.layout.place(open.unit, offset), rest);
+            plan.program(self.layout.place(open.unit, offset), rest);
             open.run.take(offset);
         } else {
             // It is in the run: anything else would have been merged.
-            self.replace(index, offset, rest, media);
+            self.replace(index, offset, rest, plan);
         }
         bits::insert(&mut self.live, page.0 as usize);
         if self.open[index].run.is_full(self.layout.unit_pages) && !self.is_replaced(index) {
-            media.await_merges();
-            self.close(index, media);
+            plan.barrier();
+            self.close(index, plan);
         }
     }
 
@@ -211,21 +211,21 @@ impl Linear {
     }
 
     /// An open unit that can take `page`: the one that is open, if it can, or a new one.
-    fn open_for<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) -> usize {
+    fn open_for(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) -> usize {
         let (logical, offset) = self.unit_of(page);
         if let Some(index) = self.open.iter().position(|open| open.logical == logical) {
             if self.takes(index, page, extent) {
                 return index;
             }
-            self.close(index, media);
+            self.close(index, plan);
         } else if self.open.len() >= self.part.open_units as usize {
-            self.close(0, media);
+            self.close(0, plan);
         }
-        media.await_merges();
+        plan.barrier();
         if offset == 0 {
-            self.store_map(self.part.open_map_pages, media);
+            self.store_map(self.part.open_map_pages, plan);
         }
-        let unit = self.free.take(self.layout.home(logical), media);
+        let unit = self.free.take(self.layout.home(logical), plan);
         let run = Run::at(offset);
         self.open.push(OpenUnit { logical, unit, run, base: offset, replacements: Vec::new() });
         self.open.len() - 1
@@ -248,40 +248,40 @@ impl Linear {
     }
 
     /// Write page `offset`, which an open unit has, once more.
-    fn replace<M: MergeMedia>(
+    fn replace(
         &mut self,
         index: usize,
         offset: u32,
         rest: Option<Place>,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
         if round == open.replacements.len() {
-            let unit = self.free.take(self.layout.home(open.logical), media);
+            let unit = self.free.take(self.layout.home(open.logical), plan);
             let programmed = vec![0; self.layout.unit_pages.div_ceil(64) as usize];
             open.replacements.push(Replacement { unit, programmed });
         }
         let replacement = &mut open.replacements[round];
-        media.program(self.layout.place(replacement.unit, offset), rest);
+        plan.program(self.layout.place(replacement.unit, offset), rest);
         bits::insert(&mut replacement.programmed, offset as usize);
     }
 
     /// Merge an open unit: it becomes the data unit, with the rest of the old one copied to it; where
     /// pages of it were replaced, all go to a new unit.
-    fn close<M: MergeMedia>(&mut self, index: usize, media: &mut M) {
+    fn close(&mut self, index: usize, plan: &mut Plan) {
         let OpenUnit { logical, unit, run, .. } = self.open[index];
         let replaced = self.is_replaced(index);
-        let target = if replaced { self.free.take(self.layout.home(logical), media) } else { unit };
+        let target = if replaced { self.free.take(self.layout.home(logical), plan) } else { unit };
         let first = logical * self.layout.unit_pages;
         for offset in 0..self.layout.unit_pages {
             if (replaced || !run.has(offset))
                 && let Some(from) = self.lookup(Lpn(first + offset))
             {
-                media.copy(from, self.layout.place(target, offset));
+                plan.copy(from, self.layout.place(target, offset));
             }
         }
-        media.count_merge(match (replaced, run.is_full(self.layout.unit_pages)) {
+        plan.count_merge(match (replaced, run.is_full(self.layout.unit_pages)) {
             (true, _) => Merge::Full,
             (false, true) => Merge::Switch,
             (false, false) => Merge::Partial,
@@ -293,10 +293,10 @@ impl Linear {
         open.replacements.iter().for_each(|replacement| self.free.discard(replacement.unit));
         let old = self.map[logical as usize].replace(target);
         old.into_iter().for_each(|old| self.free.discard(old));
-        self.store_map(self.part.merge_map_pages, media);
+        self.store_map(self.part.merge_map_pages, plan);
     }
 
-    fn store_map<M: MergeMedia>(&mut self, pages: u32, media: &mut M) {
-        self.journal.store(pages, &mut self.free, media);
+    fn store_map(&mut self, pages: u32, plan: &mut Plan) {
+        self.journal.store(pages, &mut self.free, plan);
     }
 }

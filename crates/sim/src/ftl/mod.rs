@@ -15,7 +15,7 @@ mod tests;
 use uflip_core::{Error, Result};
 
 use crate::flash::geometry::{Geometry, Lpn, Place};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 
 pub use linear::LinearPart;
@@ -43,7 +43,7 @@ pub(crate) struct MergingOptions<'a> {
 }
 
 /// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
-/// cell: everything goes through [`MergeMedia`].
+/// cell: what is to be done it writes down in a [`Plan`].
 pub(crate) trait MergingFtl: Sized {
     /// Whether `options` make a device.
     ///
@@ -57,20 +57,20 @@ pub(crate) trait MergingFtl: Sized {
     /// Where `page` is; `None` where it was never written.
     fn lookup(&self, page: Lpn) -> Option<Place>;
 
-    /// Where `page` is, for a timed read of it; whatever must be read to find out is asked of `media`.
+    /// Where `page` is, for a timed read of it; whatever must be read to find out is asked of `plan`.
     #[inline]
-    fn find<M: MergeMedia>(&mut self, page: Lpn, _media: &mut M) -> Option<Place> {
+    fn find(&mut self, page: Lpn, _plan: &mut Plan) -> Option<Place> {
         self.lookup(page)
     }
 
     /// Write `page`, which belongs to the host write `extent`, after whatever must be merged first.
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M);
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan);
 
     /// `page` holds nothing any more (TRIM).
     fn trim(&mut self, page: Lpn);
 
     /// One step of what can be done without the host; false where there is nothing to do.
-    fn reclaim<M: MergeMedia>(&mut self, _media: &mut M) -> bool {
+    fn reclaim(&mut self, _plan: &mut Plan) -> bool {
         false
     }
 
@@ -127,21 +127,21 @@ macro_rules! ftls {
             }
 
             #[inline]
-            pub(crate) fn find(&mut self, page: Lpn, media: &mut impl MergeMedia) -> Option<Place> {
-                match self { $(Merging::$ftl(ftl) => ftl.find(page, media)),+ }
+            pub(crate) fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<Place> {
+                match self { $(Merging::$ftl(ftl) => ftl.find(page, plan)),+ }
             }
 
             #[inline]
-            pub(crate) fn write(&mut self, page: Lpn, extent: &Extent, media: &mut impl MergeMedia) {
-                match self { $(Merging::$ftl(ftl) => ftl.write(page, extent, media)),+ }
+            pub(crate) fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+                match self { $(Merging::$ftl(ftl) => ftl.write(page, extent, plan)),+ }
             }
 
             pub(crate) fn trim(&mut self, page: Lpn) {
                 match self { $(Merging::$ftl(ftl) => ftl.trim(page)),+ }
             }
 
-            pub(crate) fn reclaim(&mut self, media: &mut impl MergeMedia) -> bool {
-                match self { $(Merging::$ftl(ftl) => ftl.reclaim(media)),+ }
+            pub(crate) fn reclaim(&mut self, plan: &mut Plan) -> bool {
+                match self { $(Merging::$ftl(ftl) => ftl.reclaim(plan)),+ }
             }
 
             #[inline]

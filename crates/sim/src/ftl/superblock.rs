@@ -23,7 +23,7 @@ use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
 use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::Extent;
 use crate::pool::free::FreePool;
 
@@ -95,16 +95,16 @@ impl MergingFtl for Superblock {
         (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
     }
 
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let group = self.group_of(page);
         self.writes += 1;
         self.groups[group].written = self.writes;
         if self.groups[group].next == self.geometry.shape().pages_per_block {
-            self.make_room(group, media);
+            self.make_room(group, plan);
         }
         let rest = extent.rest(page, || self.lookup(page));
         let to = self.take_page(group);
-        media.program(to, rest);
+        plan.program(to, rest);
         self.place(group, page, to);
     }
 
@@ -162,19 +162,19 @@ impl Superblock {
     }
 
     /// Open a block for `group`, whose open block is full.
-    fn make_room<M: MergeMedia>(&mut self, group: usize, media: &mut M) {
-        self.erase_empty(group, media);
+    fn make_room(&mut self, group: usize, plan: &mut Plan) {
+        self.erase_empty(group, plan);
         if (self.groups[group].blocks.len() as u32) < self.groups[group].own {
             self.open(group);
             return;
         }
         if self.updates == self.most_updates {
-            media.begin_reclaim();
+            plan.begin_reclaim();
             if self.groups[group].blocks.len() as u32 > self.groups[group].own {
-                self.collect(group, media);
+                self.collect(group, plan);
                 return;
             }
-            self.shrink_oldest(media);
+            self.shrink_oldest(plan);
         }
         self.open(group);
     }
@@ -190,38 +190,38 @@ impl Superblock {
     }
 
     /// Erase the blocks of `group` that hold nothing; its open block is full.
-    fn erase_empty<M: MergeMedia>(&mut self, group: usize, media: &mut M) {
+    fn erase_empty(&mut self, group: usize, plan: &mut Plan) {
         while let Some(index) = self.groups[group].blocks.iter().position(|block| block.1 == 0) {
-            media.count_merge(Merge::Switch);
-            self.erase(group, index, media);
+            plan.count_merge(Merge::Switch);
+            self.erase(group, index, plan);
         }
     }
 
-    fn erase<M: MergeMedia>(&mut self, group: usize, index: usize, media: &mut M) {
+    fn erase(&mut self, group: usize, index: usize, plan: &mut Plan) {
         let group = &mut self.groups[group];
         self.updates -= u32::from(group.blocks.len() as u32 > group.own);
         let (block, _) = group.blocks.remove(index);
-        media.await_merges();
-        media.erase_merged(block);
-        media.await_merges();
+        plan.barrier();
+        plan.erase(block);
+        plan.barrier();
         self.free.put(self.geometry.die_of(block).0, block.0);
     }
 
     /// Take away update blocks of the superblock that was written longest ago, until it has none.
-    fn shrink_oldest<M: MergeMedia>(&mut self, media: &mut M) {
+    fn shrink_oldest(&mut self, plan: &mut Plan) {
         let updated =
             |group: &usize| self.groups[*group].blocks.len() as u32 > self.groups[*group].own;
         let oldest =
             (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
         let oldest = oldest.expect("somebody has the update blocks");
         while self.groups[oldest].blocks.len() as u32 > self.groups[oldest].own {
-            self.collect(oldest, media);
+            self.collect(oldest, plan);
         }
     }
 
     /// Move the valid pages of the block of `group` that has the fewest to its open block, and to a new
     /// one where that is full; then erase it.
-    fn collect<M: MergeMedia>(&mut self, group: usize, media: &mut M) {
+    fn collect(&mut self, group: usize, plan: &mut Plan) {
         let pages = self.geometry.shape().pages_per_block;
         let full = self.groups[group].next == pages;
         // An open block that is not full yet is no victim.
@@ -230,7 +230,7 @@ impl Superblock {
         let index = (0..candidates).min_by_key(|index| blocks[*index].1).expect("a block beside");
         let (victim, valid) = blocks[index];
         let fits = valid <= pages - self.groups[group].next;
-        media.count_merge(match (valid, fits) {
+        plan.count_merge(match (valid, fits) {
             (0, _) => Merge::Switch,
             (_, true) => Merge::Partial,
             (_, false) => Merge::Full,
@@ -245,10 +245,10 @@ impl Superblock {
                 self.open(group);
             }
             let to = self.take_page(group);
-            media.copy(self.geometry.place_of(Ppn(at)), to);
+            plan.copy(self.geometry.place_of(Ppn(at)), to);
             self.place(group, Lpn(page), to);
         }
         self.reverse[first as usize..(first + pages) as usize].fill(NOWHERE);
-        self.erase(group, index, media);
+        self.erase(group, index, plan);
     }
 }

@@ -16,7 +16,7 @@
 use uflip_core::{Error, Result, format_bytes};
 
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
 
 /// A unit of flash.
@@ -206,12 +206,12 @@ impl FreeUnits {
     ///
     /// # Panics
     /// Where the bank has none at all: the books must be wrong, since a profile leaves room.
-    pub(crate) fn take(&mut self, bank: u32, media: &mut impl MergeMedia) -> UnitIdx {
+    pub(crate) fn take(&mut self, bank: u32, plan: &mut Plan) -> UnitIdx {
         if let Some(unit) = self.clean.take(bank) {
             return UnitIdx(unit);
         }
         let unit = UnitIdx(self.dirty.take(bank).expect("a profile leaves room in a bank"));
-        self.layout.blocks(unit).for_each(|block| media.erase_merged(block));
+        self.layout.blocks(unit).for_each(|block| plan.erase(block));
         unit
     }
 
@@ -221,11 +221,11 @@ impl FreeUnits {
     }
 
     /// Erase a unit in every bank that has something to erase; false where none has.
-    pub(crate) fn erase_some(&mut self, media: &mut impl MergeMedia) -> bool {
+    pub(crate) fn erase_some(&mut self, plan: &mut Plan) -> bool {
         let mut erased = false;
         for bank in 0..self.layout.banks {
             if let Some(unit) = self.dirty.take(bank) {
-                self.layout.blocks(UnitIdx(unit)).for_each(|block| media.erase_merged(block));
+                self.layout.blocks(UnitIdx(unit)).for_each(|block| plan.erase(block));
                 self.clean.put(bank, unit);
                 erased = true;
             }
@@ -262,15 +262,15 @@ impl Journal {
     }
 
     /// Store `pages` pages, one after the other; what follows waits for them.
-    pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, media: &mut impl MergeMedia) {
+    pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, plan: &mut Plan) {
         for _ in 0..pages {
             if self.next == self.layout.unit_pages {
                 self.unit.take().into_iter().for_each(|unit| free.discard(unit));
                 self.next = 0;
             }
-            let unit = *self.unit.get_or_insert_with(|| free.take(0, media));
-            media.program_map(self.layout.place(unit, self.next));
-            media.await_merges();
+            let unit = *self.unit.get_or_insert_with(|| free.take(0, plan));
+            plan.program_map(self.layout.place(unit, self.next));
+            plan.barrier();
             self.next += 1;
         }
     }

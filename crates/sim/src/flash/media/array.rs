@@ -2,10 +2,10 @@
 
 use uflip_core::Counters;
 
-use super::{CollectMedia, Media, Merge, MergeMedia};
-use crate::collections::bits;
+use super::{CollectMedia, Media};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::nand::{Nand, PageOrder};
+use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
 use crate::flash::wear_out::{ReadOutcome, WearOut};
 
 /// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
@@ -209,18 +209,52 @@ impl CollectMedia for Flash {
     }
 }
 
-impl MergeMedia for Flash {
+impl Flash {
+    /// Do what `plan` says, in order.
     #[inline]
-    fn copy(&mut self, from: Place, to: Place) {
-        self.relocate(from, to);
+    pub(crate) fn carry_out(&mut self, plan: &Plan) {
+        for command in plan.commands() {
+            self.obey(command, plan);
+        }
     }
 
     #[inline]
-    fn copy_set(&mut self, from: Place, to: Place, set: &[u64], first: usize, pages: usize) {
-        for at in (0..pages).step_by(64) {
-            let word = bits::word(set, first + at, (pages - at).min(64));
-            let place = |place: Place| Place { page: Ppn(place.page.0 + at as u32), ..place };
-            self.nand.copy_word(place(from), place(to), word);
+    fn obey(&mut self, command: &Cmd, plan: &Plan) {
+        match *command {
+            Cmd::Read(from) => self.read(from),
+            Cmd::Program { to, rest } => {
+                self.program(to, rest);
+            }
+            Cmd::Copy { from, to } => {
+                self.relocate(from, to);
+            }
+            Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
+            Cmd::CopyStream(pages) => {
+                for Move { from, to } in plan.moves(pages) {
+                    self.relocate(from.expect("a page that moves is somewhere"), *to);
+                }
+            }
+            Cmd::Erase(block) => {
+                self.erase(block);
+            }
+            Cmd::ProgramMap(to) => {
+                self.program_metadata(to);
+            }
+            Cmd::LoadMap(from) => self.read_mapping(from),
+            Cmd::StoreMap(pages) => {
+                for Move { from, to } in plan.moves(pages) {
+                    self.program_mapping(*to, *from);
+                }
+            }
+            Cmd::Count(counted) => self.count(counted),
+            Cmd::Barrier => {}
+        }
+    }
+
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
+        for (at, word) in (0..).step_by(64).zip(set) {
+            let place = |place: Place| Place { page: Ppn(place.page.0 + at), ..place };
+            self.nand.copy_word(place(from), place(to), *word);
             let copied = u64::from(word.count_ones());
             self.counters.pages_read += copied;
             self.counters.pages_programmed += copied;
@@ -228,47 +262,13 @@ impl MergeMedia for Flash {
         }
     }
 
-    #[inline]
-    fn erase_merged(&mut self, block: BlockIdx) {
-        self.erase(block);
-    }
-
-    #[inline]
-    fn program_map(&mut self, to: Place) {
-        self.program_metadata(to);
-    }
-
-    #[inline]
-    fn count_map_lookup(&mut self, hit: bool) {
-        self.look_up_map(hit);
-    }
-
-    #[inline]
-    fn load_map(&mut self, from: Place) {
-        self.read_mapping(from);
-    }
-
-    #[inline]
-    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
-        for (to, merge_from) in pages {
-            self.program_mapping(*to, *merge_from);
+    fn count(&mut self, counted: Counted) {
+        match counted {
+            Counted::Reclaim => self.counters.blocks_collected += 1,
+            Counted::Merge(Merge::Switch) => self.counters.switch_merges += 1,
+            Counted::Merge(Merge::Partial) => self.counters.partial_merges += 1,
+            Counted::Merge(Merge::Full) => self.counters.full_merges += 1,
+            Counted::MapLookup(hit) => self.look_up_map(hit),
         }
     }
-
-    #[inline]
-    fn begin_reclaim(&mut self) {
-        self.counters.blocks_collected += 1;
-    }
-
-    #[inline]
-    fn count_merge(&mut self, merge: Merge) {
-        match merge {
-            Merge::Switch => self.counters.switch_merges += 1,
-            Merge::Partial => self.counters.partial_merges += 1,
-            Merge::Full => self.counters.full_merges += 1,
-        }
-    }
-
-    #[inline]
-    fn await_merges(&mut self) {}
 }

@@ -34,7 +34,7 @@ use uflip_core::Result;
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
 use crate::ftl::log_part::{Compat, check_log, log_part};
@@ -90,14 +90,14 @@ impl MergingFtl for Fast {
     }
 
     #[inline]
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
         if let Some(place) = self.data.erased_place(page) {
-            media.program(place, self.rest_of(page, extent));
+            plan.program(place, self.rest_of(page, extent));
             self.data.set_programmed(page);
             // A merge for its own log page may have made room for it in the data block meanwhile.
             if !self.lossy && self.random.has(page) {
@@ -107,17 +107,17 @@ impl MergingFtl for Fast {
         }
         let offset = page.0 - self.data.pages_of(logical).start;
         if offset == 0 && self.opens_sequential(logical) {
-            self.write_first(logical, page, extent, media);
+            self.write_first(logical, page, extent, plan);
             return;
         }
         match self.sequential {
             Some(log) if log.logical == logical && log.next == offset => {
-                self.append_sequential(page, extent, media);
+                self.append_sequential(page, extent, plan);
             }
             Some(log) if log.logical == logical => {
-                self.write_out_of_order(log, offset, page, extent, media);
+                self.write_out_of_order(log, offset, page, extent, plan);
             }
-            _ => self.append_random(page, extent, media),
+            _ => self.append_random(page, extent, plan),
         }
     }
 
@@ -161,13 +161,13 @@ impl Fast {
 /// The random log blocks.
 impl Fast {
     #[inline]
-    fn append_random<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn append_random(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let ring = self.random.ring_of(self.data.logical_block(page));
         if self.random.is_filled(ring) {
-            self.open_random(ring, media);
+            self.open_random(ring, plan);
         }
         let rest = self.rest_of(page, extent);
-        media.program(self.random.take_page(ring, page), rest);
+        plan.program(self.random.take_page(ring, page), rest);
         // Where the log has it already, the data block's version is invalid; or, with the fault, stays.
         if !self.random.has(page) {
             self.data.set_invalid(page);
@@ -176,7 +176,7 @@ impl Fast {
     }
 
     /// Begin the next log block of `ring`: a new one, or the oldest after it was reclaimed.
-    fn open_random<M: MergeMedia>(&mut self, ring: usize, media: &mut M) {
+    fn open_random(&mut self, ring: usize, plan: &mut Plan) {
         if self.random.may_grow(ring) {
             let die = self.random.die_of(ring).unwrap_or_else(|| self.next_die());
             let block = self.data.take_free(die);
@@ -185,16 +185,16 @@ impl Fast {
         }
         for ring in self.random.run_out_with(ring) {
             let mut log = self.random.take_oldest(ring);
-            media.begin_reclaim();
-            self.reclaim(&log, media);
-            self.erase(Some(log.block), media);
+            plan.begin_reclaim();
+            self.reclaim(&log, plan);
+            self.erase(Some(log.block), plan);
             log.block = self.data.take_free(self.geometry.die_of(log.block));
             self.random.open(ring, log);
         }
     }
 
     /// Merge every data block that has a live page in `log`.
-    fn reclaim<M: MergeMedia>(&mut self, log: &LogBlock, media: &mut M) {
+    fn reclaim(&mut self, log: &LogBlock, plan: &mut Plan) {
         let mut merged: Vec<u32> = Vec::new();
         for slot in 0..log.pages.len() {
             let Some(page) = self.random.live(log, slot) else { continue };
@@ -207,42 +207,42 @@ impl Fast {
                 }
                 merged.push(logical);
             }
-            self.merge(logical, media);
+            self.merge(logical, plan);
         }
     }
 
     /// Bring the newest version of every page of `logical` together.
-    fn merge<M: MergeMedia>(&mut self, logical: u32, media: &mut M) {
+    fn merge(&mut self, logical: u32, plan: &mut Plan) {
         if let Some(log) = self.sequential.filter(|log| log.logical == logical) {
-            self.merge_sequential(log, None, media);
-            media.await_merges();
+            self.merge_sequential(log, None, plan);
+            plan.barrier();
             return;
         }
         let block = self.data.take_free(self.data.home(logical));
-        media.count_merge(Merge::Full);
-        let old = self.data.copy_to(logical, block, media);
-        self.copy_from_log(logical, block, media);
-        media.await_merges();
-        self.erase(old, media);
+        plan.count_merge(Merge::Full);
+        let old = self.data.copy_to(logical, block, plan);
+        self.copy_from_log(logical, block, plan);
+        plan.barrier();
+        self.erase(old, plan);
     }
 
     /// Copy what the random log has of `logical` to its data block `block`.
-    fn copy_from_log<M: MergeMedia>(&mut self, logical: u32, block: BlockIdx, media: &mut M) {
+    fn copy_from_log(&mut self, logical: u32, block: BlockIdx, plan: &mut Plan) {
         if self.lossy {
             return;
         }
         let pages = self.data.pages_of(logical);
         let Fast { random, data, .. } = self;
         random.take_all(pages, |page, from| {
-            media.copy(from, data.place_in(block, page));
+            plan.copy(from, data.place_in(block, page));
             data.set_programmed(page);
         });
     }
 
-    fn erase<M: MergeMedia>(&mut self, block: Option<BlockIdx>, media: &mut M) {
+    fn erase(&mut self, block: Option<BlockIdx>, plan: &mut Plan) {
         if let Some(block) = block {
-            media.erase_merged(block);
-            media.await_merges();
+            plan.erase(block);
+            plan.barrier();
             self.data.give_back(block);
         }
     }

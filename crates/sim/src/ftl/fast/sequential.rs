@@ -3,7 +3,7 @@
 use super::Fast;
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::Extent;
 
 /// The log block that takes a block in order.
@@ -35,77 +35,77 @@ impl Fast {
     }
 
     /// Write the first page of a block: it opens a sequential log block of its own.
-    pub(super) fn write_first<M: MergeMedia>(
+    pub(super) fn write_first(
         &mut self,
         logical: u32,
         page: Lpn,
         extent: &Extent,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         if let Some(log) = self.sequential {
-            self.merge_sequential(log, None, media);
+            self.merge_sequential(log, None, plan);
         }
         let die = if self.random.is_per_die() { self.data.home(logical) } else { self.next_die() };
         let block = self.data.take_free(die);
         self.sequential = Some(Sequential { block, logical, next: 0 });
         self.sequential_valid.fill(0);
-        self.append_sequential(page, extent, media);
+        self.append_sequential(page, extent, plan);
     }
 
-    pub(super) fn append_sequential<M: MergeMedia>(
+    pub(super) fn append_sequential(
         &mut self,
         page: Lpn,
         extent: &Extent,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let rest = self.rest_of(page, extent);
         let log = self.sequential.as_mut().expect("a sequential log block");
-        media.program(self.data.place_in(log.block, page), rest);
+        plan.program(self.data.place_in(log.block, page), rest);
         bits::insert(&mut self.sequential_valid, log.next as usize);
         log.next += 1;
         let log = *log;
         self.drop_old(page);
         if log.next as usize == self.data.pages_of(log.logical).len() {
-            media.await_merges();
-            media.count_merge(Merge::Switch);
-            self.become_data_block(log, None, media);
+            plan.barrier();
+            plan.count_merge(Merge::Switch);
+            self.become_data_block(log, None, plan);
             self.completed = Some(log.logical);
         }
     }
 
     /// Write a page of the sequential log's block that is not its next one.
-    pub(super) fn write_out_of_order<M: MergeMedia>(
+    pub(super) fn write_out_of_order(
         &mut self,
         log: Sequential,
         offset: u32,
         page: Lpn,
         extent: &Extent,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         if offset > log.next {
-            self.merge_sequential(log, Some((page, extent)), media);
+            self.merge_sequential(log, Some((page, extent)), plan);
         } else {
-            self.merge_around(log, page, extent, media);
+            self.merge_around(log, page, extent, plan);
         }
     }
 
     /// Copy the rest of its block to the sequential log block, which becomes the data block; the host's
     /// page is programmed there with it.
-    pub(super) fn merge_sequential<M: MergeMedia>(
+    pub(super) fn merge_sequential(
         &mut self,
         log: Sequential,
         with: Option<(Lpn, &Extent)>,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
-        media.count_merge(Merge::Partial);
-        self.become_data_block(log, with, media);
+        plan.count_merge(Merge::Partial);
+        self.become_data_block(log, with, plan);
     }
 
-    pub(super) fn become_data_block<M: MergeMedia>(
+    pub(super) fn become_data_block(
         &mut self,
         log: Sequential,
         with: Option<(Lpn, &Extent)>,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let Sequential { block, logical, next } = log;
         let rest = with.and_then(|(page, extent)| self.rest_of(page, extent));
@@ -113,8 +113,8 @@ impl Fast {
             self.drop_old(page);
         }
         self.sequential = None;
-        let old = self.data.copy_to(logical, block, media);
-        self.copy_from_log(logical, block, media);
+        let old = self.data.copy_to(logical, block, plan);
+        self.copy_from_log(logical, block, plan);
         let pages = self.data.pages_of(logical);
         for offset in 0..next {
             let page = Lpn(pages.start + offset);
@@ -124,43 +124,43 @@ impl Fast {
                 self.data.set_spent(page);
             }
         }
-        media.await_merges();
+        plan.barrier();
         if let Some((page, _)) = with {
-            media.program(self.data.place_in(block, page), rest);
+            plan.program(self.data.place_in(block, page), rest);
             self.data.set_programmed(page);
-            media.await_merges();
+            plan.barrier();
         }
-        self.erase(old, media);
+        self.erase(old, plan);
     }
 
     /// Write `page`, which the sequential log block has already: everything goes to a new block.
-    pub(super) fn merge_around<M: MergeMedia>(
+    pub(super) fn merge_around(
         &mut self,
         log: Sequential,
         page: Lpn,
         extent: &Extent,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let rest = self.rest_of(page, extent);
         self.drop_old(page);
         let block = self.data.take_free(self.data.home(log.logical));
-        media.count_merge(Merge::Full);
-        let old = self.data.copy_to(log.logical, block, media);
-        self.copy_from_log(log.logical, block, media);
+        plan.count_merge(Merge::Full);
+        let old = self.data.copy_to(log.logical, block, plan);
+        self.copy_from_log(log.logical, block, plan);
         let pages = self.data.pages_of(log.logical);
         for other in (pages.start..pages.start + log.next).map(Lpn).filter(|other| *other != page) {
             if bits::has(&self.sequential_valid, (other.0 - pages.start) as usize) {
                 let from = self.data.place_in(log.block, other);
-                media.copy(from, self.data.place_in(block, other));
+                plan.copy(from, self.data.place_in(block, other));
                 self.data.set_programmed(other);
             }
         }
         self.sequential = None;
-        media.await_merges();
-        media.program(self.data.place_in(block, page), rest);
+        plan.barrier();
+        plan.program(self.data.place_in(block, page), rest);
         self.data.set_programmed(page);
-        media.await_merges();
-        self.erase(old, media);
-        self.erase(Some(log.block), media);
+        plan.barrier();
+        self.erase(old, plan);
+        self.erase(Some(log.block), plan);
     }
 }

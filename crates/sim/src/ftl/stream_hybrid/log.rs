@@ -3,25 +3,25 @@
 use super::StreamHybrid;
 use super::work::{Reason, SMALL, WHOLE};
 use crate::flash::geometry::Lpn;
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::pool::units::UnitIdx;
 
 impl StreamHybrid {
-    pub(super) fn write_log<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    pub(super) fn write_log(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let which = self.log_for(page, extent);
         let (cluster, within) = self.logs[which].cluster_of(page);
         let mut old = None;
         if self.logs[which].erased_place(cluster, within).is_none() {
-            self.make_room(which, cluster, media);
+            self.make_room(which, cluster, plan);
             let first = self.logs[which].first_page(cluster).0;
             let pages = first..first + self.logs[which].cluster_pages();
             let later = pages.map(Lpn).filter(|other| extent.brings_after(page, *other));
             let brought = |other| other == page || extent.brings_after(page, other);
-            old = self.renew(which, cluster, brought, media);
+            old = self.renew(which, cluster, brought, plan);
             // They are dead from now on: a merge before the host brings them does not ask for them.
             later.for_each(|other| self.set_dead(other));
-            self.journal.store(self.part.log_map_pages, &mut self.free, media);
+            self.journal.store(self.part.log_map_pages, &mut self.free, plan);
         }
         // The old version is where the cluster was, unless the log did not have it.
         let old = old.filter(|(_, _, valid)| valid >> within & 1 == 1);
@@ -32,7 +32,7 @@ impl StreamHybrid {
             _ => self.rest_of(page, extent),
         };
         let to = self.logs[which].erased_place(cluster, within).expect("a new place is erased");
-        media.program(to, rest);
+        plan.program(to, rest);
         self.logs[which].set_programmed(cluster, within);
         let others = self.logs.iter_mut().enumerate().filter(|(other, _)| *other != which);
         others.for_each(|(_, log)| log.invalidate(page));
@@ -50,38 +50,38 @@ impl StreamHybrid {
 
     /// Give `cluster` a new place in the log, with its pages there apart from those that are brought.
     /// Returns the place that it had, and the pages that were valid there.
-    pub(super) fn renew<M: MergeMedia>(
+    pub(super) fn renew(
         &mut self,
         which: usize,
         cluster: u32,
         brought: impl Fn(Lpn) -> bool,
-        media: &mut M,
+        plan: &mut Plan,
     ) -> Option<(UnitIdx, u32, u64)> {
         let log = &mut self.logs[which];
-        let (unit, first, valid) = log.renew(cluster, &mut self.free, media)?;
+        let (unit, first, valid) = log.renew(cluster, &mut self.free, plan)?;
         for within in (0..log.cluster_pages()).filter(|within| valid >> within & 1 == 1) {
             if !brought(Lpn(log.first_page(cluster).0 + within)) {
                 let to = log.erased_place(cluster, within).expect("a new place is erased");
-                media.copy(self.layout.place(unit, first + within), to);
+                plan.copy(self.layout.place(unit, first + within), to);
                 log.set_programmed(cluster, within);
             }
         }
-        media.await_merges();
+        plan.barrier();
         Some((unit, first, valid))
     }
 
     /// Let a log have room for `cluster`: units are merged, several at once, until it has.
-    pub(super) fn make_room<M: MergeMedia>(&mut self, which: usize, cluster: u32, media: &mut M) {
+    pub(super) fn make_room(&mut self, which: usize, cluster: u32, plan: &mut Plan) {
         while self.logs[which].lacks_room(cluster) {
             if !self.job.is_empty() {
                 while !self.job.is_empty() {
-                    self.step(media);
+                    self.step(plan);
                 }
                 continue;
             }
-            media.begin_reclaim();
-            self.merge(&self.oldest_units(which), media);
-            media.await_merges();
+            plan.begin_reclaim();
+            self.merge(&self.oldest_units(which), plan);
+            plan.barrier();
         }
     }
 

@@ -3,7 +3,7 @@
 use super::StreamHybrid;
 use super::work::{Bringing, Reason, Reclaim, SMALL, Stream, WHOLE};
 use crate::flash::geometry::{Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::MergingFtl as _;
 use crate::ftl::extent::Extent;
 use crate::ftl::run::Run;
@@ -13,43 +13,43 @@ use crate::pool::units::UnitIdx;
 impl StreamHybrid {
     /// Bring the newest version of every page of each of `units` together: in the unit of its stream,
     /// where it has one, or in a new unit. The firmware holds one cluster of each at a time.
-    pub(super) fn merge<M: MergeMedia>(&mut self, units: &[(u32, Reason)], media: &mut M) {
+    pub(super) fn merge(&mut self, units: &[(u32, Reason)], plan: &mut Plan) {
         let merges: Vec<Reclaim> =
-            units.iter().map(|unit| self.begin_merge(*unit, media)).collect();
+            units.iter().map(|unit| self.begin_merge(*unit, plan)).collect();
         for cluster in 0..self.layout.clusters_per_unit() {
             for merge in &merges {
-                self.copy_cluster(merge, cluster, self.layout.unit_pages, media);
+                self.copy_cluster(merge, cluster, self.layout.unit_pages, plan);
             }
-            media.await_merges();
+            plan.barrier();
         }
         for merge in merges {
-            self.end_merge(merge, media);
+            self.end_merge(merge, plan);
         }
     }
 
-    fn begin_merge<M: MergeMedia>(
+    fn begin_merge(
         &mut self,
         (logical, reason): (u32, Reason),
-        media: &mut M,
+        plan: &mut Plan,
     ) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
         // Pages of the stream that are newer in the log have no place left in the stream's unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
         let target = match fits {
             Some(stream) => stream.unit,
-            None => self.free.take(self.layout.home(logical), media),
+            None => self.free.take(self.layout.home(logical), plan),
         };
         let there = fits.map_or(Run::at(0), |stream| stream.run);
         Reclaim { logical, target, there, reason }
     }
 
     /// Copy the pages of a cluster that lie before page `end` of the unit.
-    pub(super) fn copy_cluster<M: MergeMedia>(
+    pub(super) fn copy_cluster(
         &self,
         merge: &Reclaim,
         cluster: u32,
         end: u32,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let first = cluster * self.layout.cluster_pages;
         for offset in first..(first + self.layout.cluster_pages).min(end) {
@@ -57,14 +57,14 @@ impl StreamHybrid {
                 continue;
             }
             if let Some(from) = self.lookup(Lpn(merge.logical * self.layout.unit_pages + offset)) {
-                media.copy(from, self.layout.place(merge.target, offset));
+                plan.copy(from, self.layout.place(merge.target, offset));
             }
         }
     }
 
-    fn end_merge<M: MergeMedia>(&mut self, merge: Reclaim, media: &mut M) {
+    fn end_merge(&mut self, merge: Reclaim, plan: &mut Plan) {
         let Reclaim { logical, target, there, reason } = merge;
-        media.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
+        plan.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
             if stream.unit != target {
@@ -82,7 +82,7 @@ impl StreamHybrid {
             }
             _ => self.logs.iter_mut().for_each(|log| log.drop_unit(logical)),
         }
-        self.set_data_unit(logical, target, media);
+        self.set_data_unit(logical, target, plan);
     }
 
     /// Whether the log has newer versions of pages of `stream`.
@@ -92,14 +92,14 @@ impl StreamHybrid {
     }
 
     /// `unit` holds the data of `logical` from now on; the old one is erased when a unit is needed.
-    pub(super) fn set_data_unit<M: MergeMedia>(
+    pub(super) fn set_data_unit(
         &mut self,
         logical: u32,
         unit: UnitIdx,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         self.replace_data_unit(logical, unit);
-        self.store_map_of_merge(media);
+        self.store_map_of_merge(plan);
     }
 
     fn replace_data_unit(&mut self, logical: u32, unit: UnitIdx) {
@@ -107,34 +107,34 @@ impl StreamHybrid {
         old.into_iter().for_each(|old| self.free.discard(old));
     }
 
-    fn store_map_of_merge<M: MergeMedia>(&mut self, media: &mut M) {
-        self.journal.store(self.part.merge_map_pages, &mut self.free, media);
+    fn store_map_of_merge(&mut self, plan: &mut Plan) {
+        self.journal.store(self.part.merge_map_pages, &mut self.free, plan);
     }
 
     /// Merge the unit of `page` at once, with a place for what the host brings.
-    pub(super) fn merge_around<M: MergeMedia>(
+    pub(super) fn merge_around(
         &mut self,
         page: Lpn,
         extent: &Extent,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let (logical, offset) = self.unit_of(page);
-        let target = self.free.take(self.layout.home(logical), media);
+        let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
         for other in (first..first + self.layout.unit_pages).map(Lpn) {
             if other != page
                 && !extent.touches_after(page, other)
                 && let Some(from) = self.lookup(other)
             {
-                media.copy(from, self.layout.place(target, other.0 - first));
+                plan.copy(from, self.layout.place(target, other.0 - first));
             }
             // Cluster after cluster, as every merge.
             if (other.0 + 1).is_multiple_of(self.layout.cluster_pages) {
-                media.await_merges();
+                plan.barrier();
             }
         }
-        media.count_merge(Merge::Full);
-        media.program(self.layout.place(target, offset), self.rest_of(page, extent));
+        plan.count_merge(Merge::Full);
+        plan.program(self.layout.place(target, offset), self.rest_of(page, extent));
         let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
         let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         let rest = brought.find(in_part).and_then(|other| self.lookup(other));
@@ -143,40 +143,40 @@ impl StreamHybrid {
             self.free.discard(stream.unit);
         }
         self.logs.iter_mut().for_each(|log| log.drop_unit(logical));
-        media.await_merges();
+        plan.barrier();
         self.replace_data_unit(logical, target);
-        self.bring_next(page, extent, rest, media);
+        self.bring_next(page, extent, rest, plan);
     }
 
     /// Write `page`, for which a merge around the host's data has left a place.
-    pub(super) fn bring<M: MergeMedia>(
+    pub(super) fn bring(
         &mut self,
         page: Lpn,
         extent: &Extent,
         rest: Option<Place>,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let (logical, offset) = self.unit_of(page);
         let unit = self.map[logical as usize].expect("a merge made it");
         let to = self.layout.place(unit, offset);
-        media.program(to, extent.rest(page, || rest));
-        self.bring_next(page, extent, rest, media);
+        plan.program(to, extent.rest(page, || rest));
+        self.bring_next(page, extent, rest, plan);
     }
 
     /// After `page` comes what the host write has of the same unit; the map is stored behind the last
     /// page of it, for that may take a unit, and erase the one where `rest` lies.
-    fn bring_next<M: MergeMedia>(
+    fn bring_next(
         &mut self,
         page: Lpn,
         extent: &Extent,
         rest: Option<Place>,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         let next = Lpn(page.0 + 1);
         let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
         self.bringing = goes_on.then_some(Bringing { next, rest });
         if !goes_on {
-            self.store_map_of_merge(media);
+            self.store_map_of_merge(plan);
         }
     }
 }
@@ -184,29 +184,29 @@ impl StreamHybrid {
 /// What is done beside the host.
 impl StreamHybrid {
     /// Choose units to merge step by step; those that are being filled are merged at once.
-    pub(super) fn begin_reclaim<M: MergeMedia>(&mut self, media: &mut M) {
-        media.begin_reclaim();
+    pub(super) fn begin_reclaim(&mut self, plan: &mut Plan) {
+        plan.begin_reclaim();
         self.job_cluster = 0;
         for (logical, reason) in self.oldest_units(WHOLE) {
             if self.streams.iter().any(|stream| stream.logical == logical) {
-                self.merge(&[(logical, reason)], media);
+                self.merge(&[(logical, reason)], plan);
             } else {
-                let merge = self.begin_merge((logical, reason), media);
+                let merge = self.begin_merge((logical, reason), plan);
                 self.job.push(merge);
             }
         }
     }
 
     /// Copy the next cluster of every unit of the job, or end it.
-    pub(super) fn step<M: MergeMedia>(&mut self, media: &mut M) {
+    pub(super) fn step(&mut self, plan: &mut Plan) {
         for merge in &self.job {
-            self.copy_cluster(merge, self.job_cluster, self.layout.unit_pages, media);
+            self.copy_cluster(merge, self.job_cluster, self.layout.unit_pages, plan);
         }
         self.job_cluster += 1;
-        media.await_merges();
+        plan.barrier();
         if self.job_cluster == self.layout.clusters_per_unit() {
             for merge in std::mem::take(&mut self.job) {
-                self.end_merge(merge, media);
+                self.end_merge(merge, plan);
             }
         }
     }

@@ -37,7 +37,7 @@ use uflip_core::{Error, Result};
 use super::{MergingFtl, MergingOptions};
 use crate::collections::bits;
 use crate::flash::geometry::{Geometry, Lpn, Place};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
 pub use part::StreamsPart;
@@ -196,7 +196,7 @@ impl MergingFtl for StreamHybrid {
         stream.or(self.map[logical as usize]).map(|unit| self.layout.place(unit, offset))
     }
 
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         if extent.begin() != self.current {
             (self.before, self.current) = (self.current, extent.begin());
         }
@@ -204,19 +204,19 @@ impl MergingFtl for StreamHybrid {
         self.leave_alone(logical);
         let brought = self.bringing.take().filter(|brought| brought.next == page);
         if let Some(Bringing { rest, .. }) = brought {
-            self.bring(page, extent, rest, media);
+            self.bring(page, extent, rest, plan);
         } else if let Some(stream) = self.stream_for(page, extent) {
-            self.write_stream(stream, page, extent, media);
+            self.write_stream(stream, page, extent, plan);
         } else if self.resumes_stream(logical, offset) {
-            self.resume_stream(logical, offset, media);
-            self.write_stream(0, page, extent, media);
+            self.resume_stream(logical, offset, plan);
+            self.write_stream(0, page, extent, plan);
         } else if self.begins_stream(page, extent) {
-            self.open_stream(logical, offset, media);
-            self.write_stream(0, page, extent, media);
+            self.open_stream(logical, offset, plan);
+            self.write_stream(0, page, extent, plan);
         } else if self.part.bypass_partial_clusters && !self.is_whole_cluster(page, extent) {
-            self.merge_around(page, extent, media);
+            self.merge_around(page, extent, plan);
         } else {
-            self.write_log(page, extent, media);
+            self.write_log(page, extent, plan);
         }
         bits::insert(&mut self.live, page.0 as usize);
     }
@@ -227,19 +227,19 @@ impl MergingFtl for StreamHybrid {
         self.leave_logs(page);
     }
 
-    fn reclaim<M: MergeMedia>(&mut self, media: &mut M) -> bool {
+    fn reclaim(&mut self, plan: &mut Plan) -> bool {
         if self.part.free_clusters == 0 {
             return false;
         }
         if !self.job.is_empty() {
-            self.step(media);
+            self.step(plan);
             return true;
         }
         if self.logs[WHOLE].len() + self.part.free_clusters > self.part.log_clusters {
-            self.begin_reclaim(media);
+            self.begin_reclaim(plan);
             return true;
         }
-        self.free.erase_some(media)
+        self.free.erase_some(plan)
     }
 
     #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::StreamHybrid;
 use super::work::{Reason, Reclaim, Stream, WHOLE};
 use crate::flash::geometry::{Lpn, Place};
-use crate::flash::media::{Merge, MergeMedia};
+use crate::flash::plan::{Merge, Plan};
 use crate::ftl::MergingFtl as _;
 use crate::ftl::extent::Extent;
 use crate::ftl::run::Run;
@@ -53,37 +53,37 @@ impl StreamHybrid {
 /// Opening, filling and closing.
 impl StreamHybrid {
     /// Begin to fill a unit at `offset`.
-    pub(super) fn open_stream<M: MergeMedia>(&mut self, logical: u32, offset: u32, media: &mut M) {
+    pub(super) fn open_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
         if let Some(index) = self.stream_of(logical) {
             let stream = self.streams.remove(index);
             self.streams.push(stream);
-            self.close_oldest_stream(media);
+            self.close_oldest_stream(plan);
         }
         while self.streams.len() >= self.part.streams as usize {
-            self.close_oldest_stream(media);
+            self.close_oldest_stream(plan);
         }
-        let unit = self.free.take(self.layout.home(logical), media);
+        let unit = self.free.take(self.layout.home(logical), plan);
         // One that runs downwards is full up to its end once this write is over.
         let run = Run::at(if offset == 0 { 0 } else { self.layout.unit_pages });
         self.streams.insert(0, Stream { logical, unit, run });
     }
 
     /// Let a stream that had to give way go on at `offset`: what lies before is copied to a new unit.
-    pub(super) fn resume_stream<M: MergeMedia>(
+    pub(super) fn resume_stream(
         &mut self,
         logical: u32,
         offset: u32,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         self.displaced.retain(|(other, _)| *other != logical);
         while self.streams.len() >= self.part.streams as usize {
-            self.close_oldest_stream(media);
+            self.close_oldest_stream(plan);
         }
-        let target = self.free.take(self.layout.home(logical), media);
+        let target = self.free.take(self.layout.home(logical), plan);
         let merge = Reclaim { logical, target, there: Run::at(0), reason: Reason::Stream };
         for cluster in 0..offset.div_ceil(self.layout.cluster_pages) {
-            self.copy_cluster(&merge, cluster, offset, media);
-            media.await_merges();
+            self.copy_cluster(&merge, cluster, offset, plan);
+            plan.barrier();
         }
         let first = logical * self.layout.unit_pages;
         (first..first + offset).for_each(|page| self.leave_logs(Lpn(page)));
@@ -91,62 +91,62 @@ impl StreamHybrid {
         self.streams.insert(0, Stream { logical, unit: target, run });
     }
 
-    pub(super) fn write_stream<M: MergeMedia>(
+    pub(super) fn write_stream(
         &mut self,
         index: usize,
         page: Lpn,
         extent: &Extent,
-        media: &mut M,
+        plan: &mut Plan,
     ) {
         if index > 0 {
             let stream = self.streams.remove(index);
             self.streams.insert(0, stream);
-            self.journal.store(self.part.switch_map_pages, &mut self.free, media);
+            self.journal.store(self.part.switch_map_pages, &mut self.free, plan);
         }
         let offset = self.unit_of(page).1;
         let rest = self.rest_of(page, extent);
         let stream = &mut self.streams[0];
-        media.program(self.layout.place(stream.unit, offset), rest);
+        plan.program(self.layout.place(stream.unit, offset), rest);
         stream.run.take(offset);
         let full = stream.run.is_full(self.layout.unit_pages);
         self.leave_logs(page);
         if full {
             let stream = self.streams.remove(0);
-            media.await_merges();
-            media.count_merge(Merge::Switch);
-            self.set_data_unit(stream.logical, stream.unit, media);
+            plan.barrier();
+            plan.count_merge(Merge::Switch);
+            self.set_data_unit(stream.logical, stream.unit, plan);
         }
     }
 
     /// Close the stream that was written longest ago: a short one goes to the log, a longer one gets
     /// the rest of its unit.
-    fn close_oldest_stream<M: MergeMedia>(&mut self, media: &mut M) {
+    fn close_oldest_stream(&mut self, plan: &mut Plan) {
         let Some(stream) = self.streams.last().copied() else { return };
         if stream.run.low == 0 {
             self.displaced.push_front((stream.logical, stream.run.high));
             self.displaced.truncate(self.part.resumed_streams as usize);
         }
         if !self.folds(&stream) {
-            self.merge(&[(stream.logical, Reason::Stream)], media);
-            media.await_merges();
+            self.merge(&[(stream.logical, Reason::Stream)], plan);
+            plan.barrier();
             return;
         }
         let pages = self.layout.cluster_pages;
         for cluster in stream.run.low / pages..stream.run.high.div_ceil(pages) {
             let cluster = stream.logical * self.layout.clusters_per_unit() + cluster;
-            self.make_room(WHOLE, cluster, media);
+            self.make_room(WHOLE, cluster, plan);
             // Making room may have merged this unit, and the stream with it.
             if self.streams.last().is_none_or(|last| last.unit != stream.unit) {
                 return;
             }
-            self.fold(stream, cluster, media);
+            self.fold(stream, cluster, plan);
         }
         self.streams.pop();
         self.free.discard(stream.unit);
     }
 
     /// Copy what `stream` has of `cluster` to the log, which has room.
-    fn fold<M: MergeMedia>(&mut self, stream: Stream, cluster: u32, media: &mut M) {
+    fn fold(&mut self, stream: Stream, cluster: u32, plan: &mut Plan) {
         let pages = self.layout.cluster_pages;
         let first = cluster * pages;
         let newest: Vec<(u32, Place)> = (0..pages)
@@ -157,14 +157,14 @@ impl StreamHybrid {
         let log = &self.logs[WHOLE];
         let erased = |(within, _): &(u32, Place)| log.erased_place(cluster, *within).is_some();
         if !newest.iter().all(erased) {
-            self.renew(WHOLE, cluster, |_| false, media);
+            self.renew(WHOLE, cluster, |_| false, plan);
         }
         for (within, from) in newest {
             let log = &mut self.logs[WHOLE];
             let to = log.erased_place(cluster, within).expect("a place for every page");
-            media.copy(from, to);
+            plan.copy(from, to);
             log.set_programmed(cluster, within);
         }
-        media.await_merges();
+        plan.barrier();
     }
 }

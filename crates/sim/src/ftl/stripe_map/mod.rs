@@ -26,7 +26,7 @@ use uflip_core::Result;
 
 use crate::collections::{bits, huge};
 use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::ftl::{MergingFtl, MergingOptions};
@@ -99,23 +99,23 @@ impl MergingFtl for StripeMap {
         (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
     }
 
-    fn find<M: MergeMedia>(&mut self, page: Lpn, media: &mut M) -> Option<Place> {
-        self.need(page.0 / self.entries_a_page, media);
+    fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<Place> {
+        self.need(page.0 / self.entries_a_page, plan);
         self.lookup(page)
     }
 
-    fn write<M: MergeMedia>(&mut self, page: Lpn, extent: &Extent, media: &mut M) {
+    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let map_page = page.0 / self.entries_a_page;
-        self.need(map_page, media);
+        self.need(map_page, plan);
         if self.changed.len() >= self.most_changed {
-            self.store_changed(media);
+            self.store_changed(plan);
         }
         if self.stripes.is_filled(Holds::Data) {
-            self.open_data(media);
+            self.open_data(plan);
         }
         let rest = extent.rest(page, || self.lookup(page));
         let to = self.stripes.take_page(Holds::Data);
-        media.program(to, rest);
+        plan.program(to, rest);
         self.place(page, to);
         self.change(map_page);
     }
@@ -148,18 +148,18 @@ impl MergingFtl for StripeMap {
 /// The map, in memory and on flash.
 impl StripeMap {
     /// Have `map_page` in memory.
-    fn need<M: MergeMedia>(&mut self, map_page: u32, media: &mut M) {
+    fn need(&mut self, map_page: u32, plan: &mut Plan) {
         let hit = self.cache.find(map_page);
-        media.count_map_lookup(hit);
+        plan.count_map_lookup(hit);
         if hit {
             return;
         }
         if self.cache.leaves_changed().is_some() {
-            self.store_changed(media);
+            self.store_changed(plan);
         }
         if let Some(at) = self.lookup(self.logical(map_page)) {
-            media.load_map(at);
-            media.await_merges();
+            plan.load_map(at);
+            plan.barrier();
         }
         self.cache.insert(map_page);
     }
@@ -181,28 +181,28 @@ impl StripeMap {
     }
 
     /// Program every page of the map that has changed.
-    fn store_changed<M: MergeMedia>(&mut self, media: &mut M) {
+    fn store_changed(&mut self, plan: &mut Plan) {
         let changed = std::mem::take(&mut self.changed);
-        self.store(&changed, media);
-        media.await_merges();
+        self.store(&changed, plan);
+        plan.barrier();
         self.changed = changed;
         self.changed.clear();
     }
 
     /// Program pages of the map: from memory, or where they are not there, with what has not changed of
     /// them.
-    fn store<M: MergeMedia>(&mut self, map_pages: &[u32], media: &mut M) {
+    fn store(&mut self, map_pages: &[u32], plan: &mut Plan) {
         let mut rest = map_pages;
         while !rest.is_empty() {
             if self.stripes.is_filled(Holds::Map) {
-                self.open_map(media);
+                self.open_map(plan);
             }
             let (fit, others) = rest.split_at(rest.len().min(self.stripes.left(Holds::Map)));
             rest = others;
             let mut pages = std::mem::take(&mut self.stored);
             pages.clear();
             pages.extend(fit.iter().map(|map_page| self.place_anew(*map_page)));
-            media.store_map(&pages);
+            plan.store_map(&pages);
             self.stored = pages;
         }
     }
@@ -232,42 +232,42 @@ impl StripeMap {
 /// Room.
 impl StripeMap {
     /// Begin a stripe for data. Where too few are left then, the emptiest one is moved to it.
-    fn open_data<M: MergeMedia>(&mut self, media: &mut M) {
+    fn open_data(&mut self, plan: &mut Plan) {
         self.stripes.open(Holds::Data);
         let for_map = self.most_map_stripes - self.stripes.holding(Holds::Map);
         if self.stripes.free() >= RESERVE + for_map {
             return;
         }
-        media.begin_reclaim();
+        plan.begin_reclaim();
         let victim = self.stripes.emptiest(Holds::Data).expect("most stripes are full");
         let mut concerned = std::mem::take(&mut self.concerned);
-        self.move_all(victim, Holds::Data, media);
+        self.move_all(victim, Holds::Data, plan);
         let pages = self.moves.iter().map(|(from, _)| self.reverse[from.page.0 as usize]);
         concerned.extend(pages.map(|page| page / self.entries_a_page));
         concerned.sort_unstable();
         concerned.dedup();
-        self.store(&concerned, media);
+        self.store(&concerned, plan);
         concerned.clear();
         self.concerned = concerned;
         let StripeMap { changed, is_changed, .. } = self;
         changed.retain(|page| bits::has(is_changed, *page as usize));
-        self.erase(victim, media);
+        self.erase(victim, plan);
     }
 
     /// Begin a stripe for pages of the map. Where they have as many as they may, the emptiest is moved
     /// to it.
-    fn open_map<M: MergeMedia>(&mut self, media: &mut M) {
+    fn open_map(&mut self, plan: &mut Plan) {
         let all = self.stripes.holding(Holds::Map) == self.most_map_stripes;
         self.stripes.open(Holds::Map);
         if all {
             let victim = self.stripes.emptiest(Holds::Map).expect("all but one are full");
-            self.move_all(victim, Holds::Map, media);
-            self.erase(victim, media);
+            self.move_all(victim, Holds::Map, plan);
+            self.erase(victim, plan);
         }
     }
 
     /// Move what is valid in `victim` to the stripe that is filled with the same, which has room for it.
-    fn move_all<M: MergeMedia>(&mut self, victim: u32, what: Holds, media: &mut M) {
+    fn move_all(&mut self, victim: u32, what: Holds, plan: &mut Plan) {
         let mut moves = std::mem::take(&mut self.moves);
         moves.clear();
         for offset in 0..self.stripes.pages() {
@@ -276,14 +276,14 @@ impl StripeMap {
             self.place(Lpn(self.reverse[from.page.0 as usize]), to);
             moves.push((from, to));
         }
-        media.copy_stream(&moves);
+        plan.copy_stream(&moves);
         self.moves = moves;
     }
 
-    fn erase<M: MergeMedia>(&mut self, stripe: u32, media: &mut M) {
-        media.await_merges();
-        self.stripes.blocks(stripe).for_each(|block| media.erase_merged(block));
-        media.await_merges();
+    fn erase(&mut self, stripe: u32, plan: &mut Plan) {
+        plan.barrier();
+        self.stripes.blocks(stripe).for_each(|block| plan.erase(block));
+        plan.barrier();
         self.stripes.give_back(stripe);
     }
 }

@@ -1,8 +1,10 @@
 //! Flash with contents, so that what is read can be compared with what was written.
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place};
-use crate::flash::media::{CollectMedia, Flash, Media, Merge, MergeMedia};
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::flash::nand::PageOrder;
+use crate::flash::plan::{Cmd, Move, Plan};
 
 /// Flash with contents: every page holds the number of the write that programmed it.
 pub(super) struct Shadow {
@@ -98,34 +100,49 @@ impl CollectMedia for Shadow {
     }
 }
 
-impl MergeMedia for Shadow {
-    fn copy(&mut self, from: Place, to: Place) {
-        self.relocate(from, to);
-    }
-    fn erase_merged(&mut self, block: BlockIdx) {
-        self.erase(block);
-    }
-    fn program_map(&mut self, to: Place) {
-        self.flash.program_map(to);
-    }
-    fn count_map_lookup(&mut self, hit: bool) {
-        self.flash.count_map_lookup(hit);
-    }
-    fn load_map(&mut self, from: Place) {
-        assert!(self.mapping[from.page.0 as usize], "a page of the map");
-        self.flash.load_map(from);
-    }
-    fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
-        for (to, merge_from) in pages {
-            assert!(merge_from.is_none_or(|from| self.mapping[from.page.0 as usize]));
-            self.program_mapping(*to, *merge_from);
+impl Shadow {
+    /// Do what `plan` says, page by page.
+    pub(super) fn carry_out(&mut self, plan: &Plan) {
+        for command in plan.commands() {
+            match *command {
+                Cmd::Read(from) => self.read(from),
+                Cmd::Program { to, rest } => {
+                    self.program(to, rest);
+                }
+                Cmd::Copy { from, to } => {
+                    self.relocate(from, to);
+                }
+                Cmd::CopySet { from, to, set } => {
+                    let words = plan.words(set);
+                    for page in bits::members(words, 0, 64 * words.len()) {
+                        let place =
+                            |place: Place| Place { page: Ppn(place.page.0 + page as u32), ..place };
+                        self.relocate(place(from), place(to));
+                    }
+                }
+                Cmd::CopyStream(pages) => {
+                    for Move { from, to } in plan.moves(pages) {
+                        self.relocate(from.expect("a page that moves"), *to);
+                    }
+                }
+                Cmd::Erase(block) => {
+                    self.erase(block);
+                }
+                Cmd::ProgramMap(to) => {
+                    self.program_metadata(to);
+                }
+                Cmd::LoadMap(from) => {
+                    assert!(self.mapping[from.page.0 as usize], "a page of the map");
+                    self.read_mapping(from);
+                }
+                Cmd::StoreMap(pages) => {
+                    for Move { from, to } in plan.moves(pages) {
+                        assert!(from.is_none_or(|from| self.mapping[from.page.0 as usize]));
+                        self.program_mapping(*to, *from);
+                    }
+                }
+                Cmd::Count(_) | Cmd::Barrier => {}
+            }
         }
     }
-    fn begin_reclaim(&mut self) {
-        self.flash.begin_reclaim();
-    }
-    fn count_merge(&mut self, merge: Merge) {
-        self.flash.count_merge(merge);
-    }
-    fn await_merges(&mut self) {}
 }

@@ -5,11 +5,11 @@ use uflip_core::Counters;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
 use super::large;
+use super::merging::write_whole;
 use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::ftl::StripesPart;
-use crate::ftl::extent::Extent;
 use crate::ftl::{Merging, MergingOptions};
 
 /// What `writes` random ones count, after as many as `settle` and a sequential fill.
@@ -33,8 +33,7 @@ fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> 
             before = flash.counters;
         }
         let page = if number < pages { number } else { uniform(&mut rng, pages) };
-        let page = Lpn(page as u32);
-        ftl.write(page, &Extent::single(page, true), &mut flash);
+        write_whole(&mut ftl, Lpn(page as u32), &mut flash);
     }
     flash.counters.since(&before)
 }

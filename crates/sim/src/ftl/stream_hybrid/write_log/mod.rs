@@ -12,7 +12,7 @@ mod units;
 
 use crate::collections::lru::Lru;
 use crate::flash::geometry::{Lpn, Place};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::pool::units::{FreeUnits, Layout, UnitIdx};
 
 /// A cluster in the log.
@@ -219,9 +219,9 @@ impl WriteLog {
         &mut self,
         cluster: u32,
         free: &mut FreeUnits,
-        media: &mut impl MergeMedia,
+        plan: &mut Plan,
     ) -> Option<(UnitIdx, u32, u64)> {
-        let (unit, index) = self.next_place(free, media);
+        let (unit, index) = self.next_place(free, plan);
         let slot = self.slot_of[cluster as usize];
         let old = (slot != NONE).then(|| {
             let Slot { unit, index, valid, .. } = self.slots[slot as usize];

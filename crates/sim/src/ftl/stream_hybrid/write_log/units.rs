@@ -1,7 +1,7 @@
 //! The units of a write log: where the next cluster goes, and how superseded ones come back.
 
 use super::{LogUnit, NONE, Slot, WriteLog};
-use crate::flash::media::MergeMedia;
+use crate::flash::plan::Plan;
 use crate::pool::units::FreeUnits;
 
 impl WriteLog {
@@ -9,7 +9,7 @@ impl WriteLog {
     pub(super) fn next_place(
         &mut self,
         free: &mut FreeUnits,
-        media: &mut impl MergeMedia,
+        plan: &mut Plan,
     ) -> (usize, u32) {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
@@ -18,9 +18,9 @@ impl WriteLog {
                 self.release_empty(free);
             }
             let victim = (self.units.len() == self.limits.units as usize).then(|| self.emptiest());
-            self.open_unit(free, media);
+            self.open_unit(free, plan);
             if let Some(victim) = victim {
-                self.compact(victim, free, media);
+                self.compact(victim, free, plan);
             }
         }
         let (unit, next) = self.open.as_mut().expect("one was just opened");
@@ -28,12 +28,12 @@ impl WriteLog {
         (*unit, *next - 1)
     }
 
-    fn open_unit(&mut self, free: &mut FreeUnits, media: &mut impl MergeMedia) {
+    fn open_unit(&mut self, free: &mut FreeUnits, plan: &mut Plan) {
         let banks = 0..self.layout.banks;
         let bank = banks.min_by_key(|bank| self.in_bank[*bank as usize]).expect("a bank");
         self.in_bank[bank as usize] += 1;
         let slots = vec![NONE; self.layout.clusters_per_unit() as usize];
-        self.units.push(LogUnit { unit: free.take(bank, media), slots, live: 0 });
+        self.units.push(LogUnit { unit: free.take(bank, plan), slots, live: 0 });
         self.open = Some((self.units.len() - 1, 0));
     }
 
@@ -53,8 +53,8 @@ impl WriteLog {
     }
 
     /// Copy the clusters of `victim` to the unit being filled, in order.
-    fn compact(&mut self, victim: usize, free: &mut FreeUnits, media: &mut impl MergeMedia) {
-        media.begin_reclaim();
+    fn compact(&mut self, victim: usize, free: &mut FreeUnits, plan: &mut Plan) {
+        plan.begin_reclaim();
         let pages = self.layout.cluster_pages;
         let moved: Vec<u32> =
             self.units[victim].slots.iter().copied().filter(|slot| *slot != NONE).collect();
@@ -64,7 +64,7 @@ impl WriteLog {
             let (from, to) = (self.units[victim].unit, self.units[unit].unit);
             for within in (0..pages).filter(|within| valid >> within & 1 == 1) {
                 let from = self.layout.place(from, index * pages + within);
-                media.copy(from, self.layout.place(to, next * pages + within));
+                plan.copy(from, self.layout.place(to, next * pages + within));
             }
             self.leave_place(slot);
             self.enter_place(slot, unit as u32, next);
@@ -72,7 +72,7 @@ impl WriteLog {
             (books.programmed, books.valid) = (valid, valid);
             self.open = Some((unit, next + 1));
         }
-        media.await_merges();
+        plan.barrier();
         self.remove_unit(victim, free);
     }
 

@@ -9,8 +9,9 @@ use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
 use crate::flash::geometry::{Geometry, Lpn, Shape};
-use crate::flash::media::Media;
+use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
+use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::ftl::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
@@ -172,7 +173,9 @@ fn work(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
                 oracle[page.0 as usize] = None;
             }
             1 => {
-                ftl.reclaim(&mut media);
+                let mut plan = Plan::default();
+                ftl.reclaim(&mut plan);
+                media.carry_out(&plan);
             }
             _ => write(&mut ftl, &mut media, &io, number, &mut oracle),
         }
@@ -218,7 +221,9 @@ fn write(ftl: &mut Merging, media: &mut Shadow, io: &Io, number: u64, oracle: &m
     for page in ((io.offset.0 / PAGE) as u32..end).map(Lpn) {
         media.writing = number;
         media.merged = None;
-        ftl.write(page, &extent, media);
+        let mut plan = Plan::default();
+        ftl.write(page, &extent, &mut plan);
+        media.carry_out(&plan);
         let old = oracle[page.0 as usize].replace(number);
         let merged = if extent.covers(page) || old.is_none() { None } else { Some(old) };
         assert_eq!(media.merged, merged, "a partial write merges the newest version of {page:?}");
@@ -226,6 +231,13 @@ fn write(ftl: &mut Merging, media: &mut Shadow, io: &Io, number: u64, oracle: &m
         media.read(at);
         assert_eq!(media.content[at.page.0 as usize], Some(number), "read your write");
     }
+}
+
+/// Write all of `page`.
+pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
+    let mut plan = Plan::default();
+    ftl.write(page, &Extent::single(page, true), &mut plan);
+    flash.carry_out(&plan);
 }
 
 /// `make soak`: every merging FTL under ten million host operations.

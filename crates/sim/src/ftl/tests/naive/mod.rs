@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
+use super::merging::write_whole;
 use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
-use crate::ftl::extent::Extent;
 use crate::ftl::{Compat, LogPart};
 use crate::ftl::{Merging, MergingOptions};
 use fast::Fast;
@@ -128,9 +128,7 @@ fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tall
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);
-    for page in trace {
-        ftl.write(Lpn(*page), &Extent::single(Lpn(*page), true), &mut flash);
-    }
+    trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
     let counters = flash.counters;
     Tally {
         switch: counters.switch_merges,
@@ -212,9 +210,7 @@ proptest! {
         let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None, stripes: None };
         let mut ftl = Merging::by_name(&plain).expect("a known name");
         let mut flash = Flash::new(geometry, PageOrder::Any);
-        for page in &trace {
-            ftl.write(Lpn(*page), &Extent::single(Lpn(*page), true), &mut flash);
-        }
+        trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
         let expected = block_map(&trace, many, in_block);
         let counters = flash.counters;
         prop_assert_eq!(

@@ -1,0 +1,220 @@
+//! Plans: what an FTL wants of the flash, as a value.
+//!
+//! ```text
+//! read the map │ barrier │ copy  copy  copy │ barrier │ erase  erase │ barrier │ program
+//!                          └ side by side ┘            └ side by side ┘
+//! ```
+//!
+//! An FTL that merges decides, and writes down what it has decided; it sees no clock and touches no cell.
+//! Whoever has the plan does it ([`Flash::carry_out`](super::media::Flash::carry_out)), and whoever keeps
+//! the time charges it. Commands take effect in the order of the plan. Those between two barriers begin
+//! together: their dies decide what runs at the same time and what after another.
+
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Place};
+
+/// What a merging FTL asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Cmd {
+    /// Read a page for the host.
+    Read(Place),
+    /// Program `to` with data of the host; the rest of the page comes from `rest` where given. Begins when
+    /// all merges before it have ended.
+    Program { to: Place, rest: Option<Place> },
+    /// Move a page.
+    Copy { from: Place, to: Place },
+    /// Move several pages of a block to the same places of another. `from` and `to` are the first pages of
+    /// the blocks.
+    CopySet { from: Place, to: Place, set: Span },
+    /// Move pages one after the other, reading ahead.
+    CopyStream(Span),
+    /// Erase a block.
+    Erase(BlockIdx),
+    /// The firmware stores its map in a page.
+    ProgramMap(Place),
+    /// Read a page of the map.
+    LoadMap(Place),
+    /// Program pages of the map one after the other, reading ahead what has not changed of them.
+    StoreMap(Span),
+    /// Takes no time.
+    Count(Counted),
+    /// What follows begins when everything before has ended.
+    Barrier,
+}
+
+/// A part of what a plan keeps beside its commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Span {
+    first: u32,
+    length: u32,
+}
+
+/// What is counted where it is decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Counted {
+    /// A log block was chosen to be reclaimed.
+    Reclaim,
+    /// A merge was done.
+    Merge(Merge),
+    /// The part of the map in memory was asked for an entry, and had it or not.
+    MapLookup(bool),
+}
+
+/// How a merge came by its block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Merge {
+    /// The log block holds every page, each in its place: it becomes the data block.
+    Switch,
+    /// The log block holds the first pages in their places; the others are copied to it.
+    Partial,
+    /// The newest version of every page is copied to a new block.
+    Full,
+}
+
+/// A page that is programmed: from another page, or from memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Move {
+    pub(crate) from: Option<Place>,
+    pub(crate) to: Place,
+}
+
+/// Commands in order. Kept and filled again, so that nothing is allocated for a write.
+#[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Plan {
+    commands: Vec<Cmd>,
+    /// Which pages sets have, 64 a word.
+    words: Vec<u64>,
+    /// What streams move.
+    moves: Vec<Move>,
+}
+
+impl Plan {
+    /// Plan something else.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.commands.clear();
+        self.words.clear();
+        self.moves.clear();
+    }
+
+    /// What is to be done, in order.
+    #[inline]
+    pub(crate) fn commands(&self) -> &[Cmd] {
+        &self.commands
+    }
+
+    /// The pages of a set, 64 a word.
+    #[inline]
+    pub(crate) fn words(&self, set: Span) -> &[u64] {
+        &self.words[set.first as usize..][..set.length as usize]
+    }
+
+    /// What a stream moves.
+    #[inline]
+    pub(crate) fn moves(&self, stream: Span) -> &[Move] {
+        &self.moves[stream.first as usize..][..stream.length as usize]
+    }
+
+    /// How many merges it has.
+    pub(crate) fn merges(&self) -> u64 {
+        let merges = |command: &&Cmd| matches!(command, Cmd::Count(Counted::Merge(_)));
+        self.commands.iter().filter(merges).count() as u64
+    }
+
+    /// Read `from` for the host.
+    #[inline]
+    pub(crate) fn read(&mut self, from: Place) {
+        self.commands.push(Cmd::Read(from));
+    }
+
+    /// Program `to` with host data; the rest of the page comes from `rest` where given.
+    #[inline]
+    pub(crate) fn program(&mut self, to: Place, rest: Option<Place>) {
+        self.commands.push(Cmd::Program { to, rest });
+    }
+
+    /// Move the page `from` to `to`.
+    #[inline]
+    pub(crate) fn copy(&mut self, from: Place, to: Place) {
+        self.commands.push(Cmd::Copy { from, to });
+    }
+
+    /// [`Plan::copy`] of several pages of a block to the same places of another: those that `set` has, of
+    /// which `first` and the `pages` that follow stand for the pages of the block. `from` and `to` are the
+    /// first pages of the blocks.
+    #[inline]
+    pub(crate) fn copy_set(
+        &mut self,
+        from: Place,
+        to: Place,
+        set: &[u64],
+        first: usize,
+        pages: usize,
+    ) {
+        let begin = self.words.len();
+        let word = |at: usize| bits::word(set, first + at, (pages - at).min(64));
+        self.words.extend((0..pages).step_by(64).map(word));
+        let set = Span::new(begin, self.words.len());
+        self.commands.push(Cmd::CopySet { from, to, set });
+    }
+
+    /// [`Plan::copy`] of several pages, each from the first place to the second, as one stream.
+    pub(crate) fn copy_stream(&mut self, pages: &[(Place, Place)]) {
+        let begin = self.moves.len();
+        self.moves.extend(pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to }));
+        self.commands.push(Cmd::CopyStream(Span::new(begin, self.moves.len())));
+    }
+
+    /// Erase `block`.
+    #[inline]
+    pub(crate) fn erase(&mut self, block: BlockIdx) {
+        self.commands.push(Cmd::Erase(block));
+    }
+
+    /// The firmware stores its map on `to`.
+    pub(crate) fn program_map(&mut self, to: Place) {
+        self.commands.push(Cmd::ProgramMap(to));
+    }
+
+    /// Read a page of the map.
+    pub(crate) fn load_map(&mut self, from: Place) {
+        self.commands.push(Cmd::LoadMap(from));
+    }
+
+    /// Program pages of the map; entries that have not changed come from a second place where given.
+    pub(crate) fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
+        let begin = self.moves.len();
+        self.moves.extend(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
+        self.commands.push(Cmd::StoreMap(Span::new(begin, self.moves.len())));
+    }
+
+    /// A log block was chosen to be reclaimed.
+    #[inline]
+    pub(crate) fn begin_reclaim(&mut self) {
+        self.commands.push(Cmd::Count(Counted::Reclaim));
+    }
+
+    /// A merge of this kind is done.
+    #[inline]
+    pub(crate) fn count_merge(&mut self, merge: Merge) {
+        self.commands.push(Cmd::Count(Counted::Merge(merge)));
+    }
+
+    /// The part of the map in memory was asked for an entry.
+    #[inline]
+    pub(crate) fn count_map_lookup(&mut self, hit: bool) {
+        self.commands.push(Cmd::Count(Counted::MapLookup(hit)));
+    }
+
+    /// What follows begins when all that was asked for so far has ended.
+    #[inline]
+    pub(crate) fn barrier(&mut self) {
+        self.commands.push(Cmd::Barrier);
+    }
+}
+
+impl Span {
+    fn new(first: usize, end: usize) -> Span {
+        Span { first: first as u32, length: (end - first) as u32 }
+    }
+}
