@@ -38,6 +38,7 @@ def main() -> None:
             page.goto(server.url)
             picture_of_result(page)
             pictures_of_a_run(page)
+            picture_of_play(page)
             browser.close()
 
 
@@ -62,6 +63,19 @@ def pictures_of_a_run(page: "Page") -> None:
     page.wait_for_function("() => location.hash.includes('from=')")
     page.get_by_role("region", name="One I/O").scroll_into_view_if_needed()
     page.screenshot(path=IMAGES / "explorer-cause.png")
+
+
+def picture_of_play(page: "Page") -> None:
+    """Random writes as the device is, and with more spare space."""
+    page.get_by_role("link", name="Play").click()
+    for number, spare in enumerate(("", "0.4"), 1):
+        page.get_by_role("textbox", name="spare_factor").fill(spare)
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_function(
+            "n => document.querySelector('.played')?.dataset.drawn === n", arg=str(number)
+        )
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=IMAGES / "explorer-play.png")
 
 
 if __name__ == "__main__":

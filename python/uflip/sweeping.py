@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
-from uflip.device.url import parse_url
+from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, chosen
 from uflip.errors import UsageError
 from uflip.spec import CHANGEABLE, Spec, changed, writes
@@ -162,9 +161,8 @@ def _point(url: str, spec: Spec, values: Values, durability: str) -> Point:
         elif name in CHANGEABLE:
             spec = changed(spec, name, value)
         else:
-            overrides[name] = str(value).lower() if isinstance(value, bool) else value
-    if overrides:
-        url += ("&" if "?" in url else "?") + urlencode(overrides, safe=":/")
+            overrides[name] = value
+    url = with_overrides(url, overrides)
     complete = resolve(spec, inspect_device(url))
     complete.pop("totals")
     return Point(values, url, complete, chosen(durability))

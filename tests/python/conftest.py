@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import Outcome, uflip
@@ -17,6 +17,9 @@ from uflip.device.opening import open_device
 from uflip.errors import DeviceError
 from uflip.reproduce import Outcome as CarriedOut
 from uflip.reproduce import Reproduction, carry_out
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
 # this one and every program that it starts. Ctrl-C is under test here, whoever starts the tests.
@@ -138,3 +141,19 @@ def loop_device(here: Path) -> Iterator[str]:
         yield name
     finally:
         subprocess.run(["losetup", "-d", name], check=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """Chromium, one for all tests of a file."""
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if path is None:
+        pytest.skip("there is no chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        found = started.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()

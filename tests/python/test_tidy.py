@@ -65,8 +65,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hints": {"errors", "microbench", "results", "units"},
     "benchmarks": {"oc", "report", "results"},
     "web": {
-        "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "report",
-        "results", "stats", "units",
+        "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "play",
+        "report", "results", "stats", "units",
+    },
+    "play": {
+        "_native", "data", "device", "ends", "errors", "experiment", "methodology", "microbench",
+        "profiles", "session", "spec", "units",
     },
     "session": {
         "_native", "choices", "data", "device", "durability", "ends", "errors", "experiment",

@@ -1,16 +1,14 @@
 """Does the explorer lead a person from the list to the cause of a slow I/O, in a real browser?"""
 
-import json
 import re
-import shutil
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import stored
+from browsing import PHONE, WIDE, Watched, check_usable
 
 from uflip.results import Results
 from uflip.web.server import Serving, serving
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 SMALL = "sim:demo?blocks_per_die=64"
 PROBE = "<img src=x onerror=document.title='ran'>"
-WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -48,35 +45,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Serving]:
     with serving([folder]) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if path is None:
-        pytest.skip("there is no chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        found = started.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
-
-
-class Watched:
-    """A page, and everything that it complained about or asked of others."""
-
-    def __init__(self, browser: "Browser", **options: Any) -> None:
-        self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
 
 
 @pytest.fixture
@@ -289,8 +257,6 @@ def test_what_goes_wrong_is_said_in_four_parts(
 
 # For everybody
 
-AXE = json.dumps({"resultTypes": ["violations"]})
-
 
 def views(server: Serving, page: "Page") -> Iterator[str]:
     """Every view, one after the other; leaves the page there."""
@@ -320,22 +286,12 @@ def views(server: Serving, page: "Page") -> Iterator[str]:
 
 @pytest.mark.parametrize("look", ["wide", "dark", "phone"])
 def test_every_view_is_usable_by_everybody(browser: "Browser", server: Serving, look: str) -> None:
-    axe = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     found = Watched(
         browser,
         viewport=PHONE if look == "phone" else WIDE,
         color_scheme="dark" if look == "dark" else "light",
     )
     for name in views(server, found.page):
-        found.page.evaluate(axe)
-        report = found.page.evaluate(f"axe.run(document, {AXE})")
-        serious = [
-            f"{each['id']}: {[node['html'][:90] for node in each['nodes']][:3]}"
-            for each in report["violations"]
-            if each["impact"] in ("serious", "critical")
-        ]
-        assert serious == [], name
-        wide = found.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= found.page.viewport_size["width"], f"{name} scrolls sideways"  # type: ignore[index]
+        check_usable(found.page, name)
     assert found.said == []
     found.context.close()

@@ -13,9 +13,19 @@ export type Plain = any; // eslint: documents of the server, read where they are
 
 async function answer(name: string, query: Query, signal?: AbortSignal): Promise<Response> {
   const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
+  return answered(`api/${name}?${text}`, { signal: signal ?? null });
+}
+
+/** Asks for something to be done. */
+export async function act(name: string, document: Plain = {}): Promise<Plain> {
+  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(document) };
+  return (await answered(`api/${name}`, sent)).json();
+}
+
+async function answered(address: string, how: RequestInit): Promise<Response> {
   let found: Response;
   try {
-    found = await fetch(`api/${name}?${text}`, { signal: signal ?? null });
+    found = await fetch(address, how);
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
     throw new Failure({ what: "The explorer does not answer any more", action: "start `uflip explore` again, and open the address that it prints" });

@@ -3,13 +3,15 @@
 import { fill, h } from "./dom";
 import { explained } from "./problem";
 import { read, type Route } from "./route";
+import { leave } from "./leaving";
 import * as compare from "./compare";
+import * as play from "./play";
 import * as result from "./result";
 import * as results from "./results";
 import * as run from "./run";
 
 type View = (main: HTMLElement, route: Route) => Promise<void>;
-const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show };
+const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show };
 
 const main = document.getElementById("main")!;
 const head = document.getElementById("head")!;
@@ -18,7 +20,7 @@ let first = true;
 async function go(): Promise<void> {
   const route = read();
   const view = VIEWS[route.view] ?? results.show;
-  run.leave();
+  leave();
   document.body.dataset.busy = "1";
   // A page of its own: a view that was left while it waited fills what nobody sees.
   const page = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
@@ -38,7 +40,7 @@ async function go(): Promise<void> {
   first = false;
 }
 
-fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")));
+fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, h("a", { href: "#/results" }, "Results"), h("a", { href: "#/play" }, "Play")));
 addEventListener("hashchange", () => void go());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void go()); // colours are on canvases
 void go();

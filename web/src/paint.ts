@@ -51,7 +51,8 @@ export function ends(picture: Picture, axis: Axis): { from: ArrayLike<number>; t
   return axis === "number" ? { from: at.start!, to: at.stop! } : { from: at.first_ns!, to: at.last_ns! };
 }
 
-export interface Known { startup: number; period: number; hue: string; selected: { x: number; y: number } | null }
+/** `mean`: the colour of the running mean, where it is not that of ink. */
+export interface Known { startup: number; period: number; hue: string; mean?: string; selected: { x: number; y: number } | null }
 
 /** Where the start-up ends on this axis, as far as the picture knows. */
 function startupEnd(picture: Picture, axis: Axis, ios: number): number | null {
@@ -74,7 +75,7 @@ export function paint(pen: Pen, plane: Plane, picture: Picture, axis: Axis, know
   if (axis === "number" && known.period > 1) periods(pen, plane, known);
   if (picture.kind === "ios") dots(pen, plane, picture, axis, look);
   else rows(pen, plane, picture, axis, known.hue, edges);
-  averages(pen, plane, picture, axis);
+  averages(pen, plane, picture, axis, known.mean ?? color("ink"));
   if (known.selected) {
     const x = plane.x(known.selected.x);
     pen.line([[x, plane.top], [x, plane.top + plane.height]], color("accent"), 1, [3, 3]);
@@ -145,7 +146,7 @@ function rows(pen: Pen, plane: Plane, picture: Picture, axis: Axis, hue: string,
 
 }
 
-function averages(pen: Pen, plane: Plane, picture: Picture, axis: Axis): void {
+function averages(pen: Pen, plane: Plane, picture: Picture, axis: Axis, tone: string): void {
   const { average_ns: without, average_with_ns: all } = picture.at;
   const { to } = ends(picture, axis);
   const line = (values: ArrayLike<number>): [number, number][] => {
@@ -154,8 +155,8 @@ function averages(pen: Pen, plane: Plane, picture: Picture, axis: Axis): void {
     for (let i = 0; i < picture.rows; i += step) points.push([plane.x(to[i]!), values[i]! > 0 ? plane.y(values[i]!) : NaN]);
     return points;
   };
-  if (all) pen.line(line(all), color("ink"), 1.2, [5, 4]);
-  if (without) pen.line(line(without), color("ink"), 1.4);
+  if (all) pen.line(line(all), tone, 1.2, [5, 4]);
+  if (without) pen.line(line(without), tone, 1.4);
 }
 
 function channels(hue: string): [number, number, number] {

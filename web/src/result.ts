@@ -7,7 +7,7 @@ import { many } from "./paint";
 import { Plot, type Scale } from "./plot";
 import { link, type Route } from "./route";
 import { saveCsv } from "./save";
-import { count, duration, logTicks, ms, percent, when } from "./words";
+import { count, duration, logTicks, ms, percent, spaced, when } from "./words";
 
 export const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 
@@ -98,10 +98,9 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
   const places: number[] = benchmark.values.map((each: Plain) => each.at);
   if (!points.length) return h("article", {}, h("h3", {}, benchmark.title), others(key, benchmark));
   const margin = Math.max((Math.max(...places) - Math.min(...places)) * 0.05, 0.4);
-  const every = Math.ceil(places.length / 7);
   const x: Scale = {
     range: { low: Math.min(...places) - margin, high: Math.max(...places) + margin }, label: benchmark.axis,
-    ticks: () => places.filter((_, i) => i % every === 0), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
+    ticks: (low, high, about) => spaced(places, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
   };
   const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration };
   const said = h("p", { class: "readout", "aria-live": "polite" });

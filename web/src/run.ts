@@ -6,6 +6,7 @@ import * as addresses from "./addresses";
 import * as card from "./card";
 import { color, facts, fill, h, later } from "./dom";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
+import { onLeave } from "./leaving";
 import { Plot, type Plane, type Range } from "./plot";
 import { rail } from "./result";
 import { link, note, type Route } from "./route";
@@ -18,20 +19,13 @@ const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 const LEAST: Record<Axis, number> = { number: 8, time: 1000 };
 const ZOOM = 1.25;
 
-let leaving: (() => void)[] = [];
-
-export function leave(): void {
-  for (const each of leaving) each();
-  leaving = [];
-}
-
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const [key = "", name = ""] = route.parts;
   const stop = new AbortController();
-  leaving.push(() => stop.abort());
+  onLeave(() => stop.abort());
   const run = await ask("run", { key, run: name }, stop.signal);
   const view = new RunView(key, name, run, route);
-  leaving.push(() => view.remove());
+  onLeave(() => view.remove());
   view.mount(main);
   await view.look();
   void ask("result", { key }, stop.signal).then((found) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, found.runs, name))).catch(() => undefined);

@@ -60,6 +60,16 @@ export function logTicks(low: number, high: number): number[] {
   return found;
 }
 
+/** Those of some places that are so far from the one before: their names do not run into each other. */
+export function spaced(places: number[], apart: number): number[] {
+  let last = -Infinity;
+  return places.filter((at) => {
+    if (at - last < apart) return false;
+    last = at;
+    return true;
+  });
+}
+
 /** About so many round values from low to high. */
 export function linearTicks(low: number, high: number, about: number): number[] {
   const span = high - low;

@@ -74,7 +74,7 @@ def _table(name: str, values: Mapping[str, Any], known: Mapping[str, Key], comme
             continue
         if comments:
             lines += wrap(
-                _plain(f"{about.meaning} ({about.allowed})"),
+                plain_text(f"{about.meaning} ({about.allowed})"),
                 WIDTH,
                 initial_indent="# ",
                 subsequent_indent="# ",
@@ -83,17 +83,37 @@ def _table(name: str, values: Mapping[str, Any], known: Mapping[str, Key], comme
     return "\n".join(lines) + "\n"
 
 
-def _plain(markdown: str) -> str:
-    """Leave the marks of a page away."""
+def plain_text(markdown: str) -> str:
+    """Leave the marks of a page away.
+
+    Examples
+    --------
+    >>> plain_text("`true`, see [merges](merges.md)")
+    'true, see merges'
+    """
     return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", markdown).replace("`", "")
 
 
-def _value(key: str, value: Any) -> str:
+def with_unit(key: str, value: Any) -> str | None:
+    """Write a size or a duration with a unit; None for what has none, or fits none.
+
+    Examples
+    --------
+    >>> with_unit("page_bytes", 16384), with_unit("read_ns", 50_000), with_unit("channels", 4)
+    ('16KiB', '50us', None)
+    """
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         units = _SIZES if key.endswith("_bytes") else _DURATIONS if key.endswith("_ns") else ()
         for unit, factor in units:
             if value % factor == 0:
-                return f'"{value // factor}{unit}"'
+                return f"{value // factor}{unit}"
+    return None
+
+
+def _value(key: str, value: Any) -> str:
+    written = with_unit(key, value)
+    if written is not None:
+        return f'"{written}"'
     # A text of JSON is one of TOML, but for a character that TOML has written out.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -9,10 +9,11 @@ null                        does nothing: measures the harness itself
 
 import math
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from uflip.errors import UsageError
 from uflip.profiles import profile_names
@@ -71,6 +72,23 @@ def parse_url(url: str) -> DeviceUrl:
         allowed=URL_FORMS + f"; simulated: {', '.join(profile_names())}",
         action=_nearest_url(url),
     )
+
+
+def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) -> str:
+    """Name a simulated device with some keys of its profile changed.
+
+    Examples
+    --------
+    >>> with_overrides("sim:demo?gc=greedy", {"write_cache_bytes": "1MiB", "copy_back": True})
+    'sim:demo?gc=greedy&write_cache_bytes=1MiB&copy_back=true'
+    """
+    if not overrides:
+        return url
+    words = {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in overrides.items()
+    }
+    return url + ("&" if "?" in url else "?") + urlencode(words, safe=":/")
 
 
 def _nearest_url(url: str) -> str:

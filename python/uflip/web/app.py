@@ -5,9 +5,10 @@
     http://127.0.0.1:PORT/TOKEN/                  the page, its script, its style
     http://127.0.0.1:PORT/TOKEN/api/…             what the page asks for
 
-Whoever does not know the token gets nothing, and neither does a page of somebody else that has made
-the browser ask: its name stands in Origin, and in Host where it had its own name lead here. Nothing
-is written, so that only GET and HEAD are known.
+Whoever does not know the token gets nothing, and neither does a page of somebody else that has
+made the browser ask: its name stands in Origin, and in Host where it had its own name lead here.
+Only GET and HEAD are known, and POST where something is run (`uflip.web.playing`), from a page of
+ours.
 """
 
 import hmac
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
+from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import views
+from uflip.web import playing, views
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
 from uflip.web.opened import Opened
@@ -97,15 +99,23 @@ class Guard:
             return 421, "This is not the name of this server"
         if "origin" in said and said["origin"] not in self._origins:
             return 403, "Asked by a page of somebody else"
-        if scope["method"] not in ("GET", "HEAD"):
+        if not self._only_reads(scope, said):
             return 405, "Nothing can be changed here"
         given = scope["path"].split("/", 2)[1]
         if not hmac.compare_digest(given.encode(), self._token.encode()):
             return 403, "Open the address that `uflip explore` printed when it was started"
         return None
 
+    @staticmethod
+    def _only_reads(scope: "Scope", said: Mapping[str, str]) -> bool:
+        """Whether nothing is changed; but what is run, a page of ours may ask for, and says so."""
+        if scope["method"] in ("GET", "HEAD"):
+            return True
+        of_ours = "origin" in said and said.get("content-type") == playing.CONTENT
+        return scope["method"] == "POST" and of_ours and playing.is_act(scope["path"])
 
-def application(roots: Sequence[Path], token: str, port: int) -> "ASGIApp":
+
+def application(roots: Sequence[Path], token: str, port: int, stage: Stage) -> "ASGIApp":
     """Make what answers the page.
 
     Raises
@@ -116,10 +126,10 @@ def application(roots: Sequence[Path], token: str, port: int) -> "ASGIApp":
         If a folder is none.
     """
     opened = Opened(Folders(roots))
-    return Guard(_routes(opened, Listing(opened), token), token, port)
+    return Guard(_routes(opened, Listing(opened), stage, token), token, port)
 
 
-def _routes(opened: Opened, listing: Listing, token: str) -> "Starlette":
+def _routes(opened: Opened, listing: Listing, stage: Stage, token: str) -> "Starlette":
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
@@ -133,6 +143,8 @@ def _routes(opened: Opened, listing: Listing, token: str) -> "Starlette":
         "io": lambda query: _io(opened, query),
         "slowest": lambda query: _slowest(opened, query),
         "compare": lambda query: _compare(opened, query),
+        "play": playing.shown,
+        "played": lambda _: playing.played(stage, opened.folders),
     }
     routes = [
         Route(f"/{token}/api/{name}", partial(_json, answer=answer))
@@ -147,7 +159,13 @@ def _routes(opened: Opened, listing: Listing, token: str) -> "Starlette":
         Route(f"/{token}/{name}", partial(_static, content=_content(file), name=file))
         for name, file in STATIC.items()
     ]
-    return Starlette(routes=routes, exception_handlers={404: _nothing})
+    routes += [
+        Route(f"/{token}/{playing.ACTS}{name}", partial(_done, act=act), methods=["POST"])
+        for name, act in playing.acts(stage, opened.folders).items()
+    ]
+    made = Starlette(routes=routes, exception_handlers={404: _nothing})
+    made.router.redirect_slashes = False
+    return made
 
 
 def missing_library() -> UnavailableError:
@@ -193,6 +211,18 @@ def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Respon
     except UflipError as error:
         return _failed(error)
     return Response(content, media_type="application/octet-stream")
+
+
+async def _done(request: "Request", *, act: Callable[[Any], Any]) -> "Response":
+    """Do what a page asks for, on a thread."""
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import JSONResponse
+
+    try:
+        document = await playing.body(request)
+        return JSONResponse(await run_in_threadpool(act, document))
+    except UflipError as error:
+        return _failed(error)
 
 
 def _window(opened: Opened, query: Query) -> Picture:

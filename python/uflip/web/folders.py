@@ -50,6 +50,7 @@ class Folders:
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [_root(path) for path in roots]
+        self._own: list[Path] = []
         self._known: dict[str, Place] = {}
         self._lock = Lock()
 
@@ -58,13 +59,19 @@ class Folders:
         """The folders that were named."""
         return list(self._roots)
 
+    def add(self, root: Path) -> None:
+        """Look into one more folder, of ours."""
+        with self._lock:
+            if root not in self._own:
+                self._own.append(root)
+
     def scan(self) -> list[Place]:
         """Walk through all folders, and find the results as they are now."""
         found: dict[str, Place] = {}
-        for root in self._roots:
+        for root in [*self._roots, *self._own]:
             for path in _below(root):
                 name = root.name if path == root else str(Path(root.name) / path.relative_to(root))
-                found.setdefault(_key(path), Place(_key(path), name, path))
+                found.setdefault(key_of(path), Place(key_of(path), name, path))
         with self._lock:
             self._known = found
         return list(found.values())
@@ -158,5 +165,6 @@ def _refuse_links(place: Place) -> None:
             )
 
 
-def _key(path: Path) -> str:
+def key_of(path: Path) -> str:
+    """Make the key by which a page names a folder."""
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()

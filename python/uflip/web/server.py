@@ -5,7 +5,7 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from os import environ
 from pathlib import Path
@@ -13,6 +13,7 @@ from threading import Thread
 from time import monotonic, sleep
 
 from uflip.errors import UnavailableError, UsageError
+from uflip.play.stage import Stage
 from uflip.web.app import application, missing_library
 
 LOOPBACK = "127.0.0.1"
@@ -66,11 +67,11 @@ def serving(roots: Sequence[Path], port: int = 0) -> Iterator[Serving]:
         import uvicorn
     except ImportError as error:
         raise missing_library() from error
-    with _listening(port) as listener:
+    with _listening(port) as listener, closing(Stage()) as stage:
         chosen = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(16)
         config = uvicorn.Config(
-            application(roots, token, chosen),
+            application(roots, token, chosen, stage),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -1,0 +1,142 @@
+"""What can be changed of a simulated device, and what can be run on it.
+
+Names, units, what each key may be and what it means are those of the table of keys that the docs
+are made of (`uflip.profiles.keys`); values are those of the profile, every key of it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from uflip import _native
+from uflip.data.device import DeviceInfo
+from uflip.device.profile_text import plain_text, with_unit
+from uflip.device.simulated import inspect_sim
+from uflip.device.url import DeviceUrl
+from uflip.microbench import varied
+from uflip.microbench.words import PATTERN_NAMES
+from uflip.play.wanted import LIMITS, OPTIONS, PATTERN, device_of
+from uflip.profiles import profile_names
+from uflip.profiles.keys import Key, known_keys
+from uflip.units import format_size
+
+# A list of words in backticks, and nothing else: then it can be chosen from.
+WORDS = re.compile(r"`([a-z0-9_]+)`(?:, |$)")
+# Keys that decide which keys there are: a registry knows their values.
+REGISTERED = ("ftl", "gc", "allocator")
+
+
+def form(device: str, changes: Mapping[str, str]) -> dict[str, Any]:
+    """Describe a device as it would be with some keys changed.
+
+    Parameters
+    ----------
+    device : str
+        The name of a profile.
+    changes : mapping of str to str
+        Keys and their values, as in the name of a device.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or key, or a value that it cannot have.
+    """
+    plain = inspect_sim(DeviceUrl(f"sim:{device}", "sim", device_of(device, {}).name))
+    target = device_of(device, changes)
+    info = inspect_sim(target)
+    return {
+        "device": device,
+        "url": target.text,
+        "devices": [
+            {"name": name, "description": _description(name)} for name in profile_names("block")
+        ],
+        "facts": _facts(info),
+        "tables": _tables(info, plain),
+        "others": _others(info),
+        "patterns": [{"name": name, "words": words} for name, words in PATTERN_NAMES.items()],
+        "options": OPTIONS,
+        "benchmarks": [
+            {"name": PATTERN, "title": "One pattern", "question": "What does it take?"},
+            *(
+                {"name": name, "title": one.title, "question": one.question}
+                for name, one in varied().items()
+            ),
+        ],
+        "limits": LIMITS,
+    }
+
+
+def _description(name: str) -> str:
+    return inspect_sim(DeviceUrl(f"sim:{name}", "sim", name)).profile.description
+
+
+def _facts(info: DeviceInfo) -> list[tuple[str, str]]:
+    """Say what follows from the keys."""
+    shape = info.profile.geometry
+    flash = info.details.flash_bytes or 0
+    dies = shape.channels * shape.dies_per_channel
+    return [
+        ("for the host", format_size(info.capacity_bytes)),
+        ("flash", format_size(flash)),
+        ("spare", f"{1 - info.capacity_bytes / flash:.1%}" if flash else ""),
+        ("dies", str(dies)),
+        ("erase block", format_size(shape.pages_per_block * (shape.page_bytes or 0))),
+    ]
+
+
+def _tables(info: DeviceInfo, plain: DeviceInfo) -> list[dict[str, Any]]:
+    known, registry = known_keys("block"), json.loads(_native.registry_json())
+    tables = []
+    for table, keys in known.items():
+        values = info.profile_table.get(table) or {}
+        usual = plain.profile_table.get(table) or {}
+        rows = [
+            _row(key, about, values[key], usual.get(key), registry)
+            for key, about in keys.items()
+            if values.get(key) is not None
+        ]
+        if rows:
+            tables.append({"name": table, "keys": rows})
+    return tables
+
+
+def _others(info: DeviceInfo) -> list[str]:
+    """Keys that this device has not, and could have."""
+    return [
+        key
+        for table, keys in known_keys("block").items()
+        for key in keys
+        if (info.profile_table.get(table) or {}).get(key) is None
+    ]
+
+
+def _row(
+    key: str, about: Key, value: Any, usual: Any, registry: Mapping[str, list[str]]
+) -> dict[str, Any]:
+    return {
+        "name": key,
+        "value": _text(key, value),
+        "usual": None if usual is None else _text(key, usual),
+        "unit": about.unit,
+        "allowed": plain_text(about.allowed),
+        "meaning": plain_text(about.meaning),
+        "choices": _choices(key, about, value, registry),
+    }
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return with_unit(key, value) or json.dumps(value)
+
+
+def _choices(
+    key: str, about: Key, value: Any, registry: Mapping[str, list[str]]
+) -> list[str] | None:
+    if key in REGISTERED:
+        return [*registry[key]]
+    if isinstance(value, bool):
+        return ["true", "false"]
+    words = WORDS.findall(about.allowed)
+    return words if words and value in words else None

@@ -1,0 +1,124 @@
+"""A process of its own that makes the runs: `python -m uflip.play.player FOLDER MEMORY_BYTES`.
+
+It is told what to do in one line on its standard input, says how far it is in lines on its standard
+output, and ends when nobody holds its standard input any more::
+
+    < {"url": "sim:demo?spare_factor=0.3", "benchmark": "pattern", "spec": {…}, "label": "RW"}
+    > {"share": 0.41, "words": "0001-pattern-RW-io_size-4096"}
+    > {"error": {…}}                                  only where it failed
+
+A device that is larger than the memory that it may have costs this process and nobody else, and who
+has no patience any more ends it.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from uflip import ends
+from uflip.data.device import DeviceInfo
+from uflip.device.catalogue import inspect_device
+from uflip.errors import UflipError
+from uflip.experiment import PlannedRun
+from uflip.methodology import Plan, RunProgress
+from uflip.play.wanted import PATTERN, Wanted
+from uflip.session import Request, SessionEvent, begin, new_work
+from uflip.session.events import RunsBegin, StateProgress
+from uflip.session.opening import open_watched
+from uflip.session.state import AS_IS
+
+
+def main() -> None:
+    """Make what the first line of the standard input asks for."""
+    ends.install()
+    wanted = Wanted(**json.loads(sys.stdin.readline()))
+    Thread(target=_end_with_the_other, daemon=True).start()
+    most = int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    ends.at_work()
+    try:
+        play(wanted, Path(sys.argv[1]), Teller())
+    except UflipError as error:
+        _tell({"error": error.parts()})
+    except MemoryError:
+        _tell({"error": UflipError("The memory does not do", where=wanted.url).parts()})
+
+
+def play(wanted: Wanted, folder: Path, teller: "Teller") -> None:
+    """Make a result folder of what is wanted."""
+    if wanted.benchmark != PATTERN:
+        request = Request(device=wanted.url, scale="quick", only=[wanted.benchmark])
+        begin(request, folder, teller)
+        return
+    info = inspect_device(wanted.url)
+    plan = _plan(wanted, info)
+    with ends.shielded(), open_watched(wanted.url, info, teller) as device:
+        new_work(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
+            on_event=teller
+        )
+
+
+def _plan(wanted: Wanted, info: DeviceInfo) -> Plan:
+    """One run, on the device as its profile makes it: what `uflip pattern` does."""
+    spec = wanted.spec
+    assert spec is not None, "a pattern has one"
+    size = int((spec["patterns"][0] if spec["kind"] == "parallel" else spec)["io_size"])
+    name = f"0001-{PATTERN}-{wanted.label}-io_size-{size}"
+    run = PlannedRun(name, PATTERN, wanted.label, "io_size", size, "bytes", spec)
+    return Plan(
+        device=info,
+        scale="quick",
+        seed=int(spec.get("seed", 1)),
+        runs=(run,),
+        skipped=(),
+        pause_ns=0,
+        target_size=info.capacity_bytes,
+        state=None,
+        repetitions=1,
+        method="paper",
+        durability="cached",
+        warnings=(),
+    )
+
+
+class Teller:
+    """Says how far the runs are."""
+
+    def __init__(self) -> None:
+        self._runs = 1
+        self._last = ""
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Say what an event says."""
+        if isinstance(event, RunsBegin):
+            self._runs = len(event.plan.runs)
+        elif isinstance(event, StateProgress):
+            self._say(0.0, f"bringing the device into its state: {event.done / event.total:.0%}")
+        elif isinstance(event, RunProgress):
+            share = (event.index + event.done / max(event.total, 1)) / self._runs
+            self._say(share, event.run.id)
+
+    def _say(self, share: float, words: str) -> None:
+        line = f"{share:.2f} {words}"
+        if line != self._last:
+            self._last = line
+            _tell({"share": round(share, 2), "words": words})
+
+
+def _tell(document: dict[str, Any]) -> None:
+    print(json.dumps(document), flush=True)
+
+
+def _end_with_the_other() -> None:
+    while sys.stdin.readline():
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

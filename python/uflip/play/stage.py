@@ -1,0 +1,235 @@
+"""Who may run when: one at a time, so long, so large; and what is kept of it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import deque
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Lock, Thread, Timer
+from time import monotonic
+from typing import Any
+
+from uflip.errors import UflipError, UnavailableError, UsageError
+from uflip.play.wanted import MOST_MEMORY_BYTES, MOST_SECONDS, Wanted
+
+KEPT = 12
+"""Results that stay."""
+PATIENCE_S = 2.0
+"""How long a run that is to end may take to."""
+LINES = 20
+"""What a process said last, where it did not end in order."""
+
+
+@dataclass
+class Played:
+    """One of the things that were run.
+
+    Attributes
+    ----------
+    number : int
+        Counts from 1.
+    wanted : Wanted
+        What was run.
+    folder : Path
+        Where its result is.
+    state : str
+        running, done, failed or stopped.
+    share : float
+        How much of it is made.
+    words : str
+        What is being made.
+    error : dict or None
+        Why it failed, as `UflipError.parts` has it.
+    """
+
+    number: int
+    wanted: Wanted
+    folder: Path
+    state: str = "running"
+    share: float = 0.0
+    words: str = "making the device"
+    error: dict[str, str] | None = None
+    began: float = field(default_factory=monotonic)
+    took_s: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        now = monotonic() - self.began if self.state == "running" else self.took_s
+        return {
+            "number": self.number,
+            "url": self.wanted.url,
+            "benchmark": self.wanted.benchmark,
+            "label": self.wanted.label,
+            "spec": self.wanted.spec,
+            "state": self.state,
+            "share": self.share,
+            "words": self.words,
+            "error": self.error,
+            "took_s": round(now, 1),
+        }
+
+
+class Stage:
+    """Where things are run, one at a time; `close` ends what runs and removes what was made.
+
+    Parameters
+    ----------
+    memory_bytes : int
+        What a run may have of it.
+    """
+
+    def __init__(self, memory_bytes: int = MOST_MEMORY_BYTES) -> None:
+        self._memory_bytes = memory_bytes
+        self._lock = Lock()
+        self._root: Path | None = None
+        self._played: deque[Played] = deque()
+        self._process: subprocess.Popen[str] | None = None
+        self._made = 0
+
+    def played(self) -> list[Played]:
+        """What was run, the latest last."""
+        with self._lock:
+            return [*self._played]
+
+    def begin(self, wanted: Wanted) -> Played:
+        """Begin to run something.
+
+        Raises
+        ------
+        UsageError
+            If something is running.
+        UnavailableError
+            If there is no place for results.
+        """
+        with self._lock:
+            if self._process is not None:
+                raise UsageError(
+                    "Something is running",
+                    where="play",
+                    got=f"another run beside {self._played[-1].wanted.url}",
+                    allowed="one at a time",
+                    action="wait until it is over, or stop it",
+                )
+            self._made += 1
+            one = Played(self._made, wanted, self._place() / str(self._made))
+            self._process = _started(one, self._memory_bytes)
+            self._played.append(one)
+            old = [self._played.popleft() for _ in range(len(self._played) - KEPT)]
+            Thread(target=self._follow, args=(self._process, one), daemon=True).start()
+        for each in old:
+            shutil.rmtree(each.folder, ignore_errors=True)
+        return one
+
+    def stop(self) -> None:
+        """End what runs; what it made is thrown away."""
+        with self._lock:
+            process = self._process
+            if process is not None:
+                self._played[-1].state = "stopped"
+        if process is not None:
+            _end(process)
+
+    def close(self) -> None:
+        """End what runs, and remove everything."""
+        self.stop()
+        with self._lock:
+            if self._root is not None:
+                shutil.rmtree(self._root.parent, ignore_errors=True)
+                self._root = None
+
+    def _place(self) -> Path:
+        if self._root is None:
+            try:
+                self._root = Path(mkdtemp(prefix="uflip-")).resolve() / "play"
+                self._root.mkdir()
+            except OSError as error:
+                raise UnavailableError(
+                    "There is no place for what is played",
+                    where="TMPDIR",
+                    got=error.strerror or str(error),
+                    allowed="a folder that can be written",
+                    action="set TMPDIR to one, and start `uflip explore` again",
+                ) from error
+        return self._root
+
+    def _follow(self, process: "subprocess.Popen[str]", one: Played) -> None:
+        """Take note of what the process says until it ends."""
+        patience = Timer(MOST_SECONDS, self._too_long, (process, one))
+        patience.daemon = True
+        patience.start()
+        said: deque[str] = deque(maxlen=LINES)
+        with process:
+            assert process.stdout is not None, "it was asked for"
+            for line in process.stdout:
+                try:
+                    told = json.loads(line)
+                except ValueError:  # what the native part or Python says at their end
+                    said.append(line)
+                    continue
+                one.share = told.get("share", one.share)
+                one.words = told.get("words", one.words)
+                one.error = told.get("error", one.error)
+        code = process.returncode
+        patience.cancel()
+        if code and one.error is None:
+            one.error = _broken(one, code, said).parts()
+        with self._lock:
+            self._process = None
+            one.took_s = monotonic() - one.began
+            if one.state == "running":
+                one.state = "done" if one.error is None else "failed"
+            if one.state == "stopped":
+                self._played.remove(one)
+            if one.state != "done":
+                shutil.rmtree(one.folder, ignore_errors=True)
+
+    def _too_long(self, process: "subprocess.Popen[str]", one: Played) -> None:
+        one.error = UsageError(
+            "This takes too long to play with",
+            where=one.wanted.url,
+            got=f"{one.share:.0%} of it after {MOST_SECONDS} s",
+            allowed=f"at most {MOST_SECONDS} s",
+            action="fewer I/Os or a smaller device, or `uflip run` on the command line",
+        ).parts()
+        _end(process)
+
+
+def _started(one: Played, memory_bytes: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "uflip.play.player", str(one.folder), str(memory_bytes)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # Ctrl-C in the terminal is for the explorer, which ends this one
+    )
+    assert process.stdin is not None, "it was asked for"
+    with suppress(OSError):  # it ended at once: its exit code says why
+        process.stdin.write(json.dumps(asdict(one.wanted)) + "\n")
+        process.stdin.flush()
+    return process
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _broken(one: Played, code: int, said: "deque[str]") -> UflipError:
+    words = next((line.strip() for line in reversed(said) if line.strip()), "")
+    return UflipError(
+        "The run ended before its end",
+        where=one.wanted.url,
+        got=words or f"exit code {code}",
+        action="a smaller device needs less memory",
+    )

@@ -1,0 +1,157 @@
+"""What somebody asked for, read and held against what is allowed here.
+
+A page asks with three things: the name of a profile, keys of it that are to be different, and what
+is to be run: one pattern with its parameters, or one of the micro-benchmarks at the quick scale. No
+path is among them, so that nothing of this machine is opened but profiles that come with uflip.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from uflip.data.device import DeviceInfo
+from uflip.device.resolving import resolve
+from uflip.device.simulated import inspect_sim
+from uflip.device.url import DeviceUrl, parse_url, with_overrides
+from uflip.errors import UsageError, unknown_name
+from uflip.microbench import varied
+from uflip.profiles import profile_names
+from uflip.spec import BASELINES, Spec, baseline
+from uflip.units import format_count, format_size
+
+PATTERN = "pattern"
+"""What is run where it is no micro-benchmark."""
+OPTIONS = (
+    "io_size", "io_count", "io_ignore", "target_size", "io_shift", "time", "pause", "burst",
+    "parallel_degree", "queue_depth", "seed",
+)  # fmt: skip
+"""Parameters of a pattern that can be given."""
+MOST_IOS = 200_000
+MOST_BYTES = 64 << 30
+MOST_FLASH_BYTES = 64 << 30
+MOST_SECONDS = 120
+MOST_MEMORY_BYTES = 3 << 30
+"""Of addresses: the largest device takes 1 GiB, and libraries reserve more than they use."""
+LIMITS = {
+    "ios": MOST_IOS,
+    "bytes": MOST_BYTES,
+    "flash_bytes": MOST_FLASH_BYTES,
+    "seconds": MOST_SECONDS,
+    "memory_bytes": MOST_MEMORY_BYTES,
+}
+"""What runs here at most: somebody waits for it, beside the explorer."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A device and what is run on it.
+
+    Attributes
+    ----------
+    url : str
+        The device, with what is different about it.
+    benchmark : str
+        `PATTERN`, or the name of a micro-benchmark.
+    spec : Spec or None
+        The pattern, complete; None for a micro-benchmark.
+    label : str
+        SR, RR, SW or RW; empty for a micro-benchmark.
+    """
+
+    url: str
+    benchmark: str
+    spec: Spec | None = None
+    label: str = ""
+
+
+def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
+    """Name a simulated device with some keys changed.
+
+    Raises
+    ------
+    UsageError
+        If there is no such profile.
+    """
+    if device not in profile_names("block"):
+        raise unknown_name("device", device, profile_names("block"), where="device")
+    return parse_url(with_overrides(f"sim:{device}", changes))
+
+
+def read_wanted(document: Any) -> Wanted:
+    """Read what a page asks for.
+
+    Parameters
+    ----------
+    document : object
+        What it sent: device, keys, benchmark, pattern, options.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or more than runs here.
+    """
+    device, keys = _text(document, "device"), _texts(document, "keys")
+    target = device_of(device, keys)
+    info = inspect_sim(target)
+    _check_flash(info)
+    benchmark = _text(document, "benchmark")
+    if benchmark != PATTERN:
+        if benchmark not in varied():
+            raise unknown_name("micro-benchmark", benchmark, [PATTERN, *varied()], where="run")
+        return Wanted(target.text, benchmark)
+    label, options = _text(document, "pattern"), _texts(document, "options")
+    if label not in BASELINES:
+        raise unknown_name("pattern", label, BASELINES, where="pattern")
+    for name in options:
+        if name not in OPTIONS:
+            raise unknown_name("parameter", name, OPTIONS, where="options")
+    spec = resolve(baseline(label, **options), info)
+    _check_length(spec.pop("totals"))
+    return Wanted(target.text, PATTERN, spec, label)
+
+
+def _check_flash(info: DeviceInfo) -> None:
+    flash = info.details.flash_bytes or info.capacity_bytes
+    if flash > MOST_FLASH_BYTES:
+        raise UsageError(
+            "This device is too large to play with",
+            where=info.url,
+            got=f"{format_size(flash)} of flash",
+            allowed=f"at most {format_size(MOST_FLASH_BYTES)}",
+            action="fewer blocks per die, or `uflip run` on the command line",
+        )
+
+
+def _check_length(totals: Mapping[str, int]) -> None:
+    moved = totals["bytes_read"] + totals["bytes_written"]
+    if totals["total_ios"] > MOST_IOS or moved > MOST_BYTES:
+        raise UsageError(
+            "This run is too long to play with",
+            where="io_count",
+            got=f"{format_count(totals['total_ios'])} I/Os, {format_size(moved)}",
+            allowed=f"at most {format_count(MOST_IOS)} I/Os and {format_size(MOST_BYTES)}",
+            action="a smaller io_count, or `uflip pattern` on the command line",
+        )
+
+
+MOST_TEXT = 100
+MOST_PAIRS = 100
+
+
+def _text(document: Any, name: str) -> str:
+    found = document.get(name) if isinstance(document, dict) else None
+    if isinstance(found, str) and 0 < len(found) <= MOST_TEXT:
+        return found
+    raise UsageError(
+        "What is to be run is not said",
+        where=name,
+        got="nothing" if found is None else "something else",
+        allowed=f"a text of at most {MOST_TEXT} characters",
+    )
+
+
+def _texts(document: Any, name: str) -> dict[str, str]:
+    found = document.get(name, {})
+    if isinstance(found, dict) and len(found) <= MOST_PAIRS:
+        return {key: _text(found, key) for key in found}
+    raise UsageError("These are no names with values", where=name, allowed="name and text of each")

@@ -1,0 +1,279 @@
+"""Does Play run what it is asked to, show it over what was before, and answer nobody else?"""
+
+import http.client
+import json
+import re
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browsing import Watched, check_in_all_looks
+from command_line import uflip
+
+from uflip.benchmarks import summary
+from uflip.data.document import plain
+from uflip.device.catalogue import inspect_device
+from uflip.device.url import read_override
+from uflip.errors import UsageError
+from uflip.play import stage as stages
+from uflip.play.form import form
+from uflip.play.stage import Played, Stage
+from uflip.play.wanted import MOST_IOS, read_wanted
+from uflip.results import Results
+from uflip.web.server import Serving, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+SMALL = {"blocks_per_die": "64"}
+WRITES = {"io_size": "4KiB", "io_count": "300"}
+RW = {"device": "demo", "benchmark": "pattern", "pattern": "RW", "keys": SMALL, "options": WRITES}
+LONG = RW | {"options": {"io_size": "256KiB", "io_count": str(MOST_IOS)}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving([tmp_path_factory.mktemp("nothing")]) as found:
+        yield found
+
+
+def ask(
+    server: Serving, path: str, method: str = "GET", body: bytes = b"", **headers: str
+) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    base = urllib.parse.urlsplit(server.url).path
+    given = {name.replace("_", "-"): each for name, each in headers.items()}
+    connection.request(method, path if path.startswith("/") else base + path, body, given)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    is_json = answer.headers.get_content_type() == "application/json"
+    return answer.status, json.loads(content) if is_json else content
+
+
+def post(server: Serving, name: str, document: Any, **changes: str) -> tuple[int, Any]:
+    headers = {"Origin": f"http://127.0.0.1:{server.port}", "Content_Type": "application/json"}
+    wanted = {name: each for name, each in (headers | changes).items() if each}
+    return ask(server, f"api/play/{name}", "POST", json.dumps(document).encode(), **wanted)
+
+
+def ended(server: Serving) -> dict[str, Any]:
+    """Wait until nothing runs, and return what ran last."""
+    while True:
+        last: dict[str, Any] = ask(server, "api/played")[1]["played"][-1]
+        if last["state"] != "running":
+            return last
+        sleep(0.05)
+
+
+def waited(one: Played) -> Played:
+    while one.state == "running" or not one.took_s:
+        sleep(0.02)
+    return one
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    found = Stage()
+    yield found
+    found.close()
+
+
+# The form
+
+
+def test_the_form_has_every_key_with_its_value() -> None:
+    changed = {"spare_factor": "0.3", "gc": "greedy"}
+    found = form("demo", changed)
+    profile = plain(inspect_device("sim:demo?spare_factor=0.3&gc=greedy"))["details"]["profile"]
+    shown = {key["name"]: key for table in found["tables"] for key in table["keys"]}
+    known = {
+        key: value
+        for name, table in profile.items()
+        if isinstance(table, dict)
+        for key, value in table.items()
+        if value is not None
+    }
+    assert known.keys() == shown.keys()
+    for key, value in known.items():
+        assert read_override(key, shown[key]["value"]) == value, key
+        assert shown[key]["meaning"]
+        assert shown[key]["choices"] is None or shown[key]["value"] in shown[key]["choices"]
+    differs = {key for key, row in shown.items() if row["value"] != row["usual"]}
+    assert differs == changed.keys()
+    assert shown["gc"]["choices"][:2] == ["greedy", "cyclic"] or "greedy" in shown["gc"]["choices"]
+
+
+# What is run
+
+
+def test_a_pattern_gives_what_it_gives_on_the_command_line(server: Serving) -> None:
+    status, begun = post(server, "begin", RW)
+    assert (status, begun["state"]) == (200, "running")
+    made = ended(server)
+    assert made["state"] == "done", made["error"]
+    (run,) = ask(server, f"api/result?key={made['key']}")[1]["runs"]
+    shown = ask(server, f"api/run?key={made['key']}&run={run['id']}")[1]
+    url = "sim:demo?blocks_per_die=64"
+    known = json.loads(
+        uflip("pattern", url, "--pattern", "RW", "--io-size", "4k", "--io-count", 300, "--json").out
+    )
+    assert shown["statistics"]["mean_ns"] == known["statistics"]["mean_ns"]
+    assert shown["statistics"]["max_ns"] == known["statistics"]["max_ns"]
+    assert shown["elapsed_ns"] == known["elapsed_ns"]
+    assert made["url"] == url
+
+
+def test_a_micro_benchmark_gives_what_it_gives_on_the_command_line(
+    stage: Stage, tmp_path: Path
+) -> None:
+    one = waited(stage.begin(read_wanted({"device": "demo", "keys": SMALL, "benchmark": "order"})))
+    assert one.state == "done", one.error
+    url = "sim:demo?blocks_per_die=64"
+    done = uflip("run", url, "--scale", "quick", "--only", "order", "--out", tmp_path / "r")
+    assert done.code == 0, done.err
+    ours, theirs = (summary(Results.load(path)) for path in (one.folder, tmp_path / "r"))
+    assert ours["micro_benchmarks"] == theirs["micro_benchmarks"]
+    assert ours["runs_finished"] == theirs["runs_finished"] > 4
+
+
+def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "KEPT", 1)
+    first, second = (waited(stage.begin(read_wanted(RW))) for _ in range(2))
+    assert [one.folder.exists() for one in (first, second)] == [False, True]
+    assert stage.played() == [second]
+    monkeypatch.setattr(stages, "KEPT", 2)
+    long = stage.begin(read_wanted(LONG))
+    with pytest.raises(UsageError, match="Something is running"):
+        stage.begin(read_wanted(LONG))
+    stage.stop()
+    assert waited(long).state == "stopped"
+    assert not long.folder.exists()
+    assert stage.played() == [second]
+    stage.close()
+    assert not second.folder.parent.exists()
+
+
+# Bounds
+
+
+def test_what_takes_too_long_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "MOST_SECONDS", 0.01)
+    one = waited(stage.begin(read_wanted(LONG)))
+    assert one.state == "failed"
+    assert one.error is not None
+    assert "too long" in one.error["what"]
+    assert not one.folder.exists()
+
+
+def test_what_needs_too_much_memory_costs_its_own_process_only() -> None:
+    stage = Stage(memory_bytes=900 << 20)
+    keys = {"page_bytes": "512", "spare_bytes": "16", "blocks_per_die": "245000", "state": "empty"}
+    one = waited(stage.begin(read_wanted(RW | {"keys": keys})))
+    assert one.state == "failed"
+    assert one.error is not None
+    assert "memory" in " ".join(one.error.values())
+    stage.close()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"device": "/etc/passwd"}, "device"), ({"device": "../demo.toml"}, "device"),
+    ({"device": "dfc"}, "device"), ({"device": None}, "device"), ({"device": "x" * 200}, "device"),
+    ({"keys": {"no_such_key": "1"}}, "no_such_key"), ({"keys": {"channels": "-1"}}, "channels"),
+    ({"keys": {"channels": 4}}, "channels"), ({"keys": []}, "keys"),
+    ({"keys": {"blocks_per_die": "2000000"}}, "flash"),
+    ({"benchmark": "oc0"}, "micro-benchmark"), ({"pattern": "XX"}, "pattern"),
+    ({"options": {"io_count": str(MOST_IOS + 1)}}, "too long"),
+    ({"options": {"spool": "/tmp/x"}}, "parameter"), ({"options": {"io_size": "0"}}, "io_size"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG, ids=[f"{c}"[:40] for c, _ in WRONG])
+def test_what_is_wrong_is_said_and_runs_nothing(
+    server: Serving, change: dict[str, Any], said: str
+) -> None:
+    before = ask(server, "api/played")[1]["played"]
+    status, answer = post(server, "begin", RW | change)
+    assert status == 400, answer
+    assert said in json.dumps(answer)
+    assert ask(server, "api/played")[1]["played"] == before
+
+
+# Who may ask
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"Origin": ""}, 405), ({"Origin": "null"}, 403), ({"Origin": "http://evil.example"}, 403),
+        ({"Content_Type": ""}, 405), ({"Content_Type": "text/plain"}, 405),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 405),
+        ({"Host": "evil.example"}, 421),
+    ],
+)  # fmt: skip
+def test_nobody_else_runs_anything(server: Serving, changes: dict[str, str], wanted: int) -> None:
+    before = ask(server, "api/played")[1]["played"]
+    assert post(server, "begin", RW, **changes)[0] == wanted
+    assert ask(server, "api/played")[1]["played"] == before
+
+
+def test_only_acts_take_a_post_and_only_with_the_token(server: Serving) -> None:
+    headers = {
+        "Origin": f"http://127.0.0.1:{server.port}", "Content_Type": "application/json",
+    }  # fmt: skip
+    body = json.dumps(RW).encode()
+    base = urllib.parse.urlsplit(server.url).path
+    for path, wanted in (
+        ("/api/play/begin", 405), ("/wrong/api/play/begin", 403), (f"{base}api/results", 405),
+        (f"{base}api/played", 405), (f"{base}api/play/other", 404), (f"{base}api/play/", 404),
+        (base, 405), ("/", 405),
+    ):  # fmt: skip
+        assert ask(server, path, "POST", body, **headers)[0] == wanted, path
+    assert ask(server, "api/play/begin")[0] == 405
+    for content in (b"", b"{", b"[" * 5000, b"\xff", b"[]", b"x" * (1 << 17)):
+        assert ask(server, "api/play/begin", "POST", content, **headers)[0] == 400
+
+
+# In a browser
+
+
+def played(number: int) -> str:
+    return f"() => document.querySelector('.played')?.dataset.drawn === '{number}'"
+
+
+def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Path) -> None:
+    with serving([tmp_path]) as own:
+        watched = Watched(browser)
+        page = watched.page
+        page.goto(f"{own.url}#/play/demo?key.blocks_per_die=64&p.io_count=300")
+        page.get_by_text("Nothing was run yet").wait_for()
+        assert page.get_by_label("blocks_per_die").input_value() == "64"
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_function(played(1))
+        page.get_by_role("textbox", name="spare_factor").fill("0.9999")
+        alert = page.get_by_role("alert")
+        alert.wait_for()
+        assert "spare_factor" in alert.inner_text()
+        page.get_by_role("textbox", name="spare_factor").fill("0.4")
+        alert.wait_for(state="detached")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_function(played(2))
+        assert "spare_factor=0.4" in page.get_by_label("now").locator("option").first.inner_text()
+        legend = page.locator(".played .legend").first.inner_text()
+        assert re.search(r"before: sim:demo\S*64\s+now: sim:demo\S*spare_factor=0.4", legend)
+        assert "write amplification" in page.locator(".played tbody").inner_text()
+        check_in_all_looks(page, "play")
+        # A link that is shared has the form, and runs nothing.
+        other = Watched(browser)
+        other.page.goto(page.url)
+        other.page.wait_for_function(played(2))
+        assert other.page.get_by_role("textbox", name="spare_factor").input_value() == "0.4"
+        assert len(ask(own, "api/played")[1]["played"]) == 2
+        assert watched.said + other.said == []
+        for each in (watched, other):
+            each.context.close()

@@ -1,0 +1,276 @@
+// Play: a simulated device is changed in a form, something is run on it there and then, and what it
+// does now is drawn over what it did before. The form stands in the address; a link runs nothing.
+
+import { act, ask, type Plain } from "./api";
+import { facts, fill, h, later } from "./dom";
+import { onLeave } from "./leaving";
+import { explained } from "./problem";
+import { both } from "./played";
+import { link, read, type Route } from "./route";
+import { three } from "./words";
+
+const KEY = "key.";
+const OPTION = "p.";
+const POLL_MS = 250;
+const FIRST: Record<string, string> = { io_size: "4KiB", io_count: "4000", target_size: "" };
+/** Tables that are open from the start: what decides most. */
+const TELLING = ["ftl", "gc"];
+const OPTION_WORDS: Record<string, string> = {
+  io_size: "size of an I/O", io_count: "I/Os", io_ignore: "of these, start-up", target_size: "target size", io_shift: "shift", time: "consecutive, pause, burst", pause: "pause", burst: "I/Os a burst", parallel_degree: "processes", queue_depth: "I/Os under way of each", seed: "seed",
+};
+
+type Words = Record<string, string>;
+
+export async function show(main: HTMLElement, route: Route): Promise<void> {
+  const view = new PlayView(main, route);
+  onLeave(() => view.remove());
+  await view.mount();
+}
+
+class PlayView {
+  private form: Plain = null;
+  private readonly changes: Words = {};
+  private readonly options: Words = { ...FIRST };
+  private device: string;
+  private benchmark: string;
+  private pattern: string;
+  private now: number | null;
+  private before: number | null;
+  private played: Plain[] = [];
+  private gone = false;
+  private timer = 0;
+  private readonly tables = h("section", { class: "play keys", "aria-label": "Keys of the device" });
+  private readonly said = h("div", { "aria-live": "polite" });
+  private readonly options_ = h("div", { class: "options" });
+  private readonly command = h("code");
+  private readonly run = h("button", { type: "button", class: "main", onclick: () => void this.begin() }, "Run");
+  private readonly stop = h("button", { type: "button", hidden: true, onclick: () => void act("play/stop").then(() => this.look()) }, "Stop");
+  private readonly progress = h("div", { role: "status" });
+  private readonly shown = h("section", { class: "played", "aria-label": "What it did" });
+  private readonly changed: () => void;
+
+  constructor(private readonly main: HTMLElement, { parts, query }: Route) {
+    this.device = parts[0] || "demo";
+    for (const [name, value] of Object.entries(query)) {
+      if (name.startsWith(KEY)) this.changes[name.slice(KEY.length)] = value;
+      if (name.startsWith(OPTION)) this.options[name.slice(OPTION.length)] = value;
+    }
+    this.benchmark = query.run ?? "pattern";
+    this.pattern = query.pattern ?? "RW";
+    this.now = Number(query.now) || null;
+    this.before = Number(query.before) || null;
+    this.changed = later(250, () => void this.ask());
+  }
+
+  async mount(): Promise<void> {
+    await this.ask(true);
+    const device = h("select", { onchange: () => {
+      this.device = device.value;
+      for (const name of Object.keys(this.changes)) delete this.changes[name];
+      void this.ask(true);
+    } }, this.form.devices.map((each: Plain) => h("option", { value: each.name }, each.name)));
+    device.value = this.device;
+    const what = h("select", { onchange: () => {
+      this.benchmark = what.value;
+      this.drawOptions();
+      this.note();
+    } }, this.form.benchmarks.map((each: Plain) => h("option", { value: each.name }, each.title)));
+    what.value = this.benchmark;
+    fill(this.main,
+      h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Play")),
+      h("h1", {}, "Play ", h("span", { class: "thin" }, "with a simulated device")),
+      h("p", { class: "quiet" }, "Change the device, run something on it, and see old and new in the same axes. What is run is kept among the results until the explorer ends."),
+      h("div", { class: "playing" },
+        h("form", { class: "play", id: "play", "aria-label": "The device, and what is run", onsubmit: (event: Event) => { event.preventDefault(); void this.begin(); } },
+          h("div", { class: "bar" }, h("label", {}, "Device ", device), h("label", {}, "Run ", what)),
+          this.options_,
+          h("div", { class: "bar" }, this.run, this.stop, h("button", { type: "button", onclick: () => this.reset() }, "As in the profile")),
+          this.progress, this.said,
+          h("p", { class: "quiet" }, "The same on a command line: ", this.command)),
+        this.shown, this.tables));
+    this.drawOptions();
+    await this.look();
+  }
+
+  remove(): void {
+    this.gone = true;
+    clearTimeout(this.timer);
+  }
+
+  /** Asks what the device is like as the form has it. */
+  private async ask(anew = false): Promise<void> {
+    this.note();
+    const query = Object.fromEntries(Object.entries(this.changes).map(([name, value]) => [KEY + name, value]));
+    const form = await ask("play", { device: this.device, ...query });
+    if (form.problem && this.form && !anew) { // the form stays as it is, until what is wrong is put right
+      fill(this.said, problemOf(form.problem));
+      this.mark();
+      return;
+    }
+    const names = (of: Plain) => JSON.stringify(of?.tables.map((table: Plain) => table.keys.map((key: Plain) => key.name)));
+    const same = !anew && names(this.form) === names(form);
+    this.form = form;
+    if (!same) this.drawTables();
+    fill(this.said, form.problem ? problemOf(form.problem) : facts(form.facts));
+    this.mark();
+    this.told();
+  }
+
+  private note(): void {
+    if (this.gone) return;
+    const query: Record<string, string | number | null> = {};
+    for (const [name, value] of Object.entries(this.changes)) query[KEY + name] = value;
+    query.run = this.benchmark === "pattern" ? null : this.benchmark;
+    if (this.benchmark === "pattern") {
+      query.pattern = this.pattern;
+      for (const [name, value] of Object.entries(this.options)) query[OPTION + name] = value;
+    }
+    query.now = this.now;
+    query.before = this.before;
+    if (read().view === "play") history.replaceState(null, "", link("play", [this.device], query));
+    this.told();
+  }
+
+  private told(): void {
+    const options = Object.entries(this.options).filter(([, value]) => value).map(([name, value]) => ` --${name.replaceAll("_", "-")} ${value}`).join("");
+    const url = this.form?.url ?? `sim:${this.device}`;
+    const said = /[?&]/.test(url) ? `'${url}'` : url;
+    fill(this.command, this.benchmark === "pattern" ? `uflip pattern ${said} --pattern ${this.pattern}${options}` : `uflip run ${said} --scale quick --only ${this.benchmark}`);
+  }
+
+  private reset(): void {
+    for (const name of Object.keys(this.changes)) delete this.changes[name];
+    void this.ask(true);
+  }
+
+  private drawOptions(): void {
+    if (this.benchmark !== "pattern") {
+      const chosen = this.form.benchmarks.find((each: Plain) => each.name === this.benchmark);
+      fill(this.options_, h("p", { class: "quiet" }, chosen?.question ?? ""));
+      return;
+    }
+    const pattern = h("select", { onchange: () => {
+      this.pattern = pattern.value;
+      this.note();
+    } }, this.form.patterns.map((each: Plain) => h("option", { value: each.name }, `${each.name} ${each.words}`)));
+    pattern.value = this.pattern;
+    const field = (name: string) => {
+      const input = h("input", { type: "text", value: this.options[name] ?? "", autocomplete: "off", spellcheck: "false", oninput: () => {
+        this.options[name] = input.value.trim();
+        this.note();
+      } });
+      return h("label", {}, h("span", {}, OPTION_WORDS[name] ?? name), input);
+    };
+    const [often, seldom] = [this.form.options.slice(0, 4), this.form.options.slice(4)];
+    fill(this.options_, h("label", {}, h("span", {}, "pattern"), pattern), often.map(field),
+      h("details", { open: seldom.some((name: string) => this.options[name]) }, h("summary", {}, "More of the pattern"), h("div", { class: "options" }, seldom.map(field))));
+  }
+
+  private drawTables(): void {
+    const another = h("input", { type: "text", list: "others", placeholder: "a key", "aria-label": "Another key", autocomplete: "off" });
+    const value = h("input", { type: "text", placeholder: "its value", "aria-label": "Value of the other key", autocomplete: "off" });
+    fill(this.tables,
+      this.form.tables.map((table: Plain) => h("details", { open: TELLING.includes(table.name) || table.keys.some((key: Plain) => this.changes[key.name] !== undefined) },
+        h("summary", {}, h("h2", {}, table.name)), table.keys.map((key: Plain) => this.field(key)))),
+      h("details", {}, h("summary", {}, h("h2", {}, "another key")), h("p", { class: "quiet" }, "Keys that this device has not, of the same reference."),
+        h("datalist", { id: "others" }, this.form.others.map((name: string) => h("option", { value: name }))),
+        h("div", { class: "bar" }, another, value, h("button", { type: "button", onclick: () => {
+          if (another.value && value.value) this.changes[another.value.trim()] = value.value.trim();
+          void this.ask(true);
+        } }, "Set"))));
+  }
+
+  private field(key: Plain): HTMLElement {
+    const given = this.changes[key.name] ?? key.value;
+    const set = (value: string) => {
+      if (value === key.usual || (value === "" && key.usual !== null)) delete this.changes[key.name];
+      else this.changes[key.name] = value;
+      this.changed();
+    };
+    const about = `about-${key.name}`;
+    const props = { form: "play", "data-key": key.name, "aria-describedby": about };
+    const input: HTMLInputElement | HTMLSelectElement = key.choices
+      ? h("select", { ...props, onchange: () => set(input.value) }, key.choices.map((each: string) => h("option", { value: each }, each)))
+      : h("input", { ...props, type: "text", autocomplete: "off", spellcheck: "false", oninput: () => set(input.value.trim()) });
+    input.value = given;
+    return h("div", { class: "key" }, h("label", {}, h("span", {}, key.name), input),
+      h("p", { class: "quiet", id: about }, key.choices ? key.meaning : `${key.meaning} (${key.allowed})`));
+  }
+
+  /** Shows which keys are not those of the profile. */
+  private mark(): void {
+    for (const input of this.tables.querySelectorAll<HTMLElement>("[data-key]"))
+      input.classList.toggle("changed", this.changes[input.dataset.key ?? ""] !== undefined);
+  }
+
+  private async begin(): Promise<void> {
+    const options = Object.fromEntries(Object.entries(this.options).filter(([, value]) => value));
+    const of = this.benchmark === "pattern" ? { pattern: this.pattern, options } : {};
+    try {
+      await act("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...of });
+      [this.now, this.before] = [null, null];
+      fill(this.said, facts(this.form.facts));
+    } catch (error) {
+      fill(this.said, explained(error));
+      return;
+    }
+    await this.look();
+  }
+
+  /** Asks what has been run, again and again while something runs. */
+  private async look(): Promise<void> {
+    const found = await ask("played");
+    if (this.gone) return;
+    const last: Plain | undefined = found.played.at(-1);
+    const running = last?.state === "running";
+    this.run.disabled = running;
+    this.stop.hidden = !running;
+    clearTimeout(this.timer);
+    if (running) {
+      fill(this.progress, h("progress", { max: 1, value: last.share, "aria-label": "How much is made" }), h("span", { class: "quiet" }, ` ${last.words} · ${three(last.took_s)} s`));
+      this.timer = window.setTimeout(() => void this.look(), POLL_MS);
+      return;
+    }
+    fill(this.progress, last?.state === "failed" ? problemOf(last.error) : null);
+    this.played = found.played.filter((each: Plain) => each.state === "done");
+    await this.draw();
+  }
+
+  private async draw(): Promise<void> {
+    const { played } = this;
+    if (!played.length) {
+      fill(this.shown, h("p", { class: "quiet" }, "Nothing was run yet: change something, or nothing, and press Run."));
+      return;
+    }
+    const now = played.find((each) => each.number === this.now) ?? played.at(-1)!;
+    const alike = played.filter((each) => each.number !== now.number && each.benchmark === now.benchmark);
+    const before = this.before === 0 ? undefined : alike.find((each) => each.number === this.before) ?? alike.filter((each) => each.number < now.number).at(-1);
+    const choose = (words: string, some: Plain[], at: Plain | undefined, set: (n: number) => void) => {
+      const select = h("select", { "aria-label": words, onchange: () => {
+        set(Number(select.value));
+        this.note();
+        void this.draw();
+      } }, words === "before" && !at ? h("option", { value: "0" }, "nothing") : null, some.map((each) => h("option", { value: each.number }, titleOf(each))));
+      select.value = String(at?.number ?? 0);
+      return h("label", {}, `${words} `, select);
+    };
+    const figures = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
+    fill(this.shown, h("div", { class: "bar" }, choose("now", [...played].reverse(), now, (n) => { [this.now, this.before] = [n, null]; }), choose("before", [...alike].reverse(), before, (n) => { this.before = n; })), figures);
+    try {
+      fill(figures, await both(now, before));
+    } catch (error) {
+      fill(figures, explained(error));
+    }
+    this.shown.dataset.drawn = String(now.number);
+  }
+}
+
+function problemOf({ what, where, got, allowed, action }: Plain): HTMLElement {
+  return h("div", { class: "notice", role: "alert" }, h("p", {}, h("b", {}, what)), facts([["where", where], ["got", got], ["allowed", allowed], ["do", action]]));
+}
+
+function titleOf(one: Plain): string {
+  const changed = one.url.split("?")[1]?.replaceAll("&", " ") ?? "as in the profile";
+  const what = one.benchmark === "pattern" ? one.label : one.benchmark;
+  return `${one.number}: ${what} on ${one.url.split("?")[0].slice(4)}, ${changed}`;
+}
