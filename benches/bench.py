@@ -21,6 +21,7 @@ from explorer import explorer
 from uflip import _native
 from uflip.device.cache import FOLDER
 from uflip.device.opening import open_device
+from uflip.spec import baseline
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, Any]
@@ -49,7 +50,7 @@ def native_rows() -> list[Row]:
 def start_of_a_run() -> Row:
     """From the call to the trace in hand, for a run of one I/O in a resident process."""
     device = open_device("null")
-    spec = {"kind": "basic", "mode": "read", "location": "random", "io_count": 1}
+    spec = baseline("RR", io_count=1)
     times = []
     for _ in range(200):
         begin = time.perf_counter()
@@ -65,10 +66,10 @@ def parquet_bytes() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder) / "scratch.bin"
         real = open_device(f"file:{scratch}", size=64 << 20, buffered=True)
-        spec = {"kind": "basic", "mode": "read", "location": "random", "io_size": 4096}
-        rows.append(size_of(real.run({**spec, "io_count": 400_000}), folder, "cached file, RR"))
+        spec = baseline("RR", io_size=4096)
+        rows.append(size_of(real.run(spec.but(io_count=400_000)), folder, "cached file, RR"))
         simulated = open_device("sim:demo")
-        spec = {"kind": "basic", "mode": "write", "location": "random", "io_count": 100_000}
+        spec = baseline("RW", io_count=100_000)
         rows.append(size_of(simulated.run(spec), folder, "sim:demo, RW, with its causes"))
     return rows
 
@@ -128,12 +129,12 @@ def enforced_state() -> list[Row]:
 def simulated_speed() -> Row:
     """Simulated 4 KiB random writes a second through the engine, everything recorded."""
     device = open_device("sim:demo")
-    spec = {"kind": "basic", "mode": "write", "location": "random", "io_size": 4096}
-    device.run({**spec, "io_count": 200_000})
+    spec = baseline("RW", io_size=4096)
+    device.run(spec.but(io_count=200_000))
     rates = []
     for _ in range(5):
         begin = time.perf_counter()
-        trace = device.run({**spec, "io_count": 200_000})
+        trace = device.run(spec.but(io_count=200_000))
         rates.append(len(trace) / (time.perf_counter() - begin) / 1e6)
     # MQSim, page-mapped, on this kind of machine.
     return row("sim:demo, 4 KiB random writes", float(np.median(rates)), "M/s", 0.2, "")

@@ -5,6 +5,7 @@ python tools/gen_schemas.py --check    say whether they are current; exit 1 if n
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 from generated import write_or_check
 
-from uflip.data import ledger, manifest, run, run_summary, state_record
+from uflip.data import ledger, manifest, plan, run, run_summary, spec, state_record
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schemas"
 DOCUMENTS: dict[str, Any] = {
@@ -21,17 +22,43 @@ DOCUMENTS: dict[str, Any] = {
     "run-metadata": run.RunMetadata,
     "run-summary": run_summary.Summaries,
     "state-record": state_record.State,
+    "plan-run": plan.RunEntry,
+    "specification": spec.Spec,
 }
+SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 
 
 def schemas() -> dict[Path, str]:
     """The text of each schema by its file."""
+    references, components = msgspec.json.schema_components(
+        DOCUMENTS.values(), schema_hook=_any_specification
+    )
+    _, parts = msgspec.json.schema_components(SPECIFICATIONS)
     made = {}
-    for name, shape in DOCUMENTS.items():
-        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-        schema |= msgspec.json.schema(shape)
+    for name, reference in zip(DOCUMENTS, references, strict=True):
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | reference
+        schema["$defs"] = _used(reference, components | parts)
         made[FOLDER / f"{name}.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     return made
+
+
+def _any_specification(shape: type) -> dict[str, Any]:
+    """A field that is a specification is one of its kinds."""
+    if shape is not spec.Spec:
+        raise NotImplementedError(shape)
+    return {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in SPECIFICATIONS]}
+
+
+def _used(schema: Any, components: dict[str, Any]) -> dict[str, Any]:
+    """The definitions that a schema refers to, and those that these refer to."""
+    used: dict[str, Any] = {}
+    names = re.findall(r"#/\$defs/(\w+)", json.dumps(schema))
+    while names:
+        name = names.pop(0)
+        if name not in used:
+            used[name] = components[name]
+            names += re.findall(r"#/\$defs/(\w+)", json.dumps(components[name]))
+    return used
 
 
 if __name__ == "__main__":

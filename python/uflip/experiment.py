@@ -9,8 +9,7 @@ other, are a plan (uFLIP §3.2, §4.2). Everything here is plain frozen data.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from uflip.data.device import DeviceInfo
 from uflip.spec import Spec
@@ -52,10 +51,6 @@ class PlannedRun:
     repetition: int = 1
     reset_before: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the run as plain data, as the manifest holds it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Skipped:
@@ -66,10 +61,6 @@ class Skipped:
     parameter: str
     value: int
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data, as the manifest holds it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ those of the I/Os that the engine makes is tested.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from uflip.data.spec import Mix, Parallel, Part, Spec
 
 Offsets = NDArray[np.int64]
 
@@ -95,7 +96,7 @@ def together(parts: Iterable[Extents]) -> Extents:
     )
 
 
-def written_sequentially(spec: Mapping[str, Any]) -> Extents:
+def written_sequentially(spec: Spec) -> Extents:
     """Return what the sequential, ordered and partitioned writes of a pattern touch.
 
     Parameters
@@ -110,62 +111,56 @@ def written_sequentially(spec: Mapping[str, Any]) -> Extents:
 
     Examples
     --------
-    >>> ordered = {"mode": "write", "location": "ordered", "incr": 4, "io_size": 512,
-    ...     "target_size": 8192, "io_count": 3}
+    >>> from uflip.spec import basic
+    >>> ordered = basic("write", "ordered", incr=4, io_size=512, target_size=8192, io_count=3)
     >>> found = written_sequentially(ordered)
     >>> found.begins.tolist(), found.ends.tolist()
     ([0, 2048, 4096], [512, 2560, 4608])
     """
     return together(
-        _of_part(part, count)
-        for part, count in _parts(spec)
-        if part["mode"] == "write" and part["location"] != "random"
+        _of_part(part, count) for part, count in _parts(spec) if part.is_sequential_write
     )
 
 
-def all_but_written_sequentially(spec: Mapping[str, Any]) -> Extents:
+def all_but_written_sequentially(spec: Spec) -> Extents:
     """Return what a pattern touches beside `written_sequentially`: its reads and random writes."""
     return together(
-        _of_part(part, count)
-        for part, count in _parts(spec)
-        if part["mode"] != "write" or part["location"] == "random"
+        _of_part(part, count) for part, count in _parts(spec) if not part.is_sequential_write
     )
 
 
-def _parts(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], int]]:
+def _parts(spec: Spec) -> list[tuple[Part, int]]:
     """Return the basic patterns of a specification, with the most I/Os of each process."""
-    if spec.get("kind") == "parallel":
-        return [found for pattern in spec["patterns"] for found in _parts(pattern)]
-    stop = spec.get("stop")
-    count = int(spec["io_count"] if stop is None else stop["max_ios"])
-    if spec.get("kind") != "mix":
-        return [(spec, count)]
-    return [(spec["first"], count * int(spec.get("ratio", 1))), (spec["second"], count)]
+    if isinstance(spec, Parallel):
+        return [found for pattern in spec.patterns for found in _parts(pattern)]
+    if isinstance(spec, Mix):
+        return [(spec.first, spec.most_ios * spec.turns), (spec.second, spec.most_ios)]
+    return [(part, spec.most_ios) for part in spec.parts]
 
 
-def _of_part(part: Mapping[str, Any], count: int) -> Extents:
+def _of_part(part: Part, count: int) -> Extents:
     """Return what `count` I/Os of each process of a basic pattern touch."""
-    io_size, degree = int(part["io_size"]), int(part.get("parallel_degree", 1))
-    size, shift = int(part["target_size"]), int(part.get("io_shift", 0))
+    io_size, size, degree = part.io_bytes, part.target_bytes, part.processes
     share = size if degree == 1 else size // degree // io_size * io_size
-    slots = max(share - shift, 0) // io_size // int(part.get("partitions", 1))
+    slots = max(share - part.shift, 0) // io_size // _partitions(part)
     one = _slots(part, slots, count)
-    first = int(part.get("target_offset", 0)) + shift
+    first = part.begin + part.shift
     return together(
         Extents(one.begins * io_size, one.ends * io_size).moved(first + process * share)
         for process in range(degree)
     )
 
 
-def _slots(part: Mapping[str, Any], slots: int, count: int) -> Extents:
+def _slots(part: Part, slots: int, count: int) -> Extents:
     """Return which slots one process touches, of `slots` in a partition or in its target."""
-    if part["location"] == "random":
+    if part.location == "random":
         return _run(0, slots)
-    if part["location"] == "partitioned":
-        each = np.arange(int(part.get("partitions", 1)), dtype=np.int64)
+    if part.location == "partitioned":
+        each = np.arange(_partitions(part), dtype=np.int64)
         used = np.minimum(slots, -(-(count - each) // len(each)))
         return merged((each * slots)[used > 0], (each * slots + used)[used > 0])
-    step = int(part.get("incr", 1)) % slots if part["location"] == "ordered" else 1 % slots
+    incr = part.incr if part.location == "ordered" and part.incr is not None else 1
+    step = incr % slots
     distinct = min(count, slots // math.gcd(step, slots))
     if step <= 1:
         return _run(0, distinct)
@@ -173,6 +168,10 @@ def _slots(part: Mapping[str, Any], slots: int, count: int) -> Extents:
         return _run(0, slots)
     begins = np.arange(distinct, dtype=np.int64) * step % slots
     return merged(begins, begins + 1)
+
+
+def _partitions(part: Part) -> int:
+    return 1 if part.partitions is None else part.partitions
 
 
 def _run(begin: int, end: int) -> Extents:

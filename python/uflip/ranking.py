@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from uflip.errors import unknown_name
-from uflip.spec import Spec, components
+from uflip.spec import Spec
 from uflip.sweeping import Row
 
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
@@ -22,7 +22,7 @@ def measures(spec: Spec, *, timed: bool = True) -> list[str]:
     >>> measures(baseline("RW"), timed=False)
     ['write_amplification']
     """
-    modes = {str(part.get("mode")) for part in components(spec)}
+    modes = {part.mode for part in spec.parts}
     amplified = [WRITE_AMPLIFICATION] if "write" in modes else []
     if not timed:
         return amplified

@@ -1,24 +1,60 @@
-"""Pattern specifications: plain data that names what to do, and goes down to the native part.
+"""Builders of pattern specifications: names and values as people write them, into one document.
 
-A specification is a JSON object. The builders below check names and read sizes and durations as
-people write them; they hold no default and no rule about values, because the native part validates
-every specification and owns every default. What is not given is left out.
+They check names and read sizes and durations; they hold no default and no rule about values,
+because the native part validates every specification and owns every default. What is not given is
+left out. What a specification is, and what follows from one, is in `uflip.data.spec`.
 
 Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in snake case.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
+from uflip.data.spec import (
+    LOCATIONS,
+    MODES,
+    TIMES,
+    Basic,
+    Mix,
+    Parallel,
+    Part,
+    Pattern,
+    Spec,
+    Stop,
+    read_spec,
+)
 from uflip.errors import UsageError, unknown_name
 from uflip.units import parse_count, parse_duration, parse_size
 
-Spec = dict[str, Any]
-"""A pattern specification: sizes in bytes, times in nanoseconds."""
+__all__ = [
+    "BASELINES",
+    "CHANGEABLE",
+    "LOCATIONS",
+    "MODES",
+    "PARAMETERS",
+    "TIMES",
+    "Basic",
+    "Mix",
+    "Parallel",
+    "Part",
+    "Pattern",
+    "Spec",
+    "Stop",
+    "baseline",
+    "basic",
+    "changed",
+    "mix",
+    "parallel",
+    "read_spec",
+    "until_converged",
+]
 
-MODES = ("read", "write")
-LOCATIONS = ("sequential", "random", "ordered", "partitioned")
-TIMES = ("consecutive", "pause", "burst")
+P = TypeVar("P", bound=Spec)
+B = TypeVar("B", Basic, Part)
+Given = str | int | None
+"""A value as people write it; None means "not given"."""
 
 BASELINES: dict[str, tuple[str, str]] = {
     "SR": ("read", "sequential"),
@@ -58,7 +94,7 @@ CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)
 """What `changed` can change."""
 
 
-def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
+def basic(mode: str, location: str, **parameters: Given) -> Basic:
     """Describe a basic pattern.
 
     Parameters
@@ -68,11 +104,12 @@ def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
     location : str
         "sequential", "random", "ordered" or "partitioned".
     **parameters : str, int or None
-        Any of `PARAMETERS`; sizes and the pause may be strings with units. None means "not given".
+        Any of `PARAMETERS`: sizes in bytes, the pause in nanoseconds, or strings with units. None
+        means "not given".
 
     Returns
     -------
-    Spec
+    Basic
         Checked for names and units only; the native part checks the rest.
 
     Raises
@@ -83,47 +120,50 @@ def basic(mode: str, location: str, **parameters: str | int | None) -> Spec:
     Examples
     --------
     >>> basic("write", "random", io_size="32KiB", io_count=100)
-    {'kind': 'basic', 'mode': 'write', 'location': 'random', 'io_size': 32768, 'io_count': 100}
+    Basic(mode='write', location='random', io_size=32768, io_count=100)
     """
     _known("mode", mode, MODES)
     _known("location", location, LOCATIONS)
     if (time := parameters.get("time")) is not None:
         _known("time", str(time), TIMES)
-    return {"kind": "basic", "mode": mode, "location": location} | _read(parameters, PARAMETERS)
+    return Basic(mode, location, **_read(parameters, PARAMETERS))  # type: ignore[arg-type]
 
 
-def baseline(label: str, **parameters: str | int | None) -> Spec:
-    """Describe one of the four baseline patterns, SR, RR, SW or RW.
+def baseline(label: str, **parameters: Given) -> Basic:
+    """Describe one of the four baseline patterns, SR, RR, SW or RW (uFLIP Table 1).
 
     Parameters
     ----------
     label : str
-        Which.
+        Which: sequential or random, reads or writes.
     **parameters : str, int or None
         As for `basic`.
 
     Returns
     -------
-    Spec
+    Basic
+
+    Raises
+    ------
+    UsageError
+        As `basic`.
 
     Examples
     --------
     >>> baseline("SR", io_size=512)
-    {'kind': 'basic', 'mode': 'read', 'location': 'sequential', 'io_size': 512}
+    Basic(mode='read', location='sequential', io_size=512)
     """
     _known("pattern", label, BASELINES)
     mode, location = BASELINES[label]
     return basic(mode, location, **parameters)
 
 
-def mix(
-    first: Spec, second: Spec, ratio: int | None = None, **parameters: str | int | None
-) -> Spec:
-    """Describe a mixed pattern: in turn, or each I/O drawn at random.
+def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Given) -> Mix:
+    """Describe a mixed pattern: in turn, or each I/O drawn at random (uFLIP §3.1).
 
     Parameters
     ----------
-    first, second : Spec
+    first, second : Basic
         Two basic patterns without any of `MIX_PARAMETERS`.
     ratio : int, optional
         `ratio` I/Os of the first pattern, then one of the second, and so on.
@@ -134,7 +174,7 @@ def mix(
 
     Returns
     -------
-    Spec
+    Mix
 
     Raises
     ------
@@ -143,61 +183,77 @@ def mix(
 
     Examples
     --------
-    >>> mix(baseline("SR"), baseline("RR"), 2, io_count=10)["ratio"]
+    >>> mix(baseline("SR"), baseline("RR"), 2, io_count=10).ratio
     2
-    >>> mix(baseline("RR"), baseline("RW"), first_percent=70)["first_percent"]
+    >>> mix(baseline("RR"), baseline("RW"), first_percent=70).first_percent
     70
     """
-    for place, component in (("first", first), ("second", second)):
-        for name in MIX_PARAMETERS:
-            if name in component:
-                raise UsageError(
-                    f"{name} belongs to the mix, not to one of its components",
-                    where=f"{place} pattern of the mix",
-                    got=f"{name}={component[name]}",
-                    action=f"give {name} to the mix",
-                )
-    head = {"kind": "mix", "first": _part(first), "second": _part(second)}
-    return head | _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS))
+    given = _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS))
+    return Mix(_part("first", first), _part("second", second), **given)
 
 
-def _part(basic: Spec) -> Spec:
-    """Make a part of a mix: always basic, so that it does not say so."""
-    return {name: value for name, value in basic.items() if (name, value) != ("kind", "basic")}
+def _part(place: str, basic: Basic) -> Part:
+    """Make a part of a mix of a pattern that says nothing that belongs to the whole."""
+    for name in MIX_PARAMETERS:
+        if (value := getattr(basic, name, None)) is not None:
+            raise UsageError(
+                f"{name} belongs to the mix, not to one of its components",
+                where=f"{place} pattern of the mix",
+                got=f"{name}={value}",
+                action=f"give {name} to the mix",
+            )
+    for name in ("parallel_degree", "stop"):
+        if getattr(basic, name) is not None:
+            raise UsageError(
+                f"A component of a mix has no {name}",
+                where=f"{place} pattern of the mix",
+                action="run whole mixes side by side (parallel), or let the mix end by a rule",
+            )
+    return Part(**{name: getattr(basic, name) for name in Part.__struct_fields__})
 
 
-def parallel(*patterns: Spec, seed: int | None = None) -> Spec:
+def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     """Describe different patterns that run side by side, one stream each.
 
     Parameters
     ----------
-    *patterns : Spec
+    *patterns : Basic or Mix
         One for each stream.
     seed : int, optional
         Of random addresses; each stream has its own from it.
 
     Returns
     -------
-    Spec
+    Parallel
+
+    Raises
+    ------
+    UsageError
+        For a seed that is no whole number; the native part refuses the rest.
 
     Examples
     --------
-    >>> len(parallel(baseline("SR"), baseline("RW"))["patterns"])
+    >>> len(parallel(baseline("SR"), baseline("RW")).patterns)
     2
     """
-    return {"kind": "parallel", "patterns": list(patterns)} | _read({"seed": seed}, ("seed",))
+    return Parallel(patterns, **_read({"seed": seed}, ("seed",)))
 
 
-def until_converged(spec: Spec, **rule: float | int | str | None) -> Spec:
+def until_converged(spec: P, **rule: float | int | str | None) -> P:
     """Let a run find its own length: `io_count` and `io_ignore` follow from what the device does.
 
     Parameters
     ----------
-    spec : Spec
+    spec : Basic, Mix or Parallel
         Any pattern; its `io_count` and `io_ignore`, if any, are dropped, of patterns side by side
         those of each.
     **rule : float, int, str or None
         Any of `STOP`; the time and the bytes may be strings with units. None means "not given".
+
+    Returns
+    -------
+    Basic, Mix or Parallel
+        The same with its `stop`.
 
     Raises
     ------
@@ -206,72 +262,41 @@ def until_converged(spec: Spec, **rule: float | int | str | None) -> Spec:
 
     Examples
     --------
-    >>> until_converged(baseline("SR", io_count=5), max_ios=10_000, max_time_ns="2s")["stop"]
-    {'max_ios': 10000, 'max_time_ns': 2000000000}
+    >>> until_converged(baseline("SR", io_count=5), max_ios=10_000, max_time_ns="2s").stop
+    Stop(max_ios=10000, max_time_ns=2000000000)
     """
-    stop: dict[str, float | int] = {}
-    for name, value in rule.items():
-        _known("parameter of stop", name, STOP)
-        if value is None:
-            continue
-        if name == "max_time_ns":
-            stop[name] = parse_duration(_text_or_whole(name, value), where=name)
-        elif name == "max_bytes_written":
-            stop[name] = parse_size(_text_or_whole(name, value), where=name)
-        else:
-            stop[name] = _whole(name, value) if name in STOP_COUNTS else float(value)
-    kept = _without_length(spec)
-    if spec.get("kind") == "parallel":
-        kept["patterns"] = [_without_length(part) for part in spec["patterns"]]
-    return kept | {"stop": stop}
+    stop = Stop(**{
+        name: _of_rule(name, value) for name, value in rule.items() if value is not None
+    })  # fmt: skip
+    if isinstance(spec, Parallel):
+        patterns = tuple(each.but(io_count=None, io_ignore=None) for each in spec.patterns)
+        return spec.but(patterns=patterns, stop=stop)
+    return spec.but(io_count=None, io_ignore=None, stop=stop)
+
+
+def _of_rule(name: str, value: float | int | str) -> Any:
+    _known("parameter of stop", name, STOP)
+    if name == "max_time_ns":
+        return parse_duration(_text_or_whole(name, value), where=name)
+    if name == "max_bytes_written":
+        return parse_size(_text_or_whole(name, value), where=name)
+    return _whole(name, value) if name in STOP_COUNTS else float(value)
 
 
 def _whole(name: str, value: float | int | str) -> int:
     return value if isinstance(value, int) else parse_count(str(value), name, -(2**63))
 
 
-def _without_length(spec: Spec) -> Spec:
-    return {name: value for name, value in spec.items() if name not in ("io_count", "io_ignore")}
-
-
 def _text_or_whole(name: str, value: float | int | str) -> str | int:
     return value if isinstance(value, str) else _whole(name, value)
 
 
-def components(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the basic patterns that a specification is made of, in order."""
-    if spec.get("kind") == "mix":
-        parts = [spec.get("first"), spec.get("second")]
-    elif spec.get("kind") == "parallel":
-        parts = spec.get("patterns") or []
-    else:
-        return [spec]
-    # A malformed part is the native part's to report; here it only must not be a crash.
-    return [basic for part in parts if isinstance(part, Mapping) for basic in components(part)]
-
-
-def writes(spec: Mapping[str, Any]) -> bool:
-    """Return whether any I/O of a pattern is a write."""
-    return any(component.get("mode") != "read" for component in components(spec))
-
-
-def writes_sequentially(spec: Mapping[str, Any]) -> bool:
-    """Return whether a pattern holds sequential, ordered or partitioned writes.
-
-    These disturb the state of a device most, so that a plan keeps their targets apart (uFLIP §4.1).
-    """
-    return any(
-        component.get("mode") == "write" and component.get("location") != "random"
-        for component in components(spec)
-    )
-
-
-def changed(spec: Spec, name: str, value: str | int) -> Spec:
+def changed(spec: Pattern, name: str, value: str | int) -> Pattern:
     """Return a pattern with one parameter changed: of a mix or a parallel pattern in every part.
 
     Parameters
     ----------
-    spec : Spec
+    spec : Basic, Mix or Parallel
         As made here.
     name : str
         One of `CHANGEABLE`; "pattern" stands for mode and location, as a baseline names them.
@@ -286,43 +311,44 @@ def changed(spec: Spec, name: str, value: str | int) -> Spec:
     Examples
     --------
     >>> changed(baseline("SR"), "pattern", "RW")
-    {'kind': 'basic', 'mode': 'write', 'location': 'random'}
-    >>> changed(mix(baseline("SR"), baseline("RR"), 2), "io_size", "4k")["second"]
-    {'mode': 'read', 'location': 'random', 'io_size': 4096}
+    Basic(mode='write', location='random')
+    >>> changed(mix(baseline("SR"), baseline("RR"), 2), "io_size", "4k").second
+    Part(mode='read', location='random', io_size=4096)
     """
     _known("parameter of a pattern", name, CHANGEABLE)
-    if spec.get("kind") == "parallel":
+    if isinstance(spec, Parallel):
         if name == "seed":
-            return spec | _read({name: value}, (name,))
-        # What is missing is told by the part that reads the whole.
-        parts = [changed(part, name, value) for part in spec.get("patterns", ())]
-        return spec | {"patterns": parts}
-    of_mix = spec.get("kind") == "mix"
-    if of_mix and name not in (*MIX_PARAMETERS, *MIX_ORDERS):
-        there = [part for part in ("first", "second") if part in spec]
-        return spec | {part: changed(spec[part], name, value) for part in there}
+            return spec.but(**_read({name: value}, (name,)))
+        return spec.but(patterns=tuple(changed(each, name, value) for each in spec.patterns))
+    if isinstance(spec, Basic):
+        return _with_parameter(spec, name, value)
+    if name in (*MIX_PARAMETERS, *MIX_ORDERS):
+        return spec.but(**_read({name: value}, CHANGEABLE))
+    return spec.but(
+        first=_with_parameter(spec.first, name, value),
+        second=_with_parameter(spec.second, name, value),
+    )
+
+
+def _with_parameter(part: B, name: str, value: str | int) -> B:
+    """Return a basic pattern, or one of a mix, with one parameter changed."""
     if name == "pattern":
         _known("pattern", str(value), BASELINES)
         mode, location = BASELINES[str(value)]
-        return spec | {"mode": mode, "location": location}
+        return replace(part, mode=mode, location=location)
     if name in (names := {"mode": MODES, "location": LOCATIONS, "time": TIMES}):
         _known(name, str(value), names[name])
-    return spec | _read({name: value}, CHANGEABLE)
-
-
-def sequential_writes(spec: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return where a specification writes sequentially: (begin, end) of each target [bytes].
-
-    Examples
-    --------
-    >>> sequential_writes(baseline("SW", target_offset="1MiB", target_size="2MiB"))
-    [(1048576, 3145728)]
-    """
-    return [
-        (part.get("target_offset", 0), part.get("target_offset", 0) + part["target_size"])
-        for part in components(spec)
-        if part.get("mode") == "write" and part.get("location") != "random"
-    ]
+        return replace(part, **{name: str(value)})
+    if name not in part.__struct_fields__:
+        of_what = "basic pattern" if isinstance(part, Basic) else "pattern within a mix"
+        raise UsageError(
+            f"A {of_what} has no {name}",
+            where=name,
+            got=str(value),
+            allowed=", ".join(n for n in CHANGEABLE if n in (*part.__struct_fields__, "pattern")),
+            action="change a parameter that it has",
+        )
+    return replace(part, **_read({name: value}, CHANGEABLE))
 
 
 def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
@@ -330,20 +356,20 @@ def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, 
         raise unknown_name(parameter, value, known, where=parameter)
 
 
-def _read(parameters: Mapping[str, str | int | None], allowed: tuple[str, ...]) -> Spec:
+def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> dict[str, Any]:
     """Read the values that were given, in the order in which they were given."""
-    spec: Spec = {}
+    read: dict[str, Any] = {}
     for name, value in parameters.items():
         if name not in allowed:
             raise unknown_name("parameter", name, allowed)
         if value is None:
             continue
         if name in SIZES:
-            spec[name] = parse_size(value, where=name)
+            read[name] = parse_size(value, where=name)
         elif name in DURATIONS:
-            spec[name] = parse_duration(value, where=name)
+            read[name] = parse_duration(value, where=name)
         elif name in COUNTS or name in MIX_ORDERS:
-            spec[name] = _whole(name, value)
+            read[name] = _whole(name, value)
         else:
-            spec[name] = value
-    return spec
+            read[name] = value
+    return read

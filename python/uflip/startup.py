@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uflip.spec import components
+from uflip.data.spec import Mix, Parallel, Part, Spec
 
 LABELS_OF_WRITES = ("SW", "RW")
 NOT_OVER = "start_up_not_over"
@@ -53,25 +53,25 @@ def startup_of(phases: Mapping[str, Any], io_size: int) -> Startup:
     return Startup(longest[False], longest[True], io_size)
 
 
-def in_rows(spec: Mapping[str, Any], startup: Startup) -> int:
+def in_rows(spec: Spec, startup: Startup) -> int:
     """Return the start-up in what `io_count` counts of a pattern; 0 for patterns side by side.
 
     Examples
     --------
-    >>> small = {"mode": "write", "location": "random", "io_size": 4096}
-    >>> in_rows(small, Startup(reads=0, writes=68, io_size=32768))
+    >>> from uflip.spec import baseline
+    >>> in_rows(baseline("RW", io_size=4096), Startup(reads=0, writes=68, io_size=32768))
     544
-    >>> in_rows(small | {"io_size": 262144, "parallel_degree": 4}, Startup(0, 68, 32768))
+    >>> in_rows(baseline("RW", io_size=262144, parallel_degree=4), Startup(0, 68, 32768))
     17
     """
-    if spec.get("kind") == "parallel":
+    if isinstance(spec, Parallel):
         return 0
     rows = 0
     for writing, ios in ((False, startup.reads), (True, startup.writes)):
         made = [
-            (count, count * int(part["io_size"]))
+            (count, count * part.io_bytes)
             for part, count in _of_a_row(spec)
-            if (part["mode"] == "write") is writing and count
+            if part.is_write is writing and count
         ]
         if made and ios:
             in_a_row = sum(count for count, _ in made)
@@ -82,14 +82,13 @@ def in_rows(spec: Mapping[str, Any], startup: Startup) -> int:
     return rows
 
 
-def _of_a_row(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
+def _of_a_row(spec: Spec) -> list[tuple[Part, float]]:
     """Return the basic patterns of a specification, and how many I/Os of each a row has."""
-    if spec.get("kind") != "mix":
-        return [(spec, float(spec.get("parallel_degree", 1)))]
-    first, second = components(spec)
-    if (percent := spec.get("first_percent")) is not None:
-        return [(first, percent / 100), (second, 1 - percent / 100)]
-    return [(first, float(spec.get("ratio", 1))), (second, 1.0)]
+    if not isinstance(spec, Mix):
+        return [(part, float(part.processes)) for part in spec.parts]
+    if (percent := spec.first_percent) is not None:
+        return [(spec.first, percent / 100), (spec.second, 1 - percent / 100)]
+    return [(spec.first, float(spec.turns)), (spec.second, 1.0)]
 
 
 def _ceil(total: float, each: float) -> int:

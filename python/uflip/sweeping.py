@@ -24,7 +24,7 @@ from uflip.device.resolving import resolve
 from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, chosen
 from uflip.errors import UsageError
-from uflip.spec import CHANGEABLE, Spec, changed, writes
+from uflip.spec import CHANGEABLE, Parallel, Pattern, changed
 from uflip.stats import summarise
 
 # Each is a device of its own; what is more is a slip of the hand.
@@ -44,7 +44,7 @@ class Point:
 
     values: Values
     url: str
-    spec: Spec
+    spec: Pattern
     durability: str
 
 
@@ -95,7 +95,7 @@ class Row:
 
 
 def points(
-    url: str, spec: Spec, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
+    url: str, spec: Pattern, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
 ) -> list[Point]:
     """List every combination, the last name varying fastest; all of them are checked.
 
@@ -103,7 +103,7 @@ def points(
     ----------
     url : str
         A simulated device; its own overrides hold at every point.
-    spec : Spec
+    spec : Basic, Mix or Parallel
         The pattern.
     vary : mapping
         Name -> values. A name is one of `uflip.spec.CHANGEABLE`, "durability", or else a key of the
@@ -124,7 +124,7 @@ def points(
     --------
     >>> from uflip.spec import baseline
     >>> found = points("sim:demo", baseline("RW"), {"gc": ["greedy", "cyclic"], "io_size": ["4k"]})
-    >>> [(point.url, point.spec["io_size"]) for point in found]
+    >>> [(point.url, point.spec.parts[0].io_size) for point in found]
     [('sim:demo?gc=greedy', 4096), ('sim:demo?gc=cyclic', 4096)]
     """
     if parse_url(url).kind != "sim":
@@ -153,7 +153,7 @@ def points(
     return [_point(url, spec, values, durability) for values in combinations]
 
 
-def _point(url: str, spec: Spec, values: Values, durability: str) -> Point:
+def _point(url: str, spec: Pattern, values: Values, durability: str) -> Point:
     overrides = {}
     for name, value in values.items():
         if name == DURABILITY:
@@ -163,14 +163,12 @@ def _point(url: str, spec: Spec, values: Values, durability: str) -> Point:
         else:
             overrides[name] = value
     url = with_overrides(url, overrides)
-    complete = resolve(spec, inspect_device(url))
-    complete.pop("totals")
-    return Point(values, url, complete, chosen(durability))
+    return Point(values, url, resolve(spec, inspect_device(url)).spec, chosen(durability))
 
 
 def sweep(
     url: str,
-    spec: Spec,
+    spec: Pattern,
     vary: Mapping[str, Sequence[Any]],
     *,
     durability: str = CACHED,
@@ -216,7 +214,7 @@ def sweep(
     >>> rows[0].write_amplification > rows[1].write_amplification
     True
     """
-    if warm_up > 0 and not writes(spec):
+    if warm_up > 0 and not spec.writes:
         raise UsageError(
             "A pattern that only reads warms nothing up",
             where="warm_up",
@@ -248,21 +246,20 @@ def _measure(point: Point, *, warm_up: float, timed: bool) -> Row:
         return _timed(device, point) if timed else _untimed(device, point)
 
 
-def _warm_up(device: Device, spec: Spec, times: float) -> None:
+def _warm_up(device: Device, spec: Pattern, times: float) -> None:
     """Write by the same pattern, with a seed of its own, until it is enough."""
     info = device.info
-    written = resolve(spec, info)["totals"]["bytes_written"]
+    written = resolve(spec, info).totals.bytes_written
     rounds = times * info.capacity_bytes / max(written, 1)
-    device.apply(_longer(spec, rounds) | {"seed": (int(spec["seed"]) + 1) % 2**64})
+    device.apply(_longer(spec, rounds).but(seed=((spec.seed or 0) + 1) % 2**64))
 
 
-def _longer(spec: Spec, rounds: float) -> Spec:
+def _longer(spec: Pattern, rounds: float) -> Pattern:
     """Make a pattern so many times as long."""
-    if spec["kind"] == "parallel":
-        return spec | {"patterns": [_longer(part, rounds) for part in spec["patterns"]]}
-    io_count = max(1, round(int(spec["io_count"]) * rounds))
-    kept = {name: value for name, value in spec.items() if name != "stop"}
-    return kept | {"io_count": io_count, "io_ignore": 0}
+    if isinstance(spec, Parallel):
+        return spec.but(patterns=tuple(_longer(each, rounds) for each in spec.patterns))
+    io_count = max(1, round(spec.ios * rounds))
+    return spec.but(stop=None, io_count=io_count, io_ignore=0)
 
 
 def _timed(device: Device, point: Point) -> Row:
@@ -294,10 +291,10 @@ def _statistics(response_ns: np.ndarray) -> Statistics | None:
 
 def _untimed(device: Device, point: Point) -> Row:
     counters = device.apply(point.spec)
-    totals = resolve(point.spec, device.info)["totals"]
-    ratio = write_amplification(counters, device.info.page_bytes, totals["bytes_written"])
+    totals = resolve(point.spec, device.info).totals
+    ratio = write_amplification(counters, device.info.page_bytes, totals.bytes_written)
     nothing = dict.fromkeys(("elapsed_ns", "ios_per_s", "bytes_per_s", "reads", "writes"))
-    return _row(point, counters, write_amplification=ratio, ios=totals["total_ios"], **nothing)
+    return _row(point, counters, write_amplification=ratio, ios=totals.total_ios, **nothing)
 
 
 def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:

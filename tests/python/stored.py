@@ -41,7 +41,7 @@ def baseline_run(ordinal: int, pattern: str, **changes: Any) -> PlannedRun:
         "baseline",
         pattern,
         parameter="io_size",
-        value=spec["io_size"],
+        value=spec.io_size,
         unit="bytes",
         spec=spec,
     )
@@ -69,7 +69,7 @@ def writer(path: Path, runs: Sequence[PlannedRun], opened: Device, **changes: An
         "scale": "quick",
         "seed": 1,
         "pause_ns": 0,
-        "plan": [run.as_dict() for run in runs],
+        "plan": runs,
     }
     return ResultsWriter.create(path, manifest_of(**(given | changes)))
 

@@ -16,7 +16,7 @@ from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.said import with_certainty
-from uflip.spec import writes_sequentially
+from uflip.spec import baseline, mix
 
 CAPACITY = 1 << 32
 
@@ -150,13 +150,13 @@ def test_repetitions_are_made_at_other_places(seed: int) -> None:
     plan = make_plan(open_device("sim:demo").info, "standard", seed, Choices())
     places: dict[tuple[Any, ...], set[Any]] = {}
     for run in plan.runs:
-        if writes_sequentially(run.spec) or run.micro_benchmark == "interference":
+        if run.spec.writes_sequentially or run.micro_benchmark == "interference":
             continue
         spec = run.spec
-        for part in (spec["first"], spec["second"]) if spec["kind"] == "mix" else (spec,):
-            begin = part.get("target_offset", 0)
-            assert 0 <= begin <= begin + part["target_size"] <= CAPACITY
-            key = (run.micro_benchmark, run.pattern, run.value, part["location"], part["mode"])
+        for part in spec.parts:
+            begin = part.begin
+            assert 0 <= begin <= begin + part.target_size <= CAPACITY
+            key = (run.micro_benchmark, run.pattern, run.value, part.location, part.mode)
             places.setdefault(key, set()).add(begin)
     assert 0 in places["locality", "RR", 32768, "random", "read"]
     assert len(places["locality", "RR", 32768, "random", "read"]) == 3
@@ -166,13 +166,13 @@ def test_repetitions_are_made_at_other_places(seed: int) -> None:
 
 def test_halves_of_a_mix_stay_apart() -> None:
     half = CAPACITY // 2
-    part = {"location": "random", "mode": "read", "io_size": 4096, "target_size": 1 << 28}
-    spec = {"kind": "mix", "first": part | {"target_offset": 0}, "second": part}
-    spec["second"] = part | {"target_offset": half}
+    part = baseline("RR", io_size=4096, target_size=1 << 28)
+    spec = mix(part.but(target_offset=0), part.but(target_offset=half), 1)
     for seed in range(200):
         moved = elsewhere(spec, CAPACITY, seed)
-        assert moved["first"]["target_offset"] + (1 << 28) <= half
-        assert half <= moved["second"]["target_offset"] <= CAPACITY - (1 << 28)
+        first, second = moved.parts
+        assert first.begin + (1 << 28) <= half
+        assert half <= second.begin <= CAPACITY - (1 << 28)
 
 
 # The whole

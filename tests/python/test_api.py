@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -103,7 +104,7 @@ def test_a_benchmark_that_was_cut_short_goes_on(tmp_path: Path) -> None:
 def test_the_plan_is_that_of_the_command_line() -> None:
     told = json.loads(command("plan", DEVICE, "--scale", "quick", "--io-size", "4k", "--json").out)
     plan = uflip.plan(DEVICE, scale="quick", io_size="4k")
-    assert [run.as_dict() for run in plan.runs] == told["runs"]
+    assert [msgspec.to_builtins(run) for run in plan.runs] == told["runs"]
 
 
 def test_the_frame_is_what_show_says_and_others_take_it(result: uflip.Result) -> None:

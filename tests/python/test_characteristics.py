@@ -205,5 +205,5 @@ def test_show_prints_the_row(tmp_path: Any) -> None:
 
 
 def _order(ordinal: int, incr: int) -> Any:
-    spec = stored.baseline_run(ordinal, "SW").spec | {"location": "ordered", "incr": incr}
+    spec = stored.baseline_run(ordinal, "SW").spec.but(location="ordered", incr=incr)
     return stored.planned(ordinal, "order", "SW", parameter="incr", value=incr, unit="", spec=spec)

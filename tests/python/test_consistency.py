@@ -23,6 +23,7 @@ from uflip.results.consistency import (
     question,
     repeatability,
 )
+from uflip.spec import Basic, baseline, mix, read_spec
 
 GIB = 1 << 30
 
@@ -48,8 +49,8 @@ def test_neutral_values_ask_what_the_baseline_asks(scale: str) -> None:
     for run in plan.runs:
         if run.micro_benchmark in ("interference", "mix"):
             continue
-        spec = resolve(run.spec, info)
-        found = question(spec, spec["io_count"])
+        spec = resolve(run.spec, info).spec
+        found = question(spec, spec.io_count)
         is_baseline = run.micro_benchmark == "baseline"
         if is_baseline or (run.micro_benchmark, run.value) in neutral:
             assert found is not None, run.id
@@ -67,11 +68,11 @@ def test_runs_of_one_question_make_the_same_ios() -> None:
         plan = make_plan(nothing.info, "quick", 1)
         made: dict[Any, list[Any]] = {}
         for run in plan.runs:
-            spec = run.spec | {"seed": 5, "target_offset": 0}
-            if spec["kind"] != "basic" or spec.get("pause", 0) > 10**6:
+            if not isinstance(run.spec, Basic) or (run.spec.pause or 0) > 10**6:
                 continue
+            spec = run.spec.but(seed=5, target_offset=0)
             trace = nothing.run(spec)
-            asked = question(json.loads(trace.spec_json), len(trace))
+            asked = question(read_spec(trace.spec_json), len(trace))
             if asked is None:
                 continue
             sequence = np.asarray(trace.column("offset_bytes"))[:60].tolist()
@@ -82,21 +83,22 @@ def test_runs_of_one_question_make_the_same_ios() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"io_shift": 512}, {"parallel_degree": 2}, {"queue_depth": 2}, {"kind": "mix"},
+        {"io_shift": 512}, {"parallel_degree": 2}, {"queue_depth": 2},
         {"time": "pause", "pause": 100}, {"time": "burst", "burst": 99, "pause": 100},
         {"location": "ordered", "incr": -1}, {"location": "partitioned", "partitions": 2},
         {"target_size": 99 * 4096},
     ],
 )  # fmt: skip
 def test_what_is_not_neutral_asks_something_else(change: dict[str, Any]) -> None:
-    spec = {
-        "kind": "basic", "mode": "write", "location": "sequential", "io_shift": 0,
-        "time": "consecutive", "io_size": 4096, "target_size": 100 * 4096, "parallel_degree": 1,
-        "queue_depth": 1,
-    }  # fmt: skip
+    spec = baseline(
+        "SW", io_shift=0, time="consecutive", io_size=4096, target_size=100 * 4096,
+        parallel_degree=1, queue_depth=1,
+    )  # fmt: skip
     assert question(spec, 100) == ("SW", 4096)
-    assert question(spec | {"time": "burst", "burst": 100, "pause": 100}, 100) == ("SW", 4096)
-    assert question(spec | change, 100) is None
+    assert question(spec.but(time="burst", burst=100, pause=100), 100) == ("SW", 4096)
+    assert question(spec.but(**change), 100) is None
+    mixed = mix(baseline("SW"), baseline("RR"), 1)
+    assert question(mixed, 100) is None
 
 
 # What differs

@@ -355,7 +355,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
                 scale="quick",
                 seed=1,
                 pause_ns=0,
-                plan=[run.as_dict() for run in runs],
+                plan=runs,
             ),
         )
         for run in runs:

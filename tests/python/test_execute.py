@@ -83,7 +83,7 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
     execute(plan, device, writer, watch, history=History(None), found=Found(plan, writer))
     assert writer.status == "complete"
     assert writer.committed == [run.id for run in plan.runs]
-    assert writer.lengths == [run.spec["io_count"] for run in plan.runs]
+    assert writer.lengths == [run.spec.io_count for run in plan.runs]
     started = [event for event in seen if isinstance(event, RunStarted)]
     finished = [event for event in seen if isinstance(event, RunFinished)]
     assert [event.run for event in started] == [event.run for event in finished]

@@ -325,7 +325,7 @@ def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) 
 
 # Between the line of the manifest and its new name: truncate; open, write, fsync, close; fsync.
 KILLS_OF_REPLAN = 6
-PLAN = [run.as_dict() for run in RUNS]
+PLAN = [msgspec.to_builtins(run) for run in RUNS]
 
 
 def check_unharmed(folder: Path) -> None:

@@ -225,8 +225,8 @@ def test_only_consecutive_ios_of_one_process_have_a_pace() -> None:
     submit = np.arange(100) * 1e5
     spec = baseline("SR", io_size=512, time="consecutive")
     assert pace_of("a", spec, submit, times) is not None
-    assert pace_of("a", spec | {"time": "pause", "pause": 5}, submit, times) is None
-    assert pace_of("a", spec | {"parallel_degree": 2}, submit, times) is None
+    assert pace_of("a", spec.but(time="pause", pause=5), submit, times) is None
+    assert pace_of("a", spec.but(parallel_degree=2), submit, times) is None
     assert pace_of("a", spec, submit[:9], times[:9]) is None
 
 

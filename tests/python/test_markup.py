@@ -84,7 +84,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stored.mix_run(5, "SR", "RW", 2),
         stored.planned(
             6, "order", "SW", parameter="incr", value=-1, unit="ios",
-            spec=stored.FOUR[2].spec | {"location": "ordered", "incr": -1},
+            spec=stored.FOUR[2].spec.but(location="ordered", incr=-1),
         ),
         stored.planned(
             7, "foreign", "SW", parameter="depth", value=2, unit="x", spec=stored.FOUR[2].spec

@@ -1,6 +1,5 @@
 """Does a plan find start-up, period, run length and pause by itself, and say when it does not?"""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from uflip.methodology.interference import WINDOW, lingering
 from uflip.methodology.lengths import MIN_IOS
 from uflip.methodology.phases import adapted, find_phases
 from uflip.results import Results, summary
-from uflip.spec import baseline
+from uflip.spec import baseline, read_spec
 
 MTRON_STARTUP, MTRON_PERIOD = 125, 3
 
@@ -58,7 +57,7 @@ def test_a_mix_of_512_ios_beyond_ratio_4_measures_only_the_start_up(ratio: int) 
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("mix",), repetitions=1))
     (run,) = [r for r in plan.runs if (r.pattern, r.value) == ("RR/RW", ratio)]
-    assert run.spec["stop"]["min_ios"] == MIN_IOS > 2 * MTRON_STARTUP
+    assert run.spec.stop.min_ios == MIN_IOS > 2 * MTRON_STARTUP
 
 
 # Run length
@@ -81,15 +80,15 @@ def test_no_run_ends_before_the_phases_were_seen() -> None:
     assert fewest(run, 1500, 128) == 2 * 1500 + 10 * 128
     assert fewest(small, 1500, 128) == 4 * 2 * 1500 + 10 * 128, "as many bytes"
     assert fewest(reads, 1500, 128) == 10 * 128, "which reads do not write"
-    assert fewest(run, 10**6, 1) == run.spec["stop"]["max_ios"]
+    assert fewest(run, 10**6, 1) == run.spec.stop.max_ios
 
 
 def test_the_papers_lengths_are_still_there() -> None:
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("granularity",), method="paper"))
     runs = [run for run in plan.runs if run.micro_benchmark == "granularity"]
-    assert {run.spec["io_count"] for run in runs} == {1024, 5120}
-    assert {run.spec["io_ignore"] for run in runs if run.pattern == "RW"} == {128}
+    assert {run.spec.io_count for run in runs} == {1024, 5120}
+    assert {run.spec.io_ignore for run in runs if run.pattern == "RW"} == {128}
 
 
 # Interference
@@ -187,7 +186,7 @@ def test_batches_follow_each_other_at_once_whatever_is_done_between_them() -> No
         specs = [run.spec for run in _batches()]
         parts = device.run_series(specs)
         gaps = sorted(interference.longest_gap_ns(device.run_series(specs)) for _ in range(9))
-    assert [len(trace) for _, trace in parts] == [spec["io_count"] for spec in specs]
+    assert [len(trace) for _, trace in parts] == [spec.io_count for spec in specs]
     ends = [began + trace.elapsed_ns() for began, trace in parts]
     begins = [began for began, _ in parts]
     assert begins[0] == 0
@@ -233,9 +232,9 @@ def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
         # Behind a start-up that is known a run is as long as it must be; reads have none here.
         assert (ended is None) == (of_the_device or run.pattern == "SW")
         if ended is None and not of_the_device:
-            spec = json.loads(run.trace().spec_json)
-            assert spec["io_ignore"] >= 1.25 * startup
-            assert spec["io_count"] - spec["io_ignore"] >= wanted
+            spec = read_spec(run.trace().spec_json)
+            assert spec.io_ignore >= 1.25 * startup
+            assert spec.io_count - spec.io_ignore >= wanted
         batch = run.value if run.micro_benchmark == "interference" else 0
         rest = interference.REST_NS if batch else 1_000_000_000
         assert run.meta.pause_ns == (0 if batch in (2, 3) else rest)

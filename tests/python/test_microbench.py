@@ -1,12 +1,15 @@
 """Do the micro-benchmarks cover Table 1, and fit every device that they are laid out for?"""
 
-import json
 from typing import Any
 
+import msgspec
 import pytest
 import stored
 
 from uflip.data.device import DeviceInfo, Geometry
+from uflip.data.document import plain
+from uflip.data.manifest import entry_of
+from uflip.data.spec import table_of
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.experiment import SCALES, Context, Experiment, run_seed
@@ -23,7 +26,7 @@ from uflip.microbench.micro_benchmark import Addresses
 from uflip.microbench.open_channel.jobs import SCALES as JOB_SCALES
 from uflip.microbench.open_channel.jobs import Place
 from uflip.report import figures
-from uflip.spec import BASELINES, components
+from uflip.spec import BASELINES
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -119,7 +122,7 @@ def test_standard_runs_have_the_counts_of_the_paper(name: str) -> None:
         rarer = experiment.pattern.split("/")[-1]
         expected = (5120, 128) if rarer == "RW" else (1024, 0)
         for run in experiment.runs:
-            counts = (run.spec["io_count"], run.spec["io_ignore"])
+            counts = (run.spec.io_count, run.spec.io_ignore)
             if name == "bursts" and run.value == 640 and rarer != "RW":
                 expected = (1280, 0)  # two whole bursts
             assert counts == expected
@@ -129,7 +132,7 @@ def test_baseline_runs_are_long() -> None:
     for experiment in lay_out("baseline"):
         (run,) = experiment.runs
         assert run.value == 32 * KIB
-        assert run.spec["io_count"] == 10_240
+        assert run.spec.io_count == 10_240
 
 
 # The reference patterns
@@ -152,14 +155,14 @@ def test_runs_of_an_experiment_differ_in_their_parameter_only(name: str, scale: 
         same = [
             {
                 key: value
-                for key, value in run.spec.items()
+                for key, value in table_of(run.spec).items()
                 if key not in {experiment.parameter, "seed"} | free
             }
             for run in experiment.runs
         ]
         assert all(spec == same[0] for spec in same)
         for run in experiment.runs:
-            assert run.spec[experiment.parameter] == run.value
+            assert getattr(run.spec, experiment.parameter) == run.value
 
 
 @pytest.mark.parametrize("name", suited("sectors"))
@@ -168,11 +171,11 @@ def test_a_pattern_does_what_its_label_says(name: str, scale: str) -> None:
     for experiment in lay_out(name, scale):
         labels = experiment.pattern.split("/")
         for run in experiment.runs:
-            for label, part in zip(labels, components(run.spec), strict=True):
+            for label, part in zip(labels, run.spec.parts, strict=True):
                 mode, location = BASELINES[label]
-                assert part["mode"] == mode
+                assert part.mode == mode
                 changed = {"order": "ordered", "partitioning": "partitioned"}
-                assert part["location"] == changed.get(name, location)
+                assert part.location == changed.get(name, location)
 
 
 def test_random_patterns_have_the_whole_device_and_sequential_ones_their_own_length() -> None:
@@ -180,15 +183,15 @@ def test_random_patterns_have_the_whole_device_and_sequential_ones_their_own_len
         for run in experiment.runs:
             random = experiment.pattern in ("RR", "RW")
             whole = 64 * GIB // run.value * run.value
-            assert run.spec["target_size"] == (whole if random else 1024 * run.value)
+            assert run.spec.target_size == (whole if random else 1024 * run.value)
 
 
 def test_no_shift_makes_a_sequential_pattern_wrap() -> None:
     for experiment in lay_out("alignment"):
         for run in experiment.runs:
-            room = run.spec["target_size"] - run.spec["io_shift"]
+            room = run.spec.target_size - run.spec.io_shift
             if experiment.pattern in ("SR", "SW"):
-                assert room // run.spec["io_size"] >= run.spec["io_count"]
+                assert room // run.spec.io_size >= run.spec.io_count
 
 
 def test_partitions_are_whole_ios_in_a_target_that_is_always_the_same() -> None:
@@ -198,14 +201,14 @@ def test_partitions_are_whole_ios_in_a_target_that_is_always_the_same() -> None:
         assert target <= min(capacity // 2, GIB)
         for experiment in partitioning.experiments(context):
             for run in experiment.runs:
-                assert run.spec["target_size"] == target
+                assert run.spec.target_size == target
                 assert target % (run.value * 32 * KIB) == 0
 
 
 def test_an_ordered_target_holds_every_address_where_the_device_does() -> None:
     for experiment in lay_out("order"):
         for run in experiment.runs:
-            assert run.spec["target_size"] == max(abs(run.value), 1) * 1024 * 32 * KIB
+            assert run.spec.target_size == max(abs(run.value), 1) * 1024 * 32 * KIB
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_an_increment_that_leaves_the_device_comes_round_beside_what_was_written
     came_round = 0
     for experiment in lay_out("order", info=device(capacity), budgets=budgets):
         for run in experiment.runs:
-            target, count = run.spec["target_size"], run.spec["io_count"]
+            target, count = run.spec.target_size, run.spec.io_count
             assert target <= min(capacity, 8 * GIB)
             if run.value == 0:
                 continue
@@ -235,9 +238,9 @@ def test_an_increment_that_leaves_the_device_comes_round_beside_what_was_written
 def test_the_patterns_of_a_mix_are_on_disjoint_halves(scale: str, capacity: int) -> None:
     for experiment in lay_out("mix", scale, info=device(capacity)):
         for run in experiment.runs:
-            first, second = run.spec["first"], run.spec["second"]
-            assert first["target_offset"] + first["target_size"] <= second["target_offset"]
-            assert second["target_offset"] + second["target_size"] <= capacity
+            first, second = run.spec.first, run.spec.second
+            assert first.end <= second.begin
+            assert second.end <= capacity
 
 
 # The quick scale
@@ -257,17 +260,17 @@ def test_quick_runs_are_short_and_keep_enough_ios_for_a_mean() -> None:
     for name in varied():
         for experiment in lay_out(name, "quick"):
             for run in experiment.runs:
-                totals = resolve(run.spec, device(64 * GIB))["totals"]
-                assert totals["pause_ns"] <= 3_000_000_000, run.id
-                assert totals["total_ios"] <= 3000, run.id
-                assert run.spec["io_count"] - run.spec["io_ignore"] >= 30, run.id
+                totals = resolve(run.spec, device(64 * GIB)).totals
+                assert totals.pause_ns <= 3_000_000_000, run.id
+                assert totals.total_ios <= 3000, run.id
+                assert run.spec.io_count - run.spec.io_ignore >= 30, run.id
 
 
 def test_bursts_have_two_groups_at_least() -> None:
     for scale in SCALES:
         for experiment in lay_out("bursts", scale):
             for run in experiment.runs:
-                assert run.spec["io_count"] >= 2 * run.value
+                assert run.spec.io_count >= 2 * run.value
 
 
 # Every device
@@ -336,13 +339,11 @@ def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
     assert not any("/" in name or " " in name for name in names)
     run = lay_out("granularity")[3].runs[0]
     assert run.id == "granularity-RW-io_size-512"
-    assert json.loads(json.dumps(run.as_dict())) == run.as_dict()
+    assert plain(entry_of(run)) == msgspec.to_builtins(run)
 
 
 def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
-    seeds = [
-        run.spec["seed"] for name in suited("sectors") for e in lay_out(name) for run in e.runs
-    ]
+    seeds = [run.spec.seed for name in suited("sectors") for e in lay_out(name) for run in e.runs]
     assert len(set(seeds)) == len(seeds)
     assert max(seeds) < 2**53
     assert run_seed(1, "mix", "SR/RW", 4) == run_seed(1, "mix", "SR/RW", 4)

@@ -18,6 +18,7 @@ from command_line import uflip
 from msgspec import structs
 
 from uflip import _native
+from uflip.data.spec import Job
 from uflip.errors import RefusedError, UsageError
 from uflip.microbench import suited
 from uflip.microbench.open_channel.jobs import Place, Scale
@@ -53,29 +54,29 @@ def measured() -> tuple[Any, FlashDevice]:
 
 def test_a_job_covers_what_it_says_in_its_order() -> None:
     device = open_flash_device(OTHER)
-    job = {"channels": 2, "luns": 2, "blocks": 2, "first_block": 3, "pages": 3, "mix": "W"}
+    job = Job(channels=2, luns=2, blocks=2, first_block=3, pages=3, mix="W")
     places = ("channel", "lun", "block", "page")
     units = [(channel, lun) for lun in range(2) for channel in range(2)]
     in_turn = [(*unit, block, page) for block in (3, 4) for page in range(3) for unit in units]
-    trace = device.run(job | {"iteration": "round_robin"})
+    trace = device.run(job.but(iteration="round_robin"))
     assert columns(trace, *places) == in_turn
     one_by_one = [(*unit, block, page) for unit in units for block in (3, 4) for page in range(3)]
-    trace = device.run(job | {"iteration": "sequential"})
+    trace = device.run(job.but(iteration="sequential"))
     assert columns(trace, *places) == one_by_one
     assert set(columns(trace, "op", "failed", "addresses")) == {(WRITE, 0, 4)}
 
 
 def test_threads_have_units_of_their_own_or_blocks_of_their_own() -> None:
     device = open_flash_device(OTHER)
-    trace = device.run({"channels": 3, "threads": 3, "pages": 2})
+    trace = device.run(Job(channels=3, threads=3, pages=2))
     assert {(t, c) for t, c in columns(trace, "thread", "channel")} == {(0, 0), (1, 1), (2, 2)}
-    trace = device.run({"blocks": 4, "threads": 2, "pages": 2})
+    trace = device.run(Job(blocks=4, threads=2, pages=2))
     owned = set(columns(trace, "thread", "block"))
     assert owned == {(0, 0), (0, 1), (1, 2), (1, 3)}
 
 
 def test_reads_of_a_mix_follow_the_writes() -> None:
-    trace = open_flash_device(OTHER).run({"pages": 16, "mix": "WRRR"})
+    trace = open_flash_device(OTHER).run(Job(pages=16, mix="WRRR"))
     expected, writes, reads = [], 0, 0
     for number in range(16):
         if number % 4 == 0:
@@ -90,14 +91,14 @@ def test_reads_of_a_mix_follow_the_writes() -> None:
 
 
 def test_isolated_threads_read_or_write() -> None:
-    job = {
-        "channels": 3,
-        "luns": 2,
-        "threads": 6,
-        "pages": 4,
-        "mix": "WRR",
-        "iteration": "isolated",
-    }
+    job = Job(
+        channels=3,
+        luns=2,
+        threads=6,
+        pages=4,
+        mix="WRR",
+        iteration="isolated",
+    )
     trace = open_flash_device(OTHER).run(job)
     by_thread = {t: {op for thread, op in columns(trace, "thread", "op") if thread == t}
                  for t in range(6)}  # fmt: skip
@@ -105,19 +106,17 @@ def test_isolated_threads_read_or_write() -> None:
 
 
 def test_a_repeated_job_erases_in_between_and_says_so() -> None:
-    trace = open_flash_device(OTHER).run({"blocks": 2, "pages": 2, "mix": "W", "repeat": 3})
+    trace = open_flash_device(OTHER).run(Job(blocks=2, pages=2, mix="W", repeat=3))
     once = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
     erases = [(2, 0, 0), (2, 1, 0)]
     assert columns(trace, "op", "block", "page") == [*once, *erases, *once, *erases, *once]
-    totals = open_flash_device(OTHER).resolve({"blocks": 2, "pages": 2, "mix": "W", "repeat": 3})[
-        "totals"
-    ]
-    assert totals["total_ios"] == len(trace)
-    assert (totals["blocks_erased"], totals["pages_written"]) == (4, 12)
+    totals = open_flash_device(OTHER).resolve(Job(blocks=2, pages=2, mix="W", repeat=3)).totals
+    assert totals.total_ios == len(trace)
+    assert (totals.blocks_erased, totals.pages_written) == (4, 12)
 
 
 def test_a_sleep_stands_between_two_commands() -> None:
-    trace = open_flash_device(OTHER).run({"pages": 4, "sleep": 5_000_000})
+    trace = open_flash_device(OTHER).run(Job(pages=4, sleep=5_000_000))
     times = columns(trace, "submit_ns", "response_time_ns")
     for (begin, taken), (after, _) in pairwise(times):
         assert after - begin - taken == 5_000_000
@@ -125,7 +124,7 @@ def test_a_sleep_stands_between_two_commands() -> None:
 
 def test_a_vector_is_one_command_over_several_channels() -> None:
     trace = open_flash_device("sim:dfc").run(
-        {"channels": 8, "vector": 4, "pages": 4, "mix": "W", "iteration": "round_robin"}
+        Job(channels=8, vector=4, pages=4, mix="W", iteration="round_robin")
     )
     assert columns(trace, "channel", "page", "addresses") == [
         (channel, page, 32) for page in range(4) for channel in (0, 4)
@@ -133,14 +132,14 @@ def test_a_vector_is_one_command_over_several_channels() -> None:
 
 
 def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
-    job = {"channels": 3, "threads": 3, "blocks": 2, "pages": 16, "mix": "WR"}
+    job = Job(channels=3, threads=3, blocks=2, pages=16, mix="WR")
     for name in ("a.parquet", "b.parquet"):
         open_flash_device(OTHER).run(job).write_parquet(str(tmp_path / name), "{}")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
 def test_causes_sum_to_the_response_time() -> None:
-    trace = open_flash_device(OTHER).run({"luns": 2, "blocks": 2, "pages": 16, "mix": "WR"})
+    trace = open_flash_device(OTHER).run(Job(luns=2, blocks=2, pages=16, mix="WR"))
     parts = sum(np.asarray(trace.column(cause)).astype(np.int64) for cause in trace.causes)
     assert np.array_equal(parts, np.asarray(trace.column("response_time_ns")))
 
@@ -160,14 +159,13 @@ def test_causes_sum_to_the_response_time() -> None:
         ({"iteration": "random"}, "sequential, round_robin, isolated"),
         ({"kind": "wear", "blocks": 2}, "blocks = 1"),
         ({"repeat": 0}, "1 or more"),
-        ({"chanels": 1}, "unknown key"),
     ],
 )
 def test_a_job_that_cannot_be_meant_is_refused_with_what_can(
     job: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError) as error:
-        open_flash_device(OTHER).resolve(job)
+        open_flash_device(OTHER).resolve(Job(**job))
     assert says in str(error.value)
 
 
@@ -270,7 +268,7 @@ def test_a_quarter_of_reads_is_three_writes_and_a_read() -> None:
 
 def test_throughput_counts_what_moved_in_the_time_it_took() -> None:
     device = open_flash_device("sim:dfc")
-    trace = device.run({"pages": 8})
+    trace = device.run(Job(pages=8))
     assert mb_per_s(trace, 4096) == pytest.approx(8 * 32_768 / trace.elapsed_ns() * 1e3)
 
 
@@ -292,7 +290,7 @@ def test_degrees_are_powers_of_two_and_the_end() -> None:
 
 def test_a_series_is_in_the_order_of_submission() -> None:
     trace = open_flash_device(OTHER).run(
-        {"channels": 3, "threads": 3, "pages": 4, "mix": "WRR", "iteration": "isolated"}
+        Job(channels=3, threads=3, pages=4, mix="WRR", iteration="isolated")
     )
     assert Series.of(trace).op[:3].tolist() == [READ, READ, WRITE]
 
@@ -319,7 +317,7 @@ def test_a_block_in_use_is_not_sacrificed() -> None:
         check_unused(device, place)
     other = replace(place, sacrifice=(0, 0, 2))
     check_unused(device, other)
-    device.run({"first_block": 2, "pages": 3, "mix": "W"})
+    device.run(Job(first_block=2, pages=3, mix="W"))
     with pytest.raises(RefusedError, match="3 pages of it are written"):
         check_unused(device, other)
 

@@ -25,7 +25,7 @@ from uflip.footprint import (
 )
 from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
 from uflip.methodology.places import APART, BLOCK, Places
-from uflip.spec import Spec, baseline, basic, components, mix, writes_sequentially
+from uflip.spec import Basic, Spec, baseline, basic, mix
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # As sold: "32 GB", "16 GB" and "4 GB" (uFLIP Table 2).
@@ -38,9 +38,8 @@ def device(capacity: int) -> DeviceInfo:
 
 def longest(spec: Spec) -> Spec:
     """The pattern at the most I/Os that it may make, without its pauses."""
-    stop = spec.get("stop")
-    fixed = {key: spec[key] for key in spec if key not in ("stop", "time", "pause", "burst")}
-    return fixed if stop is None else fixed | {"io_count": stop["max_ios"]}
+    no_pause = {"time": None, "pause": None, "burst": None} if isinstance(spec, Basic) else {}
+    return spec.but(stop=None, io_count=spec.most_ios, **no_pause)
 
 
 def blocks_of(spec: Spec, capacity: int) -> tuple[set[int], set[int]]:
@@ -51,7 +50,7 @@ def blocks_of(spec: Spec, capacity: int) -> tuple[set[int], set[int]]:
         np.asarray(trace.column(name)).astype(np.int64)
         for name in ("offset_bytes", "io_size_bytes", "mode", "component")
     )
-    sequential = np.array([part["location"] != "random" for part in components(spec)])
+    sequential = np.array([part.location != "random" for part in spec.parts])
     writes = (mode == 1) & sequential[component]
     # No I/O of a plan is longer than four blocks; whatever an I/O hits is within its ends.
     every: set[int] = set()
@@ -94,7 +93,7 @@ def test_no_run_touches_what_an_earlier_one_wrote_sequentially(
     capacity: int, scale: str, choices: Choices, seed: int
 ) -> None:
     plan = make_plan(device(capacity), scale, seed, choices)
-    assert any(writes_sequentially(run.spec) for run in plan.runs)
+    assert any(run.spec.writes_sequentially for run in plan.runs)
     assert first_violation(plan) is None
 
 
@@ -103,8 +102,8 @@ def test_the_model_sees_a_run_that_stands_on_another() -> None:
     assert first_violation(plan) is None
     ordered = [n for n, run in enumerate(plan.runs) if run.pattern == "SW"]
     one, other = ordered[1], ordered[3]
-    offset = plan.runs[one].spec["target_offset"]
-    moved = replace(plan.runs[other], spec=plan.runs[other].spec | {"target_offset": offset})
+    offset = plan.runs[one].spec.target_offset
+    moved = replace(plan.runs[other], spec=plan.runs[other].spec.but(target_offset=offset))
     assert first_violation(replace(plan, runs=(*plan.runs[:other], moved))) == moved.id
     # A random pattern over the whole device after the first that disturbed it.
     read = replace(plan.runs[one], id="read", spec=baseline("RR", target_size="1GiB", io_count=999))
@@ -172,8 +171,7 @@ def specifications(draw: st.DrawFn) -> Spec:
     if draw(st.booleans()):
         return draw(patterns())
     parts = [draw(patterns()) for _ in range(2)]
-    of_mix = ("io_count", "parallel_degree")
-    first, second = ({k: v for k, v in part.items() if k not in of_mix} for part in parts)
+    first, second = (part.but(io_count=None, parallel_degree=None) for part in parts)
     return mix(first, second, draw(st.integers(1, 5)), io_count=draw(st.integers(1, 40)))
 
 
@@ -186,7 +184,7 @@ def test_a_footprint_is_what_the_ios_of_the_engine_hit(spec: Spec) -> None:
         np.asarray(trace.column(name)).astype(np.int64)
         for name in ("offset_bytes", "io_size_bytes", "mode", "component")
     )
-    sequential = np.array([part["location"] != "random" for part in components(spec)])
+    sequential = np.array([part.location != "random" for part in spec.parts])
     writes = (mode == 1) & sequential[component]
     found = written_sequentially(spec)
     assert sectors(found) == hit(offset[writes], size[writes])
@@ -278,20 +276,20 @@ def test_places_are_found_whenever_there_are_any(
     """Beside a list of blocks, and a search through all offsets."""
     places, taken = Places(capacity, block=block), set[int]()
     for spec in specs:
-        if spec["target_size"] > capacity:
+        if spec.target_size > capacity:
             continue
         moved, why = places.move(spec)
-        shape = blocks(spec | {"target_offset": 0}, block)
+        shape = blocks(spec.but(target_offset=0), block)
         aligned = APART if shape == set(range(len(shape))) else block
         room = [
             offset
-            for offset in range(0, capacity - spec["target_size"] + 1, aligned)
+            for offset in range(0, capacity - spec.target_size + 1, aligned)
             if taken.isdisjoint(each + offset // block for each in shape)
         ]
         assert (why is None) == bool(room)
         if why is not None:
             taken.clear()
-        assert moved["target_offset"] + moved["target_size"] <= capacity
+        assert moved.end <= capacity
         assert taken.isdisjoint(blocks(moved, block))
         taken |= blocks(moved, block)
 
@@ -313,12 +311,11 @@ def test_patterns_with_gaps_come_between_each_other() -> None:
 
 def test_a_mix_writes_in_one_half_and_leaves_the_other_undisturbed() -> None:
     half = 32 * GIB
-    mixed = mix(baseline("RR"), baseline("SW"), 2, io_count=32)
-    mixed["first"] |= {"io_size": 32768, "target_size": half}
-    mixed["second"] |= {"io_size": 32768, "target_size": MIB}
+    reads = baseline("RR", io_size=32768, target_size=half)
+    mixed = mix(reads, baseline("SW", io_size=32768, target_size=MIB), 2, io_count=32)
     places = Places(64 * GIB)
     first = places.move(mixed).spec
-    assert (first["second"]["target_offset"], first["first"]["target_offset"]) == (0, half)
+    assert (first.second.target_offset, first.first.target_offset) == (0, half)
     # Something in the second half: what is read at random must not lie there any more.
     places.move(ordered(1, 40 * GIB // (64 * KIB)))
     assert "no" in str(places.move(mixed).reset)
@@ -328,11 +325,11 @@ def test_an_overlap_in_a_plan_file_is_told_by_what_is_written(tmp_path: Any) -> 
     plan = make_plan(device(GIB), "quick", 1, Choices(only=("order",)))
     wide = next(run for run in plan.runs if run.pattern == "SW" and run.value == 256)
     one = replace(wide, reset_before=False)
-    spec = one.spec | {"io_count": 8, "io_ignore": 0, "target_offset": 0, "target_size": 64 * MIB}
+    spec = one.spec.but(io_count=8, io_ignore=0, target_offset=0, target_size=64 * MIB)
     path = tmp_path / "plan.toml"
 
     def written(offset: int) -> None:
-        other = replace(one, id="other", spec=spec | {"target_offset": offset})
+        other = replace(one, id="other", spec=spec.but(target_offset=offset))
         path.write_text(write_plan(replace(plan, runs=(replace(one, spec=spec), other))))
 
     written(32 * KIB)

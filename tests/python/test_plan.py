@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import stored
+from msgspec import structs
 
 from uflip.data.device import DeviceInfo
 from uflip.device.resolving import resolve
@@ -13,7 +14,7 @@ from uflip.footprint import together, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, make_plan
 from uflip.methodology.places import BLOCK
 from uflip.microbench import suited
-from uflip.spec import components, writes_sequentially
+from uflip.spec import Mix
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -31,7 +32,7 @@ def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
     assert [run.pattern for run in plan.runs[:6]] == ["SR", "RR", "RW", "SR", "RW", "SR"]
     assert {run.micro_benchmark for run in plan.runs[:3]} == {"baseline"}
     assert {run.micro_benchmark for run in plan.runs[3:6]} == {"interference"}
-    disturbing = [writes_sequentially(run.spec) for run in plan.runs]
+    disturbing = [run.spec.writes_sequentially for run in plan.runs]
     assert disturbing == sorted(disturbing)
     first = plan.runs[disturbing.index(True)]
     assert (first.micro_benchmark, first.pattern) == ("baseline", "SW")
@@ -40,7 +41,7 @@ def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
 def test_what_disturbs_more_comes_later_and_the_rest_in_the_order_of_the_paper() -> None:
     plan = make_plan(device(), "standard", 1, Choices(method="paper", repetitions=1))
     for disturbs in (False, True):
-        runs = [run for run in plan.runs[6:] if writes_sequentially(run.spec) is disturbs]
+        runs = [run for run in plan.runs[6:] if run.spec.writes_sequentially is disturbs]
         names = [run.micro_benchmark for run in runs]
         seen = list(dict.fromkeys(names))
         assert names == sorted(names, key=seen.index)
@@ -53,14 +54,16 @@ def test_what_disturbs_more_comes_later_and_the_rest_in_the_order_of_the_paper()
 def test_what_disturbs_has_another_order_in_each_repetition_where_runs_find_their_length() -> None:
     plan = make_plan(device(), "standard", 1, Choices(repetitions=2))
     confined = [kept_to_a_part(run.spec) for run in plan.runs]
-    sequential = [writes_sequentially(run.spec) for run in plan.runs]
+    sequential = [run.spec.writes_sequentially for run in plan.runs]
     grades = [2 if last else int(part) for part, last in zip(confined, sequential, strict=True)]
     assert grades == sorted(grades)
     assert set(grades) == {0, 1, 2}
     for grade in (0, 1, 2):
         own = [run for run, its in zip(plan.runs[6:], grades[6:], strict=True) if its == grade]
         own = [
-            run for run in own if run.spec["kind"] != "mix" and run.micro_benchmark != "baseline"
+            run
+            for run in own
+            if not isinstance(run.spec, Mix) and run.micro_benchmark != "baseline"
         ]
         orders = [
             [(run.micro_benchmark, run.pattern, run.value) for run in own if run.repetition == n]
@@ -73,9 +76,7 @@ def test_what_disturbs_has_another_order_in_each_repetition_where_runs_find_thei
 def kept_to_a_part(spec: Any) -> bool:
     """By the span of each random write pattern, of 64 GiB."""
     spans = [
-        part["target_size"]
-        for part in components(spec)
-        if (part["mode"], part["location"]) == ("write", "random")
+        part.target_size for part in spec.parts if (part.mode, part.location) == ("write", "random")
     ]
     return any(span < 57 * GIB for span in spans)
 
@@ -110,15 +111,16 @@ def test_repetitions_differ_in_seed_and_place_only() -> None:
     for run in plan.runs:
         if run.repetition > 1:
             name = run.id[5:].removesuffix(f"-r{run.repetition}")
-            assert run.spec["seed"] != first[name].spec["seed"]
+            assert run.spec.seed != first[name].spec.seed
             assert spaceless(run.spec) == spaceless(first[name].spec)
 
 
 def spaceless(spec: Any) -> Any:
     """A specification without its places and its seed."""
-    if not isinstance(spec, dict):
-        return spec
-    return {k: spaceless(v) for k, v in spec.items() if k not in ("seed", "target_offset")}
+    if isinstance(spec, Mix):
+        parts = (structs.replace(part, target_offset=None) for part in spec.parts)
+        return spec.but(seed=None, **dict(zip(("first", "second"), parts, strict=True)))
+    return spec.but(seed=None, target_offset=None)
 
 
 @pytest.mark.parametrize("capacity", [64 * GIB, GIB, 64 * MIB, 65 * MIB + 512, 5 * MIB])
@@ -128,10 +130,8 @@ def test_every_run_stays_on_the_device(capacity: int, scale: str) -> None:
     assert plan.runs
     for run in plan.runs:
         resolve(run.spec, plan.device)
-        if run.spec["kind"] == "mix":
-            first, second = sorted(
-                (part["target_offset"], part["target_size"]) for part in components(run.spec)
-            )
+        if isinstance(run.spec, Mix):
+            first, second = sorted((part.begin, part.target_size) for part in run.spec.parts)
             assert sum(first) <= second[0]
 
 
@@ -147,15 +147,15 @@ def test_a_plan_is_a_function_of_device_scale_and_seed() -> None:
     assert make_plan(device(), "quick", 5) == make_plan(device(), "quick", 5)
     one, other = make_plan(device(), "quick", 5), make_plan(device(), "quick", 6)
     assert [run.id for run in one.runs] == [run.id for run in other.runs]
-    assert all(a.spec["seed"] != b.spec["seed"] for a, b in zip(one.runs, other.runs, strict=True))
+    assert all(a.spec.seed != b.spec.seed for a, b in zip(one.runs, other.runs, strict=True))
 
 
 def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
-    whole = {run.id[5:]: run.spec["seed"] for run in make_plan(device(), "quick", 5).runs}
+    whole = {run.id[5:]: run.spec.seed for run in make_plan(device(), "quick", 5).runs}
     part = make_plan(device(), "quick", 5, Choices(only=("pause", "order")))
     assert {run.micro_benchmark for run in part.runs} == {"interference", "order", "pause"}
     for run in part.runs:
-        assert run.spec["seed"] == whole[run.id[5:]]
+        assert run.spec.seed == whole[run.id[5:]]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_only_the_target_is_used() -> None:
     plan = make_plan(device(GIB), "quick", 1, Choices(target_size=64 * MIB))
     assert plan.target_size == 64 * MIB
     for run in plan.runs:
-        for part in components(run.spec):
-            assert part.get("target_offset", 0) + part["target_size"] <= 64 * MIB
+        for part in run.spec.parts:
+            assert part.end <= 64 * MIB
 
 
 @pytest.mark.parametrize("target_size", [0, 1000, 2 * GIB])
@@ -212,21 +212,21 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], where: str) -> Non
 
 def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> None:
     estimated = estimate(plan)
-    totals = [resolve(run.spec, plan.device)["totals"] for run in plan.runs]
+    totals = [resolve(run.spec, plan.device).totals for run in plan.runs]
     assert estimated.runs == len(plan.runs)
-    assert estimated.ios == sum(total["total_ios"] for total in totals)
-    assert estimated.bytes_read == sum(total["bytes_read"] for total in totals)
+    assert estimated.ios == sum(total.total_ios for total in totals)
+    assert estimated.bytes_read == sum(total.bytes_read for total in totals)
     resets = plan.resets * plan.state.bytes_written
     # What disturbs is written over: four times as much, the device at most, in whole 128 KiB.
     over = [
-        min(4 * total["bytes_written"], 64 * GIB) // (128 << 10) * (128 << 10)
+        min(4 * total.bytes_written, 64 * GIB) // (128 << 10) * (128 << 10)
         for run, total in zip(plan.runs, totals, strict=True)
-        if writes_sequentially(run.spec) or kept_to_a_part(run.spec)
+        if run.spec.writes_sequentially or kept_to_a_part(run.spec)
     ]
-    written = sum(total["bytes_written"] for total in totals)
+    written = sum(total.bytes_written for total in totals)
     assert len(over) > 100
     assert estimated.bytes_written == written + resets + sum(over)
-    pauses = sum(total["pause_ns"] + plan.pause_ns for total in totals)
+    pauses = sum(total.pause_ns + plan.pause_ns for total in totals)
     assert estimated.time_ns > pauses
     assert "a read takes" in estimated.assumptions
 

@@ -116,10 +116,10 @@ def test_sequential_writes_on_each_other_are_a_mistake_without_a_reset(tmp_path:
     writes = [run for run in plan.runs if run.pattern == "SW"]
     first, second = writes[1], writes[2]
     assert not second.reset_before
-    place = f"target_offset = {second.spec['target_offset']}"
+    place = f"target_offset = {second.spec.target_offset}"
     text = write_plan(plan)
     head, tail = text.split(f'id = "{second.id}"')
-    moved = tail.replace(place, f"target_offset = {first.spec['target_offset']}", 1)
+    moved = tail.replace(place, f"target_offset = {first.spec.target_offset}", 1)
     path = tmp_path / "plan.toml"
     path.write_text(f'{head}id = "{second.id}"{moved}')
     with pytest.raises(UsageError, match="write sequentially to one place") as caught:

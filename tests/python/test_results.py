@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from uflip.data.device import Wear, with_details
 from uflip.data.document import plain
 from uflip.data.manifest import DeviceState
+from uflip.data.spec import table_of
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
@@ -27,7 +28,7 @@ from uflip.results.checks import CHECKS, Examined, achieved_pauses
 from uflip.results.columns import as_array, measured
 from uflip.results.conditions import about_conditions, about_interference
 from uflip.results.writer import refuse_existing
-from uflip.spec import baseline
+from uflip.spec import baseline, read_spec
 
 TESTS = Path(__file__).parent
 
@@ -101,7 +102,7 @@ def test_the_manifest_is_complete(tmp_path: Path) -> None:
     )  # fmt: skip
     assert kept["device"]["url"] == "sim:demo"
     assert [entry["id"] for entry in kept["plan"]] == [run.id for run in stored.FOUR]
-    assert [entry["spec"] for entry in kept["plan"]] == [run.spec for run in stored.FOUR]
+    assert [entry["spec"] for entry in kept["plan"]] == [table_of(run.spec) for run in stored.FOUR]
     assert kept["skipped"] == skipped
     assert kept["warnings"][0] == warnings[0]
     assert kept["elapsed_s"] > 0
@@ -415,7 +416,7 @@ def examined(**changes: Any) -> Examined:
     response = np.asarray(changes.pop("response_time_ns", [1000] * 100), dtype=np.uint64)
     given: dict[str, Any] = {
         "micro_benchmark": "baseline",
-        "spec": {"kind": "basic", "time": "consecutive"},
+        "spec": baseline("RR", time="consecutive"),
         "device": stored.described(),
         "harness": {"null_ns_per_io": 10.0},
         "stream": np.zeros(len(response), dtype=np.uint16),
@@ -464,7 +465,7 @@ def test_start_up_alone_raises_no_false_doubt() -> None:
 def test_achieved_pauses_by_hand() -> None:
     # Two streams of three I/Os of 100 ns; pauses of 50, 60 and of 70, 80 between them.
     run = examined(
-        spec={"kind": "basic", "time": "pause", "pause": 40},
+        spec=baseline("RR", time="pause", pause=40),
         stream=np.array([0, 0, 0, 1, 1, 1], dtype=np.uint16),
         submit_ns=np.array([0, 150, 310, 5, 175, 355], dtype=np.uint64),
         response_time_ns=[100] * 6,
@@ -472,7 +473,7 @@ def test_achieved_pauses_by_hand() -> None:
     assert achieved_pauses(run).tolist() == [50, 60, 70, 80]
     assert raised(run)["pause_off"] == {"asked_ns": 40, "achieved_median_ns": 65}
     burst = examined(
-        spec={"kind": "basic", "time": "burst", "pause": 40, "burst": 2},
+        spec=baseline("RR", time="burst", pause=40, burst=2),
         submit_ns=np.array([0, 100, 240, 340, 480], dtype=np.uint64),
         response_time_ns=[100] * 5,
     )
@@ -488,7 +489,7 @@ def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int, depth: 
     with open_device("sim:demo") as device:
         trace = device.run(spec)
     run = examined(
-        spec=json.loads(trace.spec_json),
+        spec=read_spec(trace.spec_json),
         stream=as_array(trace, "stream"),
         submit_ns=as_array(trace, "submit_ns"),
         response_time_ns=as_array(trace, "response_time_ns"),

@@ -16,6 +16,7 @@ import pytest
 import stored
 from command_line import start, uflip, unchanged
 
+from uflip.data.spec import typed_spec
 from uflip.footprint import (
     NOTHING,
     all_but_written_sequentially,
@@ -26,7 +27,6 @@ from uflip.methodology import Choices, Plan, make_plan, what_is_left
 from uflip.methodology.places import BLOCK
 from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
-from uflip.spec import writes_sequentially
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64"
@@ -103,7 +103,7 @@ def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Pat
         assert there.get(run.id, run.path.stat().st_mtime_ns) == run.path.stat().st_mtime_ns
     # What may have been written: every place of the old plan up to the kill, and of the new one.
     cut = next(number for number, run in enumerate(planned) if run["id"] not in there)
-    places = [written_sequentially(run["spec"]) for run in planned[: cut + 1]]
+    places = [written_sequentially(typed_spec(run["spec"])) for run in planned[: cut + 1]]
     places += [written_sequentially(run.spec) for run in results.manifest.plan[cut:]]
     assert not any(run.reset_before for run in results.manifest.plan)
     for number, place in enumerate(places):
@@ -229,7 +229,7 @@ def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: 
 def test_a_reset_that_was_done_is_not_done_again() -> None:
     plan = a_plan(64 * GIB)
     assert plan.resets == 0, "there is room for one place more"
-    first = next(number for number, run in enumerate(plan.runs) if writes_sequentially(run.spec))
+    first = next(number for number, run in enumerate(plan.runs) if run.spec.writes_sequentially)
     marked = replace(plan.runs[first], reset_before=True)
     plan = replace(plan, runs=(*plan.runs[:first], marked, *plan.runs[first + 1 :]))
     done = {run.id for run in plan.runs[:first]}

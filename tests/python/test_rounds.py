@@ -36,7 +36,7 @@ from uflip.methodology.rounds import needed_repetitions, next_round
 from uflip.proof.repeated import CASES, measure_repeated
 from uflip.results import Results, summary
 from uflip.results.said import with_certainty
-from uflip.spec import Spec, writes_sequentially
+from uflip.spec import Spec
 
 
 class Made:
@@ -58,13 +58,12 @@ class Made:
 
     def ios_of(self, run_id: str) -> int:
         spec = shortest(self.runs[run_id].spec)
-        return int(resolve(spec, self.info)["totals"]["total_ios"])
+        return int(resolve(spec, self.info).totals.total_ios)
 
 
 def once_more(run: PlannedRun) -> Spec:
     """Another repetition where no start-up is known."""
-    kept = {name: value for name, value in run.spec.items() if name != "stop"}
-    return kept | {"io_count": run.spec["stop"]["min_ios"], "io_ignore": 0}
+    return run.spec.but(stop=None, io_count=run.spec.stop.min_ios, io_ignore=0)
 
 
 def all_rounds(plan: Plan, scatter: Mapping[str, float]) -> tuple[Plan, Made, int]:
@@ -141,12 +140,12 @@ def test_rounds_disturb_nobody() -> None:
     made = tuple(replace(run, spec=shortest(run.spec)) for run in grown.runs)
     assert estimate(replace(grown, runs=made)).bytes_written <= estimate(plan).bytes_written
     assert len({run.id for run in grown.runs}) == len(grown.runs)
-    assert len({run.spec["seed"] for run in more}) == len(more), "no two are the same"
+    assert len({run.spec.seed for run in more}) == len(more), "no two are the same"
     large = {run.id for run in grown.runs if run.pattern not in ("SW", "SR") and run.value > 2}
     small = tuple(run for run in grown.runs if run.id not in large or run.reset_before)
     assert first_violation(replace(plan, runs=small)) is None
     as_it_is, _, _ = all_rounds(replace(plan, state=None), scatter)
-    assert not any(writes_sequentially(run.spec) for run in set_of_new(as_it_is, plan))
+    assert not any(run.spec.writes_sequentially for run in set_of_new(as_it_is, plan))
 
 
 def set_of_new(grown: Plan, plan: Plan) -> list[Any]:

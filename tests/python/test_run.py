@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from command_line import unchanged
 
+from uflip.data.spec import table_of
 from uflip.device.catalogue import inspect_device, known_devices
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
@@ -25,7 +26,7 @@ from uflip.errors import (
     UsageError,
 )
 from uflip.profiles import profile_names, read_profile
-from uflip.spec import baseline, basic, mix
+from uflip.spec import baseline, basic, mix, read_spec
 
 SIZE = 8 << 20
 
@@ -403,7 +404,8 @@ def test_a_pattern_that_makes_no_sense_never_reaches_the_device(
 @pytest.mark.parametrize("ratio", [0, -1])
 def test_a_ratio_below_one_never_reaches_the_device(folder: Path, ratio: int) -> None:
     device = open_device(f"file:{folder / 'scratch.bin'}", size=SIZE)
-    _never_reaches(device, mix(baseline("RW"), baseline("SW"), ratio), folder)
+    spec = table_of(mix(baseline("RW"), baseline("SW"), ratio))
+    _never_reaches(device, spec, folder)
 
 
 @pytest.mark.parametrize("spec", [{}, {"kind": "parallel", "patterns": []}, {"kind": "mix"}])
@@ -415,9 +417,9 @@ def test_an_empty_pattern_never_reaches_the_device(folder: Path, spec: dict[str,
 def _never_reaches(device: Device, spec: dict[str, Any], folder: Path) -> None:
     with unchanged(folder):
         with pytest.raises(UsageError) as refused:
-            device.run(spec)
+            device.run(read_spec(spec))
         with pytest.raises(UsageError):
-            resolve(spec, device.info)
+            resolve(read_spec(spec), device.info)
     assert refused.value.what
     assert refused.value.action
 

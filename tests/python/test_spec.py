@@ -1,10 +1,12 @@
 """Do the builders make specifications that the native part takes, and refuse unknown names?"""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
 
+from uflip.data.spec import Job, table_of, text_of, typed_spec
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
@@ -14,13 +16,14 @@ from uflip.spec import (
     MODES,
     PARAMETERS,
     TIMES,
+    Basic,
+    Pattern,
     baseline,
     basic,
-    components,
     mix,
     parallel,
-    writes,
-    writes_sequentially,
+    read_spec,
+    until_converged,
 )
 
 NULL = inspect_device("null")
@@ -30,19 +33,24 @@ ALL_24 = list(itertools.product(MODES, LOCATIONS, TIMES))
 
 @pytest.mark.parametrize(("mode", "location", "time"), ALL_24)
 def test_all_24_basic_patterns_are_taken(mode: str, location: str, time: str) -> None:
-    resolved = resolve(basic(mode, location, time=time), NULL)
-    assert (resolved["mode"], resolved["location"], resolved["time"]) == (mode, location, time)
+    resolved = resolve(basic(mode, location, time=time), NULL).spec
+    assert isinstance(resolved, Basic)
+    assert (resolved.mode, resolved.location, resolved.time) == (mode, location, time)
 
 
 def test_only_what_is_given_is_in_a_specification() -> None:
     spec = basic("read", "random", io_size="4k", pause=None, time="pause")
-    assert spec == {
-        "kind": "basic",
-        "mode": "read",
-        "location": "random",
-        "io_size": 4096,
-        "time": "pause",
-    }
+    assert (
+        table_of(spec)
+        == json.loads(text_of(spec))
+        == {
+            "kind": "basic",
+            "mode": "read",
+            "location": "random",
+            "io_size": 4096,
+            "time": "pause",
+        }
+    )
 
 
 def test_every_parameter_keeps_its_name_and_value() -> None:
@@ -55,7 +63,7 @@ def test_every_parameter_keeps_its_name_and_value() -> None:
     assert set(values) == set(PARAMETERS)
     for location, foreign in (("ordered", "partitions"), ("partitioned", "incr")):
         given = {name: value for name, value in values.items() if name != foreign}
-        resolved = resolve(basic("write", location, **given), SIM)
+        resolved = table_of(resolve(basic("write", location, **given), SIM).spec)
         assert {name: resolved[name] for name in given} == given
 
 
@@ -89,31 +97,88 @@ def test_counts_belong_to_the_mix_and_not_to_a_component(name: str) -> None:
 
 def test_mixes_and_parallel_patterns_are_taken() -> None:
     mixed = mix(baseline("SR"), baseline("RW", io_size="4k"), 4, io_count=10, io_ignore=2)
-    resolved = resolve(mixed, NULL)
-    assert resolved["totals"]["total_ios"] == 50
-    assert resolved["totals"]["bytes_written"] == 10 * 4096
+    totals = resolve(mixed, NULL).totals
+    assert totals.total_ios == 50
+    assert totals.bytes_written == 10 * 4096
     both = resolve(parallel(mixed, baseline("RR", io_count=7), seed=3), NULL)
-    assert both["totals"]["total_ios"] == 57
+    assert both.totals.total_ios == 57
 
 
 def test_what_a_pattern_writes() -> None:
-    assert [writes(baseline(label)) for label in BASELINES] == [False, False, True, True]
-    assert [writes_sequentially(baseline(label)) for label in BASELINES] == [
+    assert [baseline(label).writes for label in BASELINES] == [False, False, True, True]
+    assert [baseline(label).writes_sequentially for label in BASELINES] == [
         False, False, True, False,
     ]  # fmt: skip
-    assert writes_sequentially(basic("write", "ordered", incr=0))
-    assert writes_sequentially(basic("write", "partitioned", partitions=2))
+    assert basic("write", "ordered", incr=0).writes_sequentially
+    assert basic("write", "partitioned", partitions=2).writes_sequentially
     mixed = mix(baseline("RW"), baseline("SW"), 2)
-    assert writes_sequentially(mixed)
-    assert writes_sequentially(parallel(baseline("RR"), mixed))
-    assert len(components(parallel(baseline("RR"), mixed))) == 3
-    assert not writes(parallel(baseline("RR"), baseline("SR")))
+    assert mixed.writes_sequentially
+    assert parallel(baseline("RR"), mixed).writes_sequentially
+    assert len(parallel(baseline("RR"), mixed).parts) == 3
+    assert not parallel(baseline("RR"), baseline("SR")).writes
 
 
-def test_a_malformed_specification_is_no_crash() -> None:
-    """It counts as one that writes, so that it is never let through as harmless."""
-    assert writes({"kind": "mix"}) is False
-    assert writes({}) is True
-    assert components({"kind": "parallel", "patterns": ["x", {"mode": "read"}]}) == [
-        {"mode": "read"}
-    ]
+EVERY_KIND = [
+    basic("write", "ordered", incr=-3, time="burst", burst=2, pause="1ms", parallel_degree=2),
+    mix(baseline("SR", io_size="4k"), baseline("RW"), 4, io_count=10, io_ignore=2, seed=2**64 - 1),
+    mix(baseline("RR"), baseline("RW"), first_percent=70, queue_depth=4),
+    parallel(mix(baseline("SR"), baseline("RR"), 2), baseline("RW", io_count=5), seed=3),
+    until_converged(baseline("SW"), half_width=0.02, max_ios=5000, max_time_ns="2s"),
+]
+
+
+@pytest.mark.parametrize("spec", EVERY_KIND, ids=lambda spec: type(spec).__name__)
+def test_what_is_written_is_read_as_it_was(spec: Pattern) -> None:
+    """By three ways: as text of a person, as a field of a document, as the native part reads it."""
+    assert (
+        read_spec(text_of(spec)) == read_spec(table_of(spec)) == typed_spec(table_of(spec)) == spec
+    )
+    complete = resolve(spec, SIM).spec
+    assert type(complete) is type(spec)
+    assert resolve(complete, SIM).spec == complete
+    assert None not in json.loads(text_of(complete)).values()
+
+
+def test_a_job_is_a_specification_that_names_no_pattern() -> None:
+    job = Job(kind="wear", pages=8, repeat=3)
+    assert typed_spec({"kind": "wear", "pages": 8, "repeat": 3}) == job
+    assert typed_spec({"pages": 8}) == Job(pages=8)
+    assert (job.writes_sequentially, job.parts, job.stop, job.io_count) == (False, (), None, None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {}, 5, [], {"kind": "basic"}, {"kind": "basic", "mode": "read", "location": "circular"},
+        {"kind": "basic", "mode": "read", "location": "random", "io_size": -1},
+        {"kind": "basic", "mode": "read", "location": "random", "io_size": 1.5},
+        {"kind": "basic", "mode": "read", "location": "random", "unheard_of": 1},
+        {"kind": "mix"}, {"kind": "parallel", "patterns": ["x", {"mode": "read"}]},
+        {"kind": "circular"}, {"kind": "wear", "pages": -1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_specification_is_refused(content: Any) -> None:
+    if content != {}:  # a job of defaults
+        with pytest.raises(ValueError, match=r"Invalid|Expected|missing|unknown"):
+            typed_spec(content)
+    with pytest.raises(UsageError) as refused:
+        read_spec(json.dumps(content))
+    assert refused.value.what
+    assert refused.value.action
+
+
+@pytest.mark.parametrize("text", ["", "{", b"\xff", "[" * 100_000, '{"kind": "basic"'])
+def test_what_is_no_json_is_refused(text: str | bytes) -> None:
+    with pytest.raises(UsageError):
+        read_spec(text)
+
+
+def test_what_a_specification_does_not_say_is_asked_for_by_its_name() -> None:
+    for name, ask in (
+        ("io_count", lambda spec: spec.ios), ("io_ignore", lambda spec: spec.ignored_ios),
+        ("io_size", lambda spec: spec.io_bytes), ("target_size", lambda spec: spec.end),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as refused:
+            ask(baseline("SR"))
+        assert refused.value.where == name

@@ -1,6 +1,5 @@
 """Does every run leave the start-up behind that a baseline shows, or say that it does not?"""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from uflip.methodology import Choices, make_plan
 from uflip.methodology.phases import MARGIN, adapted
 from uflip.results import Results
 from uflip.results.left import Length, inside_startup
-from uflip.spec import baseline, mix
+from uflip.spec import Pattern, baseline, mix, parallel, read_spec
 from uflip.startup import Startup, in_rows, startup_of
 
 KIB = 1 << 10
@@ -29,9 +28,9 @@ def nothing() -> Device:
     return open_device("null", size=64 * MIB)
 
 
-def written(device: Device, spec: dict[str, Any], rows: int) -> tuple[int, int]:
+def written(device: Device, spec: Pattern, rows: int) -> tuple[int, int]:
     """I/Os and bytes that so many rows write, counted in what the engine makes of them."""
-    trace = device.run(spec | {"io_count": rows})
+    trace = device.run(spec.but(io_count=rows))
     sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
     return int((modes == 1).sum()), int(sizes[modes == 1].sum())
 
@@ -64,7 +63,7 @@ def test_the_start_up_is_over_with_the_row_that_writes_its_last_byte(
 def test_reads_use_up_no_room() -> None:
     known = Startup(reads=3, writes=100, io_size=32 * KIB)
     assert in_rows(baseline("SR", io_size=512), known) == 3
-    assert in_rows({"kind": "parallel", "patterns": []}, known) == 0
+    assert in_rows(parallel(), known) == 0
 
 
 def seen(startup: int, ios: int = 1024, *reasons: str) -> dict[str, Any]:
@@ -100,16 +99,16 @@ def test_quick_runs_leave_out_what_a_baseline_shows_and_keep_their_length(startu
     plan = make_plan(inspect_device("sim:demo"), "quick", 1)
     phases = {"patterns": {"RW": seen(startup)}, "period_ios": 1}
     without = make_plan(inspect_device("sim:demo"), "quick", 1, Choices(method="paper"))
-    kept = {run.id: run.spec["io_count"] - run.spec["io_ignore"] for run in without.runs}
+    kept = {run.id: run.spec.io_count - run.spec.io_ignore for run in without.runs}
     compared = 0
     for run in plan.runs:
         if run.micro_benchmark in ("baseline", "interference"):
             continue
         spec = adapted(run, phases, 32 * KIB)
-        assert spec["io_count"] - spec["io_ignore"] == kept[run.id], run.id
-        assert spec["io_count"] <= run.spec["io_count"]
+        assert spec.io_count - spec.io_ignore == kept[run.id], run.id
+        assert spec.io_count <= run.spec.io_count
         bound = in_rows(run.spec, Startup(0, int(np.ceil(MARGIN * startup)), 32 * KIB))
-        if spec["io_ignore"] < bound:
+        if spec.io_ignore < bound:
             assert startup == 5000, "beyond what there is room for"
         compared += bound > 0
     assert compared > 50 or startup == 0
@@ -143,8 +142,8 @@ def test_short_runs_of_small_writes_say_what_long_ones_say(tmp_path: Path) -> No
         kept = np.asarray(trace.column("ignored")) == 0
         means[method] = float(np.asarray(trace.column("response_time_ns"))[kept].mean()) / truth
     assert abs(means["startup"] - 1) < abs(means["paper"] - 1)
-    spec = json.loads(of_runs(tmp_path / "startup")[name].trace().spec_json)
-    assert spec["io_ignore"] * 4096 > MIB
+    spec = read_spec(of_runs(tmp_path / "startup")[name].trace().spec_json)
+    assert spec.io_ignore * 4096 > MIB
 
 
 def test_the_pause_is_found_without_the_baselines_too(tmp_path: Path) -> None:

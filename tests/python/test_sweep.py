@@ -35,7 +35,7 @@ def test_points_are_all_combinations_in_order() -> None:
     ]
     assert [point.values for point in found] == expected
     assert found[5].url == URL + "&spare_factor=0.3&gc=greedy"
-    assert found[5].spec["queue_depth"] == 8
+    assert found[5].spec.queue_depth == 8
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,16 @@ def test_points_are_all_combinations_in_order() -> None:
 def test_a_parameter_of_a_pattern_can_vary(
     spec: Spec, name: str, value: Any, changes: dict[str, Any]
 ) -> None:
-    assert changed(spec, name, value) == spec | changes
+    assert changed(spec, name, value) == spec.but(**changes)
 
 
 def test_every_part_of_a_pattern_changes() -> None:
     both = parallel(mix(baseline("SR"), baseline("RW"), 3), baseline("RR"))
-    complete = resolve(changed(both, "io_size", 8192), open_device("sim:demo?state=empty").info)
-    first, second = complete["patterns"]
-    sizes = [part["io_size"] for part in (first["first"], first["second"], second)]
+    complete = resolve(
+        changed(both, "io_size", 8192), open_device("sim:demo?state=empty").info
+    ).spec
+    first, second = complete.patterns
+    sizes = [part.io_size for part in (first.first, first.second, second)]
     assert sizes == [8192] * 3
 
 
@@ -148,7 +150,7 @@ def test_the_untimed_gear_counts_the_same() -> None:
 
 
 def test_ignored_ios_are_left_out_of_the_statistics() -> None:
-    (row,) = sweep(URL, WRITES | {"io_ignore": 500}, {"gc": ["greedy"]})
+    (row,) = sweep(URL, WRITES.but(io_ignore=500), {"gc": ["greedy"]})
     assert (row.ios, (row.writes or {})["count"]) == (2000, 1500)
 
 

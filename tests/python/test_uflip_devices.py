@@ -114,7 +114,7 @@ def test_the_plan_is_that_of_section_5_1() -> None:
     with open_device("sim:mtron?state=empty") as device:
         plan = plan_for("mtron", device)
     random_writes = [run for run in plan.runs if run.id.endswith("locality-RW-target_size-1048576")]
-    assert [(run.spec["io_count"], run.spec["io_ignore"]) for run in random_writes] == [(5120, 128)]
+    assert [(run.spec.io_count, run.spec.io_ignore) for run in random_writes] == [(5120, 128)]
     assert plan.pause_ns == 5_000_000_000
     assert {run.micro_benchmark for run in plan.runs} >= {"baseline", "mix", "bursts"}, "all of it"
 

@@ -8,10 +8,11 @@ import pytest
 from command_line import uflip
 
 from uflip import _native
+from uflip.data.spec import text_of
 from uflip.device.opening import open_device
 from uflip.errors import UsageError
 from uflip.results.columns import as_array, measured
-from uflip.spec import baseline, mix, parallel, until_converged
+from uflip.spec import baseline, mix, parallel, read_spec, until_converged
 
 BUDGET = {"max_ios": 60_000}
 
@@ -44,7 +45,7 @@ def test_how_it_ended_survives_the_file(tmp_path: Path) -> None:
     assert json.loads(again.spec_json) == json.loads(trace.spec_json)
     assert "stop" not in json.loads(again.spec_json)
     assert len(json.loads(again.ended_json or "")["series"]) == 2
-    fixed = open_device("sim:demo").run({**baseline("SR"), "io_count": 10})
+    fixed = open_device("sim:demo").run(baseline("SR", io_count=10))
     assert fixed.ended_json is None
 
 
@@ -107,14 +108,14 @@ def test_an_unknown_part_of_the_rule_is_named() -> None:
 def test_patterns_side_by_side_end_together_and_are_known_each_by_itself(tmp_path: Path) -> None:
     both = parallel(baseline("RR", io_count=7), baseline("RW"), seed=3)
     spec = until_converged(both, half_width=0.1, **BUDGET)
-    assert "io_count" not in spec["patterns"][0]
+    assert spec.patterns[0].io_count is None
     trace = open_device("sim:demo").run(spec)
-    ended, kept = json.loads(trace.ended_json or ""), json.loads(trace.spec_json)
+    ended, kept = json.loads(trace.ended_json or ""), read_spec(trace.spec_json)
     assert ended["converged"]
     stream, times = as_array(trace, "stream"), as_array(trace, "response_time_ns")
-    for number, (series, part) in enumerate(zip(ended["series"], kept["patterns"], strict=True)):
-        assert int((stream == number).sum()) == part["io_count"]
-        own = times[stream == number][part["io_ignore"] :]
+    for number, (series, part) in enumerate(zip(ended["series"], kept.patterns, strict=True)):
+        assert int((stream == number).sum()) == part.io_count
+        own = times[stream == number][part.io_ignore :]
         assert own.mean() == pytest.approx(series["mean_ns"], rel=0.02)
     last = as_array(trace, "submit_ns") + times
     ends = [int(last[stream == number].max()) for number in (0, 1)]
@@ -127,7 +128,7 @@ def test_patterns_side_by_side_end_together_and_are_known_each_by_itself(tmp_pat
 
 def test_the_command_tells_patterns_side_by_side_apart(tmp_path: Path) -> None:
     spec = until_converged(parallel(baseline("SR"), mix(baseline("SR"), baseline("RR"), 2)))
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    (tmp_path / "spec.json").write_text(text_of(spec))
     done = uflip("pattern", "sim:demo", "--spec", tmp_path / "spec.json")
     assert done.code == 0, done.err
     for prefix in ("1: ", "2: first: ", "2: second: "):

@@ -10,6 +10,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.methodology import Choices, describe_wear, estimate, make_plan, wear_of
 from uflip.methodology.wear import of_smart_log
 from uflip.results import Results
+from uflip.spec import Mix
 
 TB, GIB = 10**12, 1 << 30
 
@@ -89,9 +90,9 @@ def test_a_plan_counts_the_fewest_and_the_most() -> None:
     assert found.fewest.ios < found.ios
     # What a run may end with at least: `min_ios` of its rule, a mix counts its rarer pattern.
     fewest = sum(
-        run.spec["stop"]["min_ios"] * (run.spec["ratio"] + 1 if run.spec["kind"] == "mix" else 1)
-        if "stop" in run.spec
-        else run.spec["io_count"]
+        run.spec.stop.min_ios * (run.spec.ratio + 1 if isinstance(run.spec, Mix) else 1)
+        if run.spec.stop is not None
+        else run.spec.io_count
         for run in plan.runs
     )
     assert found.fewest.ios == fewest

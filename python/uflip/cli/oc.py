@@ -18,6 +18,7 @@ from uflip.cli.common import (
 )
 from uflip.cli.displays import display
 from uflip.cli.terminal import echo, echo_json, plain
+from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
@@ -178,9 +179,9 @@ def pattern(
     from uflip.microbench.open_channel.series import Series, mb_per_s
     from uflip.oc.device import open_flash_device
 
-    job = {key: value for key, value in options.items() if value is not None}
+    job = Job(**options)
     if read is not None:
-        job["mix"] = _mix_of(read, job.get("mix"))
+        job = job.but(mix=_mix_of(read, job.mix))
     if log is not None:
         from uflip.results import outputs
 
@@ -197,9 +198,10 @@ def pattern(
     series, rate = Series.of(trace), mb_per_s(trace, opened.geometry.sector_bytes)
     found = _findings(trace, series, rate)
     if as_json:
-        echo_json({"device": device, "job": resolved} | found)
+        whole = table_of(resolved.job) | {"totals": plain(resolved.totals)}
+        echo_json({"device": device, "job": whole} | found)
         return
-    _print_job(resolved, found)
+    _print_job(resolved.job, found)
 
 
 def _mix_of(read: int, mix: str | None) -> str:
@@ -281,12 +283,12 @@ def _place(failure: dict[str, Any] | None) -> str:
     )
 
 
-def _print_job(job: dict[str, Any], found: dict[str, Any]) -> None:
+def _print_job(job: "Job", found: dict[str, Any]) -> None:
     from uflip.units import format_duration_ns
 
     echo_pairs(
         [
-            ("job", ", ".join(f"{k} {v}" for k, v in job.items() if k not in ("kind", "totals"))),
+            ("job", ", ".join(f"{k} {v}" for k, v in table_of(job).items() if k != "kind")),
             ("elapsed", format_duration_ns(found["elapsed_ns"])),
             ("throughput", f"{found['mb_per_s']:.2f} MB/s, {found['commands_per_s']:,.0f} IOPS"),
             ("failed", ", ".join(f"{n} {name}" for name, n in found["failures"].items()) or "0"),

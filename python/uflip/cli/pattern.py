@@ -29,7 +29,7 @@ from uflip.cli.pattern_preset import (
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
-from uflip.spec import Spec, writes
+from uflip.spec import Pattern
 
 EPILOG = """\b
 Examples:
@@ -88,7 +88,7 @@ def command(
     """Execute one I/O pattern on DEVICE and print what it took."""
     durability = PRESET_DURABILITY if preset and durability is None else durability
     spec = _wanted(preset, batches, spec_file, parameters)
-    writable = writes(spec) or size is not None
+    writable = spec.writes or size is not None
     if writable:  # before plans and numbers are loaded
         check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
     from uflip import ends
@@ -149,7 +149,7 @@ def command(
 
 def _wanted(
     preset: str | None, batches: int | None, spec_file: str | None, parameters: dict[str, Any]
-) -> Spec:
+) -> Pattern:
     """Return the pattern, or the first batch of a preset."""
     if preset is not None:
         return preset_batch(spec_file, parameters)

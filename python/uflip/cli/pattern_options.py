@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from uflip.cli.common import read_duration, read_size, real, together, whole
-from uflip.data.document import decode
 from uflip.data.reading import Kind, read_document
 from uflip.errors import UsageError
 from uflip.spec import (
@@ -18,10 +17,13 @@ from uflip.spec import (
     SIZES,
     STOP,
     TIMES,
-    Spec,
+    Basic,
+    Mix,
+    Pattern,
     baseline,
     basic,
     mix,
+    read_spec,
     until_converged,
 )
 
@@ -113,7 +115,7 @@ spec_option = click.option(
 )
 
 
-def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Spec:
+def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Pattern:
     """Make a specification of what was typed."""
     given = {
         name: value
@@ -123,7 +125,7 @@ def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Spec:
     return _build(given) if spec_file is None else _read_spec(spec_file, given)
 
 
-def _build(given: dict[str, Any]) -> Spec:
+def _build(given: dict[str, Any]) -> Pattern:
     """Make a specification of the options that were given."""
     rule = {name: given.pop(name) for name in STOP if name in given}
     if not given.pop("until_converged", False):
@@ -148,7 +150,7 @@ def _build(given: dict[str, Any]) -> Spec:
     return until_converged(_of_pattern(given), **rule)
 
 
-def _of_pattern(given: dict[str, Any]) -> Spec:
+def _of_pattern(given: dict[str, Any]) -> Basic | Mix:
     """Make the pattern alone, basic or mixed."""
     second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
     drawn = "first_percent" in given
@@ -169,7 +171,7 @@ def _of_pattern(given: dict[str, Any]) -> Spec:
     return mix(_first(given), baseline(second, **shared), ratio, **whole)
 
 
-def _first(given: dict[str, Any]) -> Spec:
+def _first(given: dict[str, Any]) -> Basic:
     """Make the basic pattern."""
     rest = {name: value for name, value in given.items() if name not in ("pattern",)}
     if "pattern" not in given:
@@ -195,7 +197,7 @@ def _first(given: dict[str, Any]) -> Spec:
     return baseline(label, **rest)
 
 
-def _read_spec(name: str, given: dict[str, Any]) -> Spec:
+def _read_spec(name: str, given: dict[str, Any]) -> Pattern:
     if given:
         first = next(iter(given)).replace("_", "-").replace("mixed-in", "mix")
         raise UsageError(
@@ -206,7 +208,7 @@ def _read_spec(name: str, given: dict[str, Any]) -> Spec:
         )
     path = Path(name)
     content = _read_stdin() if name == "-" else read_document(path, SPEC)
-    return decode(path, SPEC, content, Spec)
+    return read_spec(content)
 
 
 def _read_stdin() -> bytes:

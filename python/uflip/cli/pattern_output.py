@@ -12,6 +12,7 @@ from uflip.cli.terminal import echo
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
+from uflip.spec import Mix, Parallel, Part, Pattern, read_spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
     from uflip.results.columns import as_array, measured, written_bytes
     from uflip.stats import summarise
 
-    spec = json.loads(trace.spec_json)
+    spec = read_spec(trace.spec_json)
     response_ns = measured(trace)
     elapsed_ns = trace.elapsed_ns()
     total_bytes = int(as_array(trace, "io_size_bytes").sum(dtype="uint64"))
@@ -61,7 +62,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
         "write_amplification": write_amplification(counters, info.page_bytes, written_bytes(trace)),
         "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
-    if spec["kind"] == "mix":
+    if isinstance(spec, Mix):
         component = measured(trace, "component")
         document["components"] = {
             name: summarise(response_ns[component == index]).as_dict()
@@ -87,21 +88,20 @@ def print_run(document: dict[str, Any]) -> None:
     echo_pairs(pairs, "  ")
 
 
-def _title(spec: dict[str, Any]) -> str:
-    if spec["kind"] == "mix":
-        first, second = _title_of(spec["first"]), _title_of(spec["second"])
-        if share := spec.get("first_percent"):
+def _title(spec: Pattern) -> str:
+    if isinstance(spec, Mix):
+        first, second = _title_of(spec.first), _title_of(spec.second)
+        if share := spec.first_percent:
             return f"{share} % {first} / {100 - share} % {second}"
-        return f"{spec['ratio']} × {first} / 1 × {second}"
-    if spec["kind"] == "parallel":
-        return " ∥ ".join(_title(pattern) for pattern in spec["patterns"])
+        return f"{spec.ratio} × {first} / 1 × {second}"
+    if isinstance(spec, Parallel):
+        return " ∥ ".join(_title(pattern) for pattern in spec.patterns)
     return _title_of(spec)
 
 
-def _title_of(basic: dict[str, Any]) -> str:
-    degree = basic.get("parallel_degree", 1)
-    processes = f", {degree} processes" if degree > 1 else ""
-    return f"{basic['location']} {basic['mode']} of {format_size(basic['io_size'])}{processes}"
+def _title_of(part: Part) -> str:
+    processes = f", {part.processes} processes" if part.processes > 1 else ""
+    return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
 
 
 def _amount(document: dict[str, Any]) -> str:
@@ -131,7 +131,7 @@ def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _how_it_ended(ended: dict[str, Any] | None, spec: dict[str, Any]) -> list[tuple[str, str]]:
+def _how_it_ended(ended: dict[str, Any] | None, spec: Pattern) -> list[tuple[str, str]]:
     """Print whether the mean is known, how well, and if not, why not."""
     if ended is None:
         return []
@@ -141,13 +141,13 @@ def _how_it_ended(ended: dict[str, Any] | None, spec: dict[str, Any]) -> list[tu
     ]
 
 
-def _prefixes(spec: dict[str, Any]) -> list[str]:
+def _prefixes(spec: Pattern) -> list[str]:
     """Name the series of a pattern: a mix in turns has two, patterns side by side their own."""
-    if spec["kind"] == "mix" and "ratio" in spec:
+    if isinstance(spec, Mix) and spec.ratio is not None:
         return ["first: ", "second: "]
-    if spec["kind"] != "parallel":
+    if not isinstance(spec, Parallel):
         return [""]
-    parts = enumerate(spec["patterns"], start=1)
+    parts = enumerate(spec.patterns, start=1)
     return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
 
 

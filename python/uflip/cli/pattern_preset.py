@@ -15,7 +15,7 @@ from uflip.units import format_count, format_duration_ns
 if TYPE_CHECKING:
     from uflip._native import Trace
     from uflip.device.opened import Device
-    from uflip.spec import Spec
+    from uflip.spec import Basic, Pattern
     from uflip.waiting import OnProgress
 
 PRESETS = ("myers-sinclair",)
@@ -55,7 +55,7 @@ def refuse_batches(batches: int | None) -> None:
         )
 
 
-def preset_batch(spec_file: str | None, parameters: dict[str, Any]) -> "Spec":
+def preset_batch(spec_file: str | None, parameters: dict[str, Any]) -> "Basic":
     """Return the first batch; of a preset only length and seed can be chosen."""
     from uflip.methodology.myers_sinclair import batch
 
@@ -87,7 +87,7 @@ def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
 
 def run_preset(
     device: "Device",
-    first: "Spec",
+    first: "Pattern",
     batches: int | None,
     trace_file: Path | None,
     show: "OnProgress | None",
@@ -107,8 +107,8 @@ def run_preset(
     found = myers_sinclair.run(
         device,
         batches=count,
-        batch_ios=first["io_count"],
-        seed=first["seed"],
+        batch_ios=first.ios,
+        seed=first.seed or 0,
         on_batch=keep,
         on_progress=show,
     )
@@ -124,7 +124,7 @@ def run_preset(
 
 def print_preset(document: dict[str, Any]) -> None:
     """Print what was found: the phases, then the classes of each."""
-    url, ios, batches = document["device"].url, document["spec"]["io_count"], document["batches"]
+    url, ios, batches = document["device"].url, document["spec"].ios, document["batches"]
     times = f"{batches} × {format_count(ios)} random writes of 4 KiB"
     echo(f"{times} on {url}", bold=True)
     echo_pairs([("start-up", _startup(document))], "  ")

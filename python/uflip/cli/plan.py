@@ -36,6 +36,7 @@ from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import outputs, seals
 from uflip.session import Request
 from uflip.session.state import known_state, record_of
+from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -122,7 +123,7 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
     notes = [f"repetitions: {plan.repetitions} of each run"]
     if plan.durability != CACHED:
         notes.append(f"durability {plan.durability}: {meaning(plan.durability)}")
-    if any("stop" in run.spec for run in plan.runs):
+    if any(run.spec.stop for run in plan.runs):
         notes.append(
             "lengths: a run ends when its mean is known; each line shows the most that it makes"
         )
@@ -208,11 +209,9 @@ def _run_rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
     ]
 
 
-def _places(spec: dict[str, Any]) -> str:
-    parts = [spec["first"], spec["second"]] if spec["kind"] == "mix" else [spec]
+def _places(spec: Spec) -> str:
     return " / ".join(
-        f"{format_size(part.get('target_offset', 0))} + {format_size(part['target_size'])}"
-        for part in parts
+        f"{format_size(part.begin)} + {format_size(part.target_bytes)}" for part in spec.parts
     )
 
 
@@ -250,7 +249,7 @@ def _document(plan: Plan, estimated: Estimate, *, known: bool) -> dict[str, Any]
             "at_least": asdict(estimated.fewest),
             "assumptions": estimated.assumptions,
         },
-        "runs": [run.as_dict() for run in plan.runs],
-        "skipped": [skip.as_dict() for skip in plan.skipped],
+        "runs": list(plan.runs),
+        "skipped": list(plan.skipped),
         "warnings": list(plan.warnings),
     }

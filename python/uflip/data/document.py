@@ -6,7 +6,7 @@ without half characters. Not-a-number is no JSON, and numbers beyond 64 bits fit
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -32,6 +32,7 @@ Seconds = Annotated[float, Meta(ge=0, lt=1e10)]
 Instant = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 DigestText = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 FolderId = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+DecHook = Callable[[type, Any], Any]
 Table = dict[str, Any]
 """Plain data whose keys are for others to know."""
 
@@ -39,8 +40,12 @@ _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
 _NO_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 
-def decode(path: Path, kind: Kind, content: bytes, shape: type[T]) -> T:
+def decode(
+    path: Path, kind: Kind, content: bytes, shape: type[T], dec_hook: DecHook | None = None
+) -> T:
     """Turn the bytes of a document into a value of its type.
+
+    `dec_hook` makes the values of fields whose type msgspec does not know, see `uflip.data.spec`.
 
     Raises
     ------
@@ -50,7 +55,7 @@ def decode(path: Path, kind: Kind, content: bytes, shape: type[T]) -> T:
     if deepest(content) > DEEPEST:
         raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
     try:
-        return msgspec.json.decode(content, type=shape)
+        return msgspec.json.decode(content, type=shape, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
         raise kind.unreadable(path, _reason(error), f"the {kind.name} that uflip wrote") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

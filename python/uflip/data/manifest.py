@@ -41,6 +41,7 @@ from uflip.data.document import (
     no_file_name,
 )
 from uflip.data.reading import Kind
+from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import Request
 from uflip.durability import of_old
 from uflip.errors import ResultsError
@@ -71,7 +72,7 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
     parameter: Text | None
     value: int | float | None
     unit: Text | None
-    spec: Table
+    spec: Spec
     repetition: Positive = 1
     reset_before: bool = False
 
@@ -80,6 +81,17 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"a run id that is {problem}")
         if isinstance(self.value, int) and abs(self.value) > LARGEST:
             raise ValueError("a value beyond 64 bits")
+
+
+def entry_of(run: object) -> PlanEntry:
+    """Return the entry of a planned run, an object with the same fields.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not what it must be.
+    """
+    return msgspec.convert(run, PlanEntry, from_attributes=True, dec_hook=spec_hook)
 
 
 class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +111,11 @@ class Left(Struct, frozen=True, forbid_unknown_fields=True):
     parameter: Text | None
     value: int | float | None
     reason: Text
+
+
+def left_of(skipped: object) -> Left:
+    """Return the entry of a run that was left out, an object with the same fields."""
+    return msgspec.convert(skipped, Left, from_attributes=True)
 
 
 class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -233,7 +250,7 @@ def parse(path: Path, content: bytes) -> Manifest:
         If it is not JSON, not ours, of a newer version, or anything in it is not what it must be.
     """
     _check_format(path, content)
-    manifest = decode(path, KIND, content, Manifest)
+    manifest = decode(path, KIND, content, Manifest, spec_hook)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
     if manifest.durability is None:

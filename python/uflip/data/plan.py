@@ -1,7 +1,7 @@
 """The plan file's keys and what each may hold: `docs/reference/plan-file.md` in types.
 
-What a pattern in `spec` may say, and what a `state`, is for the native part to check, against the
-device; here it is a table. Names become names of files and parts of ids, so they are plain words.
+What a `spec` and a `state` may say on a device is for the native part to check; a state is a table
+here. Names become names of files and parts of ids, so they are plain words.
 
 Version history
 ---------------
@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 
 from uflip.data.document import Count, Positive, Table
 from uflip.data.reading import Kind
+from uflip.data.spec import Spec
 from uflip.errors import UsageError
 
 FORMAT = "uflip-plan"
@@ -47,7 +48,7 @@ class RunEntry(Struct, frozen=True, forbid_unknown_fields=True):
     parameter: Word
     value: Whole
     unit: Literal["", "bytes", "ns", "ios"]
-    spec: Table
+    spec: Spec
     repetition: Repetitions = 1
     reset_before: bool = False
 

@@ -7,8 +7,9 @@
                                    "summary": {…}, "pyramid": {…}}]}
 
 A summary follows from run files and from nothing else. It names them by length and digest, so that
-it is taken for no others, and `digest` is that of the document without it, so that it is taken for
-nothing that was changed: what does not fit is made again from the run files, and nothing is lost.
+it is taken for no others, and `digest` is that of the document with zeros in its place, so that it
+is taken for nothing that was changed: what does not fit is made again from the run files, and
+nothing is lost.
 
 Version history
 ---------------
@@ -23,13 +24,15 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from uflip import _native
-from uflip.data.document import Count, DigestText, Name, Positive, Table, Text
+from uflip.data.document import Count, DigestText, Name, Positive, Text
 from uflip.data.reading import Kind, read_if_there
+from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
 
 FORMAT_VERSION: Literal[1] = 1
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
+NO_DIGEST = b"0" * 64  # stands where that of the document will
 KIND = Kind("summary", 256 << 20, "remove it: it is made again from the run files")
 
 
@@ -89,7 +92,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     time_spent_ns: dict[Name, float] | UnsetType = UNSET
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET
-    spec: Table
+    spec: Spec
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,31 +127,30 @@ class Summaries(Struct, frozen=True, forbid_unknown_fields=True):
 
     uflip_version: Name
     experiments: tuple[Kept, ...]
-    digest: DigestText = "0" * 64
+    digest: DigestText = NO_DIGEST.decode()
     format: Literal["uflip-run-summary"] = "uflip-run-summary"
     format_version: Literal[1] = FORMAT_VERSION
 
 
 def encode(kept: tuple[Kept, ...]) -> bytes:
     """Return the bytes of a file of summaries."""
-    content = Summaries(_native.__version__, kept)
-    return msgspec.json.encode(msgspec.structs.replace(content, digest=_digest(content)))
+    content = msgspec.json.encode(Summaries(_native.__version__, kept))
+    return content.replace(NO_DIGEST, _native.digest(content).encode())
 
 
 def read(path: Path) -> tuple[Kept, ...]:
     """Read a file of summaries; none of one that is not what was written, or of another version."""
     try:
         content = read_if_there(path, KIND)
-        found = None if content is None else msgspec.json.decode(content, type=Summaries)
+        if content is None:
+            return ()
+        found = msgspec.json.decode(content, type=Summaries, dec_hook=spec_hook)
     except (UflipError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ()
-    return () if found is None or found.digest != _digest(found) else found.experiments
+    blank = content.replace(found.digest.encode(), NO_DIGEST)
+    return found.experiments if _native.digest(blank) == found.digest else ()
 
 
 def typed(content: dict[str, Any]) -> RunSummary:
     """Check a summary that was made."""
-    return msgspec.convert(content, RunSummary)
-
-
-def _digest(content: Summaries) -> str:
-    return _native.digest(msgspec.json.encode(msgspec.structs.replace(content, digest="0" * 64)))
+    return msgspec.convert(content, RunSummary, dec_hook=spec_hook)

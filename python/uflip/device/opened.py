@@ -1,7 +1,7 @@
 """An open device, and one run on it: a specification goes down, a trace comes up."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, read_info
+from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
 from uflip.device.resolving import resolve_state
 from uflip.device.url import SNAPSHOT
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.spec import Spec
 from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Device:
             After Ctrl-C; the run is stopped and its trace dropped.
         """
         self._state_name = None
-        text = json.dumps(spec)
+        text = text_of(spec)
         place = None if spool is None else str(spool)
         return self._finished(
             lambda: self._opened().start(text, self.durability, place), on_progress
@@ -157,7 +157,7 @@ class Device:
             As `run`; the traces of all are dropped then.
         """
         self._state_name = None
-        texts = [json.dumps(spec) for spec in specs]
+        texts = [text_of(spec) for spec in specs]
         return self._finished(
             lambda: self._opened().start_series(texts, self.durability), on_progress
         )
@@ -176,7 +176,10 @@ class Device:
             ) from None
 
     def enforce(
-        self, state: Spec, skip_ios: int = 0, on_progress: OnProgress | None = None
+        self,
+        state: Mapping[str, Any],
+        skip_ios: int = 0,
+        on_progress: OnProgress | None = None,
     ) -> None:
         """Make the writes that bring the device into a state (uFLIP §4.1).
 
@@ -184,7 +187,7 @@ class Device:
 
         Parameters
         ----------
-        state : Spec
+        state : mapping
             As `resolve_state` takes it.
         skip_ios : int
             Leave out so many writes, which were made before.
@@ -218,11 +221,14 @@ class Device:
         self._native = cached(after, make)
         self._state_name = after
         if on_progress is not None and not made:
-            total = resolve_state(state, self.info)["totals"]["total_ios"]
+            total = resolve_state(state, self.info).totals.total_ios
             on_progress(total, total, 0)
 
-    def _enforce(self, state: Spec, skip_ios: int, on_progress: OnProgress | None) -> None:
-        self._finished(lambda: self._opened().enforce(json.dumps(state), skip_ios), on_progress)
+    def _enforce(
+        self, state: Mapping[str, Any], skip_ios: int, on_progress: OnProgress | None
+    ) -> None:
+        text = json.dumps(state)
+        self._finished(lambda: self._opened().enforce(text, skip_ios), on_progress)
 
     def save(self, path: str | Path) -> None:
         """Write a simulated device with its whole state to a new file.
@@ -285,7 +291,7 @@ class Device:
             If the device is not simulated, or the specification does not fit it.
         """
         self._state_name = None
-        text = finished(lambda: self._opened().apply(json.dumps(spec)))
+        text = finished(lambda: self._opened().apply(text_of(spec)))
         counted: dict[str, int] = json.loads(text)
         return counted
 

@@ -1,14 +1,26 @@
 """Patterns and states as a device would take them: checked, and with every default filled in."""
 
 import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import Pattern, Spec, Totals, text_of
+from uflip.data.state_record import Request
 from uflip.errors import native_errors
-from uflip.spec import Spec
 
 
-def resolve(spec: Spec, info: DeviceInfo) -> Spec:
+class Resolved(NamedTuple):
+    """A pattern with every default filled in, and what it amounts to."""
+
+    spec: Pattern
+    totals: Totals
+
+
+def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     """Check a specification against a device and fill in the defaults; nothing is touched.
 
     Parameters
@@ -20,8 +32,8 @@ def resolve(spec: Spec, info: DeviceInfo) -> Spec:
 
     Returns
     -------
-    Spec
-        Complete, and with "totals": total_ios, bytes_read, bytes_written, pause_ns.
+    Resolved
+        Complete, and what it amounts to.
 
     Raises
     ------
@@ -30,24 +42,32 @@ def resolve(spec: Spec, info: DeviceInfo) -> Spec:
 
     Examples
     --------
-    >>> info = open_device("null").info
-    >>> resolve({"kind": "basic", "mode": "read", "location": "random"}, info)["io_size"]
+    >>> from uflip.spec import baseline
+    >>> resolve(baseline("RR"), open_device("null").info).spec.io_size
     32768
     """
     with native_errors():
         text = _native.resolve_pattern(
-            json.dumps(spec), info.capacity_bytes, info.sector_bytes, info.kind
+            text_of(spec), info.capacity_bytes, info.sector_bytes, info.kind
         )
-    resolved: Spec = json.loads(text)
-    return resolved
+    content = msgspec.json.decode(text)
+    totals = msgspec.convert(content.pop("totals"), Totals)
+    return Resolved(msgspec.convert(content, Pattern), totals)
 
 
-def resolve_state(state: Spec, info: DeviceInfo) -> Spec:
+class ResolvedState(NamedTuple):
+    """A state with every default filled in, and what enforcing it amounts to."""
+
+    request: Request
+    totals: Totals
+
+
+def resolve_state(state: Mapping[str, Any], info: DeviceInfo) -> ResolvedState:
     """Check a state against a device and fill in the defaults; nothing is touched.
 
     Parameters
     ----------
-    state : Spec
+    state : mapping
         state ("random" or "sequential"); optional target_offset, target_size, io_size_max,
         random_bytes [bytes], seed.
     info : DeviceInfo
@@ -55,8 +75,8 @@ def resolve_state(state: Spec, info: DeviceInfo) -> Spec:
 
     Returns
     -------
-    Spec
-        Complete, and with "totals": total_ios, bytes_written.
+    ResolvedState
+        Complete, and what it amounts to: `total_ios`, `bytes_written`.
 
     Raises
     ------
@@ -66,10 +86,11 @@ def resolve_state(state: Spec, info: DeviceInfo) -> Spec:
     Examples
     --------
     >>> info = open_device("null", size="1MiB").info
-    >>> resolve_state({"state": "sequential"}, info)["totals"]
-    {'total_ios': 8, 'bytes_written': 1048576}
+    >>> resolve_state({"state": "sequential"}, info).totals.bytes_written
+    1048576
     """
     with native_errors():
         text = _native.resolve_state(json.dumps(state), info.capacity_bytes, info.sector_bytes)
-    resolved: Spec = json.loads(text)
-    return resolved
+    content = msgspec.json.decode(text)
+    totals = msgspec.convert(content.pop("totals"), Totals)
+    return ResolvedState(msgspec.convert(content, Request), totals)

@@ -6,7 +6,7 @@ Each run is on disk before the next one starts; how the work ends is for `ending
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes, refresh_spec
 from uflip.methodology.rounds import Told, next_round
 from uflip.methodology.state import OnState
-from uflip.spec import writes_sequentially
 
 
 class Writer(Told, Finisher, Protocol):
@@ -43,7 +42,7 @@ class Writer(Told, Finisher, Protocol):
     def trace_of(self, run_id: str) -> Trace | None:
         """Read a finished run; None where it is not there."""
 
-    def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
+    def grow(self, plan: Sequence[PlannedRun]) -> None:
         """Note that the plan has more runs."""
 
 
@@ -301,13 +300,13 @@ def _groups(
             to_be_made = [*list(enumerate(grown.runs))[made : made + added], *later]
             plan = grown
             found.grown(plan)
-            writer.grow([run.as_dict() for run in plan.runs])
+            writer.grow(plan.runs)
             on_event(PlanGrew(plan))
 
 
 def _disturbing(plan: Plan) -> Sequence[PlannedRun]:
     """Return the first run that disturbs the state, and all that come behind it."""
-    disturbing = (at for at, run in enumerate(plan.runs) if writes_sequentially(run.spec))
+    disturbing = (at for at, run in enumerate(plan.runs) if run.spec.writes_sequentially)
     return plan.runs[next(disturbing, len(plan.runs)) :]
 
 

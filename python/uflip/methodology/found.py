@@ -103,13 +103,13 @@ class Found:
     def adapted(self, run: PlannedRun) -> Spec:
         """Return the specification of a run with what is known of the device by then."""
         ours = run.micro_benchmark in (BASELINE, interference.NAME)
-        if "stop" not in run.spec and (ours or self._plan.method != "startup"):
+        if run.spec.stop is None and (ours or self._plan.method != "startup"):
             return run.spec
         phases, io_size = self.phases(before=run), self._io_size()
-        if run.micro_benchmark != BASELINE and "stop" in run.spec:
+        if run.micro_benchmark != BASELINE and run.spec.stop is not None:
             fixed = once_more(run, phases, io_size)
             # A run of some thousand I/Os need not show the start-up that it has.
-            if fixed["io_ignore"]:
+            if fixed.io_ignore:
                 return fixed
         return adapted(run, phases, io_size)
 
@@ -120,7 +120,7 @@ class Found:
     def _io_size(self) -> int:
         """Return that of the runs that show the phases [bytes]."""
         sizes = (
-            each.spec["io_size"]
+            each.spec.parts[0].io_bytes
             for name in (BASELINE, interference.NAME)
             for each in self._plan.runs
             if each.micro_benchmark == name

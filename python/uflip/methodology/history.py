@@ -1,6 +1,5 @@
 """What has been written to a device since its state was enforced, run by run."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -9,7 +8,7 @@ from uflip.device.opened import Device
 from uflip.durability import CACHED
 from uflip.footprint import written_sequentially
 from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id
-from uflip.spec import writes
+from uflip.spec import Spec, read_spec
 
 
 class Noted(Protocol):
@@ -75,15 +74,15 @@ class History:
         self._noted.enforced(wanted.state_id)
         self.state_id = wanted.state_id
 
-    def cut_short(self, spec: Mapping[str, Any], durability: str = CACHED) -> None:
+    def cut_short(self, spec: Spec, durability: str = CACHED) -> None:
         """Take note that a run was cut short: nobody knows how much of it was written."""
-        if writes(spec):
+        if spec.writes:
             self.state_id = next_state_id(self.state_id, spec, None, durability)
 
     def after(self, trace: Trace, durability: str = CACHED) -> None:
         """Take note of a run that is over; reads leave a device in the state that it was in."""
-        spec = json.loads(trace.spec_json)
-        if not writes(spec):
+        spec = read_spec(trace.spec_json)
+        if not spec.writes:
             return
         self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
         self._noted.after_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)

@@ -101,7 +101,7 @@ def lay_out(context: Context) -> list[PlannedRun]:
     batches = zip(BATCHES, (before, writes, READS_AFTER), strict=True)
     for batch, (pattern, ios) in enumerate(batches, start=1):
         spec = baseline_spec(context, pattern, counts=Counts(ios, 0))
-        spec["seed"] = run_seed(context.seed, NAME, pattern, batch)
+        spec = spec.but(seed=run_seed(context.seed, NAME, pattern, batch))
         name = f"{NAME}-{pattern}-batch-{batch}"
         runs.append(PlannedRun(name, NAME, pattern, "batch", batch, "", spec))
     return runs

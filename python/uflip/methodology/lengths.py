@@ -11,8 +11,11 @@ again are better spent on repetitions at other times and places (`rounds`).
 
 from dataclasses import replace
 
+from msgspec import structs
+
+from uflip.data.spec import Mix, Spec
 from uflip.experiment import PlannedRun
-from uflip.spec import Spec, until_converged
+from uflip.spec import until_converged
 
 # uFLIP §5.1: its shortest run. What happens less often than that may go unseen.
 MIN_IOS = 1024
@@ -27,9 +30,9 @@ MIX_IOS = 1 << 19
 def self_timed(run: PlannedRun) -> PlannedRun:
     """Let a run end when its mean is known; what it was laid out for becomes its budget."""
     spec = run.spec
-    budget = int(spec["io_count"])
-    if spec["kind"] == "mix":
-        budget = min(budget, MIX_IOS // (spec["ratio"] + 1))
+    budget = spec.ios
+    if isinstance(spec, Mix):
+        budget = min(budget, MIX_IOS // (spec.turns + 1))
     stopped = until_converged(
         spec, min_ios=min(MIN_IOS, budget), max_ios=budget, max_time_ns=MAX_TIME_NS
     )
@@ -43,7 +46,6 @@ def longest(shortest_ios: int) -> int:
 
 def shortest(spec: Spec) -> Spec:
     """Return the specification of a run that ends as soon as it may."""
-    stop = spec.get("stop")
-    if stop is None or "min_ios" not in stop:
+    if spec.stop is None or spec.stop.min_ios is None:
         return spec
-    return spec | {"stop": stop | {"max_ios": stop["min_ios"]}}
+    return spec.but(stop=structs.replace(spec.stop, max_ios=spec.stop.min_ios))

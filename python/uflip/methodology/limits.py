@@ -6,7 +6,6 @@ from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology.estimate import estimate
 from uflip.methodology.plan import Plan
-from uflip.spec import writes_sequentially
 from uflip.units import format_duration_ns, format_size
 
 
@@ -37,7 +36,7 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     written, time_ns, reset_due = 0, 0, False
     for run, cost in zip(plan.runs, estimate(plan).each, strict=True):
         reset_due = reset_due or run.reset_before
-        resets = reset_due and writes_sequentially(run.spec)
+        resets = reset_due and run.spec.writes_sequentially
         # A reset that was left out with its run is paid for by the run that it comes before now.
         late = plan.state if resets and not run.reset_before else None
         more_bytes = written + cost.bytes_written + (late.bytes_written if late else 0)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from uflip._native import Trace
 from uflip.analysis import Analysis, analyse
 from uflip.device.opened import Device
-from uflip.spec import Spec, basic
+from uflip.spec import Basic, basic
 from uflip.stats import LatencyClasses, latency_classes
 from uflip.waiting import OnProgress
 
@@ -67,7 +67,7 @@ class Findings:
         }
 
 
-def batch(number: int, *, batch_ios: int = BATCH_IOS, seed: int = 42) -> Spec:
+def batch(number: int, *, batch_ios: int = BATCH_IOS, seed: int = 42) -> Basic:
     """Return the pattern of one batch, the first one being number 0.
 
     Examples

@@ -26,7 +26,7 @@ import numpy as np
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology.places import elsewhere
 from uflip.methodology.refresh import writes_within_a_part
-from uflip.spec import Spec, writes_sequentially
+from uflip.spec import Basic, Mix, Spec
 
 BASELINE = "baseline"
 # What runs do to the state: hardly anything; random writes that keep to a part of the target;
@@ -56,14 +56,14 @@ def in_order(
         once = [[run for run in again if run.repetition == n] for n in range(1, repetitions + 1)]
         again = [run for each in once for run in by_chance(each, seed, capacity)]
         again.sort(key=lambda run: stage_of(run.spec, capacity))
-    disturbing = [run for run in again if writes_sequentially(run.spec)]
+    disturbing = [run for run in again if run.spec.writes_sequentially]
     ordered = [
-        *(run for run in telling if not writes_sequentially(run.spec)),
+        *(run for run in telling if not run.spec.writes_sequentially),
         *lingering,
-        *(run for run in again if not writes_sequentially(run.spec)),
-        *(run for run in telling if writes_sequentially(run.spec)),
-        *(run for run in disturbing if run.spec["kind"] == "mix"),
-        *(run for run in disturbing if run.spec["kind"] != "mix"),
+        *(run for run in again if not run.spec.writes_sequentially),
+        *(run for run in telling if run.spec.writes_sequentially),
+        *(run for run in disturbing if isinstance(run.spec, Mix)),
+        *(run for run in disturbing if not isinstance(run.spec, Mix)),
     ]
     return [
         replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
@@ -95,14 +95,16 @@ def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
 
 def stage_of(spec: Spec, capacity: int) -> int:
     """How much a run disturbs the state: `UNDISTURBING`, `WITHIN_A_PART` or `SEQUENTIAL`."""
-    if writes_sequentially(spec):
+    if spec.writes_sequentially:
         return SEQUENTIAL
     return WITHIN_A_PART if writes_within_a_part(spec, capacity) else UNDISTURBING
 
 
 def is_wide(spec: Spec, capacity: int) -> bool:
     """Whether sequential writes span half of the device: beside them is room for little else."""
-    return writes_sequentially(spec) and spec.get("target_size", 0) >= capacity // 2
+    if not (isinstance(spec, Basic) and spec.writes_sequentially):
+        return False
+    return spec.target_bytes >= capacity // 2
 
 
 def _repeated(
@@ -118,5 +120,5 @@ def _repeated(
 def repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
     """Return another repetition of a run: another seed, another place."""
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
-    spec = elsewhere(run.spec, capacity, own) | {"seed": own}
+    spec = elsewhere(run.spec, capacity, own).but(seed=own)
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)

@@ -23,13 +23,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from uflip.analysis import analyse
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
 from uflip.methodology.lengths import longest
-from uflip.spec import Spec
+from uflip.spec import Spec, Stop
 from uflip.startup import Startup, in_rows, startup_of
 
 FEWEST_PERIODS = 10
@@ -82,12 +83,12 @@ def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     The start-up that the baselines show is left out, whether this run would show it or not.
     """
     spec = adapted(run, phases, io_size)
-    stop, most = spec["stop"], run.spec["stop"]["max_ios"]
+    most = _rule(run.spec).most
     known = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
     safe = replace(known, writes=math.ceil(MARGIN * known.writes))
     left_out = min(in_rows(spec, safe), most // 2)
-    counts = {"io_count": min(int(stop["min_ios"]) + left_out, most), "io_ignore": left_out}
-    return {name: value for name, value in spec.items() if name != "stop"} | counts
+    ios = min(_rule(spec).fewest + left_out, most)
+    return spec.but(stop=None, io_count=ios, io_ignore=left_out)
 
 
 def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
@@ -104,17 +105,21 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     """
     if phases is None:
         return run.spec
-    known, stop = startup_of(phases, io_size), run.spec.get("stop")
+    known, stop = startup_of(phases, io_size), run.spec.stop
     startup = in_rows(run.spec, known)
     if stop is None:
         # A baseline that comes later may still show that the first I/O is another.
         safe = replace(known, writes=max(math.ceil(MARGIN * known.writes), 1))
-        left_out = min(in_rows(run.spec, safe), run.spec["io_ignore"])
-        shorter = run.spec["io_ignore"] - left_out
-        return run.spec | {"io_count": run.spec["io_count"] - shorter, "io_ignore": left_out}
-    wanted = max(stop["min_ios"], 2 * startup + FEWEST_PERIODS * int(phases["period_ios"]))
-    shortest, most = min(wanted, stop["max_ios"]), stop["max_ios"]
+        left_out = min(in_rows(run.spec, safe), run.spec.ignored_ios)
+        shorter = run.spec.ignored_ios - left_out
+        return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=left_out)
+    wanted = max(stop.fewest, 2 * startup + FEWEST_PERIODS * int(phases["period_ios"]))
+    shortest = min(wanted, stop.most)
     # A longer run knows hardly more where the device is slower to change: see `rounds`.
-    return run.spec | {
-        "stop": stop | {"min_ios": shortest, "max_ios": min(longest(shortest), most)}
-    }
+    most = min(longest(shortest), stop.most)
+    return run.spec.but(stop=structs.replace(stop, min_ios=shortest, max_ios=most))
+
+
+def _rule(spec: Spec) -> Stop:
+    assert spec.stop is not None, "it ends by a rule"
+    return spec.stop

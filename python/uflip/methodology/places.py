@@ -26,9 +26,10 @@ costs depends on the dies that its pages happen to lie on, and three visits to o
 perfectly about that place and say nothing about the device.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from uflip.experiment import run_seed
 from uflip.footprint import (
@@ -39,8 +40,10 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.microbench.mix import half_size
-from uflip.spec import Spec, writes_sequentially
+from uflip.spec import Basic, Mix, Part, Spec
 from uflip.units import format_size
+
+P = TypeVar("P", Basic, Part)
 
 BLOCK = 128 << 10
 """No two runs share such a block [bytes]: "the flash block size, 128 KB" (uFLIP §4.1)."""
@@ -113,14 +116,14 @@ class Places:
         return Placed(moved, why)
 
     def _find(self, spec: Spec, shape: Extents) -> Spec | None:
-        if spec["kind"] != "mix":
+        if not isinstance(spec, Mix):
             offset = self._room(shape, _span(spec), 0, self.capacity)
             return None if offset is None else _at(spec, offset)
         return self._find_for_mix(spec, shape)
 
-    def _find_for_mix(self, spec: Spec, shape: Extents) -> Spec | None:
+    def _find_for_mix(self, spec: Mix, shape: Extents) -> Spec | None:
         """Put the sequential writes of a mix into one half, the other pattern into the other."""
-        half = half_size(self.capacity, spec[_writer(spec)]["io_size"])
+        half = half_size(self.capacity, _writer(spec).io_bytes)
         for begin, other in ((0, half), (half, 0)):
             offset = self._room(shape, _span(spec), begin, begin + half)
             if offset is None:
@@ -195,26 +198,27 @@ class Places:
         )
 
 
-def _writer(spec: Spec) -> str:
-    """Say which part of a mix writes sequentially."""
-    return "first" if writes_sequentially(spec["first"]) else "second"
+def _writer(spec: Spec) -> Part:
+    """Return the part that writes sequentially."""
+    return next(part for part in spec.parts if part.is_sequential_write)
 
 
 def _span(spec: Spec) -> int:
     """Return the size of the target of what writes sequentially [bytes]."""
-    return int((spec[_writer(spec)] if spec["kind"] == "mix" else spec)["target_size"])
+    return _writer(spec).target_bytes
 
 
 def _at(spec: Spec, offset: int, other: int | None = None) -> Spec:
     """Return the specification with its target there, and that of the other part of a mix there."""
-    if spec["kind"] != "mix":
-        return spec | {"target_offset": offset}
-    writer = _writer(spec)
-    reader = "second" if writer == "first" else "first"
-    moved: dict[str, Any] = {writer: spec[writer] | {"target_offset": offset}}
+    if not isinstance(spec, Mix):
+        return spec.but(target_offset=offset)
+    writes_first = spec.first.is_sequential_write
+    writer, reader = (spec.first, spec.second) if writes_first else (spec.second, spec.first)
+    writer = replace(writer, target_offset=offset)
     if other is not None:
-        moved[reader] = spec[reader] | {"target_offset": other}
-    return spec | moved
+        reader = replace(reader, target_offset=other)
+    first, second = (writer, reader) if writes_first else (reader, writer)
+    return spec.but(first=first, second=second)
 
 
 def elsewhere(spec: Spec, capacity: int, seed: int) -> Spec:
@@ -229,18 +233,18 @@ def elsewhere(spec: Spec, capacity: int, seed: int) -> Spec:
     seed : int
         The same seed gives the same places.
     """
-    if spec["kind"] != "mix":
-        return spec | _drawn(spec, 0, capacity, seed)
+    if isinstance(spec, Basic):
+        return _drawn(spec, 0, capacity, seed)
+    assert isinstance(spec, Mix), "a plan has basic patterns and mixes"
     moved = {}
-    for name in ("first", "second"):
-        part = spec[name]
-        half = half_size(capacity, part["io_size"])
-        begin = half if part["target_offset"] >= half else 0
-        moved[name] = part | _drawn(part, begin, half, run_seed(seed, name, "", 0))
-    return spec | moved
+    for name, part in (("first", spec.first), ("second", spec.second)):
+        half = half_size(capacity, part.io_bytes)
+        begin = half if part.begin >= half else 0
+        moved[name] = _drawn(part, begin, half, run_seed(seed, name, "", 0))
+    return spec.but(**moved)
 
 
-def _drawn(part: Spec, begin: int, size: int, seed: int) -> Spec:
-    """Where a target goes in a part of the device."""
-    choices = (size - part["target_size"]) // APART + 1
-    return {} if choices < 2 else {"target_offset": begin + seed % choices * APART}
+def _drawn(part: P, begin: int, size: int, seed: int) -> P:
+    """Move a target within a part of the device, where there is a choice."""
+    choices = (size - part.target_bytes) // APART + 1
+    return part if choices < 2 else replace(part, target_offset=begin + seed % choices * APART)

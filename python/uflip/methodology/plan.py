@@ -45,7 +45,6 @@ from uflip.methodology.state import (
     plan_state,
 )
 from uflip.microbench import MICRO_BENCHMARKS, check_names
-from uflip.spec import writes, writes_sequentially
 from uflip.units import format_size
 
 PAUSE_NS = 1_000_000_000
@@ -308,7 +307,7 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
     if chosen.pause_ns is not None:
         return False
     whole = any(run.micro_benchmark == BASELINE for run in runs)
-    return whole or (not context.info.null and any(writes(run.spec) for run in runs))
+    return whole or (not context.info.null and any(run.spec.writes for run in runs))
 
 
 @dataclass(frozen=True)
@@ -351,7 +350,7 @@ def _placed(runs: Sequence[PlannedRun], capacity: int, used_bytes: int) -> _Plac
 def _placed_in(runs: Iterable[PlannedRun], places: Places) -> _Placed:
     placed, why = [], {}
     for run in runs:
-        if not writes_sequentially(run.spec):
+        if not run.spec.writes_sequentially:
             placed.append(run)
             continue
         spec, reset = places.move(run.spec)
@@ -363,7 +362,7 @@ def _placed_in(runs: Iterable[PlannedRun], places: Places) -> _Placed:
 
 def _fewest_resets(runs: Sequence[PlannedRun], placed: _Placed, used_bytes: int) -> int:
     """Count the resets that would do if every run ended as soon as it may."""
-    if not placed.why_reset or not any("stop" in run.spec for run in runs):
+    if not placed.why_reset or not any(run.spec.stop for run in runs):
         return len(placed.why_reset)
     short = [replace(run, spec=shortest(run.spec)) for run in runs]
     return len(_placed(short, placed.places.capacity, used_bytes).why_reset)

@@ -31,6 +31,7 @@ from uflip.experiment import PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
+from uflip.spec import Spec, read_spec
 
 Shape = TypeVar("Shape", PlanFile, RunEntry)
 
@@ -74,7 +75,7 @@ def write_plan(plan: Plan) -> str:
     if plan.state is not None:
         parts.append("[state]\n" + _lines(plan.state.request))
     for run in plan.runs:
-        content = run.as_dict()
+        content = msgspec.to_builtins(run)
         if run.repetition == 1:
             del content["repetition"]
         if not run.reset_before:
@@ -165,7 +166,7 @@ def _shaped(content: Any, shape: type[Shape], where: str) -> Shape:
         if field.required and key not in content:
             raise _wrong(where, f"no key {key!r}", ", ".join(fields))
     try:
-        return msgspec.convert(content, shape)
+        return msgspec.convert(content, shape, dec_hook=_spec_of)
     except msgspec.ValidationError as error:
         allowed, _, place = str(error).partition(" - at `$.")
         key = place.rstrip("`").split(".")[0].split("[")[0]
@@ -256,7 +257,16 @@ def _found_in(where: str) -> Iterator[None]:
 
 def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
     where = f"{path}, run number {number}"
-    return PlannedRun(**msgspec.structs.asdict(_shaped(entry, RunEntry, where)))
+    name = entry.get("id") if isinstance(entry, Mapping) else None
+    with _found_in(f"{path}, run {_shortened(name)}" if isinstance(name, str) else where):
+        return PlannedRun(**msgspec.structs.asdict(_shaped(entry, RunEntry, where)))
+
+
+def _spec_of(kind: type, content: object) -> Spec:
+    """Read a specification as the native part would: it knows what to say about a wrong one."""
+    if kind is not Spec or not isinstance(content, Mapping):
+        raise ValueError("Expected `object`")
+    return read_spec(content)
 
 
 def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
@@ -272,7 +282,7 @@ def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
 def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
     """Check that a run fits on the device; returns what its sequential writes touch there."""
     with _found_in(f"{path}, run {run.id}"):
-        return written_sequentially(resolve(run.spec, info))
+        return written_sequentially(resolve(run.spec, info).spec)
 
 
 def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: Path) -> None:

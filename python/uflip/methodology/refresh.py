@@ -21,10 +21,9 @@ that keeps to less than `NEARLY_ALL` of the target. Only where runs end when the
 devices in a random state: one that is measured as it is is left as it is.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from uflip.spec import Spec, baseline, components, writes_sequentially
+from uflip.spec import Spec, baseline
 
 if TYPE_CHECKING:
     from uflip.methodology.plan import Plan
@@ -37,7 +36,7 @@ NEARLY_ALL = 0.9
 IO_SIZE = 128 << 10
 
 
-def writes_within_a_part(spec: Mapping[str, Any], target_size: int) -> bool:
+def writes_within_a_part(spec: Spec, target_size: int) -> bool:
     """Whether random writes keep to a part of the target.
 
     Examples
@@ -48,10 +47,8 @@ def writes_within_a_part(spec: Mapping[str, Any], target_size: int) -> bool:
     False
     """
     return any(
-        part["mode"] == "write"
-        and part["location"] == "random"
-        and part["target_size"] < NEARLY_ALL * target_size
-        for part in components(spec)
+        part.is_write and part.location == "random" and part.target_bytes < NEARLY_ALL * target_size
+        for part in spec.parts
     )
 
 
@@ -61,11 +58,11 @@ def refreshes(plan: "Plan") -> bool:
     return is_random and plan.method == "auto"
 
 
-def refresh_bytes(plan: "Plan", spec: Mapping[str, Any], written: int) -> int:
+def refresh_bytes(plan: "Plan", spec: Spec, written: int) -> int:
     """How much is written at random after a run that wrote so much [bytes]: the target at most."""
     if not refreshes(plan):
         return 0
-    if not (writes_sequentially(spec) or writes_within_a_part(spec, plan.target_size)):
+    if not (spec.writes_sequentially or writes_within_a_part(spec, plan.target_size)):
         return 0
     return min(TIMES * written, plan.target_size) // IO_SIZE * IO_SIZE
 

@@ -19,7 +19,6 @@ from uflip.experiment import PlannedRun
 from uflip.footprint import all_but_written_sequentially, together, written_sequentially
 from uflip.methodology.places import APART, BLOCK, Places
 from uflip.methodology.plan import Plan
-from uflip.spec import writes_sequentially
 
 
 def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
@@ -46,7 +45,7 @@ def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan
     run = plan.runs[number]
     if just_reset:
         run = replace(run, reset_before=False)
-    if writes_sequentially(run.spec) and not run.reset_before:
+    if run.spec.writes_sequentially and not run.reset_before:
         run = _elsewhere(plan, number, run)
     runs = (*plan.runs[:number], run, *plan.runs[number + 1 :])
     return replace(plan, runs=runs)

@@ -34,6 +34,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from uflip import _native
+from uflip.data.spec import Totals
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
@@ -42,7 +43,7 @@ from uflip.methodology.lengths import TWICE
 from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, repeat, stage_of
 from uflip.methodology.plan import MOST_REPETITIONS, REPETITIONS, Plan, behind
 from uflip.methodology.refresh import refresh_bytes
-from uflip.spec import Spec, writes_sequentially
+from uflip.spec import Mix, Spec
 
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: their
 # scatter is known too badly.
@@ -144,7 +145,7 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
     for run in runs:
         if run.micro_benchmark in (BASELINE, interference.NAME):
             continue
-        if "stop" in run.spec or run.repetition > plan.repetitions:
+        if run.spec.stop is not None or run.repetition > plan.repetitions:
             key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
             found.setdefault(key, []).append(run)
     return found
@@ -156,9 +157,8 @@ def _slowest_ns(runs: Sequence[PlannedRun], told: Told) -> float | None:
     return max((mean for mean in means if mean is not None), default=None)
 
 
-def _totals(plan: Plan, spec: Spec) -> Mapping[str, int]:
-    totals: Mapping[str, int] = resolve(spec, plan.device)["totals"]
-    return totals
+def _totals(plan: Plan, spec: Spec) -> Totals:
+    return resolve(spec, plan.device).totals
 
 
 def _left_ios(
@@ -170,7 +170,7 @@ def _left_ios(
     """Return what is left if there is twice what the shortest runs of the plan would make."""
     left = 0
     for runs in experiments.values():
-        least = _totals(plan, once_more(runs[0]))["total_ios"]
+        least = _totals(plan, once_more(runs[0])).total_ios
         planned = sum(run.repetition <= plan.repetitions for run in runs)
         left += TWICE * planned * least - sum(told.ios_of(run.id) for run in runs)
     return left
@@ -181,8 +181,8 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: Told) -> floa
     left = 0.0
     for run in done:
         totals = _totals(plan, run.spec)
-        most = totals["bytes_written"]
-        made = round(told.ios_of(run.id) / totals["total_ios"] * most)
+        most = totals.bytes_written
+        made = round(told.ios_of(run.id) / totals.total_ios * most)
         if run.repetition <= plan.repetitions:
             left += most + refresh_bytes(plan, run.spec, most)
         elif run.reset_before and plan.state is not None:
@@ -208,7 +208,7 @@ def _wishes(
         if needed is None or needed <= made:
             continue
         spec = once_more(runs[0])
-        ios = (needed - made) * _totals(plan, spec)["total_ios"]
+        ios = (needed - made) * _totals(plan, spec).total_ios
         now = min(needed, GROWTH * made) - made
         wishes.append(_Wish(runs, spec, now, ios, is_wide(spec, plan.target_size)))
     return wishes
@@ -259,7 +259,7 @@ def _more(plan: Plan, granted: Sequence[_Wish]) -> list[PlannedRun]:
     for turn in range(1, max(wish.now for wish in granted) + 1):
         now = [_repetition(plan, wish, turn) for wish in granted if turn <= wish.now]
         runs += by_chance(now, plan.seed, plan.target_size)
-    runs.sort(key=lambda run: writes_sequentially(run.spec) and run.spec["kind"] != "mix")
+    runs.sort(key=lambda run: run.spec.writes_sequentially and not isinstance(run.spec, Mix))
     return [
         replace(run, id=f"{number:04d}-{run.id}")
         for number, run in enumerate(runs, start=len(plan.runs) + 1)

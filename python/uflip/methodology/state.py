@@ -23,6 +23,8 @@ from typing import Any, Protocol
 
 from uflip.choices import STATES
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import Spec, table_of
+from uflip.data.state_record import Request
 from uflip.device.opened import Device
 from uflip.device.resolving import resolve_state
 from uflip.durability import CACHED
@@ -54,7 +56,7 @@ class Enforcement:
         An estimate [ns] on the wall clock.
     """
 
-    request: dict[str, Any]
+    request: Request
     total_ios: int
     bytes_written: int
     time_ns: int
@@ -64,10 +66,10 @@ class Enforcement:
         """The name of the state that it ends in."""
         return _digest(self.request)
 
-    def is_met_by(self, request: Mapping[str, Any]) -> bool:
+    def is_met_by(self, request: Request) -> bool:
         """Whether a device in the state of another request is in this one: more at random is."""
-        least = int(self.request["random_bytes"])
-        is_enough = int(request["random_bytes"]) >= least
+        least = self.request["random_bytes"]
+        is_enough = request["random_bytes"] >= least
         return is_enough and self.request == {**request, "random_bytes": least}
 
 
@@ -135,9 +137,8 @@ def plan_request(info: DeviceInfo, asked: Mapping[str, Any]) -> Enforcement:
     UsageError
         If it does not make sense, or does not fit the device.
     """
-    request = resolve_state(dict(asked), info)
-    totals = request.pop("totals")
-    ios, written = totals["total_ios"], totals["bytes_written"]
+    request, totals = resolve_state(asked, info)
+    ios, written = totals.total_ios, totals.bytes_written
     return Enforcement(request, ios, written, cost_of(info.kind).state_ns(ios, written))
 
 
@@ -208,7 +209,7 @@ def default_state(info: DeviceInfo) -> str:
 
 
 def next_state_id(
-    state_id: str | None, spec: Mapping[str, Any], ios: int | None, durability: str = CACHED
+    state_id: str | None, spec: Spec, ios: int | None, durability: str = CACHED
 ) -> str | None:
     """Name the state after a run of a device that was in a named state.
 
@@ -216,7 +217,7 @@ def next_state_id(
     ----------
     state_id : str or None
         The state before; None stands for an unknown one, and stays.
-    spec : mapping
+    spec : Spec
         The resolved specification of the run.
     ios : int or None
         How many I/Os it made; None where nobody knows.
@@ -225,7 +226,7 @@ def next_state_id(
     """
     if state_id is None:
         return None
-    after = {"after": state_id, "spec": spec, "ios": ios}
+    after = {"after": state_id, "spec": table_of(spec), "ios": ios}
     return _digest(after if durability == CACHED else after | {"durability": durability})
 
 

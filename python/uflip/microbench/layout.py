@@ -10,11 +10,11 @@ Where on the device a target lies is not decided here: runs with sequential writ
 places of their own by the plan (`uflip.methodology.plan`), all others start at offset 0.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from uflip.experiment import Context, Counts, Experiment, PlannedRun, Skipped, run_seed
-from uflip.spec import BASELINES, Spec, basic, components
+from uflip.spec import BASELINES, Basic, Part, Spec, basic
 from uflip.units import format_size
 
 LABELS = tuple(BASELINES)
@@ -38,7 +38,7 @@ def baseline_spec(
     io_size: int | None = None,
     counts: Counts | None = None,
     **changes: str | int,
-) -> Spec:
+) -> Basic:
     """Describe a baseline pattern as an experiment changes it.
 
     Parameters
@@ -109,7 +109,7 @@ def lay_out(
         if reason is not None:
             skipped.append(Skipped(micro_benchmark, pattern, parameter, value, reason))
             continue
-        spec["seed"] = run_seed(context.seed, micro_benchmark, pattern, value)
+        spec = spec.but(seed=run_seed(context.seed, micro_benchmark, pattern, value))
         # "+" for "/": the name of a run is also the name of its file.
         name = f"{micro_benchmark}-{pattern.replace('/', '+')}-{parameter}-{value}"
         runs.append(PlannedRun(name, micro_benchmark, pattern, parameter, value, unit, spec))
@@ -118,12 +118,12 @@ def lay_out(
 
 def why_impossible(context: Context, spec: Spec) -> str | None:
     """Return why a device cannot do a pattern; None where it can."""
-    reasons = (_why_impossible(context, part) for part in components(spec))
+    reasons = (_why_impossible(context, part) for part in spec.parts)
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def _why_impossible(context: Context, part: Mapping[str, int]) -> str | None:
-    io_size, size, shift = part["io_size"], part["target_size"], part.get("io_shift", 0)
+def _why_impossible(context: Context, part: Part) -> str | None:
+    io_size, size, shift = part.io_bytes, part.target_bytes, part.shift
     for name, value in (("io_size", io_size), ("io_shift", shift)):
         if value % context.sector:
             return (
@@ -135,13 +135,12 @@ def _why_impossible(context: Context, part: Mapping[str, int]) -> str | None:
             f"the target of {format_size(max(size, io_size))} is larger than "
             f"the device of {format_size(context.capacity)}"
         )
-    end = part.get("target_offset", 0) + size
-    if end > context.capacity:
+    if part.end > context.capacity:
         return (
-            f"the target ends at {format_size(end)}, beyond the device of "
+            f"the target ends at {format_size(part.end)}, beyond the device of "
             f"{format_size(context.capacity)}"
         )
-    slots = part.get("partitions", 1) * part.get("parallel_degree", 1)
+    slots = (part.partitions or 1) * part.processes
     if size < slots * io_size + shift:
         return (
             f"{slots} × {format_size(io_size)} shifted by {format_size(shift)} do not fit into "

@@ -20,7 +20,7 @@ from uflip.experiment import Context, Counts, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.spec import Spec, baseline, mix
+from uflip.spec import Basic, Spec, baseline, mix
 
 VARYING = Varying("mix", "ratio", "")
 PAIRS = ("SR/RR", "SR/SW", "SR/RW", "RR/SW", "RR/RW", "SW/RW")
@@ -66,7 +66,7 @@ def half_size(capacity: int, io_size: int) -> int:
     return capacity // 2 // unit * unit or capacity // io_size // 2 * io_size
 
 
-def _half(context: Context, pattern: str, half: int, io_count: int) -> Spec:
+def _half(context: Context, pattern: str, half: int, io_count: int) -> Basic:
     """Describe one component, on the first or the second half of the device."""
     size = half_size(context.capacity, context.io_size)
     needed = min(size, io_count * context.io_size) if pattern in SEQUENTIAL_LABELS else size

@@ -5,7 +5,8 @@ over sectors, and a micro-benchmark measures as well as it lays out, because wha
 depends on the geometry alone.
 """
 
+from uflip.data.spec import Job
 from uflip.microbench.open_channel.series import Series, mb_per_s
 from uflip.oc.device import FlashDevice, open_flash_device
 
-__all__ = ["FlashDevice", "Series", "mb_per_s", "open_flash_device"]
+__all__ = ["FlashDevice", "Job", "Series", "mb_per_s", "open_flash_device"]

@@ -1,21 +1,27 @@
 """An open-channel device: jobs over physical addresses go down, their logs come up."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
+
+import msgspec
 
 from uflip import _native
 from uflip.data.device import Geometry, read_info
+from uflip.data.spec import Job, JobTotals, Spec, text_of
 from uflip.device.simulated import open_flash
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
 from uflip.waiting import OnProgress, finished
 
-Job = dict[str, Any]
-"""A job as `docs/reference/open-channel.md` describes it; what is left out has a default."""
-
 Address = tuple[int, int, int, int, int, int]
 """Channel, LUN, block, plane, page, sector."""
+
+
+class ResolvedJob(NamedTuple):
+    """A job with every default filled in, and what it amounts to."""
+
+    job: Job
+    totals: JobTotals
 
 
 class FlashDevice:
@@ -40,13 +46,13 @@ class FlashDevice:
         """What is written together [bytes]."""
         return self.geometry.page_bytes
 
-    def resolve(self, job: Job) -> Job:
+    def resolve(self, job: Spec) -> ResolvedJob:
         """Check a job and fill in the defaults; nothing is touched.
 
         Returns
         -------
-        dict
-            Complete, and with "totals".
+        ResolvedJob
+            Complete, and what it amounts to.
 
         Raises
         ------
@@ -55,21 +61,23 @@ class FlashDevice:
 
         Examples
         --------
-        >>> open_flash_device("sim:dfc").resolve({"pages": 8})["totals"]["pages_read"]
+        >>> open_flash_device("sim:dfc").resolve(Job(pages=8)).totals.pages_read
         8
         """
         with native_errors():
-            resolved: Job = json.loads(self._native.resolve(json.dumps(job)))
-        return resolved
+            text = self._native.resolve(text_of(job))
+        content = msgspec.json.decode(text)
+        totals = msgspec.convert(content.pop("totals"), JobTotals)
+        return ResolvedJob(msgspec.convert(content, Job), totals)
 
     def run(
-        self, job: Job, *, prepare: bool = True, on_progress: OnProgress | None = None
+        self, job: Spec, *, prepare: bool = True, on_progress: OnProgress | None = None
     ) -> _native.FlashTrace:
         """Execute a job and return its log: every command, or every cycle of a wear job.
 
         Parameters
         ----------
-        job : dict
+        job : Job
             What to do.
         prepare : bool
             Erase what it writes, and write what it only reads, before; neither is in the log.
@@ -84,7 +92,7 @@ class FlashDevice:
             After Ctrl-C.
         """
         try:
-            return finished(lambda: self._native.start(json.dumps(job), prepare), on_progress)
+            return finished(lambda: self._native.start(text_of(job), prepare), on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The job was interrupted", where=self.url, action="start it again when it suits you"

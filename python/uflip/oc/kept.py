@@ -1,17 +1,18 @@
 """A benchmark of an open-channel device in its result folder: what it found, read from its logs."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
 from uflip import _native
 from uflip.data import manifest
 from uflip.data.document import Count, check, plain
+from uflip.data.spec import Job, table_of, typed_spec
 from uflip.experiment import PlannedRun
 from uflip.microbench import suited
 from uflip.microbench.open_channel import oc1
@@ -47,12 +48,12 @@ class Logs:
 
 def _problem(job: PlannedRun, log: _native.FlashTrace) -> str | None:
     """Say why a log is not that of a job; None if it is."""
-    made = json.loads(log.job_json)
-    others = [key for key, value in job.spec.items() if made.get(key) != value]
+    made = table_of(typed_spec(msgspec.json.decode(log.job_json)))
+    others = [key for key, value in table_of(job.spec).items() if made.get(key) != value]
     if others:
         return f"the log of another job, by its '{others[0]}'"
     wears_out = "erase_ns" in log.columns
-    if wears_out != (job.spec.get("kind") == "wear"):
+    if wears_out != (isinstance(job.spec, Job) and job.spec.wears_out):
         return "the log of a job of another kind"
     if log.elapsed_ns() == 0 or not (wears_out or np.asarray(log.column("addresses")).any()):
         return "a log in which nothing happens"
@@ -88,7 +89,7 @@ class Kept:
         worn = [entry.spec for entry in kept.plan if entry.micro_benchmark == oc1.NAME]
         sacrifice: Block | None = None
         if worn:
-            job = check(path, manifest.KIND, "plan", worn[0], _Worn)
+            job = check(path, manifest.KIND, "plan", table_of(worn[0]), _Worn)
             sacrifice = job.first_channel, job.first_lun, job.first_block
         return Place(kept.device.geometry, SCALES[kept.scale], sacrifice)
 

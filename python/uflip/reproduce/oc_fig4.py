@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.cores import OnStep, on_all_cores
+from uflip.data.spec import Job
 from uflip.microbench.open_channel.jobs import Block
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.oc import figures
@@ -75,7 +76,7 @@ def wear_out(seed: int) -> Oc1:
     session = oc.session(lambda _done, _text: None, seed=seed)
     pages = session.device.geometry.pages_per_block
     cycles = UNTIL_SHARE if seed <= WHOLE else UNTIL_FIRST
-    job = {"kind": "wear", "pages": pages, "repeat": cycles}
+    job = Job(kind="wear", pages=pages, repeat=cycles)
     return Oc1.of(session.device.run(job), BLOCK, pages)
 
 

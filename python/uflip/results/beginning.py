@@ -9,7 +9,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import UNKNOWN_STATE, Manifest
+from uflip.data.manifest import UNKNOWN_STATE, Manifest, entry_of, left_of
 from uflip.durability import CACHED
 
 
@@ -36,8 +36,8 @@ def manifest_of(
     repetitions: int = 1,
     method: str = "paper",
     durability: str = CACHED,
-    plan: Sequence[Mapping[str, Any]],
-    skipped: Sequence[Mapping[str, Any]] = (),
+    plan: Sequence[object],
+    skipped: Sequence[object] = (),
     warnings: Sequence[Mapping[str, Any]] = (),
 ) -> Manifest:
     """Say what is about to be measured.
@@ -58,8 +58,10 @@ def manifest_of(
         How long runs are: "auto" or "paper".
     durability : str
         What writes wait for, see `uflip.durability`.
-    plan, skipped, warnings
-        Planned runs, what was left out and why, doubts of the plan; plain dictionaries.
+    plan, skipped
+        Planned runs, and what was left out and why: objects with the fields of their entries.
+    warnings
+        Doubts of the plan, plain dictionaries.
 
     Returns
     -------
@@ -84,8 +86,8 @@ def manifest_of(
             "method": method,
             "durability": durability,
             "state": UNKNOWN_STATE if state is None else state,
-            "plan": [dict(entry) for entry in plan],
-            "skipped": [dict(entry) for entry in skipped],
+            "plan": [entry_of(run) for run in plan],
+            "skipped": [left_of(each) for each in skipped],
             "warnings": [dict(entry) for entry in warnings],
             "elapsed_s": None,
         },

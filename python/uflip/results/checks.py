@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import Basic, Spec
 from uflip.results.ticks import ticking
 from uflip.stats import drift
 
@@ -34,7 +35,7 @@ class Examined:
     """What a check sees of a run: arrays over its I/Os, start-up included where not said."""
 
     micro_benchmark: str
-    spec: Mapping[str, Any]
+    spec: Spec
     device: DeviceInfo
     harness: Mapping[str, Any]
     stream: NDArray[Any]
@@ -99,7 +100,8 @@ def harness_share(run: Examined) -> tuple[float, Numbers] | None:
 
 def pause_off(run: Examined) -> tuple[float, Numbers] | None:
     """Pauses that lasted longer or shorter than asked for."""
-    asked, achieved = float(run.spec.get("pause") or 0), achieved_pauses(run)
+    part = run.spec if isinstance(run.spec, Basic) else None
+    asked, achieved = float((part and part.pause) or 0), achieved_pauses(run)
     if asked <= 0 or len(achieved) == 0:
         return None
     median = float(np.median(achieved))
@@ -255,9 +257,8 @@ def achieved_pauses(run: Examined) -> NDArray[np.float64]:
 
         stream   |--io 0--|<- pause ->|--io 1--|<- pause ->|--io 2--|
     """
-    time = run.spec.get("time")
-    n = len(run.submit_ns)
-    if run.spec.get("kind") != "basic" or time not in ("pause", "burst") or n < 2:
+    spec, n = run.spec, len(run.submit_ns)
+    if not isinstance(spec, Basic) or spec.time not in ("pause", "burst") or n < 2:
         return np.empty(0)
     starts = np.flatnonzero(np.diff(run.stream, prepend=run.stream[0] - 1.0) != 0)
     lengths = np.diff(starts, append=n)
@@ -266,7 +267,7 @@ def achieved_pauses(run: Examined) -> NDArray[np.float64]:
         # With a queue the I/O before is not always the last one to end.
         np.maximum.accumulate(stream, out=stream)
     gaps = (run.submit_ns[1:].astype(np.int64) - completed[:-1]).astype(np.float64)
-    group = int(run.spec["burst"]) if time == "burst" else 1
+    group = (spec.burst or 1) if spec.time == "burst" else 1
     place = np.arange(n) - np.repeat(starts, lengths)  # 0, 1, 2, … within each stream
     pauses: NDArray[np.float64] = gaps[(place[1:] > 0) & (place[1:] % group == 0)]
     return pauses

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Any
 
+from uflip.data.spec import Basic, Spec
 from uflip.results.agreement import AGREEMENT
 
 BASELINE = "baseline"
@@ -56,7 +57,7 @@ class Answer:
     half_width_ns: float | None
 
 
-def question(spec: Mapping[str, Any], ios: int) -> Question | None:
+def question(spec: Spec, ios: int) -> Question | None:
     """Return which baseline pattern a run is, whatever it is called; None if it is none.
 
     Parameters
@@ -68,30 +69,28 @@ def question(spec: Mapping[str, Any], ios: int) -> Question | None:
 
     Examples
     --------
-    >>> spec = {"kind": "basic", "mode": "read", "location": "ordered", "incr": 1, "io_shift": 0,
-    ...     "time": "consecutive", "io_size": 4096, "target_size": 40960, "parallel_degree": 1}
+    >>> spec = Basic("read", "ordered", incr=1, io_size=4096, target_size=40960)
     >>> question(spec, 10)
     ('SR', 4096)
-    >>> question(spec | {"incr": 2}, 10)
+    >>> question(spec.but(incr=2), 10)
     """
-    if spec["kind"] != "basic" or spec["io_shift"] or not _is_consecutive(spec, ios):
+    if not isinstance(spec, Basic) or spec.shift or not _is_consecutive(spec, ios):
         return None
-    if any(spec.get(name, 1) != 1 for name in ONE):
+    if any(getattr(spec, name) not in (None, 1) for name in ONE):
         return None
-    location = spec["location"]
-    if location == "random":
-        return (LABELS[spec["mode"], location], spec["io_size"], spec["target_size"])
+    if spec.location == "random":
+        return (LABELS[spec.mode, spec.location], spec.io_bytes, spec.target_bytes)
     # Who comes round writes in place.
-    if ios * spec["io_size"] > spec["target_size"]:
+    if ios * spec.io_bytes > spec.target_bytes:
         return None
-    return (LABELS[spec["mode"], "sequential"], spec["io_size"])
+    return (LABELS[spec.mode, "sequential"], spec.io_bytes)
 
 
-def _is_consecutive(spec: Mapping[str, Any], ios: int) -> bool:
+def _is_consecutive(spec: Basic, ios: int) -> bool:
     """Whether no pause falls into a run: none at all, or bursts that are longer than it."""
-    if spec["time"] == "consecutive" or not spec["pause"]:
+    if spec.time in (None, "consecutive") or not spec.pause:
         return True
-    return bool(spec["time"] == "burst" and spec["burst"] >= ios)
+    return spec.time == "burst" and (spec.burst or 1) >= ios
 
 
 def inconsistent(

@@ -5,11 +5,11 @@ status, or a row a cycle of a block that is worn out. What is kept of it in numb
 is to doubt, is asked here.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from uflip import _native
@@ -59,7 +59,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
             for op, found in times.items()
             if len(found)
         },
-        "spec": json.loads(log.job_json),
+        "spec": msgspec.json.decode(log.job_json),
     }
     if log.causes:
         document["time_spent_ns"] = {

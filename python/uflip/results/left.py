@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uflip.data.manifest import PlanEntry
+from uflip.data.spec import Basic, Spec
 from uflip.results.agreement import AGREEMENT
 from uflip.startup import Startup, in_rows, startup_of
 
@@ -28,7 +29,7 @@ class Length:
     """A run: the specification as it was made, and whether it looked for its own length."""
 
     run_id: str
-    spec: Mapping[str, Any]
+    spec: Spec
     is_found: bool
     baseline: str | None = None  # which of them, if it is one
 
@@ -48,8 +49,12 @@ def carried_over(phases: Mapping[str, Any], plan: Sequence[PlanEntry]) -> Startu
     """Return the start-up that the runs of a plan show; None where nothing shows it."""
     for name in (BASELINE, INTERFERENCE):
         for entry in plan:
-            if entry.micro_benchmark == name and "io_size" in entry.spec:
-                return startup_of(phases, int(entry.spec["io_size"]))
+            if (
+                entry.micro_benchmark == name
+                and isinstance(entry.spec, Basic)
+                and entry.spec.io_size
+            ):
+                return startup_of(phases, entry.spec.io_size)
     return None
 
 
@@ -72,9 +77,9 @@ def all_inside(
 
 def inside_startup(run: Length, startup: Startup) -> Inside | None:
     """Say how much of what a run measures is start-up; None if it is clear of it."""
-    if "io_count" not in run.spec:
+    if run.spec.io_count is None:
         return None  # patterns side by side have lengths of their own
-    count, ignored = int(run.spec["io_count"]), int(run.spec["io_ignore"])
+    count, ignored = run.spec.ios, run.spec.ignored_ios
     rows = in_rows(run.spec, startup)
     knows_its_own = run.is_found and count >= 2 * rows
     within = 0 if knows_its_own else rows - ignored

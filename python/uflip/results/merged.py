@@ -18,6 +18,7 @@ from uflip.amplification import write_amplification
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.data.run_summary import Repetition, RunSummary, typed
+from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
 from uflip.results.columns import measured, written_bytes
 from uflip.results.ended import repetition
@@ -80,7 +81,7 @@ def merged(parts: Sequence[Part]) -> RunSummary:
     first, every = parts[0], [measured(part.trace) for part in parts]
     repetitions = [part.says(times) for part, times in zip(parts, every, strict=True)]
     traces = [part.trace for part in parts]
-    spec = json.loads(first.trace.spec_json)
+    spec = read_spec(first.trace.spec_json)
     document: Document = {
         "run": first.run.id,
         "pattern": first.run.pattern,
@@ -95,7 +96,7 @@ def merged(parts: Sequence[Part]) -> RunSummary:
         "disagreement": disagreement([each["mean_ns"] for each in repetitions]),
         "spec": spec,
     }
-    if spec.get("kind") == "mix":
+    if isinstance(spec, Mix):
         document["components"] = _components(traces, every, first.run.pattern)
     if first.trace.causes:
         document["time_spent_ns"] = {

@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.data.spec import Basic, Spec
+
 SAME = 0.05
 FEWEST = 3
 SPAN = 64
@@ -55,20 +57,21 @@ class Pace:
 
 def pace_of(
     run_id: str,
-    spec: Mapping[str, Any],
+    spec: Spec,
     submit_ns: NDArray[Any],
     response_time_ns: NDArray[Any],
 ) -> Pace | None:
     """Return the pace of a run of consecutive I/Os, over its second half; None of other runs."""
-    alone = spec.get("kind") == "basic" and spec.get("parallel_degree", 1) == 1
-    if not alone or spec["time"] != "consecutive" or len(submit_ns) < FEWEST_IOS:
+    if not isinstance(spec, Basic) or spec.processes != 1 or len(submit_ns) < FEWEST_IOS:
+        return None
+    if spec.time not in (None, "consecutive"):
         return None
     half = len(submit_ns) // 2
     ended = submit_ns.astype(np.int64) + response_time_ns.astype(np.int64)
     lasted = int(ended.max()) - int(submit_ns[half])
     if lasted <= 0:
         return None
-    return Pace(run_id, spec["mode"], int(spec["io_size"]), (len(submit_ns) - half) * 1e9 / lasted)
+    return Pace(run_id, spec.mode, spec.io_bytes, (len(submit_ns) - half) * 1e9 / lasted)
 
 
 @dataclass(frozen=True)

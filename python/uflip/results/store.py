@@ -9,7 +9,7 @@ are asked for, so that a folder of any size can be opened.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from uflip import _native
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
+from uflip.data.spec import Spec
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
 from uflip.results.columns import as_array, measured
@@ -47,7 +48,7 @@ class StoredRun:
     parameter: str | None
     value: int | float | None
     unit: str | None
-    spec: Mapping[str, Any]
+    spec: Spec
     path: Path
     repetition: int = 1
     page_bytes: int | None = None

@@ -11,6 +11,7 @@ from typing import Any
 from uflip.data import manifest
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
+from uflip.data.spec import typed_spec
 from uflip.results.agreement import together
 from uflip.results.characteristics import characteristics
 from uflip.results.consistency import (
@@ -22,7 +23,6 @@ from uflip.results.consistency import (
     repeatability,
 )
 from uflip.results.store import Results, repeated
-from uflip.spec import sequential_writes
 from uflip.units import format_size
 
 BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine micro-benchmarks
@@ -121,7 +121,7 @@ def _answer(name: str, run: Document) -> tuple[Question | None, Answer]:
     statistics = run["statistics"]
     asked = None
     if statistics is not None and name != INTERFERENCE:
-        asked = question(run["spec"], run["io_count"])
+        asked = question(typed_spec(run["spec"]), run["io_count"])
     mean_ns = 0.0 if statistics is None else float(statistics["mean_ns"])
     named = f"{name} {run['pattern']} {run['parameter']} {run['value']}"
     return asked, Answer(name, named, mean_ns, run["together"]["half_width_ns"])
@@ -138,7 +138,7 @@ def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[Document]:
             "reset_before": run.reset_before,
         }
         for run in plan
-        for begin, end in sequential_writes(run.spec)
+        for begin, end in run.spec.sequential_targets
     ]
 
 

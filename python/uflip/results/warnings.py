@@ -17,6 +17,7 @@ from typing import Any
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
+from uflip.data.spec import read_spec
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
@@ -82,7 +83,7 @@ class Examiner:
         about
             What is stored with a fresh one; a loaded one has it.
         """
-        run_id, spec = entry.id, json.loads(trace.spec_json)
+        run_id, spec = entry.id, read_spec(trace.spec_json)
         if about is None:
             others = metadata_of(Path(run_id), trace.metadata_json).disturbed
         else:

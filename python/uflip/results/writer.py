@@ -20,7 +20,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data import manifest
-from uflip.data.manifest import Manifest, PlanEntry
+from uflip.data.manifest import Manifest, PlanEntry, entry_of
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
 from uflip.results.beginning import new_folder_id, utc_now
@@ -174,10 +174,10 @@ class ResultsWriter:
             return None
         return path
 
-    def grow(self, plan: Sequence[Mapping[str, Any]]) -> None:
+    def grow(self, plan: Sequence[object]) -> None:
         """Note that the plan has more runs, before the first of them is made."""
         self._manifest = msgspec.structs.replace(
-            self._manifest, plan=tuple(msgspec.convert(dict(entry), PlanEntry) for entry in plan)
+            self._manifest, plan=tuple(entry_of(run) for run in plan)
         )
         self._keep()
 
@@ -194,7 +194,7 @@ class ResultsWriter:
             return self._files.digests[run_id]
         return self._found.expected(run_id) if self._found else None
 
-    def replan(self, plan: Sequence[Mapping[str, Any]]) -> None:
+    def replan(self, plan: Sequence[object]) -> None:
         """Note that the benchmark goes on, and with which plan; runs keep their ids.
 
         Lets go of what a kill left half written, and moves run files aside that are not what was
@@ -208,7 +208,7 @@ class ResultsWriter:
             finished_utc=None,
             elapsed_s=None,
             resumed_utc=(*self._manifest.resumed_utc, utc_now()),
-            plan=tuple(msgspec.convert(dict(entry), PlanEntry) for entry in plan),
+            plan=tuple(entry_of(run) for run in plan),
         )
         self._files.go_on(self._manifest, self._found)
         self._keep()

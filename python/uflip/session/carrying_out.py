@@ -126,8 +126,8 @@ def new_work(
             method=plan.method,
             durability=plan.durability,
             state=dict(begun) | {"record": None if record is None else str(record.path)},
-            plan=[run.as_dict() for run in plan.runs],
-            skipped=[skip.as_dict() for skip in plan.skipped],
+            plan=plan.runs,
+            skipped=plan.skipped,
             warnings=plan.warnings,
         ),
     )

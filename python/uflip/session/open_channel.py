@@ -83,7 +83,7 @@ def begin_jobs(
                 scale=scale,
                 seed=device.info.profile.state.seed,
                 pause_ns=0,
-                plan=[run.as_dict() for run in runs],
+                plan=runs,
             ),
         )
         _carry_out(device, writer, runs, on_event)
@@ -111,7 +111,7 @@ def go_on_with_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent
                 action="start another benchmark with a new --out",
             )
         runs = planned_runs(kept)
-        writer.replan([run.as_dict() for run in runs])
+        writer.replan(runs)
     except BaseException:
         writer.close()
         raise

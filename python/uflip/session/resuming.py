@@ -99,7 +99,7 @@ def go_on(
                 bring_into_state(opened, plan.state, None, on_event)
         else:
             plan = _on_a_device_with_a_past(plan, writer.done, history, noted)
-        writer.replan([run.as_dict() for run in plan.runs])
+        writer.replan(plan.runs)
     except BaseException:
         writer.close()
         raise

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from uflip import _native
 from uflip.data.device import Geometry
+from uflip.data.spec import Job
 from uflip.experiment import PlannedRun
 from uflip.microbench.open_channel.series import Series, mb_per_s
 
@@ -87,9 +88,9 @@ class Place:
         **options
             What it does not take from the others; see docs/reference/open-channel.md.
         """
-        whole = {"blocks": self.blocks, "pages": self.geometry.pages_per_block, "mix": pattern}
+        whole = Job(blocks=self.blocks, pages=self.geometry.pages_per_block, mix=pattern)
         named = f"{micro_benchmark}-{name}"
-        return PlannedRun(named, micro_benchmark, pattern, *varied, whole | options)
+        return PlannedRun(named, micro_benchmark, pattern, *varied, whole.but(**options))
 
 
 def reads_percent(mix: str) -> tuple[str, int, str]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.data.spec import Job
 from uflip.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.open_channel.jobs import Bench, Block, Place
@@ -96,23 +97,28 @@ def layout(place: Place) -> list[PlannedRun]:
     if place.sacrifice is None:
         return []
     channel, lun, number = place.sacrifice
-    job = {
-        "kind": "wear",
-        "first_channel": channel,
-        "first_lun": lun,
-        "first_block": number,
-        "blocks": 1,
-        "pages": min(place.scale.wear_pages, place.geometry.pages_per_block),
-        "repeat": place.scale.cycles,
-    }
+    job = Job(
+        kind="wear",
+        first_channel=channel,
+        first_lun=lun,
+        first_block=number,
+        blocks=1,
+        pages=pages_worn(place),
+        repeat=place.scale.cycles,
+    )
     return [PlannedRun("oc1-wear", NAME, "WR", "cycles", place.scale.cycles, "", job)]
+
+
+def pages_worn(place: Place) -> int:
+    """Return how many pages of the block are written and read in each cycle."""
+    return min(place.scale.wear_pages, place.geometry.pages_per_block)
 
 
 def measure(bench: Bench) -> Oc1:
     """Wear out a block."""
     (job,) = layout(bench.place)
     assert bench.place.sacrifice is not None, "a block to wear out"
-    return Oc1.of(bench.run(job), bench.place.sacrifice, job.spec["pages"])
+    return Oc1.of(bench.run(job), bench.place.sacrifice, pages_worn(bench.place))
 
 
 MICRO_BENCHMARK = MicroBenchmark(

@@ -1,0 +1,69 @@
+"""Jobs over physical addresses (uFLIP-OC), as documents: see `uflip.data.spec`."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from uflip.data.asked import Spec, Whole
+from uflip.data.document import Text
+
+
+class Job(
+    Struct,
+    Spec,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
+    """What is done to pages of an open-channel device; `docs/reference/open-channel.md`.
+
+    Attributes
+    ----------
+    kind : str or None
+        "pages" (None is the same), or "wear": cycles of one block until it fails.
+    first_channel, channels, first_lun, luns, first_block, blocks, first_page, pages : int or None
+        Over what it goes.
+    mix : str or None
+        Letters W and R, repeated for ever.
+    threads, vector : int or None
+        Threads; pages of all planes that one command takes.
+    sleep : int or None
+        Between commands [ns].
+    iteration : str or None
+        "sequential", "round_robin" or "isolated".
+    repeat : int or None
+        How often all of it is done.
+    """
+
+    kind: Literal["pages", "wear"] | None = None
+    first_channel: Whole | None = None
+    channels: Whole | None = None
+    first_lun: Whole | None = None
+    luns: Whole | None = None
+    first_block: Whole | None = None
+    blocks: Whole | None = None
+    first_page: Whole | None = None
+    pages: Whole | None = None
+    mix: Text | None = None
+    threads: Whole | None = None
+    vector: Whole | None = None
+    sleep: Whole | None = None
+    iteration: Text | None = None
+    repeat: Whole | None = None
+
+    @property
+    def wears_out(self) -> bool:
+        """Whether it sacrifices a block."""
+        return self.kind == "wear"
+
+
+class JobTotals(Struct, frozen=True):
+    """What a job amounts to: commands, pages of all planes, blocks, and bytes."""
+
+    total_ios: Whole
+    pages_read: Whole
+    pages_written: Whole
+    blocks_erased: Whole
+    bytes_read: Whole
+    bytes_written: Whole

@@ -1,0 +1,147 @@
+"""Patterns of I/Os over sectors (uFLIP §3.1, Table 1), as documents: see `uflip.data.spec`."""
+
+from msgspec import Struct
+
+from uflip.data.asked import Part, Spec, Stop, Whole
+
+
+class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
+    """A basic pattern (uFLIP §3.1): one function for each of time, size, location and mode.
+
+    Attributes
+    ----------
+    mode, location : str
+        One of `MODES`, one of `LOCATIONS`.
+    time : str or None
+        One of `TIMES`.
+    io_size, io_shift, target_offset, target_size : int or None
+        Size of an I/O, its shift, where the target space begins and how large it is [bytes].
+    partitions, incr : int or None
+        Of a partitioned, of an ordered location.
+    pause, burst : int or None
+        Between I/Os [ns]; I/Os between two pauses.
+    parallel_degree, queue_depth : int or None
+        Processes; I/Os of each that are under way at a time.
+    io_count, io_ignore : int or None
+        I/Os of each process, and how many at the start are left out of the statistics.
+    seed : int or None
+        Of random addresses.
+    stop : Stop or None
+        When it ends, in place of the two counts.
+    """
+
+    parallel_degree: Whole | None = None
+    queue_depth: Whole | None = None
+    io_count: Whole | None = None
+    io_ignore: Whole | None = None
+    seed: Whole | None = None
+    stop: Stop | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def processes(self) -> int:
+        """How many processes make it."""
+        return 1 if self.parallel_degree is None else self.parallel_degree
+
+
+class Mix(
+    Struct,
+    Spec,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag_field="kind",
+    tag="mix",
+):
+    """I/Os of two basic patterns: in turn, or each drawn at random.
+
+    Attributes
+    ----------
+    first, second : Part
+        The two.
+    ratio : int or None
+        So many I/Os of the first, then one of the second.
+    first_percent : int or None
+        Or: the chance of the first for each I/O [%].
+    queue_depth, io_count, io_ignore, seed, stop
+        As of `Basic`; the counts are I/Os of the second, rarer pattern, and of both where they are
+        drawn.
+    """
+
+    first: Part
+    second: Part
+    ratio: Whole | None = None
+    first_percent: Whole | None = None
+    queue_depth: Whole | None = None
+    io_count: Whole | None = None
+    io_ignore: Whole | None = None
+    seed: Whole | None = None
+    stop: Stop | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The first and the second."""
+        return (self.first, self.second)
+
+    @property
+    def turns(self) -> int:
+        """I/Os of the first pattern to one that is counted, at most."""
+        return 1 if self.ratio is None else self.ratio
+
+
+class Parallel(
+    Struct,
+    Spec,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag_field="kind",
+    tag="parallel",
+):
+    """Patterns that run side by side, a process each.
+
+    Attributes
+    ----------
+    patterns : tuple of Basic or Mix
+        What runs; each has its own counts.
+    seed, stop
+        As of `Basic`.
+    """
+
+    patterns: tuple[Basic | Mix, ...]
+    seed: Whole | None = None
+    stop: Stop | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Those of all patterns."""
+        return tuple(part for pattern in self.patterns for part in pattern.parts)
+
+
+Pattern = Basic | Mix | Parallel
+"""A specification of I/Os over sectors."""
+
+
+class Totals(Struct, frozen=True):
+    """What a specification amounts to on a device; with a rule to stop at most.
+
+    Attributes
+    ----------
+    total_ios : int
+        I/Os, ignored ones included.
+    bytes_read, bytes_written : int
+        What they move [bytes].
+    pause_ns : int
+        Sum of the pauses of the process that pauses longest [ns].
+    """
+
+    total_ios: Whole
+    bytes_read: Whole = 0
+    bytes_written: Whole = 0
+    pause_ns: Whole = 0

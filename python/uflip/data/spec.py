@@ -1,0 +1,128 @@
+"""A specification: what one run asks of the engine, one frozen document from builder to trace.
+
+    Spec ◁── Basic      one function for each of time, size, location and mode
+         ◁── Mix        I/Os of two basic patterns in turn, or drawn
+         ◁── Parallel   several of these side by side
+         ◁── Job        of an open-channel device: pages of physical addresses
+
+The parameters are those of uFLIP §3.1 (Table 1) and of uFLIP-OC, sizes in bytes, times in
+nanoseconds. What is None was not given, and is not written: the native part owns every default
+(`crates/engine/src/spec.rs`), and what it says was made has them filled in. Whether values make
+sense together, and on a device, is for the native part too; here is what a document may hold at
+all, and what follows from it in every other part of the package.
+
+A specification has no version of its own: it stands in manifests, plan files, ledgers and traces,
+and a parameter that is added is None in all that was written before.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from uflip import _native
+from uflip.data.asked import LOCATIONS, MODES, TIMES, Part, Spec, Stop
+from uflip.data.document import DEEPEST, Table, deepest
+from uflip.data.job import Job, JobTotals
+from uflip.data.pattern import Basic, Mix, Parallel, Pattern, Totals
+from uflip.errors import UsageError, native_errors
+
+__all__ = [
+    "LOCATIONS",
+    "MODES",
+    "TIMES",
+    "Basic",
+    "Job",
+    "JobTotals",
+    "Mix",
+    "Parallel",
+    "Part",
+    "Pattern",
+    "Spec",
+    "Stop",
+    "Totals",
+    "read_spec",
+    "spec_hook",
+    "table_of",
+    "text_of",
+    "typed_spec",
+]
+
+
+def text_of(spec: Spec) -> str:
+    """Return a specification as JSON, as the native part reads it."""
+    return msgspec.json.encode(spec).decode()
+
+
+def table_of(spec: Spec) -> Table:
+    """Return a specification as plain data: what is given, by its name."""
+    content: Table = msgspec.to_builtins(spec)
+    return content
+
+
+def typed_spec(content: object) -> Spec:
+    """Make the specification that plain data says.
+
+    Raises
+    ------
+    ValueError
+        If it says none.
+    """
+    if isinstance(content, Spec):
+        return content
+    named = isinstance(content, Mapping) and content.get("kind") in ("basic", "mix", "parallel")
+    return msgspec.convert(content, Pattern if named else Job)
+
+
+def spec_hook(kind: type, content: object) -> Spec:
+    """Read the fields of documents that are specifications: a `dec_hook` of msgspec."""
+    if kind is Spec:
+        return typed_spec(content)
+    raise NotImplementedError(f"a field of type {kind}")
+
+
+def read_spec(content: str | bytes | Mapping[str, Any]) -> Pattern:
+    """Read a specification over sectors that people, or other programs, wrote.
+
+    Parameters
+    ----------
+    content : str, bytes or mapping
+        JSON, or what JSON says.
+
+    Raises
+    ------
+    UsageError
+        As the native part says what is wrong with it.
+
+    Examples
+    --------
+    >>> read_spec('{"kind": "basic", "mode": "read", "location": "random", "io_size": 4096}')
+    Basic(mode='read', location='random', io_size=4096)
+    """
+    text = msgspec.json.encode(content) if isinstance(content, Mapping) else content
+    data = text.encode() if isinstance(text, str) else text
+    try:
+        if deepest(data) <= DEEPEST:
+            found: Pattern = msgspec.json.decode(data, type=Pattern)
+            return found
+        reason = f"more than {DEEPEST} levels"
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    _refused_by_native(data)
+    raise UsageError(
+        "The pattern specification is not valid",
+        where="pattern specification",
+        got=reason,
+        action="see `uflip pattern --help` for the parameters of each pattern",
+    )
+
+
+# Larger than any device, of the smallest sectors: what is refused there is refused anywhere.
+_ANY_CAPACITY, _ANY_SECTOR = 1 << 62, 512
+
+
+def _refused_by_native(data: bytes) -> None:
+    """Let the native part say what is wrong; it knows the names that there are."""
+    with native_errors():
+        text = data.decode("utf-8", "replace")
+        _native.resolve_pattern(text, _ANY_CAPACITY, _ANY_SECTOR, "sim")
