@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,10 @@ from scipy import stats
 
 from uflip import _native
 from uflip.analysis import PHASES, REASONS, analyse, run_length
+from uflip.data.spec import text_of
 from uflip.device.opening import open_device
 from uflip.errors import UsageError
-from uflip.spec import baseline, parallel
+from uflip.spec import Pattern, baseline, parallel
 
 MTRON = np.concatenate([np.full(125, 4e5), np.resize([4e5, 4e5, 27e6], 3000)])
 
@@ -162,7 +162,7 @@ def test_every_kind_of_file_says_the_same(here: Path) -> None:
 
 
 def test_a_run_and_its_export_say_the_same(here: Path) -> None:
-    trace = open_device("sim:demo").run({**baseline("RW"), "io_count": 5000})
+    trace = open_device("sim:demo").run(baseline("RW", io_count=5000))
     trace.write_parquet("run.parquet", "{}")
     trace.write_table("table.parquet", "[]")
     direct = analyse(np.asarray(trace.column("response_time_ns"))).as_dict()
@@ -173,8 +173,8 @@ def test_processes_are_no_one_series(here: Path) -> None:
     """In step they are their mean, in every kind of file; else it is an error."""
     files = ("run.parquet", "table.parquet", "table.csv")
 
-    def traced(spec: dict[str, Any]) -> np.ndarray:
-        (here / "spec.json").write_text(json.dumps(spec))
+    def traced(spec: Pattern) -> np.ndarray:
+        (here / "spec.json").write_text(text_of(spec))
         for name in files:
             (here / name).unlink(missing_ok=True)
         for name in files[1:]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from uflip import _native
+from uflip.data.spec import text_of
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.errors import DeviceError, UsageError
@@ -52,7 +53,7 @@ def test_a_device_whose_run_was_stopped_is_there_for_the_next_one() -> None:
     name, text, source = read_profile("demo")
     native = _native.Device.sim(name, text, source, json.dumps({"state": "empty"})).result()
     spec = baseline("RW", io_count=2_000_000, queue_depth=32)
-    handle = native.start(json.dumps(spec))
+    handle = native.start(text_of(spec))
     while handle.progress()[0] == 0:
         time.sleep(0.001)
     handle.cancel()

@@ -95,7 +95,7 @@ def test_any_part_of_a_column_can_be_asked_for(traces: tuple[Any, Any, Any]) -> 
 
 
 def test_what_processes_did_stands_stream_after_stream(tmp_path: Path) -> None:
-    plain, packed, file = all_ways({**long_spec(io_count=40_000), "parallel_degree": 4}, tmp_path)
+    plain, packed, file = all_ways(long_spec(io_count=40_000).but(parallel_degree=4), tmp_path)
     assert len(file) == 4 * 40_000
     assert same(plain, packed)
     assert same(plain, file)

@@ -73,7 +73,7 @@ def test_no_run_ends_before_the_phases_were_seen() -> None:
     def fewest(of: PlannedRun, startup: int, period: int) -> int:
         seen = {"ios": 10**7, "startup_ios": startup, "reasons": []}
         phases = {"startup_ios": startup, "period_ios": period, "patterns": {"RW": seen}}
-        return int(adapted(of, phases, 32768)["stop"]["min_ios"])
+        return int(adapted(of, phases, 32768).stop.min_ios)
 
     assert adapted(run, None, 32768) == run.spec
     assert fewest(run, 10, 3) == MIN_IOS

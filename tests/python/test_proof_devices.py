@@ -21,7 +21,7 @@ SEEDS, CONFIDENCE = 20, 0.95
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_the_mtrons_startup_and_period_are_those_of_its_profile(seed: int) -> None:
     spec = baseline("RW", io_size="32KiB", seed=seed)
-    times = as_array(open_device("sim:mtron").run({**spec, "io_count": 20_000}), "response_time_ns")
+    times = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
     found = analyse(times)
     assert found.startup_ios == pytest.approx(STARTUP_IOS, rel=0.1)
     assert found.period_ios == PERIOD_IOS
@@ -38,7 +38,7 @@ def test_the_interval_holds_what_the_device_goes_on_to_do(device: str, pattern: 
         ended = json.loads(trace.ended_json or "")
         (series,) = ended["series"]
         assert ended["converged"]
-        rest = opened.run({**spec, "seed": seed + 100, "io_count": 20_000})
+        rest = opened.run(spec.but(seed=seed + 100, io_count=20_000))
         later = as_array(rest, "response_time_ns").mean()
         assert abs(series["mean_ns"] / later - 1) < 0.05
         held.append(abs(series["mean_ns"] - later) <= series["half_width_ns"])
@@ -50,7 +50,7 @@ def test_the_interval_holds_what_the_device_goes_on_to_do(device: str, pattern: 
 def test_512_writes_of_the_mtron_without_ignoring_any_read_low() -> None:
     """UFLIP §4.2 says about 25 %; its device is cheap throughout the start-up, ours not quite."""
     spec = baseline("RW", io_size="32KiB")
-    long = as_array(open_device("sim:mtron").run({**spec, "io_count": 20_000}), "response_time_ns")
+    long = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
     assert -0.28 < long[:512].mean() / analyse(long).mean_ns - 1 < -0.10
 
 
@@ -58,7 +58,7 @@ def test_512_writes_of_the_mtron_without_ignoring_any_read_low() -> None:
 def test_the_start_up_shows_in_those_512_writes(seed: int) -> None:
     """What is ignored is found in 512 I/Os already; a mean of so few may rightly not converge."""
     spec = baseline("RW", io_size="32KiB", seed=seed)
-    times = as_array(open_device("sim:mtron").run({**spec, "io_count": 20_000}), "response_time_ns")
+    times = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
     short, long = analyse(times[:512]), analyse(times)
     assert short.startup_ios >= 0.9 * STARTUP_IOS
     assert short.period_ios == PERIOD_IOS
@@ -76,7 +76,7 @@ def test_a_mix_of_512_ios_measures_only_the_start_up(seed: int) -> None:
     ratio, half = 8, "512MiB"
     rare = baseline("RW", io_size="32KiB", target_size=half, target_offset=half)
     both = mix(baseline("RR", io_size="32KiB", target_size=half), rare, ratio, seed=seed)
-    short = open_device("sim:mtron").run({**both, "io_count": 512 // (ratio + 1)})
+    short = open_device("sim:mtron").run(both.but(io_count=512 // (ratio + 1)))
     writes = as_array(short, "component") == 1
     assert writes.sum() == 56 < STARTUP_IOS
     trace = open_device("sim:mtron").run(until_converged(both, max_ios=16_384))

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from uflip.cli.common import read_duration, read_size, real, together, whole
+from uflip.data.document import Table, decode
 from uflip.data.reading import Kind, read_document
 from uflip.errors import UsageError
 from uflip.spec import (
@@ -208,7 +209,7 @@ def _read_spec(name: str, given: dict[str, Any]) -> Pattern:
         )
     path = Path(name)
     content = _read_stdin() if name == "-" else read_document(path, SPEC)
-    return read_spec(content)
+    return read_spec(decode(path, SPEC, content, Table))
 
 
 def _read_stdin() -> bytes:
