@@ -20,6 +20,7 @@ from uflip.choices import SCALES
 from uflip.cli.main import VERBS
 from uflip.data.document import plain
 from uflip.data.manifest import Manifest
+from uflip.data.spec import table_of
 from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
@@ -222,7 +223,7 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
     page = section("reference/patterns.md", "Basic patterns")
     shown = dict(re.findall(r"^\| `(\w+)` \|[^|\n]*\|[^|\n]*\| ([^|\n]+) \|", page, re.M))
     info = inspect_device("null")
-    plain = resolve(basic("read", "random"), info)
+    plain = table_of(resolve(basic("read", "random"), info).spec)
     for name in (
         "time",
         "io_size",
@@ -235,12 +236,12 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
         assert shown[name] == f"`{plain[name]}`"
     assert (shown["io_ignore"], shown["seed"]) == (f"`{plain['io_ignore']}`", f"`{plain['seed']}`")
     assert plain["target_size"] == info.capacity_bytes, "the rest of the device"
-    ordered = resolve(basic("read", "ordered"), info)
-    partitioned = resolve(basic("read", "partitioned"), info)
+    ordered = table_of(resolve(basic("read", "ordered"), info).spec)
+    partitioned = table_of(resolve(basic("read", "partitioned"), info).spec)
     assert shown["incr"] == f"`{ordered['incr']}`"
     assert shown["partitions"] == f"`{partitioned['partitions']}`"
-    pause = resolve(basic("read", "random", time="pause"), info)
-    burst = resolve(basic("read", "random", time="burst"), info)
+    pause = table_of(resolve(basic("read", "random", time="pause"), info).spec)
+    burst = table_of(resolve(basic("read", "random", time="burst"), info).spec)
     assert shown["burst"] == f"`{burst['burst']}`"
     assert shown["pause"] == f"`{pause['pause']}` with `pause`, `{burst['pause']}` with `burst`"
 
