@@ -69,8 +69,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report", "results", "stats", "units",
     },
     "play": {
-        "_native", "data", "device", "ends", "errors", "experiment", "methodology", "microbench",
-        "profiles", "session", "spec", "units",
+        "_native", "choices", "data", "device", "ends", "errors", "experiment", "methodology",
+        "microbench", "profiles", "session", "spec", "units",
     },
     "session": {
         "_native", "choices", "data", "device", "durability", "ends", "errors", "experiment",

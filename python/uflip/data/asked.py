@@ -150,6 +150,11 @@ class Spec:
         return None
 
     @property
+    def seed(self) -> int | None:
+        """Of random addresses."""
+        return None
+
+    @property
     def ios(self) -> int:
         """`io_count`, of a specification that says it."""
         return given(self.io_count, "io_count")

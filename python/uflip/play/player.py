@@ -20,8 +20,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import msgspec
+
 from uflip import ends
+from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
 from uflip.experiment import PlannedRun
@@ -36,7 +40,7 @@ from uflip.session.state import AS_IS
 def main() -> None:
     """Make what the first line of the standard input asks for."""
     ends.install()
-    wanted = Wanted(**json.loads(sys.stdin.readline()))
+    wanted = msgspec.json.decode(sys.stdin.readline(), type=Wanted, dec_hook=spec_hook)
     Thread(target=_end_with_the_other, daemon=True).start()
     most = int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -67,13 +71,13 @@ def _plan(wanted: Wanted, info: DeviceInfo) -> Plan:
     """One run, on the device as its profile makes it: what `uflip pattern` does."""
     spec = wanted.spec
     assert spec is not None, "a pattern has one"
-    size = int((spec["patterns"][0] if spec["kind"] == "parallel" else spec)["io_size"])
+    size = spec.parts[0].io_bytes
     name = f"0001-{PATTERN}-{wanted.label}-io_size-{size}"
     run = PlannedRun(name, PATTERN, wanted.label, "io_size", size, "bytes", spec)
     return Plan(
         device=info,
         scale="quick",
-        seed=int(spec.get("seed", 1)),
+        seed=SEED if spec.seed is None else spec.seed,
         runs=(run,),
         skipped=(),
         pause_ns=0,

@@ -6,13 +6,16 @@ import subprocess
 import sys
 from collections import deque
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock, Thread, Timer
 from time import monotonic
 from typing import Any
 
+import msgspec
+
+from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
 from uflip.play.wanted import MOST_MEMORY_BYTES, MOST_SECONDS, Wanted
 
@@ -64,7 +67,7 @@ class Played:
             "url": self.wanted.url,
             "benchmark": self.wanted.benchmark,
             "label": self.wanted.label,
-            "spec": self.wanted.spec,
+            "spec": None if self.wanted.spec is None else table_of(self.wanted.spec),
             "state": self.state,
             "share": self.share,
             "words": self.words,
@@ -211,7 +214,7 @@ def _started(one: Played, memory_bytes: int) -> "subprocess.Popen[str]":
     )
     assert process.stdin is not None, "it was asked for"
     with suppress(OSError):  # it ended at once: its exit code says why
-        process.stdin.write(json.dumps(asdict(one.wanted)) + "\n")
+        process.stdin.write(msgspec.json.encode(one.wanted).decode() + "\n")
         process.stdin.flush()
     return process
 

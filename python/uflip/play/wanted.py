@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import Totals
 from uflip.device.resolving import resolve
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl, parse_url, with_overrides
@@ -105,9 +106,9 @@ def read_wanted(document: Any) -> Wanted:
     for name in options:
         if name not in OPTIONS:
             raise unknown_name("parameter", name, OPTIONS, where="options")
-    spec = resolve(baseline(label, **options), info)
-    _check_length(spec.pop("totals"))
-    return Wanted(target.text, PATTERN, spec, label)
+    complete = resolve(baseline(label, **options), info)
+    _check_length(complete.totals)
+    return Wanted(target.text, PATTERN, complete.spec, label)
 
 
 def _check_flash(info: DeviceInfo) -> None:
@@ -122,13 +123,13 @@ def _check_flash(info: DeviceInfo) -> None:
         )
 
 
-def _check_length(totals: Mapping[str, int]) -> None:
-    moved = totals["bytes_read"] + totals["bytes_written"]
-    if totals["total_ios"] > MOST_IOS or moved > MOST_BYTES:
+def _check_length(totals: Totals) -> None:
+    moved = totals.bytes_read + totals.bytes_written
+    if totals.total_ios > MOST_IOS or moved > MOST_BYTES:
         raise UsageError(
             "This run is too long to play with",
             where="io_count",
-            got=f"{format_count(totals['total_ios'])} I/Os, {format_size(moved)}",
+            got=f"{format_count(totals.total_ios)} I/Os, {format_size(moved)}",
             allowed=f"at most {format_count(MOST_IOS)} I/Os and {format_size(MOST_BYTES)}",
             action="a smaller io_count, or `uflip pattern` on the command line",
         )
