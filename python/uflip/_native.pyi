@@ -15,6 +15,7 @@ __all__ = [
     "FlashDevice",
     "FlashTrace",
     "Handle",
+    "Listener",
     "NativeError",
     "Trace",
     "__version__",
@@ -46,6 +47,7 @@ __all__ = [
     "resolve_pattern",
     "resolve_state",
     "run_length",
+    "serve",
     "student_quantile",
     "toml_to_json",
     "wear",
@@ -131,6 +133,31 @@ class Handle(Generic[_T]):
     def result(self) -> _T:
         """Wait for the end, and what came out; raises the work's error, or kind "interrupted" after
         `cancel`."""
+
+@final
+class Listener:
+    """A socket at which clients of `serve` come in; the file of a UNIX socket goes with it."""
+
+    @staticmethod
+    def unix(path: str) -> Listener:
+        """Mode 0600; kind "refused" where something of that name is."""
+    @staticmethod
+    def tcp(address: str) -> Listener:
+        """IP:PORT; port 0 is any that is free."""
+    @property
+    def address(self) -> str:
+        """The path, or the address with its port."""
+    @property
+    def is_unix(self) -> bool: ...
+
+def serve(
+    listeners: list[Listener],
+    exports: list[tuple[Device, str, str | None, bool]],
+    slowdown_permille: int,
+) -> Handle[str]:
+    """Serve devices as NBD exports (device, name, data file or None for memory, read-only), so
+    many thousandths of the wall clock slow (0: as fast as they are computed), until `cancel`. What
+    was served (JSON) comes out; the devices are back then."""
 
 @final
 class Device:

@@ -114,8 +114,9 @@ CRATES: dict[str, set[str]] = {
     "sim": {"core"},
     "host": {"core"},
     "store": {"core", "engine"},
-    "py": {"core", "method", "engine", "sim", "host", "store"},
-    "fuzz": {"core", "engine", "sim", "store"},
+    "serve": {"core", "sim"},
+    "py": {"core", "method", "engine", "sim", "host", "store", "serve"},
+    "fuzz": {"core", "engine", "sim", "store", "serve"},
     "bench": {"core", "method", "engine", "sim", "host", "store"},
 }
 

@@ -31,6 +31,16 @@ impl Device {
         Device { slot: Slot::new(device, &info.url), info }
     }
 
+    /// Where the device is kept.
+    pub(crate) fn slot(&self) -> &AnySlot {
+        &self.slot
+    }
+
+    /// What is known about it.
+    pub(crate) fn described(&self) -> &DeviceInfo {
+        &self.info
+    }
+
     /// The device itself, for work on a thread of its own.
     fn taken(&self) -> PyResult<AnyDevice> {
         self.slot.take().map_err(|error| raise(&error))

@@ -12,6 +12,7 @@ mod error;
 mod flash;
 mod job;
 mod profile;
+mod serve;
 mod slot;
 mod trace;
 mod work;
@@ -40,6 +41,8 @@ mod _native {
     use crate::profile::{
         profile_faults, profile_interface, profile_sources, read_quantity, toml_to_json,
     };
+    #[pymodule_export]
+    use crate::serve::{Listener, serve};
     #[pymodule_export]
     use crate::trace::{Trace, check_traces, digest, digest_files, read_metadata, read_trace};
 

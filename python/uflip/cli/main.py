@@ -40,6 +40,7 @@ VERBS = {
     "report": "Turn results into one self-contained HTML page.",
     "export": "Turn results into CSV or Parquet tables.",
     "oc": "Measure an open-channel device with uFLIP-OC.",
+    "serve": "Serve a simulated device as a real one, for any program.",
     "reproduce": "Repeat a paper's experiments, its numbers beside ours.",
     "selftest": "Compare the simulator with theory.",
     "devices": "List the devices that can be measured.",

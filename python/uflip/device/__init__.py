@@ -11,6 +11,7 @@
 `simulated`     simulated devices: made or restored
 `cache`         those that were made before, kept on disk
 `identity`      what makes two descriptions descriptions of one device
+`serving`       as a block device of its own, for other programs
 `virtual`       is a disk a disk
 `disturbance`   is the target still what it was, and was anybody else there
 ==============  ==============================================================

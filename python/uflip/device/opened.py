@@ -60,6 +60,11 @@ class Device:
             )
         return self._native
 
+    def native(self) -> _native.Device:
+        """Return the native part, to be worked on by others; its state is then as they leave it."""
+        self._state_name = None
+        return self._opened()
+
     def counters(self) -> dict[str, Any] | None:
         """Return what the device counted since it was opened.
 

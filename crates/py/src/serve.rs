@@ -1,0 +1,133 @@
+//! Serving devices as real block devices: where clients come in, and the work that serves them.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use pyo3::IntoPyObjectExt as _;
+use pyo3::prelude::*;
+use uflip_core::{Error, Result};
+use uflip_engine::Control;
+use uflip_serve::{Data, Export, Model, Paced, Slowdown};
+
+use crate::any_device::AnyDevice;
+use crate::device::{AnySlot, Device};
+use crate::error::raise;
+use crate::job::{Handle, Job};
+
+/// A socket that listens, until it is given to `serve` or released.
+#[pyclass(frozen)]
+pub struct Listener {
+    listener: Mutex<Option<uflip_serve::Listener>>,
+    address: String,
+    is_unix: bool,
+}
+
+impl Listener {
+    fn new(listener: Result<uflip_serve::Listener>) -> PyResult<Listener> {
+        let listener = listener.map_err(|error| raise(&error))?;
+        let (address, is_unix) = (listener.address().to_owned(), listener.is_unix());
+        Ok(Listener { listener: Mutex::new(Some(listener)), address, is_unix })
+    }
+}
+
+#[pymethods]
+impl Listener {
+    #[staticmethod]
+    fn unix(path: PathBuf) -> PyResult<Listener> {
+        Listener::new(uflip_serve::Listener::unix(&path))
+    }
+
+    #[staticmethod]
+    fn tcp(address: &str) -> PyResult<Listener> {
+        let parsed: std::result::Result<SocketAddr, _> = address.parse();
+        let parsed = parsed.map_err(|error| {
+            Error::usage("That is no address to listen at")
+                .got(format!("'{address}' ({error})"))
+                .allowed("IP:PORT, as in 127.0.0.1:10809, [::1]:0")
+                .action("write the address as a number")
+        });
+        Listener::new(parsed.and_then(uflip_serve::Listener::tcp))
+    }
+
+    #[getter]
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    #[getter]
+    fn is_unix(&self) -> bool {
+        self.is_unix
+    }
+}
+
+/// What of a device is told to clients, and where its data is; `None` in memory.
+type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool);
+
+/// Serve devices, as (device, name, data file or None, read-only), until the work is cancelled; what was
+/// served as JSON. The devices are back when it is over.
+#[pyfunction]
+pub fn serve(
+    listeners: Vec<PyRef<'_, Listener>>,
+    exports: Vec<Wanted<'_>>,
+    slowdown_permille: u64,
+) -> PyResult<Handle> {
+    let mut devices = Vec::new();
+    for (device, name, data, read_only) in exports {
+        let prepared = prepared(&device, &name, data.as_deref(), read_only);
+        let (slot, export, data) = prepared.map_err(|error| raise(&error))?;
+        devices.push((slot, export, data));
+    }
+    let listeners = listeners
+        .iter()
+        .filter_map(|listener| listener.listener.lock().expect("no panic while held").take());
+    let listeners: Vec<_> = listeners.collect();
+    let slowdown = Slowdown(slowdown_permille);
+    let work = move |control: &Control| served(&listeners, devices, slowdown, control);
+    Ok(Job::make(Control::new(1), 1, work).handle(|py, document: String| document.into_py_any(py)))
+}
+
+type Prepared = (AnySlot, Export, Data);
+
+fn prepared(device: &Device, name: &str, data: Option<&Path>, read_only: bool) -> Result<Prepared> {
+    let export = Export::of(name, device.described(), read_only);
+    let data = match data {
+        None => Data::in_memory(export.size),
+        Some(path) => Data::in_file(path, export.size, read_only),
+    };
+    Ok((device.slot().clone(), export, data?))
+}
+
+fn served(
+    listeners: &[uflip_serve::Listener],
+    prepared: Vec<Prepared>,
+    slowdown: Slowdown,
+    control: &Control,
+) -> Result<String> {
+    let mut slots = Vec::new();
+    let mut devices = Vec::new();
+    for (slot, export, data) in prepared {
+        let paced = Paced::new(model(slot.take()?)?, slowdown);
+        devices.push(uflip_serve::Device { export, data, paced });
+        slots.push(slot);
+    }
+    let (models, document) = uflip_serve::serve(listeners, devices, || control.is_cancelled())?;
+    for (slot, model) in slots.iter().zip(models) {
+        if let Model::Sim(device) = model {
+            slot.put_back(AnyDevice::Sim(device));
+        }
+    }
+    Ok(document.to_string())
+}
+
+fn model(mut device: AnyDevice) -> Result<Model> {
+    let info = device.info();
+    match device {
+        AnyDevice::Sim(device) => Ok(Model::Sim(device)),
+        AnyDevice::Null(_) => Ok(Model::Instant(info)),
+        AnyDevice::Direct(_) => Err(Error::usage("A real device is one already")
+            .at(info.url)
+            .allowed("sim:NAME, null")
+            .action("serve a simulated device")),
+    }
+}

@@ -1,0 +1,261 @@
+//! A simulated device whose clock is the wall clock, as fast as it or slower.
+//!
+//! ```text
+//! wall        ──┬───────────────┬──▶ now
+//! device's      └ submitted     │        ┌ horizon
+//!               ├───────────────┼────────┤
+//!                     over      │  known │  not looked at: what comes may still change it
+//! ```
+//!
+//! A device that is asked when the next I/O ends looks ahead, and what it has looked at is settled. So
+//! it is asked for [`LOOK_AHEAD`] at a time: a request that comes meanwhile begins where the look ended,
+//! at most that much later than it came, which counts as lag like everything else that is late.
+
+use std::collections::VecDeque;
+
+use uflip_core::{Bytes, Counters, Device, DeviceInfo, Durability, Io, Nanos, Result, Ticket};
+use uflip_sim::SimDevice;
+
+/// How far a device is asked to look ahead, in wall time [ns]: as little as lets a thread sleep
+/// meanwhile, which costs about a third of it.
+const LOOK_AHEAD_NS: u64 = 60_000;
+/// Looked ahead again when so much of it is left [ns].
+const LOOK_AGAIN_NS: u64 = 30_000;
+
+/// What is behind an export.
+#[derive(Debug)]
+pub enum Model {
+    /// A device that takes no time.
+    Instant(DeviceInfo),
+    /// A simulated device.
+    Sim(Box<SimDevice>),
+}
+
+/// How many times slower than it should be a device is, in thousandths; 0: as fast as it can be
+/// computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slowdown(pub u64);
+
+/// An I/O that is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Over {
+    /// Which.
+    pub ticket: Ticket,
+    /// When the client is to hear of it, on the wall clock [ns].
+    pub due: u64,
+    /// How long it took on the device's clock.
+    pub response: Nanos,
+    /// Whether the device failed.
+    pub failed: bool,
+}
+
+/// A device in wall time, in nanoseconds since the server began.
+#[derive(Debug)]
+pub struct Paced {
+    model: Model,
+    slowdown: Slowdown,
+    /// The device's clock when the wall clock was at zero.
+    began: Nanos,
+    /// How far the device has been asked to look.
+    horizon: Nanos,
+    outstanding: Vec<Ticket>,
+    /// So many of them failed; the device does not say which, so all others end first.
+    failed: usize,
+    over: VecDeque<Over>,
+    tickets: u64,
+    wake: Option<Wake>,
+}
+
+/// When to look again, on the wall clock [ns].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// Something is over then; it is so near that a sleep would miss it.
+    Due(u64),
+    /// Nothing is over until then, and some time after.
+    Asleep(u64),
+}
+
+impl Paced {
+    /// `model` from where it stands.
+    #[must_use]
+    pub fn new(model: Model, slowdown: Slowdown) -> Paced {
+        let began = match &model {
+            Model::Instant(_) => Nanos(0),
+            Model::Sim(device) => device.now(),
+        };
+        Paced {
+            model,
+            slowdown,
+            began,
+            horizon: Nanos(0),
+            outstanding: Vec::new(),
+            failed: 0,
+            over: VecDeque::new(),
+            tickets: 0,
+            wake: None,
+        }
+    }
+
+    /// What is known about the device.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        match &self.model {
+            Model::Instant(info) => info,
+            Model::Sim(device) => device.info(),
+        }
+    }
+
+    /// What the device counted.
+    #[must_use]
+    pub fn counters(&self) -> Option<Counters> {
+        match &self.model {
+            Model::Instant(_) => None,
+            Model::Sim(device) => device.counters(),
+        }
+    }
+
+    /// The device, when nothing is served any more.
+    #[must_use]
+    pub fn into_model(self) -> Model {
+        self.model
+    }
+
+    /// Whether no more may be submitted for now: a failure is being told apart from what else is under
+    /// way.
+    #[must_use]
+    pub fn is_settling(&self) -> bool {
+        self.failed > 0
+    }
+
+    /// Submit `io` at `now`; a write with `fua` ends when its data is durable.
+    ///
+    /// # Errors
+    /// The device takes no such I/O any more.
+    pub fn submit(&mut self, now: u64, io: &Io, fua: bool) -> Result<Ticket> {
+        self.look(now);
+        let Model::Sim(device) = &mut self.model else {
+            let ticket = Ticket(self.tickets);
+            self.tickets += 1;
+            self.over.push_back(Over { ticket, due: now, response: Nanos(0), failed: false });
+            return Ok(ticket);
+        };
+        if self.slowdown.0 > 0 {
+            let at = virtual_time(self.began, self.slowdown, now).max(self.horizon);
+            device.wait_until(at);
+        }
+        if fua {
+            device.set_durability(Durability::Fua);
+        }
+        let submitted = device.submit(io);
+        if fua {
+            device.set_durability(Durability::Cached);
+        }
+        let ticket = submitted?;
+        self.outstanding.push(ticket);
+        self.wake = Some(Wake::Due(now));
+        Ok(ticket)
+    }
+
+    /// The range is not needed any more; takes no time.
+    pub fn trim(&mut self, now: u64, offset: Bytes, size: Bytes) {
+        self.look(now);
+        if let Model::Sim(device) = &mut self.model {
+            device.trim(offset, size);
+        }
+    }
+
+    /// See what is over by `now`.
+    pub fn look(&mut self, now: u64) {
+        let Model::Sim(device) = &mut self.model else { return };
+        self.wake = None;
+        while self.outstanding.len() > self.failed {
+            let Some((present, ahead)) = horizon_of(self.began, self.slowdown, now) else {
+                // No clock is kept: whatever is under way is over.
+                let due = device.next_completion(Nanos(u64::MAX));
+                debug_assert!(due.is_some(), "something is outstanding");
+                complete(device, &mut self.outstanding, &mut self.failed, &mut self.over, now);
+                continue;
+            };
+            match device.next_completion(ahead.max(self.horizon)) {
+                Some(at) if at <= present => {
+                    let due = wall_time(self.began, self.slowdown, at);
+                    self.horizon = self.horizon.max(at);
+                    complete(device, &mut self.outstanding, &mut self.failed, &mut self.over, due);
+                }
+                Some(at) => {
+                    self.horizon = self.horizon.max(at);
+                    self.wake = Some(Wake::Due(wall_time(self.began, self.slowdown, at)));
+                    return;
+                }
+                None => {
+                    self.horizon = self.horizon.max(ahead);
+                    let until = wall_time(self.began, self.slowdown, self.horizon);
+                    self.wake = Some(Wake::Asleep(until.saturating_sub(LOOK_AGAIN_NS)));
+                    return;
+                }
+            }
+        }
+        self.settle_failures(now);
+    }
+
+    /// All that is left has failed.
+    fn settle_failures(&mut self, now: u64) {
+        for ticket in self.outstanding.drain(..) {
+            self.over.push_back(Over { ticket, due: now, response: Nanos(0), failed: true });
+        }
+        self.failed = 0;
+    }
+
+    /// When to look again; `None` where nothing is under way.
+    #[must_use]
+    pub fn wake(&self) -> Option<Wake> {
+        self.wake
+    }
+
+    /// What `response` on the device's clock is on the wall clock [ns].
+    #[must_use]
+    pub fn wall_ns(&self, response: Nanos) -> u64 {
+        wall_time(Nanos(0), self.slowdown, response)
+    }
+
+    /// The next I/O that is over.
+    pub fn next_over(&mut self) -> Option<Over> {
+        self.over.pop_front()
+    }
+}
+
+/// Take the earliest completion, which is due at `due` on the wall clock.
+fn complete(
+    device: &mut SimDevice,
+    outstanding: &mut Vec<Ticket>,
+    failed: &mut usize,
+    over: &mut VecDeque<Over>,
+    due: u64,
+) {
+    match device.complete() {
+        Ok(done) => {
+            if let Some(place) = outstanding.iter().position(|ticket| *ticket == done.ticket) {
+                outstanding.swap_remove(place);
+            }
+            let response = done.completed.saturating_sub(done.submitted);
+            over.push_back(Over { ticket: done.ticket, due, response, failed: false });
+        }
+        Err(_) => *failed += 1,
+    }
+}
+
+/// The device's clock at `now`, and how far it is to look; `None` where no clock is kept.
+fn horizon_of(began: Nanos, slowdown: Slowdown, now: u64) -> Option<(Nanos, Nanos)> {
+    let at = |wall| virtual_time(began, slowdown, wall);
+    (slowdown.0 > 0).then(|| (at(now), at(now.saturating_add(LOOK_AHEAD_NS))))
+}
+
+fn virtual_time(began: Nanos, slowdown: Slowdown, wall: u64) -> Nanos {
+    let since = u128::from(wall) * 1000 / u128::from(slowdown.0.max(1));
+    Nanos(began.0.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))
+}
+
+fn wall_time(began: Nanos, slowdown: Slowdown, at: Nanos) -> u64 {
+    let since = u128::from(at.saturating_sub(began).0) * u128::from(slowdown.0);
+    u64::try_from(since.div_ceil(1000)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,153 @@
+//! What was served, as plain data: counts, response times, and how far behind the clock it was.
+
+use serde_json::{Value, json};
+
+/// Values within a power of two are told apart in so many steps: 3 % of a value.
+const STEPS: u64 = 32;
+const STEP_BITS: u32 = STEPS.trailing_zeros();
+
+/// How often each value came, values told apart to 3 %.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    most: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        let rows = (64 - STEP_BITS + 1) as usize;
+        Histogram { counts: vec![0; rows * STEPS as usize], count: 0, sum: 0, most: 0 }
+    }
+}
+
+impl Histogram {
+    /// `value` came once more.
+    pub fn add(&mut self, value: u64) {
+        self.counts[place_of(value)] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.most = self.most.max(value);
+    }
+
+    /// The value that `permille` of all do not exceed, up to 3 % too large; 0 of none.
+    #[must_use]
+    pub fn quantile(&self, permille: u64) -> u64 {
+        let wanted = (u128::from(self.count) * u128::from(permille)).div_ceil(1000).max(1);
+        let mut before = 0;
+        for (place, count) in self.counts.iter().enumerate() {
+            before += u128::from(*count);
+            if before >= wanted {
+                return largest_at(place).min(self.most);
+            }
+        }
+        self.most
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "count": self.count,
+            "mean_ns": self.sum.checked_div(u128::from(self.count)).unwrap_or(0) as u64,
+            "p50_ns": self.quantile(500),
+            "p90_ns": self.quantile(900),
+            "p99_ns": self.quantile(990),
+            "p999_ns": self.quantile(999),
+            "max_ns": self.most,
+        })
+    }
+}
+
+fn place_of(value: u64) -> usize {
+    let row = (64 - STEP_BITS).saturating_sub(value.leading_zeros());
+    let step = if row == 0 { value } else { (value >> (row - 1)) - STEPS };
+    (u64::from(row) * STEPS + step) as usize
+}
+
+fn largest_at(place: usize) -> u64 {
+    let (row, step) = (place as u64 / STEPS, place as u64 % STEPS);
+    if row == 0 {
+        step
+    } else {
+        (u128::from(STEPS + step + 1) << (row - 1)).saturating_sub(1) as u64
+    }
+}
+
+/// What was asked of one export.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// Reads answered.
+    pub reads: u64,
+    /// Writes answered.
+    pub writes: u64,
+    /// Flushes answered.
+    pub flushes: u64,
+    /// Trims answered.
+    pub trims: u64,
+    /// Ranges set to zero.
+    pub zeroes: u64,
+    /// Requests that failed after they were allowed.
+    pub failed: u64,
+    /// Data that was read [bytes].
+    pub bytes_read: u64,
+    /// Data that was written [bytes].
+    pub bytes_written: u64,
+    /// From when a request was whole until its reply was handed to the socket [ns].
+    pub response: Histogram,
+    /// What of that the device took [ns], on the wall clock.
+    pub simulated: Histogram,
+    /// The difference: how late the host was [ns].
+    pub lag: Histogram,
+}
+
+impl Served {
+    /// As a document.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        json!({
+            "reads": self.reads,
+            "writes": self.writes,
+            "flushes": self.flushes,
+            "trims": self.trims,
+            "write_zeroes": self.zeroes,
+            "failed": self.failed,
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+            "response_time": self.response.document(),
+            "simulated": self.simulated.document(),
+            "lag": self.lag.document(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted_values_to_three_percent() {
+        let mut histogram = Histogram::default();
+        let mut values: Vec<u64> =
+            (0..2000_u64).map(|i| i * i * i * 7919 % 1_000_003 + i).collect();
+        values.iter().for_each(|value| histogram.add(*value));
+        values.sort_unstable();
+        for permille in [1, 10, 500, 900, 990, 999, 1000] {
+            let exact = values[(values.len() * permille).div_ceil(1000) - 1];
+            let told = histogram.quantile(permille as u64);
+            assert!(told >= exact && told <= exact + exact / 31 + 1, "{permille}: {told} {exact}");
+        }
+    }
+
+    #[test]
+    fn every_value_has_a_place_and_edges_are_in_order() {
+        for value in [0, 1, 31, 32, 33, 63, 64, 1000, u64::MAX / 2, u64::MAX] {
+            let place = place_of(value);
+            assert!(largest_at(place) >= value, "{value}");
+            assert!(place == 0 || largest_at(place - 1) < value, "{value}");
+        }
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(500), 0, "of none");
+        histogram.add(u64::MAX);
+        assert_eq!(histogram.quantile(1000), u64::MAX);
+    }
+}

@@ -1,0 +1,223 @@
+"""`uflip serve`: a simulated device as a real block device, in real time."""
+
+import os
+import signal
+import subprocess
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from uflip import _native, ends
+from uflip.cli.common import json_option, no_cache_option, quiet_option, real
+from uflip.cli.terminal import echo, echo_json, plain
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
+from uflip.device.serving import Export, listen_tcp, listen_unix, serve, served
+from uflip.device.url import parse_url
+from uflip.errors import DeviceError, UsageError
+from uflip.table import Table
+from uflip.units import format_duration_ns, format_size
+from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
+
+EPILOG = """\b
+Examples:
+  uflip serve sim:mtron --socket mtron.sock
+  uflip serve sim:mtron --socket s --run 'qemu-img info "$UFLIP_URI"'
+  fio --name=x --ioengine=nbd --uri='nbd+unix:///?socket=mtron.sock' --rw=randwrite --size=9m
+  uflip serve sim:demo --socket s --data disk.img --speed 10
+"""
+MOST_SLOWDOWN = 1000.0
+
+
+@click.command("serve", epilog=EPILOG)
+@click.argument("devices", metavar="DEVICE...", nargs=-1, required=True)
+@click.option(
+    "--socket",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Make this UNIX socket, for you alone; it is removed at the end.",
+)
+@click.option(
+    "--tcp",
+    metavar="ADDRESS:PORT",
+    help="Listen on this machine as well; whoever is on it may connect.  [port 0: any free]",
+)
+@click.option(
+    "--data",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Keep what is written in this sparse file, made where it is not there.  [in memory]",
+)
+@click.option("--read-only", is_flag=True, help="Clients may not write.")
+@click.option(
+    "--speed",
+    metavar="FACTOR",
+    callback=real(0.0, MOST_SLOWDOWN),
+    default="1",
+    show_default=True,
+    help="So many times slower than the device; 0: as fast as it is computed.",
+)
+@click.option(
+    "--run",
+    "program",
+    metavar="COMMAND",
+    help="Serve while this command of the shell runs, which finds the first device at $UFLIP_URI.",
+)
+@no_cache_option
+@quiet_option
+@json_option
+def command(
+    *,
+    devices: tuple[str, ...],
+    socket: Path | None,
+    tcp: str | None,
+    data: Path | None,
+    read_only: bool,
+    speed: float,
+    program: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Serve DEVICE over NBD: fio, qemu, nbdcopy, a database or a file system meet a simulated SSD.
+
+    Its response times are those of the simulated device in wall-clock time, and data is kept.
+    Ctrl-C ends it, and says what was served and how late the host was.
+    """
+    _check(devices, socket, tcp, data)
+    with ExitStack() as stack:
+        listeners = []
+        if socket is not None:
+            listeners.append(listen_unix(socket))
+        if tcp is not None:
+            listeners.append(listen_tcp(tcp))
+        exports = [
+            Export(stack.enter_context(open_device(url)), _name_of(url), data, read_only)
+            for url in devices
+        ]
+        document = _serve(listeners, exports, speed, program, quiet=quiet or as_json)
+    if as_json:
+        echo_json(document)
+    elif not quiet:
+        _show(document, err=program is not None)
+    if ends.caught() not in (None, signal.SIGINT):
+        raise ends.Ended
+
+
+def _serve(
+    listeners: list[_native.Listener],
+    exports: list[Export],
+    speed: float,
+    program: str | None,
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Serve until a signal comes, or a program has ended; return what was served."""
+    # No signal may fall between the start of the work and the waiting for it.
+    with suppress(KeyboardInterrupt), ends.shielded():
+        handle = serve(listeners, exports, speed)
+        try:
+            if not quiet:
+                for listener in listeners:
+                    for export in exports:
+                        size = format_size(export.device.info.capacity_bytes)
+                        uri = _uri(listener, export, exports)
+                        echo(f"{export.device.info.url} ({size}) at {uri}", err=program is not None)
+            if program is None:
+                _wait_for_a_signal(handle, quiet=quiet)
+            else:
+                _wait_for_program(program, _uri(listeners[0], exports[0], exports))
+        finally:
+            handle.cancel()
+            handle.wait(CANCEL_PATIENCE_S)
+    return served(handle)
+
+
+def _wait_for_a_signal(handle: _native.Handle[str], *, quiet: bool) -> None:
+    if not quiet:
+        echo("Ctrl-C ends it")
+    while not handle.wait(SLICE_S):
+        ends.check()
+
+
+def _wait_for_program(program: str, uri: str) -> None:
+    """Run a program that finds a device at `uri`; raise where it fails."""
+    process = subprocess.Popen(program, shell=True, env=os.environ | {"UFLIP_URI": uri})
+    while True:
+        try:
+            code = process.wait(SLICE_S)
+            break
+        except subprocess.TimeoutExpired:
+            try:
+                ends.check()
+            except KeyboardInterrupt:
+                process.terminate()
+                raise
+    if code != 0:
+        raise DeviceError(
+            "The command that used the device failed",
+            where=program,
+            got=f"exit code {code}" if code > 0 else f"signal {-code}",
+            allowed="exit code 0",
+            action="see what it says, and try it on a device that is served without --run",
+        )
+
+
+def _uri(listener: _native.Listener, export: Export, exports: list[Export]) -> str:
+    """Return how clients name an export."""
+    name = "" if export is exports[0] else quote(export.name, safe="")
+    if listener.is_unix:
+        return f"nbd+unix:///{name}?socket={quote(listener.address)}"
+    return f"nbd://{listener.address}/{name}"
+
+
+def _check(
+    devices: tuple[str, ...], socket: Path | None, tcp: str | None, data: Path | None
+) -> None:
+    """Refuse what cannot be meant before any device is made."""
+    if socket is None and tcp is None:
+        raise UsageError(
+            "Clients have no way in",
+            where="uflip serve",
+            allowed="--socket PATH, --tcp 127.0.0.1:PORT",
+            action="name a socket: `uflip serve sim:demo --socket demo.sock`",
+        )
+    for url in devices:
+        if parse_url(url).kind not in ("sim", "null"):
+            raise UsageError(
+                "A real device is one already",
+                where="uflip serve",
+                got=url,
+                allowed="sim:NAME, null",
+                action="serve a simulated device; `uflip devices` lists them",
+            )
+        inspect_device(url)
+    if data is not None and len(devices) > 1:
+        raise UsageError(
+            "One file holds the data of one device",
+            where="--data",
+            got=f"{len(devices)} devices",
+            action="serve each device with a file of its own, by a command of its own",
+        )
+
+
+def _name_of(url: str) -> str:
+    """Name an export after its device."""
+    target = parse_url(url)
+    return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind
+
+
+def _show(document: dict[str, Any], *, err: bool) -> None:
+    head = ["export", "reads", "writes", "flushes", "failed", "p50", "p99", "lag p50", "lag p99"]
+    rows = [_row_of(export) for export in document["exports"]]
+    for line in Table([*head, "lag max"], plain(rows), "l" + "r").lines():
+        echo(line, err=err)
+
+
+def _row_of(export: dict[str, Any]) -> list[str]:
+    response, lag = export["response_time"], export["lag"]
+    counts = [f"{export[key]:,}" for key in ("reads", "writes", "flushes", "failed")]
+    times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
+    return [export["name"], *counts, *map(format_duration_ns, times)]

@@ -1,0 +1,139 @@
+"""Serving simulated devices as real block devices over NBD, in real time."""
+
+import ipaddress
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.device.opened import Device
+from uflip.errors import UsageError, native_errors
+
+REAL_TIME = 1.0
+"""How many times slower than its model a device is served: as it is."""
+
+LONGEST_NAME = 255
+
+
+@dataclass(frozen=True)
+class Export:
+    """A device, and how clients find it.
+
+    Attributes
+    ----------
+    device : Device
+        Simulated, or null, which takes no time.
+    name : str
+        What clients ask for; they get the first one without a name as well.
+    data : Path or None
+        The file that what they write is kept in, made where it is not there; None: in memory.
+    read_only : bool
+        Clients may not write.
+    """
+
+    device: Device
+    name: str
+    data: Path | None = None
+    read_only: bool = False
+
+
+def listen_unix(path: Path) -> _native.Listener:
+    """Make a UNIX socket that this user alone may use; it is removed when it is released.
+
+    Raises
+    ------
+    RefusedError
+        If something of that name is there.
+    UsageError
+        If the name is too long for a socket.
+    """
+    with native_errors():
+        return _native.Listener.unix(str(path))
+
+
+def listen_tcp(address: str) -> _native.Listener:
+    """Listen at a port of this machine, which whoever is on it can reach.
+
+    Raises
+    ------
+    UsageError
+        If it is no address, or one that other machines reach.
+    DeviceError
+        If the port is in use.
+    """
+    host, colon, port = address.rpartition(":")
+    number = host.removeprefix("[").removesuffix("]")
+    try:
+        loopback = ipaddress.ip_address(number).is_loopback
+    except ValueError:
+        loopback = False
+    if not (colon and loopback and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise UsageError(
+            "That is no port of this machine alone",
+            where="--tcp",
+            got=f"'{address}'",
+            allowed="127.0.0.1:PORT, [::1]:PORT; port 0 is any that is free",
+            action="listen on this machine, and let others in through ssh -L",
+        )
+    with native_errors():
+        return _native.Listener.tcp(address)
+
+
+def serve(
+    listeners: Sequence[_native.Listener],
+    exports: Sequence[Export],
+    speed: float = REAL_TIME,
+) -> _native.Handle[str]:
+    """Serve devices until the work is cancelled; clients may come as soon as this returns.
+
+    Parameters
+    ----------
+    listeners : sequence of Listener
+        Where clients come in.
+    exports : sequence of Export
+        What they find; each has a name of its own.
+    speed : float
+        How many times slower than its model a device is: 1 keeps its response times, 10 is for
+        software that is too fast for this machine, 0 keeps no time at all.
+
+    Returns
+    -------
+    Handle of str
+        Its result is what was served, see `served`.
+
+    Raises
+    ------
+    UsageError
+        If two exports have one name, or a device is a real one.
+    RefusedError
+        If a data file does not fit its device, or is in use.
+    """
+    names = [export.name for export in exports]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(
+            "Two exports have one name",
+            where="serve",
+            got=", ".join(twice),
+            action="name each device once, or serve copies with different overrides",
+        )
+    wanted = [
+        (
+            export.device.native(),
+            export.name[:LONGEST_NAME],
+            None if export.data is None else str(export.data),
+            export.read_only,
+        )
+        for export in exports
+    ]
+    with native_errors():
+        return _native.serve(list(listeners), wanted, round(speed * 1000))
+
+
+def served(handle: _native.Handle[str]) -> dict[str, Any]:
+    """Return what was served, once the work is over."""
+    with native_errors():
+        document: dict[str, Any] = json.loads(handle.result())
+    return document

@@ -1,0 +1,222 @@
+"""Does a served device behave as a block device, to a client written from the protocol's text?
+
+No response time decides here but against what the simulated device says of itself.
+"""
+
+import json
+import random
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import start, uflip
+from nbd import (
+    ACK,
+    EINVAL,
+    ENOSPC,
+    EPERM,
+    FLUSH,
+    FUA,
+    INFO,
+    INVALID,
+    LIST,
+    NO_HOLE,
+    SERVER,
+    STRUCTURED_REPLY,
+    TRIM,
+    UNKNOWN,
+    UNSUPPORTED,
+    ZEROES,
+    Client,
+    question,
+    served,
+    serving,
+)
+
+SMALL = "sim:demo?blocks_per_die=64"
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A server of a device that takes no time, and of a simulated one that keeps no time."""
+    path = tmp_path_factory.mktemp("serve") / "s"
+    with serving("null", SMALL, "--speed", "0", path=path):
+        yield path
+
+
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("name", [b"", SMALL.removeprefix("sim:").encode()])
+def test_what_is_written_is_read(quick: Path, name: bytes, structured: bool) -> None:
+    random_ = random.Random(7)
+    with Client(quick) as client:
+        size, _ = client.go(name, structured=structured)
+        places = [0, size - 4096, *(random_.randrange(size // 512 - 256) * 512 for _ in range(20))]
+        for at in places:
+            data = random_.randbytes(min(size - at, 512 * random_.randint(1, 256)))
+            assert client.write(at, data) == 0
+            assert client.read(at, len(data)) == data
+            assert client.do(TRIM, at, len(data)) == 0
+            assert client.read(at, len(data)) == bytes(len(data))
+
+
+def test_zeroes_flushes_and_fua_do_what_they_say(quick: Path) -> None:
+    with Client(quick) as client:
+        client.go()
+        assert client.write(MIB, b"\1" * 4096, flags=FUA) == 0
+        assert client.do(ZEROES, MIB + 512, 1024, NO_HOLE) == 0
+        assert client.do(ZEROES, MIB + 2048, 512) == 0
+        assert client.do(FLUSH) == 0
+        ones = [b"\1" * 512, bytes(1024), b"\1" * 512, bytes(512), b"\1" * 1536]
+        assert client.read(MIB, 4096) == b"".join(ones)
+
+
+def test_connections_share_one_device(quick: Path) -> None:
+    with Client(quick) as one, Client(quick) as other:
+        one.go()
+        other.go(structured=True)
+        assert one.write(5 * MIB, b"\5" * 4096) == 0
+        assert other.do(FLUSH) == 0
+        assert other.read(5 * MIB, 4096) == b"\5" * 4096
+
+
+REFUSED = [
+    ("no whole sectors", 0, 1, 512, EINVAL),
+    ("no whole sectors", 0, 0, 513, EINVAL),
+    ("nothing", 0, 0, 0, EINVAL),
+    ("beyond the end", 0, 64 << 30, 512, EINVAL),
+    ("the sum overflows", 0, 2**64 - 512, 1024, EINVAL),
+    ("too long", 0, 0, (32 << 20) + 512, EINVAL),
+    ("beyond the end", TRIM, 64 << 30, 512, ENOSPC),
+    ("beyond the end", ZEROES, 64 << 30, 512, ENOSPC),
+    ("a place", FLUSH, 512, 0, EINVAL),
+    ("a length", FLUSH, 0, 512, EINVAL),
+    ("an unknown command", 5, 0, 512, EINVAL),
+    ("an unknown command", 65535, 0, 0, EINVAL),
+]
+
+
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("refused", REFUSED)
+def test_what_is_not_allowed_is_an_error_and_the_session_goes_on(
+    quick: Path, refused: tuple[str, int, int, int, int], structured: bool
+) -> None:
+    why, command, offset, length, error = refused
+    with Client(quick) as client:
+        client.go(structured=structured)
+        if command == 0:
+            assert client.read(offset, length) == error, why
+        else:
+            assert client.do(command, offset, length) == error, why
+        assert client.write((64 << 30) - 512, bytes(1024)) == ENOSPC
+        assert client.write(0, b"\2" * 512) == 0
+        assert client.read(0, 512) == b"\2" * 512
+
+
+def test_options_are_answered(quick: Path) -> None:
+    with Client(quick) as client:
+        client.send(b"\0\0\0\3")
+        names = [answer[1][4:].decode() for answer in client.ask(LIST)[:-1]]
+        assert names[0].startswith("null")
+        assert len(names) == 2
+        assert client.ask(LIST, b"?") == [(INVALID, b"")]
+        assert client.ask(STRUCTURED_REPLY, b"?") == [(INVALID, b"")]
+        assert client.ask(99, b"what") == [(UNSUPPORTED, b"")]
+        assert client.ask(INFO, question(b"nobody")) == [(UNKNOWN, b"")]
+        told = client.ask(INFO, question(b"null", (0, 1, 2, 3)))
+        assert told[-1] == (ACK, b"")
+        assert told[1][1] == b"\0\1null"
+        assert told[3][1] == b"\0\3" + b"".join(n.to_bytes(4) for n in (512, 4096, 32 << 20))
+        assert client.ask(LIST)[0][0] == SERVER
+
+
+def test_a_read_only_export_is_not_written(here: Path) -> None:
+    with serving("null", "--read-only"), Client("s") as client:
+        _, flags = client.go()
+        assert flags & 2
+        assert client.write(0, bytes(512)) == EPERM
+        assert client.do(TRIM, 0, 512) == EPERM
+        assert client.do(ZEROES, 0, 512) == EPERM
+        assert client.read(0, 512) == bytes(512)
+
+
+def test_a_socket_is_private_and_goes_with_the_server(here: Path) -> None:
+    with serving("null") as process:
+        assert stat.S_IMODE(Path("s").stat().st_mode) == 0o600
+        document = served(process)
+        assert document["clients"]["now"] == 0
+    assert not Path("s").exists()
+
+
+def test_sigterm_ends_it_in_order_too(here: Path) -> None:
+    with serving("null") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 143
+    assert not Path("s").exists()
+
+
+def test_what_is_at_the_name_of_the_socket_stays(here: Path) -> None:
+    Path("thesis").write_text("three years of work")
+    outcome = uflip("serve", "null", "--socket", "thesis")
+    assert outcome.code == 3
+    assert Path("thesis").read_text() == "three years of work"
+
+
+def test_a_file_keeps_what_was_written(here: Path) -> None:
+    with serving(SMALL, "--data", "disk"), Client("s") as client:
+        size, _ = client.go()
+        assert client.write(size - 512, b"\7" * 512, flags=FUA) == 0
+        assert client.write(0, b"\6" * 512) == 0
+        assert client.do(FLUSH) == 0
+    assert Path("disk").stat().st_size == size
+    assert Path("disk").stat().st_blocks < 100, "it is sparse"
+    with serving(SMALL, "--data", "disk", "--read-only"), Client("s") as client:
+        client.go()
+        assert client.read(size - 512, 512) == b"\7" * 512
+        assert client.read(0, 512) == b"\6" * 512
+
+
+def test_a_data_file_of_another_size_is_refused_as_it_is(here: Path) -> None:
+    Path("thesis").write_text("three years of work")
+    outcome = uflip("serve", "null", "--socket", "s", "--data", "thesis")
+    assert outcome.code == 3
+    assert Path("thesis").read_text() == "three years of work"
+    assert not Path("s").exists()
+
+
+def test_response_times_are_those_of_the_simulated_device(here: Path) -> None:
+    """What the server says the device took is what the same I/Os take in virtual time."""
+    # Between two requests of a client a device is idle, if only for the way through the socket.
+    device = f"{SMALL}&idle_free_blocks=0"
+    with serving(device) as process:
+        with Client("s") as client:
+            client.go()
+            for number in range(64):
+                assert client.read(number * 32 * KIB, 32 * KIB) == bytes(32 * KIB)
+        export = served(process)["exports"][0]
+    outcome = uflip("pattern", device, "--pattern", "SR", "--io-size", "32KiB", "--io-count", "64",
+                    "--json")  # fmt: skip
+    mean = json.loads(outcome.out)["statistics"]["mean_ns"]
+    assert export["reads"] == 64
+    assert abs(export["simulated"]["mean_ns"] - mean) < 0.02 * mean
+    # Never early, however late the host is.
+    assert export["response_time"]["mean_ns"] >= export["simulated"]["mean_ns"]
+    assert export["lag"]["count"] == 64
+
+
+def test_a_program_runs_against_a_device(here: Path) -> None:
+    outcome = start("serve", "null", "--socket", "s", "--run", 'test -S s && echo "$UFLIP_URI"')
+    out, err = outcome.communicate(timeout=60)
+    assert (outcome.returncode, out) == (0, "nbd+unix:///?socket=s\n"), err
+    failed = uflip("serve", "null", "--socket", "s", "--run", "exit 3", "-q")
+    assert failed.code == 4
+    assert "exit code 3" in failed.err
+    assert not Path("s").exists()
