@@ -53,6 +53,7 @@ _STYLE: dict[Any, Any] = {
     "axes.labelsize": 8.5,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
+    "axes.titley": 1.0,  # where it would be put as well, after a look at everything above the axes
     "axes.edgecolor": palette.MUTED,
     "axes.labelcolor": palette.INK,
     "axes.titlecolor": palette.INK,
@@ -175,14 +176,18 @@ def to_drawing(figure: "Figure", name: str, title: str, description: str) -> Dra
         What a screen reader says instead of the picture.
     """
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     only_text(figure)
     name = f"fig-{anchor(name)}"
     buffer = io.StringIO()
+    canvas = FigureCanvasSVG(figure)
     with mpl.rc_context({"svg.hashsalt": name}):
         _lay_out(figure)
+        # Not by way of `savefig`, which draws a figure that ever had a layout twice.
+        figure.dpi = RASTER_DPI
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(buffer, format="svg", metadata=metadata, dpi=RASTER_DPI)
+        canvas.print_svg(buffer, metadata=metadata)
     svg = _METADATA.sub("", buffer.getvalue())
     svg = _themed(_unique_ids(svg, name))
     head, shapes = _PARTS.search(svg).groups()  # type: ignore[union-attr]
@@ -191,11 +196,8 @@ def to_drawing(figure: "Figure", name: str, title: str, description: str) -> Dra
 
 def _lay_out(figure: "Figure") -> None:
     """Find where everything stands, once; a figure that has its layout is not drawn twice."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
     engine = figure.get_layout_engine()
     if engine is not None:
-        FigureCanvasSVG(figure)
         figure.dpi = SVG_DPI
         engine.execute(figure)
         figure.set_layout_engine("none")
