@@ -20,7 +20,7 @@ from uflip.methodology import Plan
 from uflip.result import Comparison, Result
 from uflip.session import OnEvent, Request, begin, ignore
 from uflip.session import resume as go_on
-from uflip.spec import Spec, baseline
+from uflip.spec import Pattern, baseline
 from uflip.units import parse_duration, parse_size
 
 Size = str | int
@@ -34,7 +34,50 @@ PATHS = ("plan_file", "record")
 
 
 class Options(TypedDict, total=False):
-    """What `run` and `plan` take by name; each as the option of `uflip run` of that name."""
+    """What `run` and `plan` take by name; each as the option of `uflip run` of that name.
+
+    Sizes are bytes or texts such as "4k" and "1GiB", durations nanoseconds or texts such as
+    "100ms".
+
+    Attributes
+    ----------
+    scale : str
+        "standard" (the ranges and counts of uFLIP §5.1) or "quick".
+    only : sequence of str
+        Names of micro-benchmarks; all that the device can do without it.
+    seed : int
+        Of all random patterns.
+    io_size : str or int
+        Size of the I/Os of the baselines [bytes]; 32 KiB as in the paper without it.
+    pause : str or int
+        Before each run [ns]; without it what the device needs, measured (uFLIP §4.3).
+    repetitions : int
+        How often each run is made; three as in the paper, one in the quick scale.
+    method : str
+        How long runs are: "auto" until their mean is known, "startup", or "paper".
+    state : str
+        That the device is brought into first (uFLIP §4.1): "random", "sequential" or "as-is".
+    target_size : str or int
+        Use only so much of the device, from its beginning [bytes].
+    max_bytes_written : str or int
+        Refuse a plan that writes more [bytes].
+    max_time : str or int
+        No run begins after so much time [ns].
+    plan_file, record : path
+        A plan that `uflip plan --out` wrote; the file in which the device's state is noted.
+    size : str or int
+        For a file: create it, or grow it, to this size; for the null device its size [bytes].
+    buffered : bool
+        Accept I/O through the page cache.
+    durability : str
+        What a write waits for: "cached", "fua" or "flush:N".
+    data : str
+        What is written: "random" or "zeros".
+    destroy : str
+        The token of a block device, or the path of a file of others, that may be overwritten.
+    io_timeout : str or int
+        How long an I/O on a real device may take [ns]; 0: for ever.
+    """
 
     scale: str
     only: Sequence[str]
@@ -98,11 +141,27 @@ def run(
     Returns
     -------
     Result
+        What was found; `Result.frame` has a row for each experiment, times in nanoseconds.
 
     Raises
     ------
-    UflipError
-        As `uflip.session.begin`; finished runs are kept, and `resume` makes the others.
+    UsageError
+        An option that is unknown, out of range, or does not fit the device.
+    RefusedError
+        A block device or file that nobody gave up, or that is in use; or a plan that writes more,
+        or takes longer, than it may.
+    DeviceError
+        The device fails, or does not answer in time. Finished runs are kept.
+    ResultsError
+        The folder is there already, or cannot be written.
+    InterruptedRun
+        After Ctrl-C. Finished runs are kept, and `resume` makes the others.
+
+    Examples
+    --------
+    >>> result = run("sim:demo?blocks_per_die=64", "demo", scale="quick", only=["order"])
+    >>> len(result.runs), result.device.simulated
+    (13, True)
     """
     folder = begin(request(device, **options), None if out is None else Path(out), on_event)
     return Result.load(folder)
@@ -131,11 +190,18 @@ def resume(
     Returns
     -------
     Result
+        The whole: what was there, and what was made now.
 
     Raises
     ------
-    UflipError
-        As `uflip.session.resume`.
+    ResultsError
+        If it is no result folder, is complete, is being written, or was damaged.
+    DeviceError
+        If the device is another one than was measured, or fails.
+    RefusedError
+        If another medium is in it, or nobody gives it up.
+    InterruptedRun
+        After Ctrl-C; once more goes on from there.
     """
     max_time_ns = None if max_time is None else parse_duration(max_time, where="max_time")
     go_on(Path(folder), destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
@@ -155,12 +221,20 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     Returns
     -------
     Plan
-        Its `runs` in order, what was skipped, and the pause between runs.
+        Its `runs` in order, each with its `spec`; what was `skipped`, with reasons; the pause
+        between runs `pause_ns`.
+
+    Raises
+    ------
+    UsageError
+        An option that is unknown, out of range, or does not fit the device.
+    DeviceError
+        If the device is not there, or cannot be looked at.
 
     Examples
     --------
     >>> len(plan("sim:demo", scale="quick", only=["pause"]).runs)
-    12
+    15
     """
     wanted = request(device, **options)
     return wanted.plan(wanted.inspect())
@@ -177,31 +251,51 @@ def load(path: str | PathLike[str]) -> Result:
     Returns
     -------
     Result
+        Nothing but the manifest is read until it is asked for.
 
     Raises
     ------
     ResultsError
-        If it is none, or cannot be read.
+        If it is none, is of a newer version of uflip, or cannot be read.
+
+    Examples
+    --------
+    >>> _ = run("sim:demo?blocks_per_die=64", "demo", scale="quick", only=["order"])
+    >>> load("demo").status
+    'complete'
     """
     return Result.load(path)
 
 
-def pattern(device: str, pattern: str | Spec, /, **options: Any) -> Trace:
+def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     """Run one pattern on a device that is opened for it.
 
     Parameters
     ----------
     device : str
         As for `run`; a block device and a file of others only by `uflip.open_device`.
-    pattern : str or Spec
-        SR, RR, SW or RW, or a specification made by `uflip.basic`, `uflip.mix`, `uflip.parallel`.
+    pattern : str, Basic, Mix or Parallel
+        SR, RR, SW or RW (uFLIP Table 1), or a specification made by `uflip.basic`, `uflip.mix`,
+        `uflip.parallel`.
     **options
         Of the pattern, if it is a name: io_size, io_count, target_size, ...; see `uflip.baseline`.
 
     Returns
     -------
     Trace
-        Every I/O; `numpy.asarray(trace.column("response_time_ns"))` is a view.
+        Every I/O, in the order of submission; `numpy.asarray(trace.column("response_time_ns"))`
+        (n,) [ns] is a view.
+
+    Raises
+    ------
+    UsageError
+        A name or value that is unknown, or does not fit the device.
+    DeviceError
+        If the device cannot be opened, or an I/O fails.
+    RefusedError
+        If the device is one that nobody gave up.
+    InterruptedRun
+        After Ctrl-C; no part of the trace is kept.
 
     Examples
     --------
@@ -232,7 +326,21 @@ def compare(
     Returns
     -------
     Comparison, or a tuple of them
-        For more than two results one for each but the first.
+        For more than two results one for each but the first. `rows` has an experiment each, with
+        the ratio of the means, second over first, and its interval; `conditions` what else differs.
+
+    Raises
+    ------
+    ResultsError
+        If one of them is none, cannot be read, or they have nothing in common.
+
+    Examples
+    --------
+    >>> options = {"scale": "quick", "only": ["order"]}
+    >>> slow = run("sim:demo?blocks_per_die=64", "slow", **options)
+    >>> fast = run("sim:demo?blocks_per_die=64&channels=8", "fast", **options)
+    >>> len(compare(slow, "fast").rows)
+    10
     """
     base, *rest = (
         each if isinstance(each, Result) else Result.load(each) for each in (first, second, *others)

@@ -29,27 +29,10 @@ from uflip.errors import UsageError, unknown_name
 from uflip.units import parse_count, parse_duration, parse_size
 
 __all__ = [
-    "BASELINES",
-    "CHANGEABLE",
-    "LOCATIONS",
-    "MODES",
-    "PARAMETERS",
-    "TIMES",
-    "Basic",
-    "Mix",
-    "Parallel",
-    "Part",
-    "Pattern",
-    "Spec",
-    "Stop",
-    "baseline",
-    "basic",
-    "changed",
-    "mix",
-    "parallel",
-    "read_spec",
-    "until_converged",
-]
+    "BASELINES", "CHANGEABLE", "LOCATIONS", "MODES", "PARAMETERS", "TIMES", "Basic", "Mix",
+    "Parallel", "Part", "Pattern", "Spec", "Stop", "baseline", "basic", "changed", "mix",
+    "parallel", "read_spec", "until_converged",
+]  # fmt: skip
 
 P = TypeVar("P", bound=Spec)
 B = TypeVar("B", Basic, Part)
@@ -67,17 +50,10 @@ BASELINES: dict[str, tuple[str, str]] = {
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause",)
 COUNTS = (
-    "partitions",
-    "incr",
-    "burst",
-    "parallel_degree",
-    "queue_depth",
-    "io_count",
-    "io_ignore",
+    "partitions", "incr", "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore",
     "seed",
-)
-WORDS = ("time",)
-PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, *WORDS)
+)  # fmt: skip
+PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 """What `basic` takes beside mode and location."""
 
 MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
@@ -207,7 +183,7 @@ def _part(place: str, basic: Basic) -> Part:
             raise UsageError(
                 f"A component of a mix has no {name}",
                 where=f"{place} pattern of the mix",
-                action="run whole mixes side by side (parallel), or let the mix end by a rule",
+                action="run mixes side by side (parallel); let the whole mix end by a rule",
             )
     return Part(**{name: getattr(basic, name) for name in Part.__struct_fields__})
 
@@ -287,7 +263,7 @@ def _whole(name: str, value: float | int | str) -> int:
     return value if isinstance(value, int) else parse_count(str(value), name, -(2**63))
 
 
-def _text_or_whole(name: str, value: float | int | str) -> str | int:
+def _text_or_whole(name: str, value: float | str) -> str | int:
     return value if isinstance(value, str) else _whole(name, value)
 
 
@@ -340,9 +316,8 @@ def _with_parameter(part: B, name: str, value: str | int) -> B:
         _known(name, str(value), names[name])
         return replace(part, **{name: str(value)})
     if name not in part.__struct_fields__:
-        of_what = "basic pattern" if isinstance(part, Basic) else "pattern within a mix"
         raise UsageError(
-            f"A {of_what} has no {name}",
+            f"A {'basic pattern' if isinstance(part, Basic) else 'part of a mix'} has no {name}",
             where=name,
             got=str(value),
             allowed=", ".join(n for n in CHANGEABLE if n in (*part.__struct_fields__, "pattern")),

@@ -181,8 +181,15 @@ def sweep(
 
     Parameters
     ----------
-    url, spec, vary, durability
-        As for `points`.
+    url : str
+        A simulated device; its own overrides hold at every point.
+    spec : Basic, Mix or Parallel
+        The pattern, as `uflip.baseline` and the like make it.
+    vary : mapping
+        Name -> values. A name is one of `uflip.spec.CHANGEABLE`, "durability", or else a key of the
+        profile.
+    durability : str
+        What writes wait for, see `uflip.durability`, where it does not vary.
     warm_up : float
         Before the run, write so many times the size of the device in functional mode, by the same
         pattern with another seed: what is measured is then its steady state.

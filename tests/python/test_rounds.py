@@ -29,9 +29,9 @@ from uflip.methodology import (
     execute,
     make_plan,
 )
+from uflip.methodology.chosen import MOST_REPETITIONS
 from uflip.methodology.lengths import TWICE, shortest
 from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
-from uflip.methodology.plan import MOST_REPETITIONS
 from uflip.methodology.rounds import needed_repetitions, next_round
 from uflip.proof.repeated import CASES, measure_repeated
 from uflip.results import Results, summary

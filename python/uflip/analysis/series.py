@@ -118,11 +118,11 @@ def analyse(
     confidence: float | None = None,
     half_width: float | None = None,
 ) -> Analysis:
-    """Analyse the response times of one run, start-up included.
+    """Analyse the response times of one run, start-up included (uFLIP §4.2).
 
     Parameters
     ----------
-    response_time_ns
+    response_time_ns : array_like
         Response times (n,) [ns] in the order of submission, n ≥ 32, all above 0.
     confidence : float, optional
         Of the intervals; without it 0.95.
@@ -133,6 +133,8 @@ def analyse(
     Returns
     -------
     Analysis
+        Phase, start-up and period [I/Os], levels, mean and the half width of its interval [ns],
+        and the reasons to doubt them.
 
     Raises
     ------

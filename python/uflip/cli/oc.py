@@ -126,7 +126,8 @@ def run(
 
     echo(text(results, plain(document)))
     if not quiet:
-        echo(f"\nResults are in {folder}. Next:\n  uflip report {folder} -o report.html")
+        echo(f"\nResults are in {folder}. Next:")
+        echo(f"  uflip explore {folder}\n  uflip report {folder} -o report.html")
 
 
 @command.command("pattern", epilog=PATTERN_EPILOG)

@@ -124,7 +124,8 @@ class Spec:
 
         Examples
         --------
-        >>> Basic("read", "random", io_size=512).but(io_size=None, seed=7)
+        >>> from uflip.spec import basic
+        >>> basic("read", "random", io_size=512).but(io_size=None, seed=7)
         Basic(mode='read', location='random', seed=7)
         """
         return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
@@ -189,7 +190,8 @@ class Spec:
 
         Examples
         --------
-        >>> Basic("write", "sequential", target_offset=4096, target_size=8192).sequential_targets
+        >>> from uflip.spec import baseline
+        >>> baseline("SW", target_offset=4096, target_size=8192).sequential_targets
         [(4096, 12288)]
         """
         return [(part.begin, part.end) for part in self.parts if part.is_sequential_write]

@@ -44,11 +44,19 @@ def inspect_device(
     Returns
     -------
     DeviceInfo
+        Capacity and sector [bytes], what it can (`real`, `has_state`, ...), and its details.
 
     Raises
     ------
-    UflipError
-        As `open_device`.
+    UsageError
+        For a form that is unknown, or options that do not fit it.
+    DeviceError
+        If there is no such device, or it cannot be looked at.
+
+    Examples
+    --------
+    >>> inspect_device("sim:demo").sector_bytes
+    512
     """
     target = parse_url(url)
     size_bytes = check_options(target, size, buffered=buffered)
@@ -133,6 +141,16 @@ def known_devices() -> list[dict[str, Any]]:
     list of dict
         Each with url, kind, description; block devices with model, serial, capacity_bytes, in_use
         (by what, "" if by nothing), holds and token (what --destroy must say) as well.
+
+    Raises
+    ------
+    DeviceError
+        If the system does not let them be listed.
+
+    Examples
+    --------
+    >>> [each["url"] for each in known_devices() if each["kind"] == "null"]
+    ['null']
     """
     found: list[dict[str, Any]] = [
         {"url": f"sim:{name}", "kind": "sim", "description": _profile_title(name)}

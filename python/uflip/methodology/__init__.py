@@ -2,7 +2,9 @@
 
 =============  ============================================================================
 `state`        how a well-defined state is enforced, and what it is called (uFLIP §4.1)
+`chosen`       what a user may choose about a plan, and what suits the device where he does not
 `plan`         which runs, in which order, where on the device (uFLIP §4.2)
+`placing`      runs get their places, with a reset where there is no room
 `plan_file`    the plan as a file that people can edit
 `rounds`       what is not known yet is repeated further
 `refresh`      what a run leaves is written over in part
@@ -20,25 +22,28 @@
 `history`      what has been written since the state was enforced
 `resume`       what is left of a plan that was cut short
 `ending`       complete, interrupted, failed: noted, and said with what is kept
+`groups`       which runs come next, and which follow each other at once; the plan grows there
+`events`       what whoever watches is told
 `execute`      the plan on a device: pause, run, commit, and so on until the end or Ctrl-C
 =============  ============================================================================
 """
 
+from uflip.methodology.chosen import Choices, method_for, overwrites_for
 from uflip.methodology.estimate import Estimate, RunEstimate, TimeLeft, estimate
-from uflip.methodology.execute import (
+from uflip.methodology.events import (
     Event,
     PlanGrew,
     ResetProgress,
     RunFinished,
     RunProgress,
     RunStarted,
-    execute,
 )
+from uflip.methodology.execute import execute
 from uflip.methodology.found import Found
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
 from uflip.methodology.limits import check_worth_running, within
-from uflip.methodology.plan import Choices, Plan, make_plan, method_for, overwrites_for
+from uflip.methodology.plan import Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.resume import what_is_left
 from uflip.methodology.state import (

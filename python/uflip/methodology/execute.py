@@ -1,12 +1,20 @@
 """A plan on a device: pause, run, commit, and again, until the plan or the user ends it.
 
-A plan whose runs end by a rule grows while what it asked for is not known (`rounds`).
+For each run, or several that must follow each other at once (`groups`)::
 
-Each run is on disk before the next one starts; how the work ends is for `ending`.
+    reset            if the plan says so: the state is enforced again
+    or refresh       what the run before left is written over in part
+    pause            the device is left alone
+    run              one call of the engine, by what is known of the device by then (`found`)
+    look             is the target still what it was; did others disturb it
+    store            on disk before the next one starts; or, where it is there already, compared
+
+What the runs do to the state of the device is followed (`history`), whoever watches is told
+(`events`), and how the work ends is for `ending`.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,16 +28,23 @@ from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference
 from uflip.methodology.ending import Finisher, Tally, ending
+from uflip.methodology.events import (
+    Event,
+    ResetProgress,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    ignore,
+)
 from uflip.methodology.found import Found
+from uflip.methodology.groups import Growing, disturbing, groups, to_be_made
 from uflip.methodology.history import History
-from uflip.methodology.order import SEQUENTIAL, STAGES, ends_of_stages
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes, refresh_spec
-from uflip.methodology.rounds import Told, next_round
 from uflip.methodology.state import OnState
 
 
-class Writer(Told, Finisher, Protocol):
+class Writer(Growing, Finisher, Protocol):
     """Where finished runs go; `uflip.results.ResultsWriter` is one."""
 
     @property
@@ -42,67 +57,12 @@ class Writer(Told, Finisher, Protocol):
     def trace_of(self, run_id: str) -> Trace | None:
         """Read a finished run; None where it is not there."""
 
-    def grow(self, plan: Sequence[PlannedRun]) -> None:
-        """Note that the plan has more runs."""
-
-
-@dataclass(frozen=True)
-class ResetProgress:
-    """The state is being enforced again before a run."""
-
-    index: int
-    run: PlannedRun
-    done: int
-    total: int
-
-
-@dataclass(frozen=True)
-class RunStarted:
-    """A run is about to start: the device is left alone first. `index` counts from 0."""
-
-    index: int
-    run: PlannedRun
-
-
-@dataclass(frozen=True)
-class RunProgress:
-    """A run is under way."""
-
-    index: int
-    run: PlannedRun
-    done: int
-    total: int
-    last_response_ns: int
-
-
-@dataclass(frozen=True)
-class RunFinished:
-    """A run is over and stored. `taken_ns` is on the wall clock, with the pause before it."""
-
-    index: int
-    run: PlannedRun
-    taken_ns: int
-
-
-@dataclass(frozen=True)
-class PlanGrew:
-    """What is not known yet is repeated: the plan has more runs, none before what was made."""
-
-    plan: Plan
-
-
-Event = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
-
-
-def _ignore(_event: Event) -> None:
-    return None
-
 
 def execute(
     plan: Plan,
     device: Device,
     writer: Writer,
-    on_event: Callable[[Event], None] = _ignore,
+    on_event: Callable[[Event], None] = ignore,
     *,
     history: History,
     found: Found,
@@ -145,11 +105,11 @@ def execute(
     """
     tally, started_ns = Tally(len(done), lambda: found.planned), time.monotonic_ns()
     left: int | None = None
-    to_be_made = _to_be_made(plan, done, all_of_them=replay is not None)
+    left_to_make = to_be_made(plan, done, all_of_them=replay is not None)
     with ending(writer, tally):
         # On a device with a past nothing comes before what was made.
-        closed = replay is None and any(run.id in done for run in _disturbing(plan))
-        for group in _groups(plan, to_be_made, writer, found, on_event, closed=closed):
+        closed = replay is None and any(run.id in done for run in disturbing(plan))
+        for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
             ends.check()
             index, run = group[0]
             began = time.monotonic_ns()
@@ -238,76 +198,6 @@ def _store(
     if replay is not None:
         replay(made.run, made.trace)
     return 0
-
-
-def _to_be_made(
-    plan: Plan, done: Collection[str], *, all_of_them: bool
-) -> list[tuple[int, PlannedRun]]:
-    """Return the runs that are not stored, or all of them, with their numbers."""
-    return [
-        (index, run)
-        for index, run in enumerate(plan.runs)
-        if all_of_them or run.id not in done or _is_needed_again(run, plan, done)
-    ]
-
-
-def _without_a_rest(runs: list[tuple[int, PlannedRun]]) -> list[list[tuple[int, PlannedRun]]]:
-    """Put runs together that must follow each other at once: the batches of one experiment."""
-    groups: list[list[tuple[int, PlannedRun]]] = []
-    for index, run in runs:
-        before = groups[-1][-1][1] if groups else None
-        if before is not None and interference.follows_at_once(before, run):
-            groups[-1].append((index, run))
-        else:
-            groups.append([(index, run)])
-    return groups
-
-
-def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:
-    """Whether a batch must be made again because others of its experiment are missing."""
-    if run.micro_benchmark != interference.NAME:
-        return False
-    return any(
-        each.id not in done for each in plan.runs if each.micro_benchmark == interference.NAME
-    )
-
-
-def _groups(
-    plan: Plan,
-    to_be_made: list[tuple[int, PlannedRun]],
-    writer: Writer,
-    found: Found,
-    on_event: Callable[[Event], None],
-    *,
-    closed: bool,
-) -> Iterator[list[tuple[int, PlannedRun]]]:
-    """Go through the plan, and through what is repeated for what is not known by then.
-
-    That is looked at when all of a stage are done: what hardly disturbs the state, what writes at
-    random within a part of the device, what writes sequentially.
-    """
-    made = 0
-    for stage in STAGES:
-        while True:
-            end = ends_of_stages(plan.runs, plan.target_size)[stage]
-            yield from _without_a_rest([each for each in to_be_made if made <= each[0] < end])
-            made = end
-            grown = next_round(plan, made, writer, found.once_more)
-            if grown is None or (closed and stage != SEQUENTIAL):
-                break
-            added = len(grown.runs) - len(plan.runs)
-            later = [(index + added, run) for index, run in to_be_made if index >= made]
-            to_be_made = [*list(enumerate(grown.runs))[made : made + added], *later]
-            plan = grown
-            found.grown(plan)
-            writer.grow(plan.runs)
-            on_event(PlanGrew(plan))
-
-
-def _disturbing(plan: Plan) -> Sequence[PlannedRun]:
-    """Return the first run that disturbs the state, and all that come behind it."""
-    disturbing = (at for at, run in enumerate(plan.runs) if run.spec.writes_sequentially)
-    return plan.runs[next(disturbing, len(plan.runs)) :]
 
 
 def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:

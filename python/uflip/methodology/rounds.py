@@ -38,10 +38,12 @@ from uflip.data.spec import Totals
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
+from uflip.methodology.chosen import MOST_REPETITIONS, REPETITIONS
 from uflip.methodology.estimate import estimate
 from uflip.methodology.lengths import TWICE
 from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, repeat, stage_of
-from uflip.methodology.plan import MOST_REPETITIONS, REPETITIONS, Plan, behind
+from uflip.methodology.placing import behind
+from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes
 from uflip.spec import Mix, Spec
 
@@ -132,7 +134,7 @@ def _within(
     """
     some = len(granted)
     while some:
-        more = behind(plan, done, _more(plan, granted[:some]))
+        more = behind(plan.target_size, done, _more(plan, granted[:some]))
         if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
         some -= max(some // 16, 1)

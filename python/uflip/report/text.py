@@ -61,6 +61,8 @@ def next_commands(path: str) -> str:
     """What a user may want to do with a result folder next."""
     return "\n".join(
         (
+            f"uflip explore {path}",
+            f"uflip hints {path}",
             f"uflip show {path} --full",
             f"uflip report {path} -o report.html",
             f"uflip export {path} --format csv",

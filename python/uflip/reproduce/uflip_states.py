@@ -327,10 +327,9 @@ def draw(data: Data) -> "Figure":
     for axis, (device, by_state) in zip(axes, data.means.items(), strict=True):
         reference = by_state[REFERENCE]
         for state, color in colors.items():
-            means = by_state[state]
-            ratios = sorted(means[at] / reference[at] for at in means if reference.get(at))
-            share = np.linspace(0, 100, len(ratios))
-            axis.plot(share, ratios, color=color, label=state)
+            means = by_state[state].items()
+            ratios = sorted(mean / reference[at] for at, mean in means if reference.get(at))
+            axis.plot(np.linspace(0, 100, len(ratios)), ratios, color=color, label=state)
         axis.axhspan(1 - REPEATABILITY, 1 + REPEATABILITY, color=figure.FAINT, alpha=0.25)
         figure.logarithmic(axis, "times the random state's")
         axis.set_xlabel("experiments, sorted [%]")

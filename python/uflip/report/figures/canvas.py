@@ -187,7 +187,7 @@ def to_drawing(figure: "Figure", name: str, title: str, description: str) -> Dra
         # Not by way of `savefig`, which draws a figure that ever had a layout twice.
         figure.dpi = RASTER_DPI
         metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        canvas.print_svg(buffer, metadata=metadata)
+        canvas.print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
     svg = _METADATA.sub("", buffer.getvalue())
     svg = _themed(_unique_ids(svg, name))
     head, shapes = _PARTS.search(svg).groups()  # type: ignore[union-attr]

@@ -70,6 +70,7 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     axis.axhline(ASKED, color=palette.MUTED, lw=0.8, ls=":")
     axis.set_yscale("log")
     axis.set_ylim(LEAST / 1.5, 5)
+    axis.set_yticks([], minor=True)
     axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axis.set_xlim(0, len(experiments))
     axis.set_xticks(

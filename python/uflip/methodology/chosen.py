@@ -1,0 +1,141 @@
+"""What a user may choose about a plan, and what suits the device and the scale where nobody does.
+
+**Source**: uFLIP (CIDR 2009) §4.3: a pause of 1 s between runs, the paper's conservative choice;
+§5.1: each experiment is run three times.
+**Faithful**: both.
+**Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
+**Ambiguous**: nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uflip.choices import METHODS
+from uflip.data.device import DeviceInfo
+from uflip.durability import CACHED
+from uflip.errors import UsageError, unknown_name
+from uflip.experiment import BASELINE_IO_SIZE, Context, Counts
+from uflip.methodology.state import FEWEST_OVERWRITES, OVERWRITES
+from uflip.units import format_size
+
+PAUSE_NS = 1_000_000_000
+# In quick a second between a hundred runs of half a second would be most of the time.
+QUICK_PAUSE_NS = 100_000_000
+# uFLIP §5.1: "each experiment was run three times".
+REPETITIONS = 3
+QUICK_REPETITIONS = 1
+MOST_REPETITIONS = 100
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a user may choose about a plan; what is None suits the device and the scale.
+
+    Attributes
+    ----------
+    only : tuple of str or None
+        Names of micro-benchmarks; all without it.
+    io_size : int
+        I/O size of the baseline patterns [bytes].
+    pause_ns : int or None
+        Pause before each run [ns].
+    target_size : int or None
+        Use only so much of the device, from its beginning [bytes].
+    state : str or None
+        One of `STATES`.
+    repetitions : int or None
+        How often each run is made.
+    io_counts : mapping of str to Counts or None
+        Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
+    used_bytes : int
+        Up to here earlier plans have written sequentially since the state was enforced [bytes].
+    method : str or None
+        One of `METHODS`: how long runs are.
+    durability : str
+        What writes wait for, see `uflip.durability`.
+    """
+
+    only: tuple[str, ...] | None = None
+    io_size: int = BASELINE_IO_SIZE
+    pause_ns: int | None = None
+    target_size: int | None = None
+    state: str | None = None
+    repetitions: int | None = None
+    io_counts: Mapping[str, Counts] | None = None
+    used_bytes: int = 0
+    method: str | None = None
+    durability: str = CACHED
+
+
+def check_target(info: DeviceInfo, target_size: int | None) -> int:
+    """Return how much of the device is used [bytes]."""
+    capacity, sector = info.capacity_bytes, info.sector_bytes
+    if target_size is None:
+        return capacity
+    if 0 < target_size <= capacity and target_size % sector == 0:
+        return target_size
+    raise UsageError(
+        "The device has no target of this size",
+        where="--target-size",
+        got=f"{target_size} bytes ({format_size(target_size)})",
+        allowed=f"multiples of {sector} bytes, from {sector} to {capacity} "
+        f"({format_size(capacity)})",
+        action="choose another --target-size, or leave it out",
+    )
+
+
+def check_io_size(context: Context) -> None:
+    """Refuse an I/O size that the device cannot do."""
+    io_size, sector = context.io_size, context.sector
+    if 0 < io_size <= context.capacity and io_size % sector == 0:
+        return
+    raise UsageError(
+        "The device cannot do I/Os of this size",
+        where="--io-size",
+        got=f"{io_size} bytes ({format_size(io_size)})",
+        allowed=(
+            f"multiples of {sector} bytes, from {sector} "
+            f"to the device's {format_size(context.capacity)}"
+        ),
+        action="choose another --io-size, or a larger device",
+    )
+
+
+def repetitions_for(context: Context, chosen: int | None) -> int:
+    """Return how often each run is made."""
+    if chosen is None:
+        return QUICK_REPETITIONS if context.quick else REPETITIONS
+    if 1 <= chosen <= MOST_REPETITIONS:
+        return chosen
+    raise UsageError(
+        "A plan cannot be repeated so often",
+        where="--repetitions",
+        got=str(chosen),
+        allowed=f"1 to {MOST_REPETITIONS}",
+        action="choose another number",
+    )
+
+
+def overwrites_for(method: str) -> int:
+    """How often the target is overwritten at random where runs are that long."""
+    return OVERWRITES if method == "auto" else FEWEST_OVERWRITES
+
+
+def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) -> str:
+    """Return how long runs are: lengths that somebody chose are fixed, quick knows no mean well."""
+    if method is None:
+        if chosen_lengths:
+            return "paper"
+        return "startup" if scale == "quick" else "auto"
+    if method in METHODS:
+        return method
+    raise unknown_name("method", method, METHODS, where="--method")
+
+
+def pause_for(context: Context) -> int:
+    """Return how long the device is left alone before each run [ns]."""
+    if context.info.null:
+        return 0
+    if context.info.simulated or not context.quick:
+        return PAUSE_NS
+    return QUICK_PAUSE_NS
