@@ -139,7 +139,7 @@ def read_snapshot_name(
     """Read the name of a snapshot to be written."""
     if value is None:
         return None
-    from uflip.device.opened import check_snapshot_name
+    from uflip.device.url import check_snapshot_name
 
     check_snapshot_name(value)
     return value

@@ -16,7 +16,7 @@ from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
 from uflip.device.resolving import resolve_state
-from uflip.device.url import SNAPSHOT
+from uflip.device.url import check_snapshot_name
 from uflip.errors import InterruptedRun, UsageError, native_errors
 from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 
@@ -336,20 +336,3 @@ def _read_info(native: _native.Device, url: str) -> DeviceInfo:
         info = read_info(native.info_json())
     # A simulated device has the overrides of its URL in its name.
     return replace(info, url=url) if info.simulated else info
-
-
-def check_snapshot_name(path: str | Path) -> None:
-    """Refuse a name by which a snapshot would not be found again.
-
-    Raises
-    ------
-    UsageError
-        If it does not end in ".snapshot".
-    """
-    if not str(path).endswith(SNAPSHOT):
-        raise UsageError(
-            "The name of the snapshot does not say what it is",
-            where=str(path),
-            allowed=f"FILE{SNAPSHOT}",
-            action=f"call it {path}{SNAPSHOT}",
-        )

@@ -123,3 +123,20 @@ def read_override(key: str, value: str) -> str | int | float | bool:
     if key.endswith("_ns"):
         return parse_duration(value, where=key)
     return value
+
+
+def check_snapshot_name(path: str | Path) -> None:
+    """Refuse a name by which a snapshot would not be found again.
+
+    Raises
+    ------
+    UsageError
+        If it does not end in ".snapshot".
+    """
+    if not str(path).endswith(SNAPSHOT):
+        raise UsageError(
+            "The name of the snapshot does not say what it is",
+            where=str(path),
+            allowed=f"FILE{SNAPSHOT}",
+            action=f"call it {path}{SNAPSHOT}",
+        )
