@@ -63,10 +63,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "table", "units", "waiting",
     },
     "hints": {"errors", "microbench", "results", "units"},
+    "cost": {"device", "errors", "hints", "spec", "units"},
     "benchmarks": {"oc", "report", "results"},
     "web": {
-        "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "play",
-        "report", "results", "stats", "units",
+        "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "oc",
+        "play", "report", "results", "stats", "units",
     },
     "play": {
         "_native", "choices", "data", "device", "ends", "errors", "experiment", "methodology",

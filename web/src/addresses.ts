@@ -2,23 +2,22 @@
 
 import { unpacked, type Picture } from "./api";
 import { fill, h } from "./dom";
+import { Following } from "./following";
+import { HEAT } from "./heat";
 import { Plot } from "./plot";
 import { bytes, count, duration, linearTicks } from "./words";
 
-const SCALE = ["#fde0a8", "#f6b26b", "#e67c4a", "#c0433f", "#7d1f3c", "#3b0f2e"];
+const SCALE = HEAT;
 
-export class Addresses {
-  readonly node: HTMLDetailsElement;
+export class Addresses extends Following<Picture> {
   private readonly plot: Plot;
   private readonly said = h("p", { class: "quiet" });
   private readonly legend = h("ul", { class: "legend" });
-  private seen: Picture | null = null;
-  private told = "";
-  private found: Picture | null = null;
   private least = 1;
   private most = 10;
 
   constructor(private readonly key: string, private readonly name: string, select: (io: number) => void) {
+    super("Addresses");
     const view = this;
     const at = (name: string) => this.found?.at[name] ?? new Float64Array(0);
     this.plot = new Plot({
@@ -41,7 +40,7 @@ export class Addresses {
         if (best >= 0) select(numbers[best]!);
       },
     });
-    this.node = h("details", { class: "panel", ontoggle: () => void this.tell() }, h("summary", {}, h("h2", {}, "Addresses")), this.legend, this.plot.node, this.said, this.plot.saving());
+    this.node.append(this.legend, this.plot.node, this.said, this.plot.saving());
   }
 
   private span(): { low: number; high: number } {
@@ -62,20 +61,11 @@ export class Addresses {
     return SCALE[this.place(ns)]!;
   }
 
-  of(picture: Picture): void {
-    this.seen = picture;
-    void this.tell();
+  protected asked(from: number, to: number): Promise<Picture> {
+    return unpacked("addresses", { key: this.key, run: this.name, from, to });
   }
 
-  private async tell(): Promise<void> {
-    const { seen } = this;
-    if (!seen || !this.node.open) return;
-    const stretch = `${seen.start} ${seen.stop}`;
-    if (stretch === this.told) return;
-    this.told = stretch;
-    const found = await unpacked("addresses", { key: this.key, run: this.name, from: seen.start, to: seen.stop }).catch(() => null);
-    if (this.told !== stretch || !found) return;
-    this.found = found;
+  protected show(found: Picture): void {
     const times = found.at.response_time_ns ?? new Float64Array(0);
     [this.least, this.most] = [Infinity, 1];
     for (const each of times) [this.least, this.most] = [Math.min(this.least, Math.max(each, 1)), Math.max(this.most, each)];

@@ -1,10 +1,12 @@
 // Results side by side: what they are, and which experiments differ, the largest ratio first.
 
-import { ask, type Plain } from "./api";
+import { ask, picture, type Picture, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import { Plot } from "./plot";
+import { explained } from "./problem";
 import { link, note, type Route } from "./route";
 import { saveCsv } from "./save";
+import { tails } from "./tails";
 import { count, duration, logTicks, three, when } from "./words";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
@@ -75,11 +77,41 @@ function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTML
 }
 
 function listed(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
-  return h("div", {},
-    table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict"], rows.map((row): Child[] => [
+  const over = h("section", { "aria-label": "Overlay", hidden: true });
+  return h("div", {}, over,
+    table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
       row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${three(row.ratio)}`,
       row.low === null ? "–" : `×${three(row.low)} – ×${three(row.high)}`, row.p50_ratio === null ? "–" : `×${three(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${three(row.p99_ratio)}`,
       h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict),
+      h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, "overlay"),
     ]), "Mean response times, the largest ratio first", 3),
     h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => saveCsv("comparison", ["micro_benchmark", "pattern", "parameter", "value", "first_ns", "second_ns", "ratio", "low", "high", "verdict", "p50_ratio", "p99_ratio"], rows.map((row) => [row.micro_benchmark, row.pattern, row.parameter, row.value, row.first_ns, row.second_ns, row.ratio, row.low, row.high, row.verdict, row.p50_ratio, row.p99_ratio])) }, "Save CSV")));
+}
+
+/** The distributions of one experiment of both results in the same axes. */
+async function overlay(node: HTMLElement, first: Plain, second: Plain, row: Plain): Promise<void> {
+  node.hidden = false;
+  fill(node, h("p", { class: "quiet" }, "Loading …"));
+  try {
+    const some = await Promise.all([first, second].map(async ({ key }): Promise<[Plain, Picture]> => {
+      const found = runOf(await ask("result", { key }), row);
+      const run = await ask("run", { key, run: found });
+      return [run, await picture({ key, run: found, axis: "number", from: 0, to: run.io_count, columns: 400 })];
+    }));
+    const looks = [color("muted"), color("rw")];
+    fill(node, h("h3", {}, `${row.title}: ${row.pattern} ${row.axis} ${row.label}`),
+      h("ul", { class: "legend" }, [first, second].map((each, i) => h("li", { vars: { "--hue": looks[i]! } }, h("a", { href: link("run", [each.key, some[i]![0].id]) }, each.name)))),
+      tails("comparison", some.map(([, of], i) => ({ words: [first, second][i]!.name, hue: looks[i]!, dash: i ? [] : [6, 4], picture: of })), some[0]![0].edges_ns));
+    node.scrollIntoView({ block: "nearest" });
+  } catch (error) {
+    fill(node, explained(error));
+  }
+}
+
+/** The first run of an experiment. */
+function runOf(result: Plain, row: Plain): string {
+  const of = result.benchmarks.find((each: Plain) => each.name === row.micro_benchmark);
+  const points: Plain[] = of ? [...of.patterns.flatMap((each: Plain) => each.points), ...of.others] : result.baselines;
+  const found = points.find((each) => each.pattern === row.pattern && (!of || each.value === row.value));
+  return found?.runs[0] ?? "";
 }

@@ -1,13 +1,13 @@
 // How a stretch of a run looks: single I/Os as dots, rows of neighbours as a density with the least
 // and the most of each, and what is known of the run drawn in.
 
-import type { Picture } from "./api";
+import type { Picture, Plain } from "./api";
 import { color } from "./dom";
 import type { Pen } from "./pen";
 import type { Plane } from "./plot";
 
 export type Axis = "number" | "time";
-export const COLOURS = ["pattern", "mode", "size", "stream", "component", "cause"] as const;
+export const COLOURS = ["pattern", "mode", "size", "stream", "component", "partition", "cause"] as const;
 export type Colour = (typeof COLOURS)[number];
 
 export interface Key { words: string; color: string }
@@ -23,7 +23,7 @@ export function many(code: number): string {
 }
 
 /** The colour of each I/O, and what the colours mean. */
-export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: number) => string): { of: (i: number) => string; keys: Key[] } {
+export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: number) => string, spec: Plain = {}): { of: (i: number) => string; keys: Key[] } {
   const { at } = picture;
   const one = { of: () => own, keys: [] };
   const coded = (codes: ArrayLike<number> | undefined, words: (code: number) => string, look: (code: number, place: number) => string) => {
@@ -37,8 +37,15 @@ export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: n
   if (by === "size") return coded(at.io_size_bytes, bytes, (_, place) => many(place));
   if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, place) => many(place));
   if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, place) => many(place));
+  if (by === "partition") return coded(partitionsOf(at.offset_bytes, spec), (code) => `partition ${code}`, (_, place) => many(place));
   if (by === "cause") return coded(at.cause, (code) => picture.causes?.[code] ?? `cause ${code}`, (code) => many(code));
   return one;
+}
+
+/** In which partition of its target each I/O is. */
+function partitionsOf(offsets: ArrayLike<number> | undefined, { target_offset = 0, target_size, partitions }: Plain): number[] | undefined {
+  if (!offsets || !target_size) return undefined;
+  return Array.from(offsets, (offset) => Math.floor(((offset - target_offset) * partitions) / target_size));
 }
 
 /** Where a row or an I/O begins and ends on the axis. */

@@ -2,6 +2,7 @@
 // doubts. Every number leads to the runs that it was made of.
 
 import { ask, type Plain } from "./api";
+import * as channel from "./channel";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import { many } from "./paint";
 import { Plot, type Scale } from "./plot";
@@ -39,6 +40,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       table(["Hint", "It says", "Because", "What to do"], found.advice.hints.map((hint: Plain): Child[] => [
         h("span", { class: `hint ${hint.verdict.split(" ")[0]}` }, `${hint.number} ${hint.verdict}`), hint.statement, hint.because, hint.advice || "–",
       ]), "uFLIP's seven hints (§5.3), held against this device", 4)) : null,
+    found.is_open_channel ? await channel.show(key) : null,
     h("h2", {}, "Micro-benchmarks"),
     h("p", { class: "quiet" }, "Mean response time on one logarithmic scale, with the interval in which the mean lies; dotted: the baselines. Click a point to see its run."),
     h("div", { class: "multiples" }, found.benchmarks.map((each: Plain) => multiple(key, found, each, shared))),

@@ -13,6 +13,7 @@ import { link, note, type Route } from "./route";
 import { saveCsv } from "./save";
 import * as slow from "./slow";
 import * as spread from "./spread";
+import { onTouch } from "./touch";
 import { bytes, count, duration, linearTicks, logTicks, tickOf } from "./words";
 
 const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
@@ -123,7 +124,7 @@ class RunView {
       this.by = by.value as Colour;
       note({ colour: this.by === "pattern" ? null : this.by });
       this.draw();
-    } }, COLOURS.filter((each) => each !== "cause" || run.causes.length).map((each) => h("option", { value: each }, each)));
+    } }, COLOURS.filter((each) => (each !== "cause" || run.causes.length) && (each !== "partition" || run.spec.partitions > 1)).map((each) => h("option", { value: each }, each)));
     by.value = this.by;
     const button = (words: string, title: string, call: () => void) => h("button", { type: "button", title, "aria-label": title, onclick: call }, words);
     this.plot.over.parentElement!.classList.add("every");
@@ -132,6 +133,7 @@ class RunView {
       event.preventDefault();
       this.zoom(event.deltaY > 0 ? ZOOM : 1 / ZOOM, this.plot.valueAt(event.clientX));
     }, { passive: false });
+    onTouch(this.plot.over, { zoom: (factor, clientX) => this.zoom(factor, this.plot.valueAt(clientX)), pan: (share) => this.pan(share) });
     fill(main,
       h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("a", { href: link("result", [key]) }, run.result), " › ", h("span", { "aria-current": "page" }, run.id)),
       h("h1", {}, `${run.pattern} `, h("span", { class: "thin" }, [run.words, run.varies].filter(Boolean).join(", "))),
@@ -221,7 +223,7 @@ class RunView {
     const { window: said } = picture;
     if (said.min_ns) this.low = Math.min(this.low, said.min_ns / 1.5);
     if (said.max_ns) this.high = Math.max(this.high, said.max_ns * 1.5);
-    const { of, keys } = coloured(picture, this.by, this.hue(), bytes);
+    const { of, keys } = coloured(picture, this.by, this.hue(), bytes, this.run.spec);
     this.look_ = of;
     fill(this.legend, picture.kind === "ios"
       ? [h("li", { vars: { "--hue": this.by === "pattern" ? this.hue() : "transparent" } }, "a dot is an I/O"), ...keys.map((each) => h("li", { vars: { "--hue": each.color } }, each.words))]

@@ -2,29 +2,23 @@
 
 import { ask, type Picture, type Plain } from "./api";
 import { fill, h, table, type Child } from "./dom";
+import { Following } from "./following";
 import { saveCsv } from "./save";
 import { bytes, count, duration, percent, three } from "./words";
 
 const AT_ONCE = 2_000_000;
 
-export class Slowest {
-  readonly node: HTMLDetailsElement;
+export class Slowest extends Following<Plain> {
   private readonly body = h("div");
-  private seen: Picture | null = null;
-  private told = "";
-  private found: Plain | null = null;
   private at = -1;
 
   constructor(private readonly key: string, private readonly name: string, private readonly visit: (io: number) => void) {
-    this.node = h("details", { class: "panel", ontoggle: () => void this.tell() }, h("summary", {}, h("h2", {}, "Slowest I/Os")), this.body);
+    super("Slowest I/Os");
+    this.node.append(this.body);
   }
 
-  /** Follows the stretch that is seen. */
-  of(picture: Picture): void {
-    const first = this.seen === null;
-    this.seen = picture;
-    if (first && picture.io_count <= AT_ONCE) this.node.open = true;
-    void this.tell();
+  protected begins(picture: Picture): void {
+    if (picture.io_count <= AT_ONCE) this.node.open = true;
   }
 
   step(by: number): void {
@@ -34,19 +28,12 @@ export class Slowest {
     this.visit(ios[this.at].number);
   }
 
-  private async tell(): Promise<void> {
-    const { seen } = this;
-    if (!seen || !this.node.open) return;
-    const stretch = `${seen.start} ${seen.stop}`;
-    if (stretch === this.told) return;
-    this.told = stretch;
-    const found = await ask("slowest", { key: this.key, run: this.name, from: seen.start, to: seen.stop }).catch(() => null);
-    if (this.told !== stretch || !found) return;
-    [this.found, this.at] = [found, -1];
-    this.draw(found);
+  protected asked(from: number, to: number): Promise<Plain> {
+    return ask("slowest", { key: this.key, run: this.name, from, to });
   }
 
-  private draw(found: Plain): void {
+  protected show(found: Plain): void {
+    this.at = -1;
     const has = (name: string) => found.ios.some((io: Plain) => io[name] !== undefined);
     const causes = found.ios.some((io: Plain) => io.causes.length);
     fill(this.body,

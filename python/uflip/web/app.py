@@ -24,6 +24,7 @@ from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
 from uflip.web import playing, views
+from uflip.web.channel import channel
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
 from uflip.web.opened import Opened
@@ -141,6 +142,7 @@ def _routes(opened: Opened, listing: Listing, stage: Stage, token: str) -> "Star
         "result": lambda query: views.result(opened, _text(query, "key")),
         "run": lambda query: views.run(opened, _text(query, "key"), _text(query, "run")),
         "io": lambda query: _io(opened, query),
+        "channel": lambda query: channel(opened, _text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
         "compare": lambda query: _compare(opened, query),
         "play": playing.shown,

@@ -37,6 +37,7 @@ def result(opened: Opened, key: str) -> dict[str, Any]:
         "device": describe_device(document["device"]),
         "url": document["device"].url,
         "simulated": document["device"].simulated,
+        "is_open_channel": results.is_open_channel,
         "created_utc": document["created_utc"],
         "scale": document["scale"],
         "state": document["state"]["state"],

@@ -16,6 +16,7 @@ what it finds.
 `spent`            what the time was spent on, for simulated devices
 `ratios`           two results side by side, the largest differences first
 `points`           the rows of a sweep over simulated devices, as a file of its own
+`paper`            one figure of a result as a file, for a paper
 `axes`             scales and ticks that they share
 `files`            names and formats of figures that are files
 `canvas`           matplotlib's side: style, SVG, theme colours

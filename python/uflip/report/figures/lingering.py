@@ -10,7 +10,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from uflip.report.figures.canvas import (
     to_drawing,
 )
 from uflip.report.words import format_ms
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 HEIGHT = 2.4
 BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
@@ -47,6 +50,16 @@ def draw(found: Mapping[str, Any], *, simulated: bool) -> Drawing | None:
     -------
     Drawing
     """
+    described = (
+        f"Sequential reads, random writes, sequential reads. {found['reads_affected']} reads after "
+        f"the writes are slower than before, for {format_ms(found['lingering_ns'])} ms."
+    )
+    picture = picture_of(found, simulated=simulated)
+    return to_drawing(picture, "lingering", "Measurement of the pause", described)
+
+
+def picture_of(found: Mapping[str, Any], *, simulated: bool) -> "MatplotlibFigure":
+    """Draw the measurement of the pause in our style."""
     from matplotlib.lines import Line2D
 
     windows = found["windows"]
@@ -83,11 +96,7 @@ def draw(found: Mapping[str, Any], *, simulated: bool) -> Drawing | None:
         ],
     )
     mark_simulated(figure, simulated)
-    described = (
-        f"Sequential reads, random writes, sequential reads. {found['reads_affected']} reads after "
-        f"the writes are slower than before, for {format_ms(found['lingering_ns'])} ms."
-    )
-    return to_drawing(figure, "lingering", "Measurement of the pause", described)
+    return figure
 
 
 def figure(document: Document) -> Figure | None:

@@ -29,6 +29,7 @@ from uflip.report.figures.canvas import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 PANEL_HEIGHT = 1.35
 
@@ -53,12 +54,21 @@ def draw(
     Drawing or None
         None if there is nothing to draw.
     """
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     drawn = [trace for trace in baselines if trace.pattern in found]
     if not drawn:
         return None
+    told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in drawn)
+    picture = picture_of(drawn, found, simulated=simulated)
+    return to_drawing(picture, "phases", "Phases of the baselines", told + ".")
+
+
+def picture_of(
+    drawn: Sequence[BaselineTrace], found: Mapping[str, Any], *, simulated: bool
+) -> "MatplotlibFigure":
+    """Draw the phases of some long baseline runs, all of which have been found, in our style."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
     rows = -(-len(drawn) // 2)
     figure, panels = new_figure(rows, 2, height=0.5 + PANEL_HEIGHT * rows, share_y=True)
     every = np.concatenate([trace.response_time_ms for trace in drawn])
@@ -79,8 +89,7 @@ def draw(
     )
     figure.supxlabel("I/O number", size=8.5)
     mark_simulated(figure, simulated)
-    told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in drawn)
-    return to_drawing(figure, "phases", "Phases of the baselines", told + ".")
+    return figure
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:

@@ -36,6 +36,7 @@ from uflip.stats import running_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 PANEL_HEIGHT = 1.55
 # The paper's longest start-up (Mtron, 125 I/Os) and a few of its longest periods (128 I/Os) fit.
@@ -64,6 +65,12 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     """
     if not baselines:
         return None
+    picture = picture_of(baselines, simulated=simulated)
+    return to_drawing(picture, "traces", "Traces of the baselines", _describe(baselines))
+
+
+def picture_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> "MatplotlibFigure":
+    """Draw the traces of some baselines in our style."""
     figure, panels = new_figure(
         len(baselines), 2, height=0.45 + PANEL_HEIGHT * len(baselines), share_y=True
     )
@@ -78,7 +85,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     legend_above(figure, _legend())
     figure.supxlabel("I/O number", size=8.5)
     mark_simulated(figure, simulated)
-    return to_drawing(figure, "traces", "Traces of the baselines", _describe(baselines))
+    return figure
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:

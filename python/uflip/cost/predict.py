@@ -1,0 +1,144 @@
+"""A formula with the prices of a device put in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from uflip.cost.pricing import Prices
+from uflip.cost.workloads import WORKLOADS, Parameters, Part, Workload
+from uflip.errors import UsageError, unknown_name
+from uflip.units import format_size
+
+KIB, MIB = 1 << 10, 1 << 20
+DATA, MEMORY, BLOCK, PAGE, OPERATIONS = 256 * MIB, 16 * MIB, 128 * KIB, 4 * KIB, 4000
+AREA, GROWTH = 8 * MIB, 4
+PLACES = 4
+"""Workloads use so many times the size of their data: what is merged goes elsewhere."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a workload will take on a device.
+
+    Attributes
+    ----------
+    workload : Workload
+        Which.
+    given : Parameters
+        Of what.
+    parts : list of Part
+        What it consists of.
+    missing : tuple of str
+        Patterns that have no price; nothing is predicted then.
+    """
+
+    workload: Workload
+    given: Parameters
+    parts: list[Part]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def time_ns(self) -> float | None:
+        """All of it [ns]; None where a price is missing."""
+        if self.missing:
+            return None
+        return sum(count * price for _, count, price in self.parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "workload": self.workload.name,
+            "title": self.workload.title,
+            "formula": self.workload.formula,
+            "parameters": asdict(self.given),
+            "parts": [
+                {"what": what, "ios": count, "ns_per_io": price}
+                for what, count, price in self.parts
+            ],
+            "missing": list(self.missing),
+            "predicted_ns": self.time_ns,
+        }
+
+
+def parameters(capacity: int, **given: int | None) -> Parameters:
+    """Read parameters; what is not given suits the size of the device [bytes].
+
+    Raises
+    ------
+    UsageError
+        If they do not fit each other, or the device.
+
+    Examples
+    --------
+    >>> parameters(4 << 30).data >> 20, parameters(128 << 20, growth=8).data >> 20
+    (256, 32)
+    """
+    usual = Parameters(
+        data=min(DATA, capacity // PLACES // MIB * MIB or capacity // PLACES // BLOCK * BLOCK),
+        memory=MEMORY,
+        block=BLOCK,
+        page=PAGE,
+        operations=OPERATIONS,
+        area=AREA,
+        growth=GROWTH,
+    )
+    known = {name: value for name, value in given.items() if value is not None}
+    if "memory" not in known:
+        usual = replace(usual, memory=max(min(MEMORY, usual.data // 8), BLOCK))
+    found = replace(usual, **known)
+    _check(found, capacity)
+    return found
+
+
+def _check(given: Parameters, capacity: int) -> None:
+    limits = {
+        "data": (given.block, capacity // PLACES, given.block),
+        "memory": (given.block, given.data, given.block),
+        "area": (given.page, capacity, given.page),
+        "page": (512, given.data, 512),
+        "block": (512, given.data, 512),
+    }
+    for name, (least, most, step) in limits.items():
+        value = getattr(given, name)
+        if not least <= value <= most or value % step:
+            raise UsageError(
+                "This does not fit the device, or what else was given",
+                where=f"--{name}",
+                got=f"{value} bytes ({format_size(value)})",
+                allowed=f"multiples of {format_size(step)} from {format_size(least)} "
+                f"to {format_size(most)}",
+                action=f"choose another --{name}",
+            )
+
+
+def predict(
+    document: Mapping[str, Any], given: Parameters, names: Sequence[str] | None = None
+) -> list[Prediction]:
+    """Predict what workloads take on the device of a result.
+
+    Parameters
+    ----------
+    document : mapping
+        From `uflip.results.summary`.
+    given : Parameters
+        Of the workloads.
+    names : sequence of str, optional
+        Which; all without it.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name.
+    """
+    prices = Prices.of(document)
+    for name in names or ():
+        if name not in WORKLOADS:
+            raise unknown_name("workload", name, WORKLOADS, where="--workload")
+    found = []
+    for workload in WORKLOADS.values():
+        if names and workload.name not in names:
+            continue
+        missing = tuple(each for each in workload.needs if not prices.known(each))
+        parts = [] if missing else workload.parts(prices, given)
+        found.append(Prediction(workload, given, parts, missing))
+    return found

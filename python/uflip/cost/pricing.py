@@ -1,0 +1,90 @@
+"""The price of an I/O: means of a benchmark, also for sizes and places that it did not measure.
+
+**Source** uFLIP (CIDR 2009) §5.2, Figure 6: the cost of an I/O over its size is a line.
+**Faithful** Between two sizes that were measured the price lies on the line through them.
+**Simplified** Below the smallest size an I/O costs what that costs; above the largest the last
+line goes on. How much cheaper writes to a small area are is measured at one size of I/Os, and taken
+for all.
+**Ambiguous** What the paper leaves open is how to put prices together. Here I/Os follow each other
+one by one, and each costs what it costs among its own kind.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log2
+from typing import Any
+
+from uflip.hints.means import Curve, Lines, baseline, lines_of
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a device.
+
+    Attributes
+    ----------
+    lines : mapping
+        Micro-benchmark and pattern -> means, from `uflip.hints.means`.
+    """
+
+    lines: Lines
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> "Prices":
+        """Take the prices out of a summary of results."""
+        return Prices(lines_of(document))
+
+    def sizes(self, pattern: str) -> Curve:
+        """Means over sizes, the baseline where nothing else was measured."""
+        return self.lines.get(f"granularity {pattern}", {})
+
+    def known(self, pattern: str) -> bool:
+        """Whether there is a price of a pattern."""
+        return len(self.sizes(pattern)) > 1
+
+    def of_io(self, pattern: str, size: int) -> float:
+        """Price of an I/O of a size [bytes], in SR, RR, SW or RW [ns].
+
+        Examples
+        --------
+        >>> from uflip.hints.means import Mean
+        >>> prices = Prices({"granularity SR": {4096: Mean(100.0), 8192: Mean(140.0)}})
+        >>> prices.of_io("SR", 6144), prices.of_io("SR", 12288), prices.of_io("SR", 512)
+        (120.0, 180.0, 100.0)
+        """
+        curve = self.sizes(pattern)
+        sizes = list(curve)
+        if size <= sizes[0]:
+            return curve[sizes[0]].ns
+        for small, large in pairwise(sizes):
+            if size <= large or large == sizes[-1]:
+                slope = (curve[large].ns - curve[small].ns) / (large - small)
+                return curve[small].ns + slope * (size - small)
+        return curve[sizes[-1]].ns
+
+    def of_places(self, pattern: str, places: int) -> float:
+        """Price of a sequential I/O among places that take turns, over that of one alone."""
+        return self._relative(f"partitioning {pattern}", pattern, places)
+
+    def of_area(self, pattern: str, area: int) -> float:
+        """Price of a random I/O within an area [bytes], over that on the whole device."""
+        return self._relative(f"locality {pattern}", pattern, area)
+
+    def _relative(self, line: str, pattern: str, value: int) -> float:
+        curve, alone = self.lines.get(line, {}), baseline(self.lines, pattern)
+        if not curve or alone is None:
+            return 1.0
+        return _between(curve, value) / alone.ns
+
+
+def _between(curve: Curve, value: int) -> float:
+    """Mean at a value: on a line over its logarithm, and at the ends what is there."""
+    values = [each for each in curve if each > 0]
+    if value <= values[0]:
+        return curve[values[0]].ns
+    for low, high in pairwise(values):
+        if value <= high:
+            share = log2(value / low) / log2(high / low)
+            return curve[low].ns + share * (curve[high].ns - curve[low].ns)
+    return curve[values[-1]].ns

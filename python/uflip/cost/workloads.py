@@ -1,0 +1,259 @@
+"""Five workloads: what each does in terms of patterns, and the I/Os that it really does.
+
+**Source** External merge sort and B-trees: Graefe, "Implementing Sorting in Database Systems" (ACM
+Comput. Surv. 38(3), 2006) and "Modern B-Tree Techniques" (2011). Levels: O'Neil et al., "The
+Log-Structured Merge-Tree" (Acta Inf. 33, 1996). Focused updates: uFLIP (CIDR 2009) §5.3, hint 3.
+**Faithful** The number of passes, levels, misses and moved bytes.
+**Simplified** One I/O at a time, and no time for the processor. Inner pages of a tree are in
+memory, and inserts split no leaf. A level is merged into the next as a whole.
+**Ambiguous** How full the level is that a level is merged into: on average, half of what it holds
+before it is full.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, log
+
+from uflip.cost.pricing import Prices
+
+Io = tuple[str, int, int]
+"""What an I/O does (`read`, `write`), its offset and its size [bytes]."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the workloads are of.
+
+    Attributes
+    ----------
+    data : int
+        Bytes that are sorted, ingested, appended, or that the leaves of the tree take [bytes].
+    memory : int
+        For sorting, for the pages of the tree, for what the tree of levels collects first [bytes].
+    block : int
+        Of sequential I/Os [bytes].
+    page : int
+        Of a leaf, a record of the log, an update [bytes].
+    operations : int
+        Inserts, appended records, updates.
+    area : int
+        What updates in place go to [bytes].
+    growth : int
+        How many times larger each level is than the one before.
+    seed : int
+        Of everything random.
+    """
+
+    data: int
+    memory: int
+    block: int
+    page: int
+    operations: int
+    area: int
+    growth: int = 4
+    seed: int = 1
+
+    @property
+    def runs(self) -> int:
+        """Sorted runs that fit into memory."""
+        return ceil(self.data / self.memory)
+
+    @property
+    def fan_in(self) -> int:
+        """Runs that are merged at a time: a block of memory for each, and one for the result."""
+        return max(self.memory // self.block - 1, 2)
+
+    @property
+    def passes(self) -> int:
+        """How often everything is merged."""
+        return ceil(log(self.runs, self.fan_in) - 1e-9) if self.runs > 1 else 0
+
+    @property
+    def misses(self) -> float:
+        """Share of inserts whose leaf is not in memory."""
+        return max(1 - self.memory / self.data, 0.0)
+
+    @property
+    def levels(self) -> int:
+        """Levels on the device."""
+        return max(ceil(log(max(self.data / self.memory, 1), self.growth) - 1e-9), 1)
+
+
+Part = tuple[str, float, float]
+"""What is done, how often, and what each time costs [ns]."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload.
+
+    Attributes
+    ----------
+    name, title : str
+        As the command line knows it, and as a heading.
+    formula : str
+        In words of `Parameters`, as the docs explain it.
+    needs : tuple of str
+        Patterns that must have a price.
+    parts : callable
+        What it consists of, given prices and parameters.
+    ios : callable
+        The I/Os that it does, given parameters.
+    """
+
+    name: str
+    title: str
+    formula: str
+    needs: tuple[str, ...]
+    parts: Callable[[Prices, Parameters], list[Part]]
+    ios: Callable[[Parameters], Iterator[Io]]
+
+
+def _sort_parts(prices: Prices, given: Parameters) -> list[Part]:
+    blocks = given.data / given.block
+    read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
+    among = prices.of_places("SR", min(given.fan_in, given.runs))
+    return [
+        ("read what is to be sorted", blocks, read),
+        ("write sorted runs", blocks, write),
+        ("read runs, in turns", blocks * given.passes, read * among),
+        ("write merged runs", blocks * given.passes, write),
+    ]
+
+
+def _sort_ios(given: Parameters) -> Iterator[Io]:
+    """Sort what lies at the beginning; runs and results take turns in two areas behind it."""
+    areas, block = [0, given.data, 2 * given.data], given.block
+    per_run = given.memory // block * block
+    for begin in range(0, given.data, per_run):
+        places = range(begin, min(begin + per_run, given.data), block)
+        yield from (("read", place, block) for place in places)
+        yield from (("write", areas[1] + place, block) for place in places)
+    runs = [range(at, min(at + per_run, given.data), block) for at in range(0, given.data, per_run)]
+    draw, source, target = random.Random(given.seed), areas[1], areas[2]
+    while len(runs) > 1:
+        merged, out = [], 0
+        for first in range(0, len(runs), given.fan_in):
+            some = [iter(run) for run in runs[first : first + given.fan_in]]
+            begin = out
+            while some:
+                one = draw.randrange(len(some))
+                place = next(some[one], None)
+                if place is None:
+                    some.pop(one)
+                    continue
+                yield "read", source + place, block
+                yield "write", target + out, block
+                out += block
+            merged.append(range(begin, out, block))
+        runs, source, target = merged, target, source
+
+
+def _tree_parts(prices: Prices, given: Parameters) -> list[Part]:
+    missed = given.operations * given.misses
+    return [
+        ("read a leaf", missed, prices.of_io("RR", given.page)),
+        ("write a leaf that another one displaces", missed, prices.of_io("RW", given.page)),
+    ]
+
+
+def _tree_ios(given: Parameters) -> Iterator[Io]:
+    """Insert at random; memory, which is full of changed leaves, keeps those used last."""
+    leaves, draw = given.data // given.page, random.Random(given.seed)
+    held: OrderedDict[int, None] = OrderedDict()
+    for leaf in draw.sample(range(leaves), min(given.memory // given.page, leaves)):
+        held[leaf] = None
+    for _ in range(given.operations):
+        leaf = draw.randrange(leaves)
+        if leaf in held:
+            held.move_to_end(leaf)
+            continue
+        displaced, _ = held.popitem(last=False)
+        yield "read", leaf * given.page, given.page
+        yield "write", displaced * given.page, given.page
+        held[leaf] = None
+
+
+def _levels_parts(prices: Prices, given: Parameters) -> list[Part]:
+    blocks = given.data / given.block
+    moved = given.levels * (given.growth + 1) / 2
+    read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
+    return [
+        ("read what is merged", blocks * (moved - 1), read),
+        ("write what was merged", blocks * moved, write),
+    ]
+
+
+def _levels_ios(given: Parameters) -> Iterator[Io]:
+    """Ingest; a level that is full is merged into the next, both to a new place."""
+    block, unit = given.block, given.memory // given.block
+    ring = 4 * (given.data // block)
+    kept: list[list[int]] = [[] for _ in range(given.levels)]
+    cursor = 0
+    for _ in range(given.runs):
+        coming: list[int] = []  # what memory has collected is not on the device
+        count = unit
+        for level in range(given.levels):
+            old = coming + kept[level]
+            new = [(cursor + at) % ring for at in range(count + len(kept[level]))]
+            cursor += len(new)
+            for number, place in enumerate(new):
+                if number < len(old):
+                    yield "read", old[number] * block, block
+                yield "write", place * block, block
+            kept[level] = new
+            is_last = level == given.levels - 1
+            if is_last or len(new) < unit * given.growth ** (level + 1):
+                break
+            coming, count, kept[level] = new, len(new), []
+
+
+def _log_parts(prices: Prices, given: Parameters) -> list[Part]:
+    return [("append a record", given.operations, prices.of_io("SW", given.page))]
+
+
+def _log_ios(given: Parameters) -> Iterator[Io]:
+    for number in range(given.operations):
+        yield "write", number * given.page % given.data, given.page
+
+
+def _focus_parts(prices: Prices, given: Parameters) -> list[Part]:
+    price = prices.of_io("RW", given.page) * prices.of_area("RW", given.area)
+    return [("write within the area", given.operations, price)]
+
+
+def _focus_ios(given: Parameters) -> Iterator[Io]:
+    draw, pages = random.Random(given.seed), given.area // given.page
+    for _ in range(given.operations):
+        yield "write", draw.randrange(pages) * given.page, given.page
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    one.name: one
+    for one in (
+        Workload(
+            "sort", "external merge sort",
+            "data / block · ((SR + SW) + passes · (SR · partitioning(fan-in) + SW))",
+            ("SR", "SW"), _sort_parts, _sort_ios,
+        ),
+        Workload(
+            "b-tree", "inserts into a B-tree", "operations · misses · (RR + RW)",
+            ("RR", "RW"), _tree_parts, _tree_ios,
+        ),
+        Workload(
+            "levels", "a log-structured tree of levels",
+            "data / block · (moved · (SR + SW) − SR), moved = levels · (growth + 1) / 2",
+            ("SR", "SW"), _levels_parts, _levels_ios,
+        ),
+        Workload(
+            "log", "an append-only log", "operations · SW", ("SW",), _log_parts, _log_ios
+        ),
+        Workload(
+            "focus", "updates in place of a focused area", "operations · RW · locality(area)",
+            ("RW",), _focus_parts, _focus_ios,
+        ),
+    )
+}  # fmt: skip
+"""By name."""

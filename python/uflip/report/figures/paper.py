@@ -1,0 +1,162 @@
+"""One figure of a result for a paper: as wide as a column or a page, and told apart without colour.
+
+What is drawn is what the report draws; lines get dashes beside their markers, because a printer may
+have no colours, and the simulated are marked as such.
+
+**Source** uFLIP (CIDR 2009), Figures 3 to 8.
+**Faithful** Which quantities stand on which axes.
+**Simplified** Widths are those of a two-column page of 7 inches.
+**Ambiguous** "Relative to sequential writes" of Figure 8 is the mean over that of the SW baseline,
+at the same I/O size.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from uflip.errors import unknown_name
+from uflip.microbench.words import by_pattern, format_value
+from uflip.report.data import Document, baseline_traces, is_simulated
+from uflip.report.figures import axes as scales
+from uflip.report.figures import lingering, palette, phases, sweep, traces
+from uflip.report.figures.canvas import new_figure, styled
+from uflip.report.words import axis_name
+from uflip.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMN, PAGE = 3.4, 7.0
+"""Widths [inches]."""
+HEIGHT = 2.5
+DASHES: Mapping[str, Any] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1, 1)), "RW": ":"}
+SMALL = 7.0
+"""Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
+RELATIVE, TRACES, PHASES, PAUSE = "locality-relative", "traces", "phases", "pause"
+
+Draw = Callable[[], "Figure"]
+
+
+def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
+    """Return what can be drawn of a result: kind -> a function that draws it.
+
+    Parameters
+    ----------
+    results : Results
+        Of a device that has sectors.
+    document : mapping
+        Its summary.
+    """
+    simulated = is_simulated(document)
+    found: dict[str, Draw] = {}
+    for name, runs in document["micro_benchmarks"].items():
+        if by_pattern(runs):
+            found[name] = partial(_sweep, name, runs, simulated)
+    level = document["baselines_ms"].get("SW")
+    if level and by_pattern(document["micro_benchmarks"].get("locality", [])):
+        runs = document["micro_benchmarks"]["locality"]
+        found[RELATIVE] = lambda: _relative(runs, level, simulated)
+    if document["baselines"]:
+        found[TRACES] = lambda: _wide(
+            traces.picture_of(baseline_traces(results), simulated=simulated)
+        )
+    if document["phases"] and document["baselines"]:
+        found[PHASES] = lambda: _phases(results, document["phases"]["patterns"], simulated)
+    if document["interference"]:
+        found[PAUSE] = lambda: _wide(
+            lingering.picture_of(document["interference"], simulated=simulated)
+        )
+    return found
+
+
+def choose(found: Mapping[str, Draw], kind: str) -> Draw:
+    """Return how a kind is drawn.
+
+    Raises
+    ------
+    UsageError
+        If the result has nothing of this kind.
+    """
+    if kind not in found:
+        raise unknown_name("figure of this result", kind, found, where="KIND")
+    return found[kind]
+
+
+@styled
+def drawn(draw: Draw) -> "Figure":
+    """Draw in our style, and let lines be told apart without colour."""
+    figure = draw()
+    for axis in figure.axes:
+        for line in axis.get_lines():
+            pattern = str(line.get_label()).split(" ")[0]
+            if pattern in DASHES:
+                line.set_linestyle(DASHES[pattern])
+                line.set_markersize(3.5)
+    return figure
+
+
+def _column() -> tuple["Figure", "Axes"]:
+    figure, (axis,) = new_figure(height=HEIGHT)
+    figure.set_size_inches(COLUMN, HEIGHT)
+    return figure, axis
+
+
+def _sweep(name: str, runs: Any, simulated: bool) -> "Figure":
+    figure, axis = _column()
+    sweep.draw_on(axis, name, runs)
+    axis.set_title("")
+    return _small(figure, axis, simulated)
+
+
+def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
+    """Means over the mean of sequential writes, by the size of the area (Figure 8)."""
+    figure, axis = _column()
+    experiments = by_pattern(runs)
+    for pattern, some in experiments.items():
+        look = palette.look(pattern)
+        axis.plot(
+            scales.positions([run["value"] for run in some]),
+            [run["statistics"]["mean_ns"] / 1e6 / level_ms for run in some],
+            color=look.color,
+            marker=look.marker,
+            label=pattern,
+        )
+    values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
+    labels = [format_value(value, unit) for value, unit in values.items()]
+    scales.label_values(axis, list(values), labels)
+    first = next(iter(experiments.values()))[0]
+    axis.set_xlabel(axis_name(first["parameter"], first["unit"]))
+    axis.set_ylabel("mean over that of SW")
+    axis.axhline(1.0, color=palette.MUTED, lw=0.8)
+    axis.set_ylim(0, None)
+    axis.legend()
+    return _small(figure, axis, simulated)
+
+
+def _phases(results: Results, found: Mapping[str, Any], simulated: bool) -> "Figure":
+    known = [trace for trace in baseline_traces(results) if trace.pattern in found]
+    return _wide(phases.picture_of(known, found, simulated=simulated))
+
+
+def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
+    """Let the text of a column be as small as that of the paper around it."""
+    if simulated:
+        axis.set_title(
+            "simulated device", loc="right", size=SMALL, weight="normal", color=palette.MUTED
+        )
+    texts = [*axis.get_xticklabels(), *axis.get_yticklabels(), axis.xaxis.label, axis.yaxis.label]
+    legend = axis.get_legend()
+    for text in [*texts, *(legend.get_texts() if legend else [])]:
+        text.set_fontsize(SMALL)
+    for label in axis.get_xticklabels():
+        label.set_rotation(45)
+        label.set_horizontalalignment("right")
+        label.set_rotation_mode("anchor")
+    return figure
+
+
+def _wide(figure: "Figure") -> "Figure":
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(PAGE, height * PAGE / width)
+    return figure

@@ -1,0 +1,100 @@
+"""What was found of an open-channel device, as it is drawn: bands, LUNs, wear, parallelism, rules.
+
+The numbers are those of `uflip.oc`, which the report draws; of long series every so many are sent,
+an odd number apart, so that no place of a mix is always left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from uflip.errors import UsageError
+from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import Series
+from uflip.oc.figures import TOP_PERCENTILE
+from uflip.oc.kept import Kept
+from uflip.web.opened import Opened
+
+MOST_DOTS = 3000
+LINE_POINTS = 600
+
+
+def channel(opened: Opened, key: str) -> dict[str, Any]:
+    """Return what was found in a folder of uFLIP-OC.
+
+    Raises
+    ------
+    UsageError
+        If it is of another benchmark.
+    """
+    results = opened.results(key)
+    if not results.is_open_channel:
+        raise UsageError(
+            "This is no open-channel device",
+            where=opened.place(key).name,
+            got="a device that has sectors",
+            allowed="results of uFLIP-OC",
+        )
+    kept = Kept(results)
+    found = kept.measured
+    scaling = {**(found.oc2 or {}), **(found.oc3.scaling if found.oc3 else {})}
+    return {
+        "bands": _bands(found.oc0.mixes, found.oc0.throughput) if found.oc0 else [],
+        "shares": _bands(found.oc3.mixes, found.oc3.throughput) if found.oc3 else [],
+        "luns": None
+        if found.oc0 is None
+        else {
+            "write_mb_per_s": found.oc0.write_mb_per_s.tolist(),
+            "read_mb_per_s": found.oc0.read_mb_per_s.tolist(),
+        },
+        "wear": None if found.oc1 is None else _wear(found.oc1),
+        "scaling": [_scaling(name, one) for name, one in scaling.items()],
+        "rules": [asdict(rule) for rule in kept.rules],
+    }
+
+
+def _bands(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> list[dict[str, Any]]:
+    found = []
+    for mix, series in mixes.items():
+        step = max(1, len(series.op) // MOST_DOTS) | 1
+        at = np.arange(0, len(series.op), step)
+        found.append(
+            {
+                "mix": mix,
+                "ios": len(series.op),
+                "at": at.tolist(),
+                "op": series.op[at].tolist(),
+                "ms": np.round(series.response_time_ms[at], 6).tolist(),
+                "top_ms": float(np.percentile(series.response_time_ms, TOP_PERCENTILE)),
+                "mb_per_s": throughput[mix],
+            }
+        )
+    return found
+
+
+def _wear(worn: Oc1) -> dict[str, Any]:
+    cycles = worn.cycles - worn.erase_failed
+    at = np.unique(np.linspace(0, max(cycles - 1, 0), LINE_POINTS).astype(np.int64))
+    return {
+        "block": ":".join(map(str, worn.block)),
+        "cycles": worn.cycles,
+        "at": (at + 1).tolist(),
+        "erase_ms": worn.erase_ms[at].tolist(),
+        "write_ms": worn.write_ms[at].tolist(),
+        "read_ms": worn.read_ms[at].tolist(),
+        "failing_share": worn.failing_share()[at].tolist(),
+        "first_failure": worn.first_failure(),
+        "erase_failed": bool(worn.erase_failed),
+    }
+
+
+def _scaling(name: str, one: Scaling) -> dict[str, Any]:
+    return {
+        "name": name,
+        "over": one.over,
+        "degrees": list(one.mb_per_s),
+        "mb_per_s": list(one.mb_per_s.values()),
+    }

@@ -1,0 +1,157 @@
+"""Do the formulas of `uflip cost` say what their workloads do, and how far off are they?"""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+from uflip.cost.predict import parameters, predict
+from uflip.cost.pricing import Prices
+from uflip.cost.replay import _stretches
+from uflip.cost.workloads import WORKLOADS, Parameters
+from uflip.errors import UsageError
+from uflip.hints.means import Mean
+
+KIB, MIB = 1 << 10, 1 << 20
+SMALL = Parameters(
+    data=8 * MIB, memory=512 * KIB, block=64 * KIB, page=4 * KIB, operations=2000, area=MIB
+)
+UNIT = Prices(
+    {
+        f"granularity {pattern}": {512: Mean(1.0), MIB: Mean(1.0)}
+        for pattern in ("SR", "SW", "RR", "RW")
+    }
+)
+DEVICE = "sim:demo?blocks_per_die=256"
+
+
+def counted(name: str, given: Parameters) -> Counter[str]:
+    return Counter(mode for mode, _, _ in WORKLOADS[name].ios(given))
+
+
+@pytest.mark.parametrize("memory", [256 * KIB, 512 * KIB, 2 * MIB, 8 * MIB])
+def test_a_sort_moves_everything_once_a_pass(memory: int) -> None:
+    given = replace(SMALL, memory=memory)
+    blocks, ios = given.data // given.block, [*WORKLOADS["sort"].ios(given)]
+    assert len(ios) == 2 * blocks * (1 + given.passes)
+    assert sum(count for _, count, _ in WORKLOADS["sort"].parts(UNIT, given)) == len(ios)
+    for mode in ("read", "write"):
+        places = [offset for each, offset, _ in ios if each == mode]
+        for begin in range(0, len(places), blocks):
+            assert len({*places[begin : begin + blocks]}) == blocks, "each block once"
+    check_reads_what_was_written(ios, given.data)
+
+
+def check_reads_what_was_written(ios: list[tuple[str, int, int]], from_before: int) -> None:
+    """Nothing is read that was not written, or was there from the beginning."""
+    written = set(range(0, from_before, ios[0][2]))
+    for mode, offset, _ in ios:
+        if mode == "write":
+            written.add(offset)
+        else:
+            assert offset in written
+
+
+@pytest.mark.parametrize("memory", [256 * KIB, MIB, 7 * MIB])
+def test_a_tree_reads_and_writes_a_leaf_a_miss(memory: int) -> None:
+    given = replace(SMALL, memory=memory)
+    ios = [*WORKLOADS["b-tree"].ios(given)]
+    found = Counter(mode for mode, _, _ in ios)
+    assert found["read"] == found["write"]
+    wanted = given.operations * given.misses
+    assert found["read"] == pytest.approx(wanted, abs=5 * np.sqrt(given.operations / 4))
+    # What is displaced was in memory: never the leaf that is read at this moment.
+    assert all(read[1] != write[1] for read, write in zip(ios[::2], ios[1::2], strict=True))
+
+
+def naive_levels(given: Parameters) -> tuple[int, int]:
+    """Blocks read and written by merges, by sizes alone."""
+    unit, sizes, reads, writes = given.memory // given.block, [0] * given.levels, 0, 0
+    for _ in range(given.runs):
+        coming, level = unit, 0
+        while True:
+            reads += sizes[level] + (coming if level else 0)
+            sizes[level] += coming
+            writes += sizes[level]
+            if level + 1 == given.levels or sizes[level] < unit * given.growth ** (level + 1):
+                break
+            coming, sizes[level], level = sizes[level], 0, level + 1
+    return reads, writes
+
+
+@pytest.mark.parametrize("growth", [2, 4, 10])
+@pytest.mark.parametrize("memory", [64 * KIB, 256 * KIB, MIB])
+def test_levels_read_and_write_what_they_merge(growth: int, memory: int) -> None:
+    given = replace(SMALL, growth=growth, memory=memory)
+    ios = [*WORKLOADS["levels"].ios(given)]
+    found = Counter(mode for mode, _, _ in ios)
+    assert (found["read"], found["write"]) == naive_levels(given)
+    check_reads_what_was_written(ios, 0)
+    assert max(offset for _, offset, _ in ios) < 4 * given.data
+    # The formula is an average over levels that fill up.
+    formula = sum(count for _, count, _ in WORKLOADS["levels"].parts(UNIT, given))
+    assert 0.4 < formula / len(ios) < 2.5
+
+
+def test_a_log_goes_on_and_updates_stay_in_their_area() -> None:
+    log = [*WORKLOADS["log"].ios(SMALL)]
+    assert len([*_stretches(iter(log))]) == 1
+    assert counted("log", SMALL)["write"] == SMALL.operations
+    focus = [offset for _, offset, _ in WORKLOADS["focus"].ios(SMALL)]
+    assert len(focus) == SMALL.operations
+    assert 0 <= min(focus) <= max(focus) <= SMALL.area - SMALL.page
+    assert all(offset % SMALL.page == 0 for offset in focus)
+
+
+def test_stretches_are_the_same_ios() -> None:
+    for workload in WORKLOADS.values():
+        ios = [*workload.ios(SMALL)]
+        again = [
+            (mode, begin + number * size, size)
+            for mode, begin, size, count in _stretches(iter(ios))
+            for number in range(count)
+        ]
+        assert again == ios
+
+
+def test_prices_lie_on_lines_between_what_was_measured() -> None:
+    curve = {512: 90.0, 4096: 100.0, 16384: 180.0, 65536: 500.0}
+    prices = Prices({"granularity SR": {size: Mean(ns) for size, ns in curve.items()}})
+    for size in (512, 1000, 4096, 10_000, 60_000):
+        known = np.interp(size, list(curve), list(curve.values()))
+        assert prices.of_io("SR", size) == pytest.approx(known)
+    assert prices.of_io("SR", 131072) == pytest.approx(500 + 65536 * 320 / 49152)
+    assert not Prices({"granularity SR": {512: Mean(1.0)}}).known("SR")
+
+
+@pytest.mark.parametrize("wrong", ["data", "memory", "block", "page", "area"])
+def test_what_does_not_fit_is_refused(wrong: str) -> None:
+    for value in (1, 1 << 60):
+        with pytest.raises(UsageError, match="does not fit"):
+            parameters(1 << 30, **{wrong: value})
+
+
+def test_nothing_is_predicted_without_prices() -> None:
+    found = predict({"micro_benchmarks": {}, "baselines": []}, SMALL)
+    assert all(each.time_ns is None for each in found)
+    assert all(each.missing == each.workload.needs for each in found)
+
+
+def test_the_error_of_each_formula_is_printed(here: Path) -> None:
+    only = "granularity,locality,partitioning"
+    done = uflip("run", DEVICE, "--scale", "quick", "--only", only, "--out", "r", "-q")
+    assert done.code == 0, done.err
+    asked = ("cost", "r", "--data", "32MiB", "--operations", 1000, "--replay")
+    document = json.loads(uflip(*asked, "--json").out)
+    assert [each["workload"] for each in document["workloads"]] == [*WORKLOADS]
+    for each in document["workloads"]:
+        assert each["replayed_ns"] > 0
+        assert each["error"] == pytest.approx(each["predicted_ns"] / each["replayed_ns"] - 1)
+        assert abs(each["error"]) < 0.6, each["workload"]
+    told = uflip(*asked[:-1], "--workload", "log").out
+    assert told.startswith("an append-only log: ")
+    assert "operations · SW" in told

@@ -1,0 +1,111 @@
+// An open-channel device: bands of response times, what every LUN does, how a block wore out, what
+// parallelism brings, and the rules of the unwritten contract.
+
+import { ask, type Plain } from "./api";
+import { color, h, table, type Child } from "./dom";
+import { heat } from "./heat";
+import { onLeave } from "./leaving";
+import { Plot } from "./plot";
+import { saveCsv } from "./save";
+import { count, linearTicks, three } from "./words";
+
+const READ = 0;
+const WRITE = 1;
+
+export async function show(key: string): Promise<HTMLElement> {
+  const found = await ask("channel", { key });
+  return h("section", { "aria-label": "Open channel" },
+    found.bands.length ? bands("A single LUN", "Every dot is an I/O of one page of all planes, by one thread; the letters are the mix. Bands are low and high pages, and reads that waited for a write.", found.bands) : null,
+    found.luns ? luns(found.luns) : null,
+    found.wear ? wear(found.wear) : null,
+    found.scaling.length ? scaling(found.scaling) : null,
+    found.shares.length ? bands("Writers beside readers", "With a thread for every LUN; the share of threads that write.", found.shares) : null,
+    found.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "It says", "Because"], found.rules.map((rule: Plain): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules, held against this device", 4)) : null);
+}
+
+function keep(plot: Plot): Plot {
+  onLeave(() => plot.remove());
+  return plot;
+}
+
+function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
+  const top = Math.max(...mixes.map((mix) => mix.top_ms)) * 1.08;
+  const one = (mix: Plain) => {
+    const plot = keep(new Plot({
+      title: `${title}: ${mix.mix}`, name: `bands-${mix.mix}`, height: 240,
+      x: { range: { low: 0, high: Math.max(mix.ios, 1) }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: () => count },
+      y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => three },
+      paint: (pen, plane) => {
+        for (const [op, hue] of [[WRITE, color("sw")], [READ, color("rr")]] as [number, string][])
+          for (let i = 0; i < mix.at.length; i++) if (mix.op[i] === op && mix.ms[i] <= top) pen.dot(plane.x(mix.at[i]), plane.y(mix.ms[i]), 1.1, hue);
+      },
+    }));
+    return h("article", {}, h("h3", {}, mix.mix), h("p", { class: "quiet" }, `${three(mix.mb_per_s)} MB/s`), plot.node,
+      plot.saving([["CSV", () => saveCsv(`bands-${mix.mix}`, ["number", "operation", "response_time_ms"], mix.at.map((at: number, i: number) => [at, mix.op[i] === READ ? "read" : "write", mix.ms[i]]))]]));
+  };
+  return h("section", {}, h("h2", {}, title), h("p", { class: "quiet" }, words),
+    h("ul", { class: "legend" }, h("li", { vars: { "--hue": "var(--sw)" } }, "writes"), h("li", { vars: { "--hue": "var(--rr)" } }, "reads")),
+    h("div", { class: "multiples" }, mixes.map(one)));
+}
+
+function luns(found: Plain): HTMLElement {
+  // From nothing, and far from the darkest: a scale around the mean would make a landscape of nothing.
+  const high = 2.2 * Math.max(...found.write_mb_per_s.flat(), ...found.read_mb_per_s.flat());
+  const one = (title: string, values: number[][]) => {
+    const map = heat({
+      title, name: title.toLowerCase().replaceAll(" ", "-"), rows: values.map((_, i) => String(i)), values, x: { low: -0.5, high: values[0]!.length - 0.5 }, at: (i) => i - 0.5,
+      xLabel: "LUN", yLabel: "channel", words: (value) => `${three(value)} MB/s`, scale: { low: 0, high },
+    });
+    onLeave(() => map.plot.remove());
+    return h("article", {}, h("h3", {}, title), map.node);
+  };
+  return h("section", {}, h("h2", {}, "Every LUN"), h("p", { class: "quiet" }, "One LUN at a time, by one thread: equal cells are a device whose LUNs are alike."),
+    h("div", { class: "multiples" }, one("Writes [MB/s]", found.write_mb_per_s), one("Reads [MB/s]", found.read_mb_per_s)));
+}
+
+function wear(found: Plain): HTMLElement {
+  const most = Math.max(...found.erase_ms, ...found.write_ms, ...found.read_ms) * 1.12;
+  const share = Math.max(0.12, ...found.failing_share) * 1.12;
+  const lines: [string, number[], string, number[]][] = [["erase", found.erase_ms, "ink", []], ["write", found.write_ms, "sw", []], ["read", found.read_ms, "rr", []]];
+  const plot = keep(new Plot({
+    title: `Wear of block ${found.block}`, name: "wear", height: 300,
+    x: { range: { low: 0, high: Math.max(found.cycles, 1) }, label: "erases of the block", ticks: linearTicks, tick: () => count },
+    y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => three },
+    right: { range: { low: 0, high: share }, label: "reads that fail", ticks: linearTicks, tick: () => (value) => `${three(value * 100)} %` },
+    paint: (pen, plane, right) => {
+      const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(found.at[i]), y(value)]);
+      for (const [, values, hue, dash] of lines) pen.line(line(values, plane.y), color(hue), 1.6, dash);
+      pen.line(line(found.failing_share, right!), color("accent"), 1.4, [5, 3]);
+      if (found.first_failure) pen.line([[plane.x(found.first_failure), plane.top], [plane.x(found.first_failure), plane.top + plane.height]], color("muted"), 1, [2, 3]);
+    },
+  }));
+  return h("section", {}, h("h2", {}, "Wear of one block"),
+    h("p", { class: "quiet" }, `Block ${found.block} (channel:LUN:block) was erased, written and read ${count(found.cycles)} times. `,
+      found.first_failure ? `The first read failed after ${count(found.first_failure)} erases.` : "No read failed.", found.erase_failed ? " An erase failed at last." : ""),
+    h("ul", { class: "legend" }, lines.map(([name, , hue]) => h("li", { vars: { "--hue": `var(--${hue})` } }, name)), h("li", { class: "stroke dashed" }, "reads that fail (right)")),
+    plot.node, plot.saving([["CSV", () => saveCsv("wear", ["erases", "erase_ms", "write_ms", "read_ms", "failing_share"], found.at.map((at: number, i: number) => [at, found.erase_ms[i], found.write_ms[i], found.read_ms[i], found.failing_share[i]]))]]));
+}
+
+function scaling(lines: Plain[]): HTMLElement {
+  const groups: [string, Plain[]][] = ["writes", "reads"].map((word) => [word, lines.filter((each) => each.name.startsWith(word))]);
+  const one = ([word, some]: [string, Plain[]]) => {
+    const degrees = [...new Set<number>(some.flatMap((each) => each.degrees))].sort((a, b) => a - b);
+    const most = Math.max(...some.flatMap((each) => each.mb_per_s)) * 1.08;
+    const hue = word === "writes" ? "sw" : "rr";
+    const dashes = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
+    const plot = keep(new Plot({
+      title: `Throughput: ${word}`, name: `scaling-${word}`, height: 240,
+      x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(some.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
+      y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => three },
+      paint: (pen, plane) => some.forEach((each, i) => {
+        const points = each.degrees.map((degree: number, j: number): [number, number] => [plane.x(Math.log2(degree)), plane.y(each.mb_per_s[j])]);
+        pen.line(points, color(hue), 1.6, dashes[i % dashes.length]);
+        for (const [x, y] of points) pen.dot(x, y, 3, color(hue));
+      }),
+    }));
+    const names = ["line", "dashed", "dotted", "dash and dot"];
+    return h("article", {}, h("h3", {}, word), h("p", { class: "quiet" }, some.map((each, i) => `${names[i % names.length]}: ${each.name.replace(`${word}, `, "")}`).join("; ")), plot.node,
+      plot.saving([["CSV", () => saveCsv(`scaling-${word}`, ["line", "degree", "mb_per_s"], some.flatMap((each) => each.degrees.map((degree: number, i: number) => [each.name, degree, each.mb_per_s[i]])))]]));
+  };
+  return h("section", {}, h("h2", {}, "Parallelism"), h("p", { class: "quiet" }, "Where a line bends, all wait for the same thing."), h("div", { class: "multiples" }, groups.filter(([, some]) => some.length).map(one)));
+}

@@ -1,0 +1,56 @@
+// A heat map: a row of cells for each of some things, darker where there is more.
+
+import { color, h } from "./dom";
+import { Plot, type Range } from "./plot";
+import { saveCsv } from "./save";
+import { count, linearTicks, three } from "./words";
+
+/** From little to much; the same on light and on dark. */
+export const HEAT = ["#fde0a8", "#f6b26b", "#e67c4a", "#c0433f", "#7d1f3c", "#3b0f2e"];
+
+export interface Heat {
+  title: string; name: string;
+  rows: string[];
+  values: (number | null)[][];
+  x: Range;
+  /** Where the left edge of a column is. */
+  at(column: number): number;
+  xLabel: string; yLabel: string;
+  words(value: number): string;
+  /** The scale, where it is not from the least to the most; cells then have their numbers in them. */
+  scale?: Range;
+}
+
+export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
+  const all = of.values.flat().filter((value): value is number => value !== null);
+  const [least, most] = of.scale ? [of.scale.low, of.scale.high] : [Math.min(...all), Math.max(...all)];
+  const hue = (value: number) => HEAT[Math.min(Math.floor(((value - least) / Math.max(most - least, 1e-12)) * HEAT.length), HEAT.length - 1)]!;
+  const said = h("p", { class: "readout", "aria-live": "polite" });
+  const rows = of.rows.length;
+  const step = Math.ceil(rows / 16);
+  const plot = new Plot({
+    title: of.title, name: of.name, height: Math.min(70 + rows * 16, 420),
+    x: { range: of.x, label: of.xLabel, ticks: (low, high, about) => linearTicks(low, high, about).map((each) => each + 0).filter((each) => each >= 0 && Number.isInteger(each)), tick: () => count },
+    y: { range: { low: -rows + 0.5, high: 0.5 }, label: of.yLabel, ticks: () => of.rows.map((_, i) => -i).filter((i) => i % step === 0), tick: () => (value) => of.rows[-value] ?? "" },
+    paint: (pen, plane) => of.values.forEach((row, i) => {
+      const [top, bottom] = [plane.y(-i + 0.46), plane.y(-i - 0.46)];
+      row.forEach((value, column) => {
+        const [left, right] = [plane.x(of.at(column)), plane.x(of.at(column + 1))];
+        pen.rect(left, top, Math.max(right - left - (of.scale ? 2 : 0), 0.6), bottom - top, value === null ? color("shade") : hue(value));
+        if (of.scale && value !== null && right - left > 36) pen.text(three(value), (left + right) / 2, (top + bottom) / 2 + 4, "#1c1d1f", "center");
+      });
+    }),
+    at: (x, y) => {
+      const row = Math.round(-y);
+      const column = x === null ? -1 : of.values[0]!.findIndex((_, i) => x >= of.at(i) && x < of.at(i + 1));
+      const value = of.values[row]?.[column];
+      said.textContent = column < 0 || value === undefined ? "" : `${of.yLabel} ${of.rows[row]}, ${of.xLabel} ${count(of.at(column))}: ${value === null ? "–" : of.words(value)}`;
+    },
+  });
+  const steps = HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${of.words(least + ((most - least) * i) / HEAT.length)}`));
+  return {
+    plot,
+    node: h("div", {}, of.scale ? null : h("ul", { class: "legend" }, most > least ? steps : h("li", { vars: { "--hue": HEAT[0]! } }, of.words(least))), plot.node, said,
+      plot.saving([["CSV", () => saveCsv(of.name, [of.yLabel, of.xLabel, "value"], of.values.flatMap((row, i) => row.map((value, column) => [of.rows[i]!, of.at(column), value])))]])),
+  };
+}

@@ -1,0 +1,38 @@
+// Fingers on a figure: two of them zoom, one moves sideways; up and down the page scrolls as ever.
+
+export interface Touched {
+  /** So many times as much is to be seen, about this place on the screen. */
+  zoom(factor: number, clientX: number): void;
+  /** Move by so much of the width. */
+  pan(share: number): void;
+}
+
+const LEAST = 6;
+
+export function onTouch(over: HTMLElement, does: Touched): void {
+  const fingers = new Map<number, number>();
+  over.style.touchAction = "pan-y";
+  const apart = () => {
+    const [one = 0, other = 0] = [...fingers.values()];
+    return Math.max(Math.abs(one - other), 10);
+  };
+  over.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "touch") return;
+    fingers.set(event.pointerId, event.clientX);
+    over.setPointerCapture(event.pointerId);
+  });
+  over.addEventListener("pointermove", (event) => {
+    const before = fingers.get(event.pointerId);
+    if (before === undefined) return;
+    const moved = event.clientX - before;
+    if (Math.abs(moved) < LEAST) return;
+    const wide = apart();
+    fingers.set(event.pointerId, event.clientX);
+    if (fingers.size === 1) does.pan(-moved / Math.max(over.clientWidth, 1));
+    else if (fingers.size === 2) {
+      const [one, other] = [...fingers.values()] as [number, number];
+      does.zoom(wide / apart(), (one + other) / 2);
+    }
+  });
+  for (const name of ["pointerup", "pointercancel"]) over.addEventListener(name, (event) => fingers.delete((event as PointerEvent).pointerId));
+}
