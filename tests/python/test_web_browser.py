@@ -187,6 +187,49 @@ def test_two_results_are_compared(watched: Watched, server: Serving) -> None:
     ratios = [float(re.search(r"×([\d.]+)\s", text)[1]) for text in rows.all_inner_texts()]  # type: ignore[index]
     far = [abs(np.log(ratio)) for ratio in ratios]
     assert far == sorted(far, reverse=True), "the largest first"
+    # Both distributions of one experiment in the same axes.
+    rows.first.get_by_role("button", name=re.compile("^Overlay")).click()
+    overlay = page.get_by_role("region", name="Overlay")
+    overlay.locator(".plot canvas").wait_for()
+    assert overlay.locator(".legend li").count() == 2
+    with page.expect_download() as waiting:
+        overlay.get_by_role("button", name="CSV").click()
+    lines = waiting.value.path().read_text().splitlines()
+    assert lines[0] == "run,response_time_ns,share_longer"
+    assert {line.split(",")[0] for line in lines[1:]} == {"results/first", "results/second"}
+
+
+def test_two_fingers_zoom_and_one_moves(browser: "Browser", server: Serving) -> None:
+    found = Watched(browser, viewport=PHONE, has_touch=True)
+    open_run(found.page, server)
+    seen = found.page.get_by_role("status")
+    touch = """
+    ([name, id, x]) => {
+      const over = document.querySelector('.pad .u-over');
+      over.setPointerCapture = () => undefined;
+      const box = over.getBoundingClientRect();
+      over.dispatchEvent(new PointerEvent(name, { pointerType: 'touch', pointerId: id,
+        clientX: box.left + box.width * x, clientY: box.top + 40, bubbles: true }));
+    }
+    """
+
+    def after(*moves: tuple[str, int, float]) -> str:
+        before = drawn(found.page)
+        for move in moves:
+            found.page.evaluate(touch, list(move))
+        settled(found.page, before + 1)
+        return seen.inner_text().split()[0]
+
+    spread = ("pointerdown", 1, 0.4), ("pointerdown", 2, 0.6), ("pointermove", 2, 0.8)
+    assert 390 <= int(after(*spread)) <= 410, "twice as far apart, half as much to be seen"
+    found.page.wait_for_function("() => location.hash.includes('from=')")
+    left = int(found.page.url.split("from=")[1].split("&")[0])
+    after(("pointerup", 2, 0.8), ("pointermove", 1, 0.2))
+    found.page.wait_for_function(
+        "from => Number(location.hash.match(/from=(\\d+)/)[1]) > from", arg=left
+    )
+    assert found.said == []
+    found.context.close()
 
 
 def test_the_list_is_sorted_and_filtered(watched: Watched, server: Serving) -> None:

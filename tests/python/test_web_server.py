@@ -337,6 +337,21 @@ def test_jobs_of_open_channel_devices_are_drawn_where_they_have_rows_of_ios(tmp_
         (key,) = keys_of(server).values()
         found = api(server, "result", key=key).document
         assert found["cells"] is None
+        seen = api(server, "channel", key=key).document
+        told = json.loads(uflip("show", tmp_path / "oc", "--json").out)["open_channel"]
+        assert seen["luns"] == {
+            name: told["oc0"][name] for name in ("write_mb_per_s", "read_mb_per_s")
+        }
+        assert [mix["mix"] for mix in seen["bands"]] == [*told["oc0"]["mixes"]]
+        for mix in seen["bands"]:
+            known = told["oc0"]["mixes"][mix["mix"]]
+            slowest = max(each["max_ms"] for each in (known["reads"], known["writes"]) if each)
+            assert max(mix["ms"]) <= slowest * 1.000001
+        assert (seen["wear"]["block"], seen["wear"]["cycles"]) == (
+            told["oc1"]["sacrificed"], told["oc1"]["cycles"],
+        )  # fmt: skip
+        assert seen["wear"]["first_failure"] == told["oc1"]["first_failing_read_cycles"]
+        assert [rule["name"] for rule in seen["rules"]] == [r["name"] for r in told["contract"]]
         jobs = {run["micro_benchmark"]: run["id"] for run in found["runs"]}
         drawn = {
             name: api(server, "window", key=key, run=run, **{"from": 0, "to": 9, "columns": 9})

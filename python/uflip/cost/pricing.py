@@ -17,6 +17,9 @@ from typing import Any
 
 from uflip.hints.means import Curve, Lines, baseline, lines_of
 
+BASELINE_IO_SIZE = 32 << 10
+"""I/O size of what varies something else [bytes], where there is no baseline that says it."""
+
 
 @dataclass(frozen=True)
 class Prices:
@@ -73,6 +76,8 @@ class Prices:
 
     def _relative(self, line: str, pattern: str, value: int) -> float:
         curve, alone = self.lines.get(line, {}), baseline(self.lines, pattern)
+        if alone is None:  # the same I/O size, among the sizes
+            alone = self.sizes(pattern).get(BASELINE_IO_SIZE)
         if not curve or alone is None:
             return 1.0
         return _between(curve, value) / alone.ns

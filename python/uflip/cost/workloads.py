@@ -153,9 +153,10 @@ def _sort_ios(given: Parameters) -> Iterator[Io]:
 
 def _tree_parts(prices: Prices, given: Parameters) -> list[Part]:
     missed = given.operations * given.misses
+    write = prices.of_io("RW", given.page) * prices.of_area("RW", given.data)
     return [
         ("read a leaf", missed, prices.of_io("RR", given.page)),
-        ("write a leaf that another one displaces", missed, prices.of_io("RW", given.page)),
+        ("write a leaf that another one displaces", missed, write),
     ]
 
 
@@ -239,7 +240,7 @@ WORKLOADS: Mapping[str, Workload] = {
             ("SR", "SW"), _sort_parts, _sort_ios,
         ),
         Workload(
-            "b-tree", "inserts into a B-tree", "operations · misses · (RR + RW)",
+            "b-tree", "inserts into a B-tree", "operations · misses · (RR + RW · locality(data))",
             ("RR", "RW"), _tree_parts, _tree_ios,
         ),
         Workload(
