@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from explorer import explorer
+from serving import serving_rows
 from uflip import _native
 from uflip.device.cache import FOLDER
 from uflip.device.opening import open_device
@@ -168,6 +169,7 @@ def main() -> None:
     rows += verifying()
     rows.append(simulated_plan())
     rows += explorer(row)
+    rows += serving_rows()
     show(rows)
     (ROOT / "build").mkdir(exist_ok=True)
     (ROOT / "build" / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")

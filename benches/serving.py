@@ -1,0 +1,114 @@
+"""What serving a device costs: rates of `uflip serve null` beside nbdkit's memory plugin, in turn.
+
+And what it does to time: how far a client's median is from what the simulated device and the way
+through the socket take together.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# Name, fio's pattern, size of an I/O, queue depth, target.
+JOBS = (
+    ("4 KiB random reads, one at a time", "randread", "4k", 1, "> 30,000"),
+    ("4 KiB random writes, 32 at a time", "randwrite", "4k", 32, "> 50,000"),
+    ("32 KiB writes, 4 at a time", "write", "32k", 4, "> 700"),
+)
+ROUNDS = 3
+SECONDS = 3
+# Answers in some 200 us, and does nothing between two requests.
+SIMULATED = "sim:demo?blocks_per_die=64&idle_free_blocks=0"
+
+
+@contextmanager
+def served(path: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a server until the block is left."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    while not path.exists():
+        time.sleep(0.01)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        path.unlink(missing_ok=True)
+
+
+def ours(path: Path, device: str = "null") -> tuple[str, ...]:
+    """Return the command that serves a device of ours."""
+    return (sys.executable, "-m", "uflip", "serve", device, "--socket", str(path), "--json")
+
+
+def fio(path: Path, pattern: str, size: str, depth: int) -> dict[str, Any]:
+    """Let fio work for a while; return what it measured."""
+    words = f"fio --name=x --ioengine=nbd --rw={pattern} --bs={size} --iodepth={depth} --size=256m"
+    timed = f"--time_based --runtime={SECONDS} --output-format=json --output={path}.json"
+    command = [*words.split(), *timed.split(), f"--uri=nbd+unix:///?socket={path}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    job = json.loads(Path(f"{path}.json").read_text())["jobs"][0]
+    measured: dict[str, Any] = job["read" if "read" in pattern else "write"]
+    return measured
+
+
+def serving_rows() -> list[dict[str, Any]]:
+    """Rates beside nbdkit's, and the time that serving adds; nothing where a tool is missing."""
+    if shutil.which("fio") is None or shutil.which("nbdkit") is None:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s"
+        memory = ("nbdkit", "--foreground", "--unix", str(path), "memory", "1G")
+        rows = [_rates(path, memory, job) for job in JOBS]
+        return [*rows, _added(path)]
+
+
+def _rates(
+    path: Path, memory: tuple[str, ...], job: tuple[str, str, str, int, str]
+) -> dict[str, Any]:
+    name, pattern, size, depth, target = job
+    best = {"ours": 0.0, "theirs": 0.0}
+    megabytes = size == "32k"
+    for _ in range(ROUNDS):
+        for who, command in (("ours", ours(path)), ("theirs", memory)):
+            with served(path, *command):
+                done = fio(path, pattern, size, depth)
+            rate = done["bw_bytes"] / 1e6 if megabytes else done["iops"]
+            best[who] = max(best[who], rate)
+    return {
+        "name": f"serving: {name}",
+        "value": best["ours"],
+        "unit": "MB/s" if megabytes else "IOPS",
+        "reference": best["theirs"],
+        "ratio": best["ours"] / best["theirs"],
+        "target": f"{target} (nbdkit)",
+    }
+
+
+def _added(path: Path) -> dict[str, Any]:
+    """Compare a client's median with the device's and that of a device of no time [us]."""
+    with served(path, *ours(path)):
+        transport = _median_us(fio(path, "randread", "32k", 1))
+    with served(path, *ours(path, SIMULATED)) as process:
+        seen = _median_us(fio(path, "randread", "32k", 1))
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+    device = json.loads(out)["exports"][0]["simulated"]["p50_ns"] / 1e3
+    return {
+        "name": "serving: a client's median beyond device and transport",
+        "value": seen - device - transport,
+        "unit": "us",
+        "reference": device,
+        "ratio": (seen - device - transport) / device,
+        "target": "within 20",
+    }
+
+
+def _median_us(measured: dict[str, Any]) -> float:
+    return float(measured["clat_ns"]["percentile"]["50.000000"]) / 1e3
