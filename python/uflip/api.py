@@ -241,12 +241,14 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
 
 
 def load(path: str | PathLike[str]) -> Result:
-    """Open a result folder, finished or not.
+    """Open a result folder, finished or not, or a result of a results site.
 
     Parameters
     ----------
-    path : path
-        As `run` or `uflip run` made it.
+    path : path or str
+        As `run` or `uflip run` made it; or the permanent address of a result, as in
+        "https://results.example.org/results/0123456789ab", which is fetched and lasts as long as
+        this process.
 
     Returns
     -------
@@ -257,6 +259,8 @@ def load(path: str | PathLike[str]) -> Result:
     ------
     ResultsError
         If it is none, is of a newer version of uflip, or cannot be read.
+    UnavailableError
+        If a site does not answer, or what it takes to ask one is not installed.
 
     Examples
     --------
@@ -264,6 +268,10 @@ def load(path: str | PathLike[str]) -> Result:
     >>> load("demo").status
     'complete'
     """
+    if isinstance(path, str) and path.startswith(("http://", "https://")):
+        from uflip.site.client import fetched
+
+        return Result.load(fetched(path))
     return Result.load(path)
 
 

@@ -41,8 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frame": set(),
     "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results"},
     "api": {
-        "_native", "device", "errors", "methodology", "result", "results", "session", "spec",
-        "units",
+        "_native", "device", "errors", "methodology", "result", "results", "session", "site",
+        "spec", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {"_native", "data", "errors", "experiment", "spec", "units"},
@@ -68,6 +68,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "web": {
         "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "oc",
         "play", "report", "results", "stats", "units",
+    },
+    "site": {
+        "_native", "benchmarks", "choices", "data", "durability", "errors", "frame", "report",
+        "results", "units", "web",
     },
     "play": {
         "_native", "choices", "data", "device", "ends", "errors", "experiment", "methodology",

@@ -9,7 +9,7 @@ spreadsheet; numbers, also negative ones, stay numbers.
 import csv
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from uflip.results import outputs
 
@@ -37,6 +37,11 @@ def write_table(place: outputs.Place, head: Sequence[Any], rows: Iterable[Iterab
         outputs.written(place) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(cell, head))
-        writer.writerows(map(cell, row) for row in rows)
+        write_rows(file, head, rows)
+
+
+def write_rows(file: TextIO, head: Sequence[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table to an open file."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(cell, head))
+    writer.writerows(map(cell, row) for row in rows)

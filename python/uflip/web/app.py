@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 STATIC = {"": "index.html", "app.js": "app.js", "app.css": "app.css"}
@@ -127,15 +128,46 @@ def application(roots: Sequence[Path], token: str, port: int, stage: Stage) -> "
         If a folder is none.
     """
     opened = Opened(Folders(roots))
-    return Guard(_routes(opened, Listing(opened), stage, token), token, port)
+    return Guard(_routes(opened, stage, token), token, port)
 
 
-def _routes(opened: Opened, listing: Listing, stage: Stage, token: str) -> "Starlette":
+def _routes(opened: Opened, stage: Stage, token: str) -> "Starlette":
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
     except ImportError as error:
         raise missing_library() from error
+    playable: dict[str, Callable[[Query], Any]] = {
+        "play": playing.shown,
+        "played": lambda _: playing.played(stage, opened.folders),
+    }
+    routes = [
+        Route(f"/{token}/api/{name}", partial(_json, answer=answer))
+        for name, answer in playable.items()
+    ]
+    routes += [
+        Route(f"/{token}/{playing.ACTS}{name}", partial(_done, act=act), methods=["POST"])
+        for name, act in playing.acts(stage, opened.folders).items()
+    ]
+    routes += looking(opened, f"/{token}")
+    made = Starlette(routes=routes, exception_handlers={404: _nothing})
+    made.router.redirect_slashes = False
+    return made
+
+
+def looking(opened: Opened, prefix: str = "") -> "list[Route]":
+    """Make the addresses under which results are looked at, and nothing is run.
+
+    Parameters
+    ----------
+    opened : Opened
+        What may be looked at.
+    prefix : str
+        What every address begins with.
+    """
+    from starlette.routing import Route
+
+    listing = Listing(opened)
     known: dict[str, Callable[[Query], Any]] = {
         "results": lambda _: _list(opened, listing),
         "rows": lambda query: _rows(listing, query),
@@ -145,29 +177,21 @@ def _routes(opened: Opened, listing: Listing, stage: Stage, token: str) -> "Star
         "channel": lambda query: channel(opened, _text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
         "compare": lambda query: _compare(opened, query),
-        "play": playing.shown,
-        "played": lambda _: playing.played(stage, opened.folders),
     }
     routes = [
-        Route(f"/{token}/api/{name}", partial(_json, answer=answer))
+        Route(f"{prefix}/api/{name}", partial(_json, answer=answer))
         for name, answer in known.items()
     ]
     pictures = {"window": partial(_window, opened), "addresses": partial(_addresses, opened)}
     routes += [
-        Route(f"/{token}/api/{name}", partial(_drawn, answer=answer))
+        Route(f"{prefix}/api/{name}", partial(_drawn, answer=answer))
         for name, answer in pictures.items()
     ]
     routes += [
-        Route(f"/{token}/{name}", partial(_static, content=_content(file), name=file))
+        Route(f"{prefix}/{name}", partial(_static, content=_content(file), name=file))
         for name, file in STATIC.items()
     ]
-    routes += [
-        Route(f"/{token}/{playing.ACTS}{name}", partial(_done, act=act), methods=["POST"])
-        for name, act in playing.acts(stage, opened.folders).items()
-    ]
-    made = Starlette(routes=routes, exception_handlers={404: _nothing})
-    made.router.redirect_slashes = False
-    return made
+    return routes
 
 
 def missing_library() -> UnavailableError:

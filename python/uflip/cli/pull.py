@@ -1,0 +1,29 @@
+"""`uflip pull`: a result from a results site."""
+
+from pathlib import Path
+
+import click
+
+from uflip.cli.terminal import echo
+
+EPILOG = """\b
+Examples:
+  uflip pull https://results.example.org 0123456789ab
+  uflip pull http://127.0.0.1:8087 0123456789ab --out results/theirs
+"""
+
+
+@click.command("pull", epilog=EPILOG)
+@click.argument("url")
+@click.argument("result", metavar="ID")
+@click.option("--out", type=click.Path(path_type=Path), help="A new folder.  [default: results/ID]")
+@click.option("--token", metavar="TOKEN", help="Who asks.  [default: $UFLIP_SITE_TOKEN]")
+def command(url: str, result: str, out: Path | None, token: str | None) -> None:
+    """Fetch the result ID from the site at URL; every file is checked."""
+    from uflip.errors import UsageError
+    from uflip.site.client import Client
+
+    if not (result.isascii() and result.isalnum()):
+        raise UsageError("This is no id of a result", where="ID", got=result, allowed="12 digits")
+    with Client(url, token) as client:
+        echo(str(client.pull(result, out or Path("results") / result)))

@@ -1,0 +1,173 @@
+"""`uflip site`: results of many, on a server of one's own."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uflip import ends
+from uflip.cli.common import json_option, whole
+from uflip.cli.terminal import echo, echo_json
+
+if TYPE_CHECKING:
+    from uflip.site.site import Site
+
+EPILOG = """\b
+Examples:
+  uflip site serve /srv/results --port 8087
+  uflip site token /srv/results alice --role submitter
+  uflip site serve /srv/results --database postgresql://uflip@db/uflip \\
+      --base-url https://results.example.org
+"""
+PORT = 8087
+LARGEST_PORT = 65535
+PER_MINUTE = 1200
+
+folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    envvar="UFLIP_SITE_DATABASE",
+    help="sqlite:///FILE or postgresql://USER@HOST/NAME.  [default: SQLite in FOLDER]",
+)
+
+
+@click.group("site", epilog=EPILOG)
+def command() -> None:
+    """Serve results of many people and machines: submitted, checked, browsed and cited."""
+
+
+@command.command("serve")
+@folder_argument
+@database_option
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; others than this machine's own need --base-url.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    default=str(PORT),
+    show_default=True,
+    callback=whole(0, LARGEST_PORT),
+    help="The port to listen on; 0: a free one.",
+)
+@click.option(
+    "--base-url",
+    metavar="URL",
+    default="",
+    help="What addresses begin with, where the site is seen from.",
+)
+@click.option(
+    "--behind-proxy", is_flag=True, help="A proxy in front checks by which name the site is asked."
+)
+@click.option(
+    "--per-minute",
+    metavar="N",
+    default=str(PER_MINUTE),
+    show_default=True,
+    callback=whole(1, 10**9),
+    help="Requests that one caller may make in a minute.",
+)
+def serve(
+    *,
+    folder: Path,
+    database: str | None,
+    host: str,
+    port: int,
+    base_url: str,
+    behind_proxy: bool,
+    per_minute: int,
+) -> None:
+    """Serve the site in FOLDER, which is made if it is not there, until Ctrl-C."""
+    from uflip.site.serving import listening, serve
+
+    with listening(host, port) as listener:
+        chosen = listener.getsockname()[1]
+        seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
+        site = _opened(folder, database, seen)
+        try:
+            gone = site.intake.sweep()
+            if gone:
+                echo(f"{gone} that a kill left unfinished taken away", err=True)
+            echo(seen)
+            echo("Ctrl-C ends it")
+            serve(site, listener, any_host=behind_proxy, per_minute=per_minute)
+            ends.check()
+        finally:
+            site.close()
+
+
+@command.command("token")
+@folder_argument
+@click.argument("name")
+@database_option
+@click.option(
+    "--role",
+    metavar="reader|submitter|admin",
+    default="submitter",
+    show_default=True,
+    help="What the token allows: to look at what is its own; to submit; everything.",
+)
+@click.option("--revoke", is_flag=True, help="End what the token of NAME allows.")
+@json_option
+def token(
+    *, folder: Path, name: str, database: str | None, role: str, revoke: bool, as_json: bool
+) -> None:
+    """Make the token of the account NAME on the site in FOLDER, and print it this one time."""
+    from uflip.site import accounts
+
+    site = _opened(folder, database)
+    try:
+        with site.sessions.begin() as session:
+            if revoke:
+                accounts.revoke(session, name)
+                made = None
+            else:
+                made = accounts.new_token(session, name, role)
+    finally:
+        site.close()
+    if as_json:
+        echo_json({"name": name, "role": role, "token": made, "revoked": revoke})
+    elif made is None:
+        echo(f"the token of {name} allows nothing any more")
+    else:
+        echo(made)
+        echo("shown this one time; set it as UFLIP_SITE_TOKEN", err=True)
+
+
+@command.command("backup")
+@folder_argument
+@click.argument("out", type=click.Path(path_type=Path))
+@database_option
+def backup(folder: Path, out: Path, database: str | None) -> None:
+    """Copy the site in FOLDER, as it is at one moment, into the new folder OUT."""
+    from uflip.site.backup import back_up
+
+    site = _opened(folder, database)
+    try:
+        counted = back_up(site, out)
+    finally:
+        site.close()
+    echo(f"{counted.results} results, {counted.files} files, {counted.bytes} bytes in {out}")
+
+
+@command.command("restore")
+@click.argument("backup_folder", metavar="BACKUP", type=click.Path(path_type=Path, exists=False))
+@folder_argument
+@database_option
+def restore(backup_folder: Path, folder: Path, database: str | None) -> None:
+    """Make the site in the new FOLDER from a BACKUP, every file checked."""
+    from uflip.site.backup import restore_from
+
+    counted = restore_from(backup_folder, folder, database)
+    echo(f"{counted.results} results, {counted.files} files, {counted.bytes} bytes in {folder}")
+
+
+def _opened(folder: Path, database: str | None, base_url: str = "") -> "Site":
+    from uflip.site.site import open_site
+
+    return open_site(folder, database, base_url)

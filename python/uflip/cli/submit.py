@@ -1,0 +1,72 @@
+"""`uflip submit`: a result to a results site, after showing what is sent and what stays."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from uflip.cli.common import json_option, quiet_option
+from uflip.cli.displays import display
+from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.units import format_size
+
+EPILOG = """\b
+Examples:
+  uflip submit results/demo http://127.0.0.1:8087 --dry-run
+  UFLIP_SITE_TOKEN=uflip_... uflip submit results/demo https://results.example.org --publish
+
+\b
+Serial numbers, paths and the command line stay here. What was sent before is not sent again: an
+upload that was cut short goes on.
+"""
+
+
+@click.command("submit", epilog=EPILOG)
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("url")
+@click.option("--token", metavar="TOKEN", help="Who submits.  [default: $UFLIP_SITE_TOKEN]")
+@click.option("--publish", is_flag=True, help="Let everybody see it; otherwise only you do.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
+@quiet_option
+@json_option
+def command(
+    *,
+    result: Path,
+    url: str,
+    token: str | None,
+    publish: bool,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Send the result folder RESULT to the site at URL, which computes everything from it again."""
+    from uflip.site.client import Client, prepare
+
+    with tempfile.TemporaryDirectory(prefix="uflip-submit-") as scratch:
+        prepared = prepare(result, Path(scratch))
+        if not (quiet or as_json):
+            echo(f"{len(prepared.files)} files, {format_size(prepared.bytes)}; left out:")
+            for each in prepared.left_out:
+                echo(f"  {each.where}: {in_line(each.value)}")
+        document = {
+            "files": len(prepared.files),
+            "bytes": prepared.bytes,
+            "left_out": [each.where for each in prepared.left_out],
+        }
+        if dry_run:
+            if as_json:
+                echo_json(document | {"sent": False})
+            elif not quiet:
+                echo("nothing was sent")
+            return
+        with Client(url, token) as client, display(quiet=quiet or as_json, total=1) as sink:
+
+            def told(done: int, total: int) -> None:
+                sink.draw(done / total, f"sending  {format_size(done)} of {format_size(total)}")
+
+            done = client.submit(prepared, publish=publish, on_bytes=told)
+    if as_json:
+        echo_json(document | {"sent": True} | done)
+        return
+    seen = "published" if done["published"] else "private until `--publish`"
+    echo(f"{done['url']}  ({'new' if done['new'] else 'was there already'}, {seen})")

@@ -1,0 +1,84 @@
+"""Accounts are tokens: 256 random bits that are shown once and kept as their digest."""
+
+import hashlib
+import re
+import secrets
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from uflip.errors import UsageError, unknown_name
+from uflip.results.beginning import utc_now
+from uflip.site.tables import ROLES, Account, Audit
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,98}")
+PREFIX = "uflip_"
+"""Of a token, so that a scanner for secrets knows one."""
+
+
+def new_token(session: Session, name: str, role: str) -> str:
+    """Make an account, and return its token: the only time that it is known.
+
+    Raises
+    ------
+    UsageError
+        For a role that there is not, and a name that is taken or no name.
+    """
+    if role not in ROLES:
+        raise unknown_name("role", role, ROLES, where="--role")
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            "This is no name of an account",
+            where="NAME",
+            got=name[:100],
+            allowed="letters, digits, blanks and . _ @ -",
+        )
+    if session.scalar(select(Account).where(Account.name == name)) is not None:
+        raise UsageError(
+            "There is an account of this name",
+            where="NAME",
+            got=name,
+            action="revoke it with `uflip site token --revoke`, or take another name",
+        )
+    token = PREFIX + secrets.token_urlsafe(32)
+    session.add(Account(name=name, role=role, token_digest=_digest(token), created_utc=utc_now()))
+    note(session, name, "token", role)
+    return token
+
+
+def revoke(session: Session, name: str) -> None:
+    """End what a token allows; its results stay.
+
+    Raises
+    ------
+    UsageError
+        If there is no such account.
+    """
+    account = session.scalar(select(Account).where(Account.name == name))
+    if account is None:
+        known = list(session.scalars(select(Account.name)))
+        raise unknown_name("account", name, known, where="NAME")
+    if account.revoked_utc is None:
+        account.revoked_utc = utc_now()
+        note(session, name, "revoke", account.role)
+
+
+def account_of(session: Session, token: str) -> Account | None:
+    """Find who has a token; None where nobody has it, any more."""
+    found = session.scalar(select(Account).where(Account.token_digest == _digest(token)))
+    return None if found is None or found.revoked_utc is not None else found
+
+
+def may(account: Account | None, role: str) -> bool:
+    """Whether somebody may do what a role may."""
+    return account is not None and ROLES.index(account.role) >= ROLES.index(role)
+
+
+def note(session: Session, account: str, action: str, what: str) -> None:
+    """Write down who did what."""
+    session.add(Audit(at_utc=utc_now(), account=account, action=action, what=what[:200]))
+
+
+def _digest(token: str) -> str:
+    # Of random bits, not of a password: there is nothing to guess, and nothing to slow down.
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,208 @@
+"""A site as one application: who is answered, how much is taken, what is counted.
+
+::
+
+    /  /devices  /results/ID     pages for people
+    /explore/                    the explorer over what is published
+    /api/v1/…                    for programs, see `api`; described at /api/v1/openapi.json
+    /health  /metrics            for whoever runs the site
+"""
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from sqlalchemy import text
+
+from uflip._native import __version__
+from uflip.errors import UflipError
+from uflip.site import api, pages
+from uflip.site.explored import PublishedFolders
+from uflip.site.site import Site
+from uflip.site.tables import AbsentError
+from uflip.web.app import looking
+from uflip.web.opened import Opened
+
+if TYPE_CHECKING:
+    from starlette.responses import JSONResponse
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+STATUS = {"usage": 400, "refused": 403, "results": 422, "unavailable": 501}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+MOST_BODY_BYTES = 16 << 20
+PER_MINUTE = 1200
+"""Requests of one address or token: an upload of a thousand files takes as many."""
+ADDRESSES = 10_000
+
+
+class Doors:
+    """Refuses what is too much, and whom the server does not know itself by.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    hosts : set of str
+        The names that the server goes by; empty: any, for a proxy in front that checks.
+    per_minute : int
+        Requests that one address may make.
+    """
+
+    def __init__(self, app: "ASGIApp", hosts: frozenset[str], per_minute: int) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._rate = Rate(per_minute)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _json(refusal[0], {"what": refusal[1]})(scope, receive, send)
+            return
+
+        async def with_headers(message: "Message") -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+    def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
+        said = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
+        if self._hosts and said.get("host") not in self._hosts:
+            return 421, "This is not the name of this server"
+        length = said.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY_BYTES:
+            return 413, f"A request has at most {MOST_BODY_BYTES} bytes"
+        who = said.get("authorization") or (scope.get("client") or ("",))[0]
+        if not self._rate.allows(who):
+            return 429, "Too many requests: wait a minute"
+        return None
+
+
+class Rate:
+    """A bucket of requests for each caller, which fills as time goes by."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = Lock()
+
+    def allows(self, who: str, now_s: float | None = None) -> bool:
+        """Take one request out of somebody's bucket; whether there was one."""
+        now = time.monotonic() if now_s is None else now_s
+        with self._lock:
+            left, before = self._left.pop(who, (float(self._per_minute), now))
+            left = min(self._per_minute, left + (now - before) * self._per_minute / 60)
+            self._left[who] = (max(0.0, left - 1), now)
+            while len(self._left) > ADDRESSES:
+                self._left.popitem(last=False)
+            return left >= 1
+
+
+def application(
+    site: Site, hosts: frozenset[str] = frozenset(), per_minute: int = PER_MINUTE
+) -> "ASGIApp":
+    """Make what answers for a site.
+
+    Parameters
+    ----------
+    site : Site
+        Open.
+    hosts : set of str
+        Names (with port) by which it is asked; empty: any.
+    per_minute : int
+        Requests that one caller may make.
+    """
+    app = FastAPI(
+        title="uflip results",
+        version=__version__,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.site = site
+    registry = CollectorRegistry()
+    counted = Counter("uflip_requests", "Requests", ["method", "status"], registry=registry)
+    took = Histogram("uflip_request_seconds", "Time to answer", registry=registry)
+
+    @app.middleware("http")
+    async def count(request: Request, call_next: Any) -> Response:
+        begun = time.perf_counter()
+        response: Response = await call_next(request)
+        took.observe(time.perf_counter() - begun)
+        counted.labels(request.method, str(response.status_code)).inc()
+        return response
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics() -> Response:
+        """What Prometheus asks for."""
+        return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
+
+    @app.get("/health", include_in_schema=False)
+    def health() -> dict[str, str]:
+        """Whether database and files can be used."""
+        with site.sessions() as session:
+            session.execute(text("SELECT 1"))
+        (site.root / "folders").stat()
+        return {"status": "ok", "uflip": __version__}
+
+    app.router.routes += looking(Opened(PublishedFolders(site.sessions, site.blobs)), "/explore")
+    app.include_router(api.router)
+    app.include_router(pages.router)
+    _explain(app)
+    return Doors(app, hosts, per_minute)
+
+
+def _explain(app: FastAPI) -> None:
+    """Answer failures with their parts: to programs as JSON, to people as a page."""
+    from starlette.exceptions import HTTPException
+
+    @app.exception_handler(UflipError)
+    def failed(request: Request, error: UflipError) -> Response:
+        status = 404 if isinstance(error, AbsentError) else STATUS.get(error.kind, 500)
+        return _answer(request, status, error.parts())
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        return _answer(
+            request,
+            400,
+            {"what": "The request is not as it must be", "where": where, "got": first["msg"]},
+        )
+
+    @app.exception_handler(HTTPException)
+    def nothing(request: Request, error: HTTPException) -> Response:
+        what = "There is nothing of this name" if error.status_code == 404 else str(error.detail)
+        return _answer(request, error.status_code, {"what": what})
+
+
+def _answer(request: Request, status: int, parts: dict[str, str]) -> Response:
+    if request.url.path.startswith("/api/"):
+        return _json(status, parts)
+    return pages.error_page(status, parts)
+
+
+def _json(status: int, parts: dict[str, str]) -> "JSONResponse":
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": parts}, status_code=status, headers=HEADERS)

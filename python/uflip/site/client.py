@@ -1,0 +1,326 @@
+"""The other side of a site: submitting a result folder, and fetching one."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from uflip.data import ledger, manifest
+from uflip.errors import (
+    RefusedError,
+    ResultsError,
+    UflipError,
+    UnavailableError,
+    UsageError,
+)
+from uflip.results.place import made_beside, refuse_existing
+from uflip.site.offer import Offered, check_names
+from uflip.site.redaction import LeftOut, redacted_copy
+
+if TYPE_CHECKING:
+    import httpx
+
+TOKEN = "UFLIP_SITE_TOKEN"
+TIMEOUT_S = 60.0
+COMMIT_S = 600.0
+KINDS: dict[str, type[UflipError]] = {
+    "usage": UsageError,
+    "refused": RefusedError,
+    "results": ResultsError,
+    "unavailable": UnavailableError,
+}
+OnBytes = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What would be sent: a folder without what is private, and its files.
+
+    Attributes
+    ----------
+    folder : Path
+        The copy.
+    files : list of (name, digest, length [bytes])
+        In it.
+    left_out : list of LeftOut
+        What is not in it.
+    """
+
+    folder: Path
+    files: list[tuple[str, str, int]]
+    left_out: list[LeftOut]
+
+    @property
+    def bytes(self) -> int:
+        """Length of all files together."""
+        return sum(size for _, _, size in self.files)
+
+
+def prepare(folder: Path, scratch: Path) -> Prepared:
+    """Make the copy of a result folder that may leave this machine.
+
+    Parameters
+    ----------
+    folder : Path
+        Of `uflip run`.
+    scratch : Path
+        An empty folder.
+
+    Raises
+    ------
+    ResultsError
+        If it is no result folder, or is damaged.
+    """
+    copy = scratch / "result"
+    left = redacted_copy(folder, copy)
+    names = [manifest.FILE_NAME, ledger.FILE_NAME]
+    names += sorted(f"{manifest.RUNS}/{path.name}" for path in (copy / manifest.RUNS).iterdir())
+    files = [(name, *_digest(copy / name)) for name in names]
+    return Prepared(copy, files, left)
+
+
+def _digest(path: Path) -> tuple[str, int]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return digest, path.stat().st_size
+
+
+class Client:
+    """Somebody who asks a site; use it in a `with` block.
+
+    Parameters
+    ----------
+    url : str
+        Of the site, as in `https://results.example.org`.
+    token : str, optional
+        What says who asks; of the environment (`UFLIP_SITE_TOKEN`) without one.
+
+    Raises
+    ------
+    UsageError
+        If it is no address of a site.
+    UnavailableError
+        If httpx is not installed.
+    """
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        try:
+            import httpx
+        except ImportError as error:
+            raise UnavailableError(
+                "Talking to a site needs httpx",
+                where=url,
+                allowed="httpx",
+                action="pip install 'uflip[site]'",
+            ) from error
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise UsageError(
+                "This is no address of a site",
+                where="URL",
+                got=url,
+                allowed="http://HOST:PORT, https://HOST",
+            )
+        said = token or os.environ.get(TOKEN)
+        headers = {"Authorization": f"Bearer {said}"} if said else {}
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1/", headers=headers, timeout=TIMEOUT_S
+        )
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def submit(
+        self, prepared: Prepared, *, publish: bool = False, on_bytes: OnBytes | None = None
+    ) -> dict[str, Any]:
+        """Send what is missing of a result, and have it looked at.
+
+        Parameters
+        ----------
+        prepared : Prepared
+            The copy.
+        publish : bool
+            Let everybody see it.
+        on_bytes : callable, optional
+            Told how many bytes of how many are there.
+
+        Returns
+        -------
+        dict
+            ``id``, ``url``, ``new``, ``published``.
+
+        Raises
+        ------
+        ResultsError
+            If the site finds that it does not hold.
+        RefusedError
+            If the token does not allow it.
+        UnavailableError
+            If nobody answers; the same command goes on from where it was.
+        """
+        files = [
+            {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
+        ]
+        begun = self._ask("POST", "submissions", json={"files": files})
+        there = sum(begun["received"].get(digest, 0) for _, digest, _ in prepared.files)
+        for name, digest, size in prepared.files:
+            at = begun["received"].get(digest, 0)
+            with (prepared.folder / name).open("rb") as file:
+                file.seek(at)
+                while at < size:
+                    part = file.read(begun["part_bytes"])
+                    to = f"submissions/{begun['id']}/files/{digest}"
+                    got = self._ask("PUT", to, params={"offset": at}, content=part)
+                    there += got["received"] - at
+                    at = got["received"]
+                    if on_bytes is not None:
+                        on_bytes(there, prepared.bytes)
+        commit = f"submissions/{begun['id']}/commit"
+        done: dict[str, Any] = self._ask(
+            "POST", commit, params={"publish": publish}, timeout=COMMIT_S
+        )
+        return done
+
+    def pull(self, result: str, out: Path) -> Path:
+        """Fetch a result into a new folder; its files are what the site says they are.
+
+        Parameters
+        ----------
+        result : str
+            Its id.
+        out : Path
+            A name that is not taken.
+
+        Raises
+        ------
+        ResultsError
+            If there is none, or a file is not what it should be, or the folder cannot be made.
+        """
+        refuse_existing(out)
+        found = self._ask("GET", f"results/{result}")
+        with made_beside(out) as hidden:
+            (hidden / manifest.RUNS).mkdir()
+            for each in found["files"]:
+                path = hidden / _checked(each["path"])
+                self._fetch(f"results/{result}/files/{each['digest']}", path, each["digest"])
+        return out
+
+    def _fetch(self, address: str, path: Path, digest: str) -> None:
+        summed = hashlib.sha256()
+        with self._speaking(), self._http.stream("GET", address) as answer, path.open("xb") as file:
+            if answer.is_error:
+                answer.read()
+                raise self._error(answer)
+            for part in answer.iter_bytes(1 << 20):
+                summed.update(part)
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        if summed.hexdigest() != digest:
+            raise ResultsError(
+                "A file is not what the site says it is", where=path.name, got=summed.hexdigest(),
+                allowed=digest, action="fetch it again",
+            )  # fmt: skip
+
+    def _ask(self, method: str, address: str, **how: Any) -> Any:
+        with self._speaking():
+            answer = self._http.request(method, address, **how)
+        if answer.is_error:
+            raise self._error(answer)
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise self._no_site(answer) from error
+
+    def _speaking(self) -> "_Speaking":
+        return _Speaking(self.url)
+
+    def _error(self, answer: "httpx.Response") -> UflipError:
+        try:
+            parts = dict(answer.json()["error"])
+        except (ValueError, KeyError, TypeError):
+            return self._no_site(answer)
+        kind = KINDS.get(str(parts.pop("kind", "")), UnavailableError)
+        known = ("what", "where", "got", "allowed", "action")
+        return kind(**{name: str(parts.get(name) or "")[:2000] for name in known})
+
+    def _no_site(self, answer: "httpx.Response") -> UflipError:
+        return UnavailableError(
+            "This is no site of uflip results",
+            where=self.url,
+            got=f"an answer {answer.status_code} that is none of ours",
+            action="check the address",
+        )
+
+
+class _Speaking:
+    """Lets what goes wrong between two machines be one of our errors."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+        import httpx
+
+        if isinstance(error, httpx.HTTPError | httpx.InvalidURL):
+            raise UnavailableError(
+                "The site does not answer",
+                where=self._url,
+                got=str(error) or type(error).__name__,
+                action="try again; what was sent is not sent twice",
+            ) from error
+
+
+def _checked(name: str) -> str:
+    """Refuse a name that a site may not write here."""
+    fixed = [Offered(each, "0" * 64, 0) for each in (manifest.FILE_NAME, ledger.FILE_NAME)]
+    if name not in (manifest.FILE_NAME, ledger.FILE_NAME):
+        check_names([*fixed, Offered(name, "0" * 64, 0)])
+    return name
+
+
+def fetched(url: str) -> Path:
+    """Fetch the result of a permanent address into a folder that lasts as long as this process.
+
+    Parameters
+    ----------
+    url : str
+        As in `https://results.example.org/results/0123456789ab`.
+
+    Raises
+    ------
+    UsageError
+        If it is no such address.
+    UflipError
+        As `Client.pull`.
+    """
+    site, found, result = url.rstrip("/").rpartition("/results/")
+    if not found or not result.isalnum():
+        raise UsageError(
+            "This is no address of a result",
+            where=url,
+            allowed="https://SITE/results/ID",
+            action="copy it from the page of the result",
+        )
+    scratch = tempfile.mkdtemp(prefix="uflip-fetched-")
+    _remove_at_exit(scratch)
+    with Client(site) as client:
+        return client.pull(result, Path(scratch) / result)
+
+
+def _remove_at_exit(folder: str) -> None:
+    import atexit
+    import shutil
+
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,0 +1,127 @@
+"""The database of a site: opened, and brought to the schema of this version.
+
+SQLite in a file beside the results needs no set-up; a URL of SQLAlchemy leads to PostgreSQL, which
+several servers may share.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uflip.errors import UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+LOCK = 0x75666C69
+"""Of PostgreSQL, while a schema is brought to this version: two servers may begin at once."""
+BUSY_S = 30.0
+
+
+def open_database(url: str) -> "Engine":
+    """Open a database, and bring it to this version's schema.
+
+    Parameters
+    ----------
+    url : str
+        As SQLAlchemy takes it: `sqlite:////srv/site/site.db`, `postgresql://user@host/name`.
+
+    Raises
+    ------
+    UnavailableError
+        If what it needs is not installed, or nobody answers.
+    UsageError
+        If the URL is none, or the schema is of a newer version.
+    """
+    try:
+        from sqlalchemy import create_engine, event
+        from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+    except ImportError as error:
+        raise missing_library() from error
+    try:
+        engine = create_engine(_with_driver(url), pool_pre_ping=True)
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise UsageError(
+            "This is no database",
+            where="--database",
+            got=url,
+            allowed="sqlite:///FILE, postgresql://USER@HOST/NAME",
+            action="leave --database away for SQLite in the site's folder",
+        ) from error
+    except ImportError as error:
+        raise missing_library() from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+    try:
+        _migrate(engine)
+    except OperationalError as error:
+        raise UnavailableError(
+            "The database does not answer",
+            where=engine.url.render_as_string(),
+            got=str(error.orig).strip().splitlines()[0] if error.orig else str(error),
+            action="start it, or give another --database",
+        ) from error
+    return engine
+
+
+def missing_library() -> UnavailableError:
+    """Make the error for an environment without what a site needs."""
+    return UnavailableError(
+        "The results site needs FastAPI, SQLAlchemy and Alembic",
+        where="uflip site",
+        got="a Python environment without them",
+        allowed="fastapi, sqlalchemy, alembic, uvicorn, jinja2; psycopg for PostgreSQL",
+        action="pip install 'uflip[site]'",
+    )
+
+
+def _with_driver(url: str) -> str:
+    """Name the driver that is installed with uflip, where the URL leaves it open."""
+    for old in ("postgresql://", "postgres://"):
+        if url.startswith(old):
+            return "postgresql+psycopg://" + url.removeprefix(old)
+    return url
+
+
+def _prepare_sqlite(connection: object, _record: object) -> None:
+    """Readers and a writer do not wait for each other; what is committed is on the disk."""
+    cursor = connection.cursor()  # type: ignore[attr-defined]
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        f"busy_timeout={int(BUSY_S * 1000)}",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _migrate(engine: "Engine") -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection, _alone(connection):
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise UsageError(
+                "This database cannot be brought to this version of uflip",
+                where="--database",
+                got=str(error),
+                action="use the version that last wrote to it, or a newer one",
+            ) from error
+
+
+@contextmanager
+def _alone(connection: "Connection") -> Iterator[None]:
+    from sqlalchemy import text
+
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
+    yield

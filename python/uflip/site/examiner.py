@@ -1,0 +1,157 @@
+"""Looks at a folder that somebody sent, in a process of its own with little memory and time.
+
+    python -m uflip.site.examiner FOLDER
+
+Nothing that came along is believed: files are held against the ledger, every run against what is
+possible, and summary and row are computed from the traces. Printed is what the database keeps, as
+JSON, or the error in its parts.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from uflip.errors import ResultsError, UflipError
+
+MEMORY_BYTES = 2 << 30
+SECONDS = 300
+"""What the longest benchmark takes many times over; what takes longer is no result."""
+PARTS = ("what", "where", "got", "allowed", "action")
+
+
+def examine(folder: Path) -> dict[str, Any]:
+    """Hold a folder against itself, and compute what it says.
+
+    Parameters
+    ----------
+    folder : Path
+        With the files that were sent.
+
+    Returns
+    -------
+    dict
+        ``row`` (columns of `uflip.site.tables.Result`), ``device`` and ``summary``.
+
+    Raises
+    ------
+    ResultsError
+        If it does not hold, or takes more memory or time than any result does.
+    """
+    command = [sys.executable, "-m", "uflip.site.examiner", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+        said = json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise ResultsError(
+            "The results cannot be checked",
+            where=folder.name,
+            got="they take more memory or time than there is for it",
+            allowed=f"{MEMORY_BYTES >> 20} MiB, {SECONDS} s",
+            action="submit what `uflip verify` finds nothing wrong with",
+        ) from error
+    if "error" in said:
+        raise ResultsError(**said["error"])
+    found: dict[str, Any] = said
+    return found
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """Compute what a folder says, in this process.
+
+    Raises
+    ------
+    UflipError
+        If it does not hold.
+    """
+    from uflip import _native
+    from uflip.benchmarks import summary
+    from uflip.data import manifest
+    from uflip.data.document import plain
+    from uflip.report.key_row import cells
+    from uflip.results import Results
+    from uflip.results.flash_file import check_logs
+    from uflip.results.proof import examine as prove
+    from uflip.results.summarise import experiments_of
+
+    proof = prove(folder)
+    unproven = [verdict for verdict in proof.verdicts if verdict.state != "proven"]
+    if unproven:
+        first = unproven[0]
+        raise ResultsError(
+            "These results are not what was measured",
+            where=first.file,
+            got=f"{first.state}: {first.reason}",
+            allowed="files that the folder's ledger proves, every one",
+            action="`uflip verify` says the same of the folder; submit one that was not changed",
+        )
+    kept = proof.usable_manifest()
+    checks = check_logs if kept.is_of_jobs else _native.check_traces
+    files = sorted((folder / manifest.RUNS).iterdir())
+    for path, problem in zip(files, checks([str(path) for path in files]), strict=True):
+        if problem is not None:
+            raise ResultsError("No device can have done this", where=path.name, got=problem)
+    results = Results.load(folder)
+    if kept.status not in ("complete", "interrupted"):
+        raise ResultsError(
+            "These results are not finished",
+            where="manifest.json",
+            got=kept.status,
+            allowed="complete, or interrupted",
+            action="`uflip run --resume` goes on with them",
+        )
+    document = summary(results)
+    row = document.get("key_characteristics")
+    means = document.get("baselines_ms") or {}
+    known = (
+        [
+            run["together"]["converged"]
+            for _, run in experiments_of(document)
+            if run["together"]["converged"] is not None
+        ]
+        if "micro_benchmarks" in document and row is not None
+        else []
+    )
+    device = kept.device
+    return {
+        "device": {
+            "kind": device.kind,
+            "model": device.model or device.kind,
+            "capacity_bytes": device.capacity_bytes,
+        },
+        "row": {
+            "folder_id": kept.folder_id or "",
+            "created_utc": kept.created_utc,
+            "uflip_version": kept.uflip_version,
+            "firmware": device.firmware,
+            "scale": kept.scale,
+            "state": kept.state.state,
+            "durability": kept.durability or "",
+            "status": kept.status,
+            "runs": len(results.runs),
+            "experiments": len(known),
+            "known": sum(known),
+            "warnings": len(results.warnings),
+            **{f"{name.lower()}_ms": means.get(name) for name in ("SR", "RR", "SW", "RW")},
+            "cells": None if row is None else cells(row),
+        },
+        "summary": plain(document),
+    }
+
+
+def _main(folder: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    try:
+        said = look(folder)
+    except UflipError as error:
+        said = {"error": {part: str(getattr(error, part) or "") for part in PARTS}}
+    except MemoryError:
+        said = {"error": {"what": "The results take more memory than there is for them"}}
+    json.dump(said, sys.stdout, allow_nan=False)
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

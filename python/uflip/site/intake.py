@@ -1,0 +1,271 @@
+"""From a list of files to a result that is kept: begun, filled, looked at, committed.
+
+```text
+begin ─▶ which files are missing ─▶ parts of them, in any number of sessions ─▶ commit
+                                                         │ examiner: does it hold? │
+                          folder under its name (rename) ◀──────────────┘
+                          row in the database (one transaction) ─▶ acknowledged
+```
+
+What a kill leaves between two of these steps is a folder without a row, or parts of an upload:
+`sweep` takes the first away when a server starts, and the sender goes on with the second.
+"""
+
+import gzip
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+
+from uflip.errors import UsageError
+from uflip.results import atomic
+from uflip.results.beginning import utc_now
+from uflip.site.accounts import note
+from uflip.site.blobs import Blobs
+from uflip.site.examiner import examine
+from uflip.site.offer import Offered, check_names, result_id
+from uflip.site.tables import AbsentError, Account, Device, File, Result, Submission
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session, sessionmaker
+
+MOST_OPEN = 20
+"""Uploads of one account that have begun and are not committed."""
+SUMMARY = "summary.json.gz"
+
+
+class Intake:
+    """Takes results in.
+
+    Parameters
+    ----------
+    sessions : sessionmaker
+        Of the database.
+    blobs : Blobs
+        Where files are.
+    """
+
+    def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs) -> None:
+        self._sessions = sessions
+        self._blobs = blobs
+
+    def begin(self, account: Account, files: Sequence[Offered]) -> str:
+        """Begin an upload, or find the one that began with the same files; returns its id.
+
+        Raises
+        ------
+        UsageError
+            If these are not the files of a result; if the account has too many open uploads.
+        """
+        check_names(files)
+        with self._sessions.begin() as session:
+            mine = list(
+                session.scalars(select(Submission).where(Submission.account_id == account.id))
+            )
+            offered = [vars(each) for each in sorted(files, key=lambda each: each.path)]
+            for each in mine:
+                if each.files == offered:
+                    return each.id
+            if len(mine) >= MOST_OPEN:
+                raise UsageError(
+                    "There are too many uploads that are not finished",
+                    got=str(len(mine)),
+                    allowed=str(MOST_OPEN),
+                    action="finish one, or end it: DELETE /api/v1/submissions/ID",
+                )
+            begun = Submission(
+                id=secrets.token_hex(16), account_id=account.id, begun_utc=utc_now(), files=offered
+            )
+            session.add(begun)
+            return begun.id
+
+    def offered(self, account: Account, submission: str) -> list[Offered]:
+        """List the files of an upload.
+
+        Raises
+        ------
+        ResultsError
+            If this account has begun no such upload.
+        """
+        with self._sessions() as session:
+            found = session.get(Submission, submission)
+            if found is None or found.account_id != account.id:
+                raise AbsentError(
+                    "There is no such upload",
+                    where=submission,
+                    action="begin one; what was committed is a result, and none any more",
+                )
+            return [Offered(**each) for each in found.files]
+
+    def received(self, account: Account, submission: str) -> dict[str, int]:
+        """Say how many bytes there are of each file of an upload, by its digest."""
+        offered = self.offered(account, submission)
+        return {each.digest: self._blobs.received(submission, each.digest) for each in offered}
+
+    def receive(
+        self, account: Account, submission: str, digest: str, offset: int, part: bytes
+    ) -> int:
+        """Take a part of a file; see `Blobs.receive`."""
+        sizes = {each.digest: each.bytes for each in self.offered(account, submission)}
+        if digest not in sizes:
+            raise UsageError("This upload has no such file", where=digest)
+        return self._blobs.receive(submission, digest, sizes[digest], offset, part)
+
+    def abandon(self, account: Account, submission: str) -> None:
+        """End an upload; what has arrived of it is removed."""
+        self.offered(account, submission)
+        with self._sessions.begin() as session:
+            session.execute(delete(Submission).where(Submission.id == submission))
+        self._blobs.forget(submission)
+
+    def commit(self, account: Account, submission: str, *, publish: bool) -> tuple[str, bool]:
+        """Look at what was sent, and keep it: everything is computed again from the traces.
+
+        Parameters
+        ----------
+        account, submission
+            Whose upload, and which.
+        publish : bool
+            Let everybody see it at once.
+
+        Returns
+        -------
+        str, bool
+            The id of the result, and whether it is new: the same content twice is one result.
+
+        Raises
+        ------
+        UsageError
+            If a file is not there yet.
+        ResultsError
+            If it does not hold; it stays as an upload, to be looked at or ended.
+        """
+        files = self.offered(account, submission)
+        missing = [each.path for each in files if not self._blobs.there(each.digest)]
+        if missing:
+            raise UsageError(
+                "A file is not there yet",
+                where=missing[0],
+                got=f"{len(missing)} of {len(files)} are missing",
+                action="send the missing files, then commit",
+            )
+        result = result_id(files)
+        with self._sessions() as session:
+            known = session.get(Result, result)
+        if known is None:
+            self._keep(account, result, files)
+        with self._sessions.begin() as session:
+            session.execute(delete(Submission).where(Submission.id == submission))
+            found = session.get_one(Result, result)
+            if publish and found.published_utc is None and found.account_id == account.id:
+                found.published_utc = utc_now()
+                note(session, account.name, "publish", result)
+        self._blobs.forget(submission)
+        return result, known is None
+
+    def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> None:
+        found = self._make_folder(result, [(each.path, each.digest) for each in files])
+        try:
+            with self._sessions.begin() as session:
+                device = device_of(session, found["device"])
+                session.add(
+                    Result(
+                        id=result,
+                        account_id=account.id,
+                        device=device,
+                        submitted_utc=utc_now(),
+                        bytes=sum(each.bytes for each in files),
+                        files=[File(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
+                        **found["row"],
+                    )
+                )
+                note(session, account.name, "submit", result)
+            # Somebody may have deleted another result with the same files meanwhile.
+            self._blobs.keep(result, [(each.path, each.digest) for each in files])
+        except IntegrityError:
+            # Another server, or another connection, was first with the same content.
+            with self._sessions() as session:
+                if session.get(Result, result) is None:
+                    raise
+
+    def _make_folder(self, result: str, files: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """Make the folder of a result, looked at, in one step; returns what the examiner says."""
+        being_made = self._blobs.folders / f".{result}-{secrets.token_hex(4)}"
+        try:
+            self._blobs.assemble(being_made, files)
+            found = examine(being_made)
+            packed = gzip.compress(json.dumps(found["summary"]).encode(), mtime=0)
+            (being_made / SUMMARY).write_bytes(packed)
+            atomic.fsync_directory(being_made)
+            folder = self._blobs.folders / result
+            if not folder.exists():
+                being_made.rename(folder)
+                atomic.fsync_directory(folder.parent)
+            return found
+        finally:
+            shutil.rmtree(being_made, ignore_errors=True)
+
+    def rebuild(self, result: Result) -> None:
+        """Make the folder of a result again, from its files."""
+        self._make_folder(result.id, [(each.path, each.digest) for each in result.files])
+
+    def delete(self, result: str, who: str) -> None:
+        """Delete a result for good: its row, its folder, and files that no other result has."""
+        with self._sessions.begin() as session:
+            found = session.get(Result, result)
+            if found is None:
+                return
+            digests = [each.digest for each in found.files]
+            note(session, who, "delete", result)
+            session.delete(found)
+            session.flush()
+            kept = set(session.scalars(select(File.digest).where(File.digest.in_(digests))))
+        # The row is gone for good before the first file is.
+        self._blobs.remove_folder(result)
+        self._blobs.remove(set(digests) - kept)
+
+    def sweep(self) -> int:
+        """Take away folders without a row and uploads that nobody knows; returns how many."""
+        gone = 0
+        with self._sessions() as session:
+            for folder in list(self._blobs.folders.iterdir()):
+                if folder.name.startswith(".") or session.get(Result, folder.name) is None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    gone += 1
+            for name in self._blobs.arriving():
+                if session.get(Submission, name) is None:
+                    self._blobs.forget(name)
+                    gone += 1
+        return gone
+
+    def summary(self, result: str) -> dict[str, Any]:
+        """Read what the server computed of a result."""
+        packed = (self._blobs.folders / result / SUMMARY).read_bytes()
+        found: dict[str, Any] = json.loads(gzip.decompress(packed))
+        return found
+
+    def folder(self, result: str) -> Path:
+        """Where a result can be read."""
+        return self._blobs.folders / result
+
+
+def device_of(session: "Session", said: Mapping[str, Any]) -> Device:
+    """Find a device, or make it."""
+    where = [getattr(Device, name) == value for name, value in said.items()]
+    found = session.scalar(select(Device).where(*where))
+    if found is not None:
+        return found
+    stem = re.sub(r"[^a-z0-9]+", "-", said["model"].lower()).strip("-")[:90] or "device"
+    number, slug = 1, stem
+    while session.scalar(select(func.count()).where(Device.slug == slug)):
+        number += 1
+        slug = f"{stem}-{number}"
+    made = Device(slug=slug, **said)
+    session.add(made)
+    return made

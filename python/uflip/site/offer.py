@@ -1,0 +1,64 @@
+"""What an upload consists of: the names, digests and lengths of the files of a result folder."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uflip.data import ledger, manifest
+from uflip.data.document import no_file_name
+from uflip.errors import UsageError
+
+MOST_FILES = 20_000
+MOST_BYTES = 16 << 30
+_RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
+FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A file of an upload: its name in the folder, its digest, its length [bytes]."""
+
+    path: str
+    digest: str
+    bytes: int
+
+
+def check_names(files: Sequence[Offered]) -> None:
+    """Refuse what is no list of the files of a result folder.
+
+    Raises
+    ------
+    UsageError
+        For names that lead elsewhere, come twice or are none of a result; for too many, too large.
+    """
+    names = [each.path for each in files]
+    problem = None
+    if missing := set(FIXED) - set(names):
+        problem = f"no {min(missing)}"
+    elif len(set(names)) < len(names):
+        problem = "a name that comes twice"
+    elif len(files) > MOST_FILES or sum(each.bytes for each in files) > MOST_BYTES:
+        problem = f"{len(files)} files of {sum(each.bytes for each in files)} bytes"
+    else:
+        problem = next((f"{name[:200]!r}" for name in names if not _is_of_a_folder(name)), None)
+    if problem is not None:
+        raise UsageError(
+            "These are not the files of a result folder",
+            where="files",
+            got=problem,
+            allowed=f"{', '.join(FIXED)} and {manifest.RUNS}/*.parquet, at most {MOST_FILES} files "
+            f"of {MOST_BYTES >> 30} GiB together",
+            action="`uflip submit FOLDER` sends the right ones",
+        )
+
+
+def _is_of_a_folder(name: str) -> bool:
+    found = _RUN.fullmatch(name)
+    return name in FIXED or (found is not None and no_file_name(found["run"]) is None)
+
+
+def result_id(files: Sequence[Offered]) -> str:
+    """Make the id of a result from what is in it: the same content has the same."""
+    told = "".join(f"{each.path} {each.digest}\n" for each in sorted(files, key=lambda e: e.path))
+    return hashlib.sha256(told.encode()).hexdigest()[:12]

@@ -1,0 +1,172 @@
+"""The addresses that people use: pages without scripts, by templates that escape what they show.
+
+Pictures are the explorer's: `/explore/` is the page of `uflip explore` over what is published.
+"""
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+
+from uflip._native import __version__
+from uflip.choices import SCALES, STATES
+from uflip.data.device import DeviceKind
+from uflip.durability import CACHED, FUA
+from uflip.report.key_row import COLUMNS, note
+from uflip.site import browse
+from uflip.site.api import SessionOf, site_of, wanted_of
+from uflip.site.tables import Result
+from uflip.units import format_size
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+SHOWN_WARNINGS = 30
+CHOICES = {
+    "kind": get_args(DeviceKind),
+    "scale": SCALES,
+    "state": STATES,
+    "durability": (CACHED, FUA),
+}
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def _templates() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"version": __version__, "columns": COLUMNS}
+    made.filters |= {"size": format_size, "ms": _ms}
+    return made
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _page(name: str, **shown: Any) -> Response:
+    text = _templates().get_template(name).render(**shown)
+    return Response(
+        text.encode("utf-8", "replace"),
+        status_code=shown.get("status", 200),
+        media_type="text/html; charset=utf-8",
+    )
+
+
+def error_page(status: int, parts: dict[str, str]) -> Response:
+    """Make the page for an address that leads nowhere."""
+    return _page("error.html", error=parts, status=status)
+
+
+@router.get("/site.css")
+def style() -> Response:
+    """The style of the explorer, which is that of the report."""
+    content = (resources.files("uflip.web") / "static" / "app.css").read_bytes()
+    return Response(content, media_type="text/css; charset=utf-8")
+
+
+@router.get("/")
+def index(
+    session: SessionOf, request: Request, q: str = "", sort: str = "-created", page: int = 1
+) -> Response:
+    """The list of results."""
+    wanted = wanted_of(request, q, sort, page, browse.PAGE)
+    found, total = browse.results(session, None, wanted)
+    asked = {"q": q, "sort": sort} | dict(wanted.filters)
+    last = max(1, -(-total // browse.PAGE))
+
+    def address(**changes: Any) -> str:
+        return "?" + urlencode({name: each for name, each in (asked | changes).items() if each})
+
+    return _page(
+        "index.html",
+        results=found,
+        total=total,
+        asked=asked,
+        page=page,
+        last=last,
+        address=address,
+        choices=CHOICES,
+    )
+
+
+@router.get("/devices")
+def devices(session: SessionOf) -> Response:
+    """Table 3 of everything: a row a device."""
+    return _page("devices.html", devices=browse.devices(session, None), note=note())
+
+
+@router.get("/devices/{slug}")
+def device(session: SessionOf, slug: str) -> Response:
+    """All results of a device, and how far they spread."""
+    found, seen = browse.device(session, None, slug)
+    newest = [each.id for each in seen[:8]]
+    return _page(
+        "device.html",
+        device=found,
+        results=seen,
+        spread=_spread(seen),
+        compare=",".join(newest) if len(newest) > 1 else "",
+    )
+
+
+def _spread(results: list[Result]) -> list[dict[str, Any]]:
+    """Say for each baseline, over results in one state and durability, the least and the most."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for each in results:
+        groups.setdefault((each.state, each.durability), []).append(each)
+    rows = []
+    for (state, durability), group in sorted(groups.items()):
+        cells = []
+        for name in ("sr_ms", "rr_ms", "sw_ms", "rw_ms"):
+            values = [value for each in group if (value := getattr(each, name)) is not None]
+            cells.append((min(values), max(values)) if values else None)
+        rows.append(
+            {"state": state, "durability": durability, "results": len(group), "cells": cells}
+        )
+    return rows
+
+
+@router.get("/results/{name}")
+def result(session: SessionOf, request: Request, name: str) -> Response:
+    """A result: what was measured under which conditions, doubts, citation, downloads."""
+    found = browse.result(session, None, name)
+    site = site_of(request)
+    summary = site.intake.summary(found.id)
+    return _page(
+        "result.html",
+        result=found,
+        summary=summary,
+        warnings=summary["warnings"][:SHOWN_WARNINGS],
+        more_warnings=max(0, len(summary["warnings"]) - SHOWN_WARNINGS),
+        host=_host(summary["host"]),
+        url=site.url_of(found.id),
+    )
+
+
+def _host(host: dict[str, Any]) -> list[tuple[str, str]]:
+    wanted = (
+        "os",
+        "kernel",
+        "cpu_model",
+        "cpus_usable",
+        "memory_bytes",
+        "cpu_governor",
+        "clock_source",
+    )
+    told = {
+        name: format_size(host[name]) if name == "memory_bytes" else str(host[name])
+        for name in wanted
+        if host.get(name) not in (None, "")
+    }
+    return [(name.removesuffix("_bytes").replace("_", " "), told[name]) for name in told]

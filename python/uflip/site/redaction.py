@@ -1,0 +1,113 @@
+"""What of a result leaves a machine: nothing that names the machine, its owner, or one sample.
+
+Results hold no host and no user name. What can tell a machine from others is taken out here before
+a result is submitted: serial numbers, paths, identities of media and boots, and the command line.
+The copy has a ledger that goes on with a new line for the changed manifest, as every change of a
+manifest has, so that it proves itself.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from uflip.data import ledger, manifest
+from uflip.data.device import Details, DeviceInfo
+from uflip.data.manifest import Manifest
+from uflip.results import Results
+from uflip.results.files import Files
+from uflip.results.proof import examine
+
+PRIVATE_DETAILS = (
+    "backing_file", "boot_id", "brand", "diskseq", "file_system_device", "inode", "snapshot",
+)  # fmt: skip
+PRIVATE_HOST = ("command_line", "executable")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A value that stays here: where it stands in the manifest, and what it is."""
+
+    where: str
+    value: str
+
+
+def left_out(content: Manifest) -> list[LeftOut]:
+    """List what is taken out of a manifest."""
+    return [
+        LeftOut(where, str(value))
+        for where, value in _private(content).items()
+        if value not in (None, "", ())
+    ]
+
+
+def redacted(content: Manifest) -> Manifest:
+    """Return a manifest without what names a machine or a sample."""
+    device = content.device
+    details = msgspec.structs.replace(
+        device.details, **{name: getattr(Details(), name) for name in PRIVATE_DETAILS}
+    )
+    url = device.url if device.simulated and not _is_path(device.url) else f"{device.kind}:"
+    cleaned: DeviceInfo = msgspec.structs.replace(device, url=url, serial="", details=details)
+    host: Mapping[str, Any] = {
+        name: value for name, value in content.host.items() if name not in PRIVATE_HOST
+    }
+    state = msgspec.structs.replace(content.state, record=None)
+    return msgspec.structs.replace(content, device=cleaned, host=dict(host), state=state)
+
+
+def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
+    """Copy a finished result folder without what is private, proven as the original is.
+
+    Parameters
+    ----------
+    folder : Path
+        Of `uflip run`; nothing in it is changed.
+    out : Path
+        A name that is not taken.
+
+    Returns
+    -------
+    list of LeftOut
+        What is not in the copy.
+
+    Raises
+    ------
+    ResultsError
+        If it is no result folder, or a file of it is not what was written.
+    """
+    Results.load(folder)
+    (out / manifest.RUNS).mkdir(parents=True)
+    for name in (manifest.FILE_NAME, ledger.FILE_NAME):
+        shutil.copyfile(folder / name, out / name)
+    for path in sorted((folder / manifest.RUNS).glob("*.parquet")):
+        shutil.copyfile(path, out / manifest.RUNS / path.name)
+    proof = examine(out)
+    content = proof.usable_manifest()
+    files = Files(out)
+    try:
+        files.go_on(content, proof)
+        files.keep(redacted(content))
+    finally:
+        files.close()
+    return left_out(content)
+
+
+def _private(content: Manifest) -> dict[str, Any]:
+    device = content.device
+    private: dict[str, Any] = {"device.serial": device.serial, "state.record": content.state.record}
+    if not device.simulated or _is_path(device.url):
+        private["device.url"] = device.url
+    private |= {f"device.details.{name}": getattr(device.details, name) for name in PRIVATE_DETAILS}
+    told = {name: content.host.get(name) for name in PRIVATE_HOST}
+    return private | {
+        f"host.{name}": " ".join(value) if isinstance(value, list) else value
+        for name, value in told.items()
+    }
+
+
+def _is_path(url: str) -> bool:
+    return "/" in url

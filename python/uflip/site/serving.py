@@ -1,0 +1,78 @@
+"""A site for as long as it is served: in the foreground, and on a thread for tests."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from uflip.errors import UsageError
+from uflip.site.database import missing_library
+
+if TYPE_CHECKING:
+    from uflip.site.site import Site
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen on an address while this block lasts.
+
+    Raises
+    ------
+    UsageError
+        If the port is in use, or the address none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        yield listener
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            "The address cannot be used",
+            where=f"--host {host} --port {port}",
+            got=getattr(error, "strerror", None) or str(error),
+            allowed="an address of this machine and a port that nobody uses",
+            action="give another --port",
+        ) from error
+    finally:
+        listener.close()
+
+
+def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: int) -> None:
+    """Answer until a signal ends it.
+
+    Parameters
+    ----------
+    site : Site
+        Open.
+    listener : socket
+        Bound.
+    any_host : bool
+        Answer by whatever name it is asked: a proxy in front checks that.
+    per_minute : int
+        Requests that one caller may make.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise missing_library() from error
+    from urllib.parse import urlsplit
+
+    from uflip.site.app import application
+
+    host, port = listener.getsockname()[:2]
+    names = {f"{name}:{port}" for name in (host, "localhost", "127.0.0.1")}
+    if site.base_url:
+        names.add(urlsplit(site.base_url).netloc)
+    hosts = frozenset() if any_host else frozenset(names)
+    config = uvicorn.Config(
+        application(site, hosts, per_minute),
+        log_config=None,
+        access_log=False,
+        ws="none",
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

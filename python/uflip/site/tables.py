@@ -1,0 +1,137 @@
+"""What the database of a site holds. Traces are files beside it, see `blobs`.
+
+A row is what a list shows and is filtered by; everything else of a result is in its summary, which
+the server computed from the traces. The schema changes by migrations only (`migrations/`).
+"""
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from uflip.errors import ResultsError
+
+ROLES = ("reader", "submitter", "admin")
+"""Each may do what those before it may: look at what is its own; submit; everything."""
+
+
+class AbsentError(ResultsError):
+    """What is not there, or not to be seen by whoever asks, which is the same."""
+
+
+class Base(DeclarativeBase):
+    """All tables."""
+
+
+def _published(name: str, *columns: str) -> Index:
+    """Make an index of what everybody sees."""
+    where = text("published_utc IS NOT NULL")
+    return Index(f"ix_result_{name}", *columns, sqlite_where=where, postgresql_where=where)
+
+
+class Account(Base):
+    """Whoever has a token; the token itself is kept nowhere."""
+
+    __tablename__ = "account"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    role: Mapped[str] = mapped_column(String(20))
+    token_digest: Mapped[str] = mapped_column(String(64), unique=True)
+    created_utc: Mapped[str] = mapped_column(String(20))
+    revoked_utc: Mapped[str | None] = mapped_column(String(20))
+
+
+class Device(Base):
+    """A model of a device: all results of one that has this name, capacity and kind."""
+
+    __tablename__ = "device"
+    __table_args__ = (UniqueConstraint("kind", "model", "capacity_bytes"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    slug: Mapped[str] = mapped_column(String(120), unique=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    model: Mapped[str] = mapped_column(String(500), index=True)
+    capacity_bytes: Mapped[int] = mapped_column(BigInteger)
+    results: Mapped[list["Result"]] = relationship(back_populates="device")
+
+
+class Result(Base):
+    """A benchmark that was submitted and holds against its own traces.
+
+    `id` follows from its content, so that the same result twice is one; `token` is what a sample of
+    a device is called without telling its serial number.
+    """
+
+    __tablename__ = "result"
+    __table_args__ = (
+        _published("listed", "created_utc", "id"),
+        _published("of_device", "device_id", "created_utc"),
+        _published("of_scale", "device_id", "scale", "created_utc"),
+        _published("of_state", "state", "created_utc"),
+    )
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
+    device_id: Mapped[int] = mapped_column(ForeignKey("device.id"))
+    folder_id: Mapped[str] = mapped_column(String(32), index=True)
+    submitted_utc: Mapped[str] = mapped_column(String(20))
+    published_utc: Mapped[str | None] = mapped_column(String(20))
+    created_utc: Mapped[str] = mapped_column(String(20))
+    uflip_version: Mapped[str] = mapped_column(String(50))
+    firmware: Mapped[str] = mapped_column(String(200))
+    scale: Mapped[str] = mapped_column(String(50))
+    state: Mapped[str] = mapped_column(String(50))
+    durability: Mapped[str] = mapped_column(String(20))
+    status: Mapped[str] = mapped_column(String(20))
+    runs: Mapped[int]
+    experiments: Mapped[int]
+    known: Mapped[int]
+    warnings: Mapped[int]
+    sr_ms: Mapped[float | None]
+    rr_ms: Mapped[float | None]
+    sw_ms: Mapped[float | None]
+    rw_ms: Mapped[float | None]
+    cells: Mapped[list[str] | None] = mapped_column(JSON)
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    device: Mapped[Device] = relationship(back_populates="results", lazy="joined")
+    account: Mapped[Account] = relationship(lazy="joined")
+    files: Mapped[list["File"]] = relationship(
+        back_populates="result", cascade="all, delete-orphan", order_by="File.path"
+    )
+
+
+class File(Base):
+    """A file of a result: its name in the folder, and the digest that its content is found by."""
+
+    __tablename__ = "file"
+
+    result_id: Mapped[str] = mapped_column(ForeignKey("result.id"), primary_key=True)
+    path: Mapped[str] = mapped_column(String(260), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), index=True)
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    result: Mapped[Result] = relationship(back_populates="files")
+
+
+class Submission(Base):
+    """An upload that has begun: which files it will have. It is gone when it is a result."""
+
+    __tablename__ = "submission"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
+    begun_utc: Mapped[str] = mapped_column(String(20))
+    files: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    account: Mapped[Account] = relationship(lazy="joined")
+
+
+class Audit(Base):
+    """Who did what; names outlive accounts and results."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at_utc: Mapped[str] = mapped_column(String(20))
+    account: Mapped[str] = mapped_column(String(100))
+    action: Mapped[str] = mapped_column(String(40))
+    what: Mapped[str] = mapped_column(String(200))

@@ -1,0 +1,127 @@
+"""A results site as a process of its own, over SQLite or a PostgreSQL server made for the tests."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from command_line import start, uflip
+
+START_S = 60.0
+POSTGRES = Path("/usr/lib/postgresql")
+
+
+def postgres_programs() -> Path | None:
+    """Where the programs of the newest PostgreSQL server are; None where there is none."""
+    found = sorted(POSTGRES.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    return found[-1].parent if found else None
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Run a PostgreSQL server, and return the URL of an empty database."""
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server: apt-get install postgresql")
+    if os.getuid() == 0 and shutil.which("runuser") is None:
+        pytest.skip("PostgreSQL does not run as root, and runuser is missing")
+    # Not in pytest's folders: they are their owner's alone.
+    folder = Path(tempfile.mkdtemp(prefix="uflip-postgres-", dir="/tmp"))
+    if os.getuid() == 0:
+        shutil.chown(folder, "postgres")
+    data = folder / "data"
+    _as_postgres(programs / "initdb", "-D", data, "-U", "uflip", "-A", "trust", "-N")
+    options = f"-c listen_addresses='' -k {folder} -c fsync=off"
+    _as_postgres(
+        programs / "pg_ctl", "-D", data, "-w", "-o", options, "-l", folder / "log", "start"
+    )
+    try:
+        yield f"postgresql://uflip@/postgres?host={folder}"
+    finally:
+        _as_postgres(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+def _as_postgres(*command: object) -> None:
+    words = [str(word) for word in command]
+    if os.getuid() == 0:
+        words = ["runuser", "-u", "postgres", "--", *words]
+    subprocess.run(words, check=True, capture_output=True, cwd="/tmp")
+
+
+@dataclass
+class SiteServer:
+    """A server, and tokens for it."""
+
+    folder: Path
+    database: str | None
+    url: str = ""
+    process: subprocess.Popen[str] | None = None
+    tokens: dict[str, str] = field(default_factory=dict)
+    clients: dict[str | None, httpx.Client] = field(default_factory=dict)
+
+    def begin(self) -> "SiteServer":
+        """Start it on a free port, and wait until it answers."""
+        more = ["--database", self.database] if self.database else []
+        self.process = start(
+            "site", "serve", self.folder, "--port", "0", *more, "--per-minute", 10**6
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        begun = time.monotonic()
+        while True:
+            assert self.process.poll() is None, self.process.communicate()
+            try:
+                httpx.get(f"{self.url}/health").raise_for_status()
+                return self
+            except httpx.HTTPError:
+                assert time.monotonic() - begun < START_S, "it does not answer"
+                time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it as a loss of power would."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.communicate()
+
+    def token(self, name: str, role: str = "submitter") -> str:
+        """The token of an account, made when it is asked for first."""
+        if name not in self.tokens:
+            more = ["--database", self.database] if self.database else []
+            made = uflip("site", "token", self.folder, name, "--role", role, "--json", *more)
+            assert made.code == 0, made.err
+            self.tokens[name] = json.loads(made.out)["token"]
+        return self.tokens[name]
+
+    def client(self, name: str | None = None) -> httpx.Client:
+        """Somebody who asks; nobody in particular without a name."""
+        if name not in self.clients:
+            headers = {"Authorization": f"Bearer {self.tokens[name]}"} if name else {}
+            self.clients[name] = httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        return self.clients[name]
+
+    def end(self) -> None:
+        """Let go of everybody who asked, and end it as Ctrl-C does."""
+        for client in self.clients.values():
+            client.close()
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.communicate(timeout=30)
+
+
+@contextmanager
+def site_server(folder: Path, database: str | None = None) -> Iterator[SiteServer]:
+    """Serve a site for as long as this block lasts."""
+    server = SiteServer(folder, database).begin()
+    try:
+        yield server
+    finally:
+        server.end()

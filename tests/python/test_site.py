@@ -1,0 +1,443 @@
+"""The results site: what is submitted is checked, kept, shown to whom it may, and found again."""
+
+import hashlib
+import json
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from command_line import uflip
+from site_server import SiteServer, postgres, site_server
+
+import uflip as package
+from uflip.site.app import Rate
+from uflip.site.database import open_database
+from uflip.site.redaction import redacted_copy
+from uflip.site.tables import Base
+
+DEVICE = "sim:demo?blocks_per_die=64"
+SUBMITTER = "submitter"
+
+
+def benchmark(out: Path, device: str = DEVICE, *more: object) -> Path:
+    done = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out, *more)
+    assert done.code == 0, done.err
+    return out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return benchmark(tmp_path_factory.mktemp("site") / "result")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def over_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+    folder = tmp_path_factory.mktemp("served") / "site"
+    with postgres() as url, site_server(folder, url) as made:
+        yield made
+
+
+@pytest.fixture(params=["server", "over_postgres"], ids=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest) -> SiteServer:
+    made: SiteServer = request.getfixturevalue(request.param)
+    return made
+
+
+def submit(server: SiteServer, folder: Path, *options: object, who: str = "alice") -> Any:
+    token = server.token(who)
+    done = uflip("submit", folder, server.url, "--token", token, "--json", *options)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_a_result_is_submitted_checked_published_browsed_and_fetched(
+    either: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    first = submit(either, folder)
+    assert first["new"]
+    nobody, alice = either.client(), either.client("alice")
+    # Private until it is published: to others it is not there at all.
+    address = f"/api/v1/results/{first['id']}"
+    assert nobody.get(address).status_code == 404
+    assert alice.get(address).json()["published_utc"] is None
+    assert nobody.get("/api/v1/results").json()["total"] == 0
+    assert alice.post(f"{address}/publish").status_code == 200
+    (listed,) = nobody.get("/api/v1/results").json()["results"]
+    assert listed["id"] == first["id"]
+    for page in ("/", "/devices", f"/devices/{listed['device_slug']}", f"/results/{first['id']}"):
+        answer = nobody.get(page)
+        assert answer.status_code == 200, page
+        assert listed["device"] in answer.text
+    for path in ("", "app.js", "api/results", f"api/result?key={first['id']}"):
+        answer = nobody.get(f"/explore/{path}")
+        assert answer.status_code == 200, path
+        assert str(either.folder) not in answer.text
+    # What comes back is the result, and proves itself.
+    assert uflip("pull", either.url, first["id"], "--out", tmp_path / "pulled").code == 0
+    assert uflip("verify", tmp_path / "pulled").code == 0
+    ours, theirs = package.load(folder), package.load(first["url"])
+    assert theirs.frame() == ours.frame()
+    # The server computed what it shows: it is what the folder says here.
+    said = nobody.get(f"{address}/summary").json()
+    assert said["micro_benchmarks"] == ours.summary["micro_benchmarks"]
+    # The same again is no other result.
+    again = submit(either, folder)
+    assert (again["id"], again["new"]) == (first["id"], False)
+    # Deleted is deleted.
+    assert alice.delete(address).status_code == 204
+    assert alice.get(address).status_code == 404
+    assert nobody.get(f"/explore/api/result?key={first['id']}").status_code == 404
+    assert not list((either.folder / "folders").iterdir())
+    assert not [path for path in (either.folder / "blobs").rglob("*") if path.is_file()]
+
+
+def test_an_upload_that_was_cut_short_goes_on(
+    server: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    redacted_copy(folder, tmp_path / "copy")
+    files = _files(tmp_path / "copy")
+    server.token("carol")
+    carol = server.client("carol")
+    begun = _begun(carol, files)
+    name, content = max(files.items(), key=lambda item: len(item[1]))
+    address = f"/api/v1/submissions/{begun['id']}/files/{_digest(content)}"
+    half = len(content) // 2
+    sent = carol.put(address, params={"offset": 0}, content=content[:half])
+    assert sent.json() == {"received": half}
+    # Not everything is there: nothing comes of it yet, and a gap is refused.
+    assert carol.post(f"/api/v1/submissions/{begun['id']}/commit").status_code == 400
+    assert carol.put(address, params={"offset": half + 1}, content=b"x").status_code == 400
+    again = _begun(carol, files)
+    assert again["id"] == begun["id"]
+    assert again["received"][_digest(content)] == half
+    assert submit(server, folder, who="carol")["new"], name
+    carol = server.client("carol")
+    assert carol.get(f"/api/v1/submissions/{begun['id']}").status_code == 404
+    for each in carol.get("/api/v1/results").json()["results"]:
+        assert carol.delete(f"/api/v1/results/{each['id']}").status_code == 204
+
+
+def test_what_names_the_machine_stays_on_it(tmp_path: Path) -> None:
+    secret = "a-very-private-name"
+    target = tmp_path / f"{secret}.bin"
+    result = benchmark(
+        tmp_path / secret, f"file:{target}", "--size", "16MiB", "--buffered", "--pause", "0s"
+    )
+    left = redacted_copy(result, tmp_path / "copy")
+    assert {"device.url", "host.command_line"} <= {each.where for each in left}
+    for path in (tmp_path / "copy").rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+    assert uflip("verify", tmp_path / "copy").code == 0
+    assert package.load(tmp_path / "copy").frame() == package.load(result).frame()
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _begun(client: httpx.Client, files: dict[str, bytes]) -> Any:
+    offered = [{"path": n, "digest": _digest(c), "bytes": len(c)} for n, c in files.items()]
+    answer = client.post("/api/v1/submissions", json={"files": offered})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def _send(client: httpx.Client, files: dict[str, bytes]) -> httpx.Response:
+    begun = _begun(client, files)
+    for content in files.values():
+        address = f"/api/v1/submissions/{begun['id']}/files/{_digest(content)}"
+        assert client.put(address, params={"offset": 0}, content=content).status_code == 200
+    answer = client.post(f"/api/v1/submissions/{begun['id']}/commit")
+    if answer.status_code != 201:
+        assert client.delete(f"/api/v1/submissions/{begun['id']}").status_code == 204
+    return answer
+
+
+def _flip(name: str, place: float) -> Callable[[dict[str, bytes]], None]:
+    def change(files: dict[str, bytes]) -> None:
+        found = next(each for each in files if each.startswith(name))
+        content = bytearray(files[found])
+        content[int(len(content) * place)] ^= 1
+        files[found] = bytes(content)
+
+    return change
+
+
+def _say(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
+    return lambda files: files.update({name: content})
+
+
+def _drop(name: str) -> Callable[[dict[str, bytes]], None]:
+    return lambda files: files.pop(next(each for each in files if each.startswith(name))) and None
+
+
+FORGED = {
+    "a bit of a run": _flip("runs/", 0.5),
+    "a bit of the manifest": _flip("manifest.json", 0.5),
+    "a bit of the ledger": _flip("ledger.jsonl", 0.5),
+    "a run is missing": _drop("runs/"),
+    "a run too many": _say("runs/0099-order.parquet", b"PAR1"),
+    "no JSON": _say("manifest.json", b"\x00\xff"),
+    "a bomb of brackets": _say("manifest.json", b"[" * 1_000_000),
+    "another format": _say("manifest.json", b'{"format": "uflip-results", "format_version": 99}'),
+    "an empty ledger": _say("ledger.jsonl", b""),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED.keys())
+def test_what_does_not_hold_is_refused_and_leaves_nothing(
+    server: SiteServer, folder: Path, tmp_path: Path, change: Callable[[dict[str, bytes]], None]
+) -> None:
+    redacted_copy(folder, tmp_path / "copy")
+    files = _files(tmp_path / "copy")
+    change(files)
+    server.token("mallory")
+    mallory = server.client("mallory")
+    before = mallory.get("/api/v1/results").json()["total"]
+    answer = _send(mallory, files)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"]["what"]
+    assert str(server.folder) not in answer.text
+    assert mallory.get("/api/v1/results").json()["total"] == before
+    assert not list((server.folder / "folders").glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil", "/etc/passwd", "runs/../../evil.parquet", "runs/a/b.parquet", "runs/.parquet",
+     "summaries/x.json", "runs/a\0.parquet", "runs/\u202e.parquet", "RUNS/a.parquet", ""],
+)  # fmt: skip
+def test_a_name_that_leads_elsewhere_is_refused(server: SiteServer, name: str) -> None:
+    server.token("mallory")
+    mallory = server.client("mallory")
+    offered = [
+        {"path": each, "digest": "0" * 64, "bytes": 1}
+        for each in ("manifest.json", "ledger.jsonl", name)
+    ]
+    answer = mallory.post("/api/v1/submissions", json={"files": offered})
+    assert answer.status_code == 400, answer.text
+
+
+# Route -> role that it needs, and whether it is about one result of somebody.
+OPEN, OWN, SUBMITTING = "whoever may see it", "the owner or an admin", "a submitter"
+ROUTES = {
+    ("get", "/api/v1/results"): OPEN,
+    ("get", "/api/v1/results.{ending}"): OPEN,
+    ("get", "/api/v1/results/{result}"): OPEN,
+    ("get", "/api/v1/results/{result}/summary"): OPEN,
+    ("get", "/api/v1/results/{result}/files/{digest}"): OPEN,
+    ("post", "/api/v1/results/{result}/publish"): OWN,
+    ("post", "/api/v1/results/{result}/withdraw"): OWN,
+    ("delete", "/api/v1/results/{result}"): OWN,
+    ("get", "/api/v1/devices"): OPEN,
+    ("get", "/api/v1/devices/{slug}"): OPEN,
+    ("post", "/api/v1/submissions"): SUBMITTING,
+    ("get", "/api/v1/submissions/{submission}"): SUBMITTING,
+    ("put", "/api/v1/submissions/{submission}/files/{digest}"): SUBMITTING,
+    ("delete", "/api/v1/submissions/{submission}"): SUBMITTING,
+    ("post", "/api/v1/submissions/{submission}/commit"): SUBMITTING,
+    ("get", "/api/v1/version"): OPEN,
+}
+OF_ONE = ("{result}", "{slug}", "{submission}")
+
+
+def test_every_route_answers_every_role_as_it_must(server: SiteServer, folder: Path) -> None:
+    described = server.client().get("/api/v1/openapi.json").json()["paths"]
+    there = {(method, path) for path, methods in described.items() for method in methods}
+    assert there == set(ROUTES), "a route is new, or is gone: say here who may use it"
+    private = submit(server, folder, who="owner")
+    owner = server.client("owner")
+    known = owner.get(f"/api/v1/results/{private['id']}").json()
+    upload = _upload_of_owner(server)
+    for name, role in (("reader", "reader"), ("other", "submitter"), ("admin", "admin")):
+        server.token(name, role)
+    filled = {
+        "{ending}": "csv", "{result}": private["id"], "{slug}": known["device_slug"],
+        "{digest}": known["files"][0]["digest"], "{submission}": upload,
+    }  # fmt: skip
+    for (method, path), needs in ROUTES.items():
+        if (method, path) == ("delete", "/api/v1/results/{result}"):
+            continue  # last, below
+        for who in (None, "reader", "other", "owner", "admin"):
+            address = path
+            for name, value in filled.items():
+                address = address.replace(name, value)
+            client = server.client(who)
+            status = client.request(method, address, params={"offset": 0}).status_code
+            expected = _expected(path, needs, who)
+            assert status in expected, f"{method} {path} by {who}: {status}, not {expected}"
+        if path.endswith("/publish"):
+            owner = server.client("owner")
+            assert owner.post(address.replace("publish", "withdraw")).status_code == 200
+    for who in (None, "reader", "other"):
+        client = server.client(who)
+        assert client.delete(f"/api/v1/results/{private['id']}").status_code in (403, 404)
+    admin = server.client("admin")
+    assert admin.delete(f"/api/v1/results/{private['id']}").status_code == 204
+    stranger = httpx.get(f"{server.url}/api/v1/results", headers={"Authorization": "Bearer no"})
+    assert stranger.status_code == 403
+
+
+def _upload_of_owner(server: SiteServer) -> str:
+    owner = server.client("owner")
+    begun = _begun(owner, {"manifest.json": b"{}", "ledger.jsonl": b"{}"})
+    return str(begun["id"])
+
+
+def _expected(path: str, needs: str, who: str | None) -> set[int]:
+    """What a route may answer about a private result, or an upload, of `owner`."""
+    fine = {200, 400, 404, 422}
+    of_one = any(name in path for name in OF_ONE)
+    if needs == SUBMITTING:
+        if who in (None, "reader"):
+            return {403, 400}  # 400: the body was read before
+        return {404, 400} if of_one and who != "owner" else fine | {201, 204}
+    if needs == OWN:
+        return {200} if who in ("owner", "admin") else {403, 404}
+    if of_one:
+        return {200} if who in ("owner", "admin") else {404}
+    return {200}
+
+
+def test_a_revoked_token_allows_nothing(server: SiteServer) -> None:
+    server.token("gone")
+    client = server.client("gone")
+    assert client.get("/api/v1/results").status_code == 200
+    more = ["--database", server.database] if server.database else []
+    assert uflip("site", "token", server.folder, "gone", "--revoke", *more).code == 0
+    assert client.get("/api/v1/results").status_code == 403
+
+
+def test_pages_are_found_again_by_search_filter_and_order(
+    either: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    other = benchmark(tmp_path / "other", "sim:demo?blocks_per_die=32")
+    ids = {submit(either, each, "--publish")["id"] for each in (folder, other)}
+    client = either.client("alice")
+    for query, count in (
+        ("", 2), ("q=demo", 2), ("q=nobody-has-this", 0), ("kind=sim", 2), ("kind=block", 0),
+        ("scale=quick", 2), ("scale=standard", 0), ("per_page=1", 2), ("q=%25", 0),
+        ("sort=-capacity", 2), ("sort=rw", 2),
+    ):  # fmt: skip
+        assert client.get(f"/api/v1/results?{query}").json()["total"] == count, query
+    sizes = [
+        each["capacity_bytes"]
+        for each in client.get("/api/v1/results?sort=-capacity").json()["results"]
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert client.get("/api/v1/results?sort=nothing").status_code == 400
+    assert client.get("/api/v1/results?page=0").status_code == 400
+    table = client.get("/api/v1/results.csv").text.splitlines()
+    assert len(table) == 3
+    assert {line.split(",")[0] for line in table[1:]} == ids
+    assert client.get("/api/v1/results.parquet").content[:4] == b"PAR1"
+    for each in ids:
+        assert client.delete(f"/api/v1/results/{each}").status_code == 204
+
+
+def test_the_same_result_by_many_at_once_is_one(either: SiteServer, folder: Path) -> None:
+    names = [f"many-{number}" for number in range(4)]
+    for name in names:
+        either.client(either.token(name) and name)
+    said: list[tuple[str, bool]] = []
+
+    def send(name: str) -> None:
+        said.append(_commit_alone(either, folder, name))
+
+    threads = [threading.Thread(target=send, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(said) == len(names)
+    assert len({result for result, _ in said}) == 1
+    either.token("admin", "admin")
+    admin = either.client("admin")
+    assert admin.get("/api/v1/results").json()["total"] == 1
+    assert admin.delete(f"/api/v1/results/{said[0][0]}").status_code == 204
+
+
+def _commit_alone(server: SiteServer, folder: Path, name: str) -> tuple[str, bool]:
+    with tempfile.TemporaryDirectory() as scratch:
+        redacted_copy(folder, Path(scratch) / "copy")
+        answer = _send(server.client(name), _files(Path(scratch) / "copy"))
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"], answer.json()["new"]
+
+
+def test_a_backup_is_the_site_and_goes_into_another_kind_of_database(
+    either: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    made = submit(either, folder, "--publish")
+    more = ["--database", either.database] if either.database else []
+    done = uflip("site", "backup", either.folder, tmp_path / "backup", *more)
+    assert done.code == 0, done.err
+    assert uflip("site", "restore", tmp_path / "backup", tmp_path / "restored").code == 0
+    client = either.client()
+    with site_server(tmp_path / "restored") as restored:
+        answers = [
+            httpx.get(f"{url}/api/v1/results/{made['id']}/summary").json()
+            for url in (either.url, restored.url)
+        ]
+        assert answers[0] == answers[1]
+        again = httpx.get(
+            f"{restored.url}/api/v1/results",
+            headers={"Authorization": f"Bearer {either.tokens['alice']}"},
+        )
+        assert again.json() == either.client("alice").get("/api/v1/results").json()
+        assert client.get("/health").status_code == 200
+    blob = next(path for path in (tmp_path / "backup" / "blobs").rglob("*") if path.is_file())
+    blob.chmod(0o644)
+    blob.write_bytes(blob.read_bytes()[:-1])
+    damaged = uflip("site", "restore", tmp_path / "backup", tmp_path / "again")
+    assert damaged.code == 5
+    assert blob.name in damaged.err
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_server_is_asked_by_its_name_and_says_what_a_page_may_do(server: SiteServer) -> None:
+    answer = httpx.get(f"{server.url}/", headers={"Host": "evil.example"})
+    assert answer.status_code == 421
+    answer = httpx.get(f"{server.url}/nothing")
+    assert answer.status_code == 404
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "set-cookie" not in answer.headers
+    large = httpx.post(f"{server.url}/api/v1/submissions", content=b"x" * (17 << 20))
+    assert large.status_code == 413
+    assert "uflip_requests_total" in httpx.get(f"{server.url}/metrics").text
+
+
+def test_a_caller_has_so_many_requests_a_minute() -> None:
+    rate = Rate(60)
+    assert sum(rate.allows("a", 0.0) for _ in range(100)) == 60
+    assert sum(rate.allows("a", 10.0) for _ in range(100)) == 10
+    assert rate.allows("b", 10.0)
+
+
+def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
+    engine = open_database(f"sqlite:///{tmp_path / 'x.db'}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, Base.metadata) == []
+    engine.dispose()

@@ -1,0 +1,104 @@
+"""kill -9 of a results site while results are sent: nothing acknowledged is lost or half there."""
+
+import hashlib
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from command_line import uflip
+from site_server import SiteServer
+
+from uflip.errors import UflipError
+from uflip.results.files import Files
+from uflip.results.proof import examine
+from uflip.site.client import Client, Prepared, prepare
+from uflip.site.redaction import redacted_copy
+
+SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
+SUBMISSIONS = 200 if os.environ.get("UFLIP_SOAK") else 3
+
+
+def variant(folder: Path, out: Path, number: int) -> Path:
+    """The same benchmark with another name of its scale: another result, which proves itself."""
+    redacted_copy(folder, out)
+    proof = examine(out)
+    files = Files(out)
+    try:
+        content = proof.usable_manifest()
+        files.go_on(content, proof)
+        files.keep(msgspec.structs.replace(content, scale=f"quick-{number}"))
+    finally:
+        files.close()
+    return out
+
+
+def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
+    random_ = random.Random(SEED)
+    said = f"UFLIP_SEED={SEED}"
+    made = uflip(
+        "run", "sim:demo?blocks_per_die=32", "--scale", "quick", "--only", "order", "-q",
+        "--out", tmp_path / "r",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    acknowledged: dict[int, str] = {}
+    kills = 0
+    server = SiteServer(tmp_path / "site", None)
+    token = server.token("alice")
+    for number in range(SUBMISSIONS):
+        scratch = tmp_path / f"scratch-{number}"
+        scratch.mkdir()
+        prepared = prepare(variant(tmp_path / "r", tmp_path / f"v-{number}", number), scratch)
+        while number not in acknowledged:
+            if server.process is None or server.process.poll() is not None:
+                server.begin()
+                _check(server, acknowledged, said)
+            dead = threading.Event()
+            patience_s = random_.expovariate(1 / 1.5)
+            killer = threading.Thread(target=_kill_later, args=(server, patience_s, dead))
+            killer.start()
+            with suppress(UflipError):  # the next round goes on with it
+                acknowledged[number] = _submit(server.url, token, prepared)
+            dead.set()
+            killer.join()
+            kills += server.process is not None and server.process.poll() is not None
+    if server.process is None or server.process.poll() is not None:
+        server.begin()
+    _check(server, acknowledged, said)
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as alice:
+        listed = alice.get("/api/v1/results?per_page=500").json()
+        assert listed["total"] == len(set(acknowledged.values())) == SUBMISSIONS, said
+    server.end()
+    print(f"{kills} kills, {SUBMISSIONS} submissions")
+
+
+def _submit(url: str, token: str, prepared: Prepared) -> str:
+    with Client(url, token) as client:
+        return str(client.submit(prepared)["id"])
+
+
+def _kill_later(server: SiteServer, patience_s: float, dead: threading.Event) -> None:
+    if not dead.wait(patience_s):
+        server.kill()
+
+
+def _check(server: SiteServer, acknowledged: dict[int, str], said: str) -> None:
+    headers = {"Authorization": f"Bearer {server.tokens['alice']}"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as alice:
+        listed = alice.get("/api/v1/results?per_page=500").json()["results"]
+        assert set(acknowledged.values()) <= {each["id"] for each in listed}, said
+        for each in listed[:5]:
+            _check_whole(alice, each["id"], said)
+
+
+def _check_whole(alice: httpx.Client, result: str, said: str) -> None:
+    found: Any = alice.get(f"/api/v1/results/{result}").json()
+    assert alice.get(f"/api/v1/results/{result}/summary").status_code == 200, said
+    for file in found["files"]:
+        content = alice.get(f"/api/v1/results/{result}/files/{file['digest']}").content
+        assert hashlib.sha256(content).hexdigest() == file["digest"], said
