@@ -41,7 +41,9 @@ __all__ = [
     "read_flash_trace",
     "read_metadata",
     "read_quantity",
+    "read_recording",
     "read_trace",
+    "recording_formats",
     "registry_json",
     "report_block",
     "resolve_pattern",
@@ -211,10 +213,15 @@ class Device:
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Whole flash pages of the range hold nothing any more. Simulated only."""
     def start(
-        self, spec_json: str, durability: str = "cached", spool: str | None = None
+        self,
+        spec_json: str,
+        durability: str = "cached",
+        spool: str | None = None,
+        ios: Ios | None = None,
     ) -> Handle[Trace]:
         """Run a pattern whose writes wait for what `durability` says. With `spool`, the I/Os of a
-        long run go to a file without a name in that folder while it lasts: memory is bounded."""
+        long run go to a file without a name in that folder while it lasts: memory is bounded. A
+        replay takes the I/Os of the list that it names."""
     def start_series(
         self, specs_json: list[str], durability: str = "cached"
     ) -> Handle[list[tuple[int, Trace]]]:
@@ -223,6 +230,36 @@ class Device:
     def enforce(self, state_json: str, skip_ios: int) -> Handle[None]:
         """Make the writes of a state after the first `skip_ios`; untimed on a simulated device."""
 
+@final
+class Recording:
+    """What a trace of another tool says that was done: any places, lengths and times."""
+
+    def __len__(self) -> int: ...
+    def summary_json(self) -> str:
+        """format, ios, reads, bytes_read, bytes_written, end (of the last byte), span_ns (None
+        without times), left_out (what is no read or write, how often), sources."""
+    def fit(self, capacity_bytes: int, sector_bytes: int, how: str, speed_ppm: int | None) -> Ios:
+        """A list for a device; `how` is refuse, wrap or scale. At the times that were recorded,
+        speed_ppm / 1,000,000 times as fast; with None each I/O after the one before."""
+
+@final
+class Ios:
+    """I/Os that a device can do, in order."""
+
+    def __len__(self) -> int: ...
+    def spec_json(self, queue_depth: int) -> str:
+        """The pattern that names the list."""
+    @property
+    def widened(self) -> int:
+        """How many were widened to whole sectors."""
+    @property
+    def moved(self) -> int:
+        """How many are at another place than they were."""
+
+def read_recording(path: str, kind: str | None = None) -> Recording:
+    """Read a trace of one of `recording_formats`; without a name, of the one it looks like."""
+
+def recording_formats() -> list[str]: ...
 def registry_json() -> str:
     """Registered names by kind: ftl, gc (victim policies), allocator, data."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.data.spec import Mix, Parallel, Part, Spec
+from uflip.data.spec import Mix, Parallel, Part, Replay, Spec
 
 Offsets = NDArray[np.int64]
 
@@ -117,6 +117,9 @@ def written_sequentially(spec: Spec) -> Extents:
     >>> found.begins.tolist(), found.ends.tolist()
     ([0, 2048, 4096], [512, 2560, 4608])
     """
+    if isinstance(spec, Replay):
+        # Nobody has said in which order it writes.
+        return _run(0, spec.list.end) if spec.writes else NOTHING
     return together(
         _of_part(part, count) for part, count in _parts(spec) if part.is_sequential_write
     )

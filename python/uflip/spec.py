@@ -17,27 +17,28 @@ from uflip.data.spec import (
     MODES,
     TIMES,
     Basic,
+    Functions,
     Mix,
     Parallel,
     Part,
     Pattern,
+    Replay,
     Spec,
     Stop,
     read_spec,
-)
+)  # fmt: skip
 from uflip.errors import UsageError, unknown_name
 from uflip.units import parse_count, parse_duration, parse_size
 
 __all__ = [
-    "BASELINES", "CHANGEABLE", "LOCATIONS", "MODES", "PARAMETERS", "TIMES", "Basic", "Mix",
-    "Parallel", "Part", "Pattern", "Spec", "Stop", "baseline", "basic", "changed", "mix",
-    "parallel", "read_spec", "until_converged",
+    "BASELINES", "CHANGEABLE", "LOCATIONS", "MODES", "OPEN_TIMES", "PARAMETERS", "TIMES", "Basic",
+    "Functions", "Mix", "Parallel", "Part", "Pattern", "Replay", "Spec", "Stop", "baseline",
+    "basic", "changed", "mix", "parallel", "read_spec", "until_converged",
 ]  # fmt: skip
 
 P = TypeVar("P", bound=Spec)
 B = TypeVar("B", Basic, Part)
-Given = str | int | None
-"""A value as people write it; None means "not given"."""
+Given = str | int | None  # a value as people write it; None: not given
 
 BASELINES: dict[str, tuple[str, str]] = {
     "SR": ("read", "sequential"),
@@ -48,7 +49,7 @@ BASELINES: dict[str, tuple[str, str]] = {
 """The four baseline patterns: label -> (mode, location)."""
 
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
-DURATIONS = ("pause",)
+DURATIONS = ("pause", "interval")
 COUNTS = (
     "partitions", "incr", "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore",
     "seed",
@@ -58,16 +59,14 @@ PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 
 MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
 """What belongs to a mix as a whole, and never to its components."""
+MIX_ARRIVALS = ("time", "interval")  # of an open loop they belong to the mix as a whole
+OPEN_TIMES = ("fixed", "poisson")
 
 STOP_COUNTS = ("min_ios", "max_ios")
 STOP = ("confidence", "half_width", *STOP_COUNTS, "max_time_ns", "max_bytes_written")
 """What `until_converged` takes: how well the mean must be known, and the budget."""
-
-MIX_ORDERS = ("ratio", "first_percent")
-"""How a mix takes I/Os of its two patterns; exactly one of these."""
-
-CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)
-"""What `changed` can change."""
+MIX_ORDERS = ("ratio", "first_percent")  # exactly one of these
+CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)  # by `changed`
 
 
 def basic(mode: str, location: str, **parameters: Given) -> Basic:
@@ -144,9 +143,9 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
     ratio : int, optional
         `ratio` I/Os of the first pattern, then one of the second, and so on.
     **parameters : str, int or None
-        Any of `MIX_PARAMETERS`. `first_percent` instead of a ratio: the chance of the first
-        pattern, drawn for each I/O [%]. `io_count` and `io_ignore` count I/Os of the second, rarer
-        pattern, and of both where they are drawn.
+        Any of `MIX_PARAMETERS`, and of an open loop of `MIX_ARRIVALS`. `first_percent` instead of
+        a ratio: the chance of the first pattern, drawn for each I/O [%]. `io_count` and
+        `io_ignore` count I/Os of the second, rarer pattern, and of both where they are drawn.
 
     Returns
     -------
@@ -164,7 +163,8 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
     >>> mix(baseline("RR"), baseline("RW"), first_percent=70).first_percent
     70
     """
-    given = _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS))
+    given = _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS, *MIX_ARRIVALS))
+    _known("time of a mix", given.get("time", OPEN_TIMES[0]), OPEN_TIMES)
     return Mix(_part("first", first), _part("second", second), **given)
 
 
@@ -267,7 +267,7 @@ def _text_or_whole(name: str, value: float | str) -> str | int:
     return value if isinstance(value, str) else _whole(name, value)
 
 
-def changed(spec: Pattern, name: str, value: str | int) -> Pattern:
+def changed(spec: Functions, name: str, value: str | int) -> Functions:
     """Return a pattern with one parameter changed: of a mix or a parallel pattern in every part.
 
     Parameters
@@ -298,7 +298,7 @@ def changed(spec: Pattern, name: str, value: str | int) -> Pattern:
         return spec.but(patterns=tuple(changed(each, name, value) for each in spec.patterns))
     if isinstance(spec, Basic):
         return _with_parameter(spec, name, value)
-    if name in (*MIX_PARAMETERS, *MIX_ORDERS):
+    if name in (*MIX_PARAMETERS, *MIX_ORDERS, "interval"):
         return spec.but(**_read({name: value}, CHANGEABLE))
     return spec.but(
         first=_with_parameter(spec.first, name, value),

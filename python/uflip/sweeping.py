@@ -24,7 +24,7 @@ from uflip.device.resolving import resolve
 from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, chosen
 from uflip.errors import UsageError
-from uflip.spec import CHANGEABLE, Parallel, Pattern, changed
+from uflip.spec import CHANGEABLE, Functions, Parallel, Replay, changed
 from uflip.stats import summarise
 
 # Each is a device of its own; what is more is a slip of the hand.
@@ -44,7 +44,7 @@ class Point:
 
     values: Values
     url: str
-    spec: Pattern
+    spec: Functions
     durability: str
 
 
@@ -95,7 +95,7 @@ class Row:
 
 
 def points(
-    url: str, spec: Pattern, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
+    url: str, spec: Functions, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
 ) -> list[Point]:
     """List every combination, the last name varying fastest; all of them are checked.
 
@@ -153,7 +153,7 @@ def points(
     return [_point(url, spec, values, durability) for values in combinations]
 
 
-def _point(url: str, spec: Pattern, values: Values, durability: str) -> Point:
+def _point(url: str, spec: Functions, values: Values, durability: str) -> Point:
     overrides = {}
     for name, value in values.items():
         if name == DURABILITY:
@@ -163,12 +163,14 @@ def _point(url: str, spec: Pattern, values: Values, durability: str) -> Point:
         else:
             overrides[name] = value
     url = with_overrides(url, overrides)
-    return Point(values, url, resolve(spec, inspect_device(url)).spec, chosen(durability))
+    complete = resolve(spec, inspect_device(url)).spec
+    assert not isinstance(complete, Replay), "what functions make stays so"
+    return Point(values, url, complete, chosen(durability))
 
 
 def sweep(
     url: str,
-    spec: Pattern,
+    spec: Functions,
     vary: Mapping[str, Sequence[Any]],
     *,
     durability: str = CACHED,
@@ -253,7 +255,7 @@ def _measure(point: Point, *, warm_up: float, timed: bool) -> Row:
         return _timed(device, point) if timed else _untimed(device, point)
 
 
-def _warm_up(device: Device, spec: Pattern, times: float) -> None:
+def _warm_up(device: Device, spec: Functions, times: float) -> None:
     """Write by the same pattern, with a seed of its own, until it is enough."""
     info = device.info
     written = resolve(spec, info).totals.bytes_written
@@ -261,7 +263,7 @@ def _warm_up(device: Device, spec: Pattern, times: float) -> None:
     device.apply(_longer(spec, rounds).but(seed=((spec.seed or 0) + 1) % 2**64))
 
 
-def _longer(spec: Pattern, rounds: float) -> Pattern:
+def _longer(spec: Functions, rounds: float) -> Functions:
     """Make a pattern so many times as long."""
     if isinstance(spec, Parallel):
         return spec.but(patterns=tuple(_longer(each, rounds) for each in spec.patterns))

@@ -61,6 +61,7 @@ UNSEALED = {
 FILES = SEALED | UNSEALED
 FOLDERS = {
     "run": ("run", SMALL, "--only", "order", "--scale", "quick", "--out"),
+    "replay": ("replay", "trace.iolog", SMALL, "--out"),
     "export csv": ("export", "r", "-o"),
     "export parquet": ("export", "r", "--format", "parquet", "-o"),
     "oc": ("oc", "sim:dfc", "--scale", "quick", "--only", "oc2", "--out"),
@@ -97,6 +98,7 @@ def room(here: Path, finished: Path) -> Path:
     """A folder with a thesis in it, and results."""
     (here / "thesis").write_bytes(THESIS)
     subprocess.run(["cp", "-a", finished, here / "r"], check=True)
+    (here / "trace.iolog").write_text("fio version 2 iolog\na read 0 4096\n")
     return here
 
 

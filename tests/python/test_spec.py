@@ -60,7 +60,9 @@ def test_every_parameter_keeps_its_name_and_value() -> None:
         "partitions": 4, "incr": -3, "pause": 5000, "burst": 7, "parallel_degree": 2,
         "queue_depth": 5, "io_count": 11, "io_ignore": 3, "seed": 9, "time": "burst",
     }  # fmt: skip
-    assert set(values) == set(PARAMETERS)
+    assert {*values, "interval"} == set(PARAMETERS)
+    open_loop = basic("read", "random", time="poisson", interval="3us")
+    assert table_of(resolve(open_loop, SIM).spec)["interval"] == 3000
     for location, foreign in (("ordered", "partitions"), ("partitioned", "incr")):
         given = {name: value for name, value in values.items() if name != foreign}
         resolved = table_of(resolve(basic("write", location, **given), SIM).spec)

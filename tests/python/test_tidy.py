@@ -119,9 +119,10 @@ CRATES: dict[str, set[str]] = {
     "sim": {"core"},
     "host": {"core"},
     "store": {"core", "engine"},
+    "foreign": {"core", "engine"},
     "serve": {"core", "sim"},
-    "py": {"core", "method", "engine", "sim", "host", "store", "serve"},
-    "fuzz": {"core", "engine", "sim", "store", "serve"},
+    "py": {"core", "method", "engine", "sim", "host", "store", "foreign", "serve"},
+    "fuzz": {"core", "engine", "sim", "store", "foreign", "serve"},
     "bench": {"core", "method", "engine", "sim", "host", "store"},
 }
 

@@ -1,6 +1,6 @@
 //! Random numbers that are the same everywhere and for ever: xoshiro256++ seeded through SplitMix64.
 
-use rand_core::Rng;
+pub use rand_core::Rng;
 pub use rand_core::SeedableRng;
 pub use rand_xoshiro::Xoshiro256PlusPlus;
 

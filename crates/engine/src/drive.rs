@@ -1,8 +1,10 @@
 //! The one loop that drives a device, real or simulated.
 //!
 //! Every submitter has at most `queue_depth` I/Os outstanding: one, unless its pattern says otherwise
-//! (synchronous I/O, uFLIP §4.3). The loop either submits the I/O that is due earliest or takes the
-//! next completion, whichever comes first on the device's clock. On a real device every submitter is a
+//! (synchronous I/O, uFLIP §4.3). An I/O is due when the one before it has completed, or in an open loop at
+//! an instant of its own, whatever became of the others: what it then waits for room in the queue counts.
+//! The loop either submits the I/O that is due earliest or takes the next completion, whichever comes
+//! first on the device's clock. On a real device every submitter is a
 //! thread with a loop of its own, and the choice is trivial; in virtual time one loop interleaves all
 //! of them.
 
@@ -10,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use uflip_core::{Completion, Device, Error, ErrorKind, Nanos, Result, Ticket};
 
-use crate::pattern::Next;
+use crate::pattern::{Next, When};
 
 /// Requests are drawn so many ahead: a device in memory hears of them in time to look things up.
 pub const AHEAD: usize = 8;
@@ -28,11 +30,13 @@ pub trait Requests: Send {
 /// What keeps the completions of one process.
 pub trait Record<D: Device>: Send {
     /// Request number `index` of its process came back. `start` is the instant that times count from.
+    /// In an open loop it was to be submitted at `intended`, and was so then or later.
     fn record(
         &mut self,
         index: usize,
         request: &D::Request,
         start: Nanos,
+        intended: Option<Nanos>,
         completion: &Completion<D::Breakdown, D::Status>,
     );
 
@@ -50,6 +54,7 @@ impl<D: Device> Record<D> for () {
         _: usize,
         _: &D::Request,
         _: Nanos,
+        _: Option<Nanos>,
         _: &Completion<D::Breakdown, D::Status>,
     ) {
     }
@@ -179,7 +184,10 @@ pub(crate) struct Submitter<P: Requests, T> {
     left: u64,
     issued: usize,
     done: u64,
-    due: Nanos,
+    /// When times count from.
+    start: Nanos,
+    /// When the last I/O completed, or was to be submitted after a pause.
+    free: Nanos,
     queue_depth: usize,
     outstanding: Vec<Outstanding<P::Request>>,
     /// What comes next, and the requests after it, in a ring.
@@ -193,6 +201,7 @@ struct Outstanding<R> {
     ticket: Ticket,
     request: R,
     index: usize,
+    intended: Option<Nanos>,
 }
 
 impl<P: Requests, T> Submitter<P, T> {
@@ -205,7 +214,8 @@ impl<P: Requests, T> Submitter<P, T> {
             left: total,
             issued: 0,
             done: 0,
-            due: Nanos(0),
+            start: Nanos(0),
+            free: Nanos(0),
             queue_depth: 1,
             outstanding: Vec::with_capacity(1),
             upcoming,
@@ -235,8 +245,17 @@ impl<P: Requests, T> Submitter<P, T> {
     /// Whether there is an I/O to submit, below `limit`, and room for it.
     #[inline]
     fn is_ready(&self, limit: u64) -> bool {
-        let room = if self.next().pause > Nanos(0) { 1 } else { self.queue_depth };
+        let room = if self.next().is_after_pause() { 1 } else { self.queue_depth };
         self.outstanding.len() < room && self.left > 0 && (self.issued as u64) < limit
+    }
+
+    /// When the next I/O is to be submitted, if there is room for it.
+    #[inline]
+    fn due(&self) -> Nanos {
+        match self.next().when {
+            When::After(pause) => self.free + pause,
+            When::At(instant) => (self.start + instant).max(self.free),
+        }
     }
 }
 
@@ -263,22 +282,22 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     control: &Control,
 ) -> Result<()> {
     for submitter in submitters.iter_mut() {
-        submitter.due = start;
+        (submitter.start, submitter.free) = (start, start);
     }
     loop {
         let limit = control.limit.load(Ordering::Relaxed);
         let earliest = submitters
             .iter_mut()
             .filter(|submitter| submitter.is_ready(limit))
-            .min_by_key(|submitter| submitter.due);
-        let due = earliest.as_ref().map_or(Nanos(u64::MAX), |submitter| submitter.due);
+            .min_by_key(|submitter| submitter.due());
+        let due = earliest.as_ref().map_or(Nanos(u64::MAX), |submitter| submitter.due());
         let next_completion = device.next_completion(due);
         match earliest {
-            Some(submitter) if next_completion.is_none_or(|t| submitter.due <= t) => {
+            Some(submitter) if next_completion.is_none_or(|t| due <= t) => {
                 if control.is_cancelled() {
                     return Err(cancelled());
                 }
-                submit(device, submitter)?;
+                submit(device, submitter, due)?;
             }
             _ if next_completion.is_some() => complete(device, submitters, start, control)?,
             _ => return Ok(()),
@@ -290,14 +309,24 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
 fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
+    due: Nanos,
 ) -> Result<()> {
-    let Next { io: request, pause } = *submitter.next();
-    if pause > Nanos(0) {
-        device.wait_until(submitter.due);
-    }
+    let Next { io: request, when } = *submitter.next();
+    let intended = match when {
+        When::After(Nanos(0)) => None,
+        When::After(_) => {
+            submitter.free = due;
+            device.wait_until(due);
+            None
+        }
+        When::At(instant) => {
+            device.wait_until(due);
+            Some(submitter.start + instant)
+        }
+    };
     let ticket = device.submit(&request)?;
     let index = submitter.issued;
-    submitter.outstanding.push(Outstanding { ticket, request, index });
+    submitter.outstanding.push(Outstanding { ticket, request, index, intended });
     submitter.issued = index + 1;
     submitter.left -= 1;
     let drawn = submitter.requests.next_request();
@@ -323,14 +352,14 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
             Some((submitter, place))
         })
         .expect("a completion belongs to a submitter");
-    let Outstanding { request, index, .. } = submitter.outstanding.swap_remove(place);
+    let Outstanding { request, index, intended, .. } = submitter.outstanding.swap_remove(place);
     let (submitted, completed) = (completion.submitted, completion.completed);
     submitter.done += 1;
-    submitter.due = completed + submitter.next().pause;
+    submitter.free = completed;
     let progress = &control.processes[submitter.process];
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
-    submitter.trace.record(index, &request, start, &completion);
+    submitter.trace.record(index, &request, start, intended, &completion);
     if submitter.trace.is_over() {
         submitter.left = 0;
     }

@@ -310,9 +310,10 @@ impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
         index: usize,
         io: &Io,
         start: Nanos,
+        intended: Option<Nanos>,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
-        Record::<D>::record(&mut self.trace, index, io, start, completion);
+        Record::<D>::record(&mut self.trace, index, io, start, intended, completion);
         if index + 1 >= self.due {
             self.send(false);
         }

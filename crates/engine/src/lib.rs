@@ -5,9 +5,11 @@
 //! device and returns a [`Trace`]: every I/O of the run.
 
 pub mod address;
+mod arrivals;
 mod drive;
 pub mod flash;
 mod judge;
+mod list;
 mod pattern;
 mod recorder;
 mod run;
@@ -19,10 +21,12 @@ mod threads;
 mod trace;
 mod turns;
 
+pub use arrivals::Rule;
 pub use drive::{AHEAD, Control, Record, Requests};
-pub use pattern::{Next, Pattern};
+pub use list::{Extent, IoList, LIST_IOS_MAX};
+pub use pattern::{Next, Pattern, When};
 pub use recorder::Sink;
-pub use run::{Outcome, run, run_into};
+pub use run::{Outcome, causes_of, run, run_into};
 pub use sense::Sense;
 pub use series::{Part, run_series};
 pub use spec::{PatternSpec, Resolved};

@@ -4,34 +4,68 @@
 //! **Faithful**: consecutive, pause(Pause), burst(Pause, Burst); pause(p) = burst(1, p); a mix of
 //! ratio n issues n I/Os of the first pattern, then one of the second ("2 SR / 1 RR").
 //! **Simplified**: nothing.
+//! **Ours**: arrivals of an open loop ([`crate::arrivals`]), and lists of I/Os ([`crate::list`]).
 //! **Ambiguous**: Table 1 prints the burst's pause as (i mod Burst) × Pause, which would pause after
 //! every I/O but each Burst-th, growing with i; the text says that the pause stands *between groups
 //! of Burst I/Os*, and so it is here. A part of a mix counts its own I/Os for its pauses.
+
+use std::sync::Arc;
 
 use uflip_core::random::Xoshiro256PlusPlus;
 use uflip_core::{Bytes, Io, Mode, Nanos};
 
 use crate::address::Location;
+use crate::arrivals::Arrivals;
 use crate::drive::Requests;
+use crate::list::IoList;
 use crate::spec::{Basic, LocationKind, Source, StreamSpec};
 use crate::turns::{Turns, generator};
 
-/// One I/O and the pause that stands before it.
+/// When an I/O is to be submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// So long after the completion of the one before; 0 before the first.
+    After(Nanos),
+    /// So long after the start of the run, whatever became of the others: an open loop.
+    At(Nanos),
+}
+
+/// One I/O and when it is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Next<R = Io> {
     /// What to submit.
     pub io: R,
-    /// How long after the completion of the one before; never before the first.
-    pub pause: Nanos,
+    /// When.
+    pub when: When,
+}
+
+impl<R> Next<R> {
+    /// Whether nothing may be under way when it is submitted.
+    #[inline]
+    pub(crate) fn is_after_pause(&self) -> bool {
+        matches!(self.when, When::After(pause) if pause > Nanos(0))
+    }
 }
 
 /// One process's endless sequence of I/Os.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    first: Cursor,
-    /// The second pattern of a mix.
-    second: Option<Cursor>,
-    turns: Turns,
+    made: Made,
+    arrivals: Option<Arrivals>,
+}
+
+/// Where offsets, sizes and modes come from.
+#[derive(Clone, Debug)]
+enum Made {
+    /// From functions.
+    Functions {
+        first: Cursor,
+        /// The second pattern of a mix.
+        second: Option<Cursor>,
+        turns: Turns,
+    },
+    /// From a list, by their number; behind its end its last one.
+    List { list: Arc<IoList>, next: usize },
 }
 
 #[derive(Clone, Debug)]
@@ -47,27 +81,48 @@ struct Cursor {
 
 impl Pattern {
     /// The sequence that `stream` specifies, from its beginning.
+    ///
+    /// # Panics
+    /// Where it is of a list that is elsewhere.
     #[must_use]
     pub fn new(stream: &StreamSpec) -> Pattern {
         let (rng, turns) = (generator(stream), Turns::new(stream));
-        match &stream.source {
-            Source::Basic(basic) => Pattern { first: Cursor::new(basic, rng), second: None, turns },
+        let made = match &stream.source {
+            Source::Basic(basic) => {
+                Made::Functions { first: Cursor::new(basic, rng), second: None, turns }
+            }
             Source::Mix { first, second, .. } => {
                 let mut second_rng = rng.clone();
                 second_rng.long_jump();
                 let second = Some(Cursor::new(second, second_rng));
-                Pattern { first: Cursor::new(first, rng), second, turns }
+                Made::Functions { first: Cursor::new(first, rng), second, turns }
             }
-        }
+            Source::List(list) => {
+                let list = list.as_ref().expect("the list of a pattern that is run is here");
+                Made::List { list: Arc::clone(list), next: 0 }
+            }
+        };
+        Pattern { made, arrivals: stream.arrivals.map(|rule| Arrivals::new(rule, stream)) }
     }
 
     /// The next I/O.
     #[inline]
     pub fn next_io(&mut self) -> Next {
-        match &mut self.second {
-            Some(second) if self.turns.next_part() == 1 => second.next_io(),
-            _ => self.first.next_io(),
+        let mut next = match &mut self.made {
+            Made::Functions { first, second, turns } => match second {
+                Some(second) if turns.next_part() == 1 => second.next_io(),
+                _ => first.next_io(),
+            },
+            Made::List { list, next } => {
+                let this = (*next).min(list.len() - 1);
+                *next += 1;
+                list.next_at(this)
+            }
+        };
+        if let Some(arrivals) = &mut self.arrivals {
+            next.when = When::At(arrivals.next_instant());
         }
+        next
     }
 }
 
@@ -112,6 +167,6 @@ impl Cursor {
         self.until_pause -= 1;
         let offset = self.base + self.location.next_slot() * self.io_size;
         let io = Io { offset: Bytes(offset), size: Bytes(self.io_size), mode: self.mode };
-        Next { io, pause }
+        Next { io, when: When::After(pause) }
     }
 }

@@ -438,6 +438,7 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         index: usize,
         _: &Io,
         start: Nanos,
+        intended: Option<Nanos>,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
         if index >= self.room {
@@ -449,9 +450,19 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         let Completion { submitted, completed, breakdown, .. } = completion;
         let at = index & self.mask();
         let block = &mut self.blocks[(index - self.first) >> self.shift];
-        block.columns.submit_ns[at] = submitted.0 - start.0;
-        block.columns.response_time_ns[at] = completed.0 - submitted.0;
-        for (column, part) in block.columns.cause_ns.iter_mut().zip(breakdown.parts()) {
+        let from = intended.unwrap_or(*submitted);
+        block.columns.submit_ns[at] = from.0 - start.0;
+        block.columns.response_time_ns[at] = completed.0 - from.0;
+        let mut causes = block.columns.cause_ns.as_mut_slice();
+        if intended.is_some() {
+            // As `crate::causes_of` names them.
+            causes[0][at] = submitted.0 - from.0;
+            causes = &mut causes[1..];
+            if breakdown.parts().is_empty() {
+                causes[0][at] = completed.0 - submitted.0;
+            }
+        }
+        for (column, part) in causes.iter_mut().zip(breakdown.parts()) {
             column[at] = *part;
         }
         block.left -= 1;

@@ -89,6 +89,8 @@ where
     D: Device<Request = Io> + Send,
 {
     pattern.check_on(device.info().kind)?;
+    pattern.check_complete()?;
+    let causes = causes_of::<D>(&pattern);
     let (kept, pattern, ended) = match pattern.stop {
         None => (fixed_length(device, &pattern, control, out)?, pattern, None),
         Some(stop) => {
@@ -99,16 +101,28 @@ where
     };
     Ok(Outcome {
         pattern,
-        causes: causes::<D>(),
+        causes,
         ended: ended.map(|ended| serde_json::to_value(ended).expect("plain data")),
         rest: kept.into_iter().map(|kept| kept.rest).collect(),
     })
 }
 
-/// The names of what a device spends time on.
-pub(crate) fn causes<D: Device>() -> Vec<String> {
-    let names = <D::Breakdown as Breakdown>::CAUSES;
-    names.iter().map(|name| (*name).to_owned()).collect()
+/// Of an open loop: what an I/O waited from its arrival to its submission.
+const WAIT: &str = "submission_wait_ns";
+/// ... and all that follows, on a device that says no more.
+const REST: &str = "device_ns";
+
+/// The names of what the times of a run are spent on: those of the device, and before them in an open
+/// loop what passes before the device gets the I/O.
+#[must_use]
+pub fn causes_of<D: Device>(pattern: &Resolved) -> Vec<String> {
+    let own = <D::Breakdown as Breakdown>::CAUSES;
+    let names: Vec<&str> = match (pattern.is_open(), own) {
+        (false, own) => own.to_vec(),
+        (true, []) => vec![WAIT, REST],
+        (true, own) => [&[WAIT], own].concat(),
+    };
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// `io_count` and `io_ignore` of each part of a pattern that made these traces.
@@ -259,7 +273,7 @@ pub(crate) fn submitters<'c, D: Device, T>(
 fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> Plan {
     Plan {
         processes: pattern.streams.len(),
-        causes: <D::Breakdown as Breakdown>::CAUSES.len(),
+        causes: causes_of::<D>(pattern).len(),
         in_real_time: !device.info().simulated,
         has_open_end: pattern.stop.is_some(),
         has_sink,

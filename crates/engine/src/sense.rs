@@ -38,6 +38,7 @@ impl Trace {
 /// Looks at the I/Os of a pattern in their order.
 pub struct Sense<'a> {
     pattern: &'a Resolved,
+    is_open: bool,
     at_once: bool,
     /// I/Os that were looked at.
     seen: usize,
@@ -57,7 +58,8 @@ impl<'a> Sense<'a> {
         let to_come = pattern.streams.first().map_or(0, |stream| stream.total_ios);
         let (seen, process, before) = (0, 0, 0);
         let under_way = BinaryHeap::new();
-        Sense { pattern, at_once, seen, process, to_come, before, under_way }
+        let is_open = pattern.is_open();
+        Sense { pattern, is_open, at_once, seen, process, to_come, before, under_way }
     }
 
     /// Look at the next I/Os.
@@ -77,8 +79,13 @@ impl<'a> Sense<'a> {
         }
         self.check_times(columns)?;
         self.check_causes(columns)?;
-        for (submit, time) in columns.submit_ns.iter().zip(&columns.response_time_ns) {
-            self.check_order(*submit, *time)
+        // In an open loop an I/O is under way after it has waited for its submission.
+        let waits = columns.cause_ns.first().filter(|_| self.is_open);
+        for (row, (submit, time)) in
+            columns.submit_ns.iter().zip(&columns.response_time_ns).enumerate()
+        {
+            let wait = waits.map_or(0, |waits| waits[row]);
+            self.check_order(*submit + wait, *time - wait)
                 .map_err(|message| format!("I/O {}: {message}", self.seen))?;
             self.seen += 1;
         }

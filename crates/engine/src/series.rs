@@ -8,7 +8,7 @@
 use uflip_core::{Counters, Device, Error, Io, Nanos, Result};
 
 use crate::drive::Control;
-use crate::run::{causes, drive_all, kept, submitters, whole};
+use crate::run::{causes_of, drive_all, kept, submitters, whole};
 use crate::spec::Resolved;
 use crate::trace::{Columns, Trace};
 
@@ -36,6 +36,7 @@ where
 {
     for pattern in &patterns {
         pattern.check_on(device.info().kind)?;
+        pattern.check_complete()?;
         if pattern.stop.is_some() {
             return Err(Error::usage("A pattern of a series says how long it is")
                 .got("'stop'")
@@ -56,7 +57,7 @@ where
     let parts = prepared.into_iter().zip(patterns).zip(marks.windows(2));
     Ok(parts
         .map(|((submitters, pattern), mark)| {
-            let causes = causes::<D>();
+            let causes = causes_of::<D>(&pattern);
             let kept = submitters.into_iter().map(|submitter| whole(submitter).rest).collect();
             let columns = Columns::concat(kept, causes.len());
             let trace = Trace { pattern, columns, causes, ended: None };

@@ -4,6 +4,8 @@
 //! **Faithful**: the parameters and their names; 3 × 1 × 4 × 2 basic patterns; mixes and parallel
 //! patterns; io_count and io_ignore of a mix scale with the ratio.
 //! **Simplified**: nothing.
+//! **Ours**: times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
+//! ([`crate::list`]); queue_depth.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
 //! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
@@ -14,11 +16,17 @@
 //! (`incr` of a random pattern) is an error: nothing is ignored silently.
 
 mod parallel;
+mod replay;
 mod resolve;
 mod stop;
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use uflip_core::{Bytes, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
+
+use crate::arrivals::Rule;
+use crate::list::{Extent, IoList};
 
 pub use stop::{Stop, StopSpec};
 
@@ -32,6 +40,8 @@ pub enum PatternSpec {
     Mix(Box<MixSpec>),
     /// Different patterns side by side.
     Parallel(ParallelSpec),
+    /// I/Os of a list, which the specification only names.
+    Replay(ReplaySpec),
 }
 
 /// A basic pattern. Everything but `mode` and `location` has a default.
@@ -50,6 +60,7 @@ pub struct BasicSpec {
     pub incr: Option<i64>,
     pub pause: Option<u64>,
     pub burst: Option<u64>,
+    pub interval: Option<u64>,
     pub parallel_degree: Option<u64>,
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
@@ -68,6 +79,9 @@ pub struct MixSpec {
     pub ratio: Option<u64>,
     /// Instead of `ratio`: the chance of the first pattern, drawn for each I/O.
     pub first_percent: Option<u64>,
+    /// Of an open loop: fixed or poisson.
+    pub time: Option<TimeName>,
+    pub interval: Option<u64>,
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
@@ -85,6 +99,18 @@ pub struct ParallelSpec {
     pub seed: Option<u64>,
 }
 
+/// The I/Os of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct ReplaySpec {
+    pub list: Extent,
+    pub queue_depth: Option<u64>,
+    /// That of the list.
+    pub io_count: Option<u64>,
+    pub io_ignore: Option<u64>,
+}
+
 /// The four location functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -96,7 +122,7 @@ pub enum LocationName {
     Partitioned,
 }
 
-/// The three time functions.
+/// The three time functions of the paper, and two of open loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -104,6 +130,8 @@ pub enum TimeName {
     Consecutive,
     Pause,
     Burst,
+    Fixed,
+    Poisson,
 }
 
 /// One of the 24 basic patterns with every parameter known.
@@ -137,7 +165,13 @@ pub enum LocationKind {
 #[allow(missing_docs)]
 pub enum Source {
     Basic(Basic),
-    Mix { first: Basic, second: Basic, order: Order },
+    Mix {
+        first: Basic,
+        second: Basic,
+        order: Order,
+    },
+    /// None where only the extent of the list is known: it can be planned, and not be run.
+    List(Option<Arc<IoList>>),
 }
 
 /// In which order a mix takes I/Os of its two patterns.
@@ -155,6 +189,8 @@ pub enum Order {
 #[allow(missing_docs)]
 pub struct StreamSpec {
     pub source: Source,
+    /// Of an open loop.
+    pub arrivals: Option<Rule>,
     /// I/Os to issue, ignored ones included.
     pub total_ios: u64,
     /// The first so many are left out of the statistics.
@@ -164,6 +200,15 @@ pub struct StreamSpec {
     pub seed: u64,
     /// How often the generator is jumped: the number of the process.
     pub jumps: u64,
+}
+
+impl StreamSpec {
+    /// Whether its I/Os arrive at instants of their own.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let listed = |list: &Arc<IoList>| !list.instants().is_empty();
+        self.arrivals.is_some() || matches!(&self.source, Source::List(Some(list)) if listed(list))
+    }
 }
 
 /// Processes that make one pattern together, in step.
@@ -235,9 +280,15 @@ impl Resolved {
             .action(format!("use parallel_degree {deepest}: processes with one I/O each")))
     }
 
-    /// Every I/O that the pattern issues, process after process.
+    /// Whether I/Os arrive at instants of their own, so that their times count from there.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.streams.iter().any(StreamSpec::is_open)
+    }
+
+    /// Every I/O that the pattern issues, process after process; none of a list that is elsewhere.
     pub fn issued(&self) -> impl Iterator<Item = uflip_core::Io> + '_ {
-        self.streams.iter().flat_map(|spec| {
+        self.streams.iter().filter(|spec| spec.source != Source::List(None)).flat_map(|spec| {
             let mut sequence = crate::Pattern::new(spec);
             (0..spec.total_ios).map(move |_| sequence.next_io().io)
         })
@@ -257,7 +308,7 @@ impl PatternSpec {
         };
         let value: serde_json::Value = serde_json::from_str(json)
             .map_err(|error| invalid().got(format!("not JSON: {error}")))?;
-        let known = ["basic", "mix", "parallel"];
+        let known = ["basic", "mix", "parallel", "replay"];
         match value.get("kind").and_then(serde_json::Value::as_str) {
             None => Err(invalid().got("no key 'kind'").allowed(known.join(", "))),
             Some(kind) if !known.contains(&kind) => {

@@ -26,7 +26,7 @@ impl Turns {
     /// The sequence of `stream`, from its beginning.
     pub(crate) fn new(stream: &StreamSpec) -> Turns {
         match &stream.source {
-            Source::Basic(_) => Turns::One,
+            Source::Basic(_) | Source::List(_) => Turns::One,
             Source::Mix { order: Order::Ratio(ratio), .. } => {
                 Turns::Ratio { ratio: *ratio, left: *ratio }
             }

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Mode, Nanos};
-use uflip_engine::{Next, Pattern, PatternSpec, Resolved};
+use uflip_engine::{Next, Pattern, PatternSpec, Resolved, When};
 
 const SECTOR: u64 = 512;
 const CAPACITY: u64 = 1 << 40;
@@ -70,7 +70,7 @@ proptest! {
         for (i, next) in first(&resolve(&spec), 0, 2_000).iter().enumerate() {
             prop_assert_eq!(i128::from(next.io.offset.0), table1(&spec, i as i128), "I/O {}", i);
             prop_assert_eq!(next.io.size.0, spec["io_size"].as_u64().unwrap());
-            prop_assert_eq!(next.pause, Nanos(0));
+            prop_assert_eq!(next.when, When::After(Nanos(0)));
         }
     }
 
@@ -99,7 +99,7 @@ proptest! {
             "time": "burst", "burst": burst, "pause": pause});
         for (i, next) in (0u64..).zip(first(&resolve(&spec), 0, 300)) {
             let expected = if i > 0 && i % burst == 0 { pause } else { 0 };
-            prop_assert_eq!(next.pause, Nanos(expected), "before I/O {}", i);
+            prop_assert_eq!(next.when, When::After(Nanos(expected)), "before I/O {}", i);
         }
     }
 
@@ -267,7 +267,10 @@ fn what_is_wrong_is_said_before_anything_runs() {
     assert!(basic("pause", json!(2)).contains("belongs to time 'pause' or 'burst'"));
     assert!(basic("location", json!("randon")).contains("unknown variant `randon`"));
     assert!(basic("io_siez", json!(1)).contains("mode, location"));
-    assert!(message(json!({"kind": "basik"})).contains("basic, mix, parallel"));
+    assert!(message(json!({"kind": "basik"})).contains("basic, mix, parallel, replay"));
+    assert!(basic("interval", json!(5)).contains("belongs to time 'fixed' or 'poisson'"));
+    let open = |interval: u64| json!({"kind": "basic", "mode": "read", "location": "random", "time": "fixed", "interval": interval});
+    assert!(message(open(0)).contains("'interval' is out of range"));
     assert!(message(json!({"kind": "parallel", "patterns": []})).contains("'patterns'"));
     let one = json!({"mode": "read", "location": "random"});
     let mix = |ratio: u64| json!({"kind": "mix", "first": one, "second": one, "ratio": ratio});

@@ -12,6 +12,7 @@ use twox_hash::XxHash3_64;
 use uflip_core::{Bytes, FlashGeometry, Io};
 use uflip_engine::flash::FlashSpec;
 use uflip_engine::{PatternSpec, StateSpec};
+use uflip_foreign::Fit;
 use uflip_sim::{OpenChannelProfile, Profile, SimDevice};
 
 /// Takes any bytes, and says whether they were accepted.
@@ -25,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("profile", profile),
     ("snapshot", snapshot),
     ("trace", trace),
+    ("recording", recording),
 ];
 
 /// What patterns and states are checked against.
@@ -143,6 +145,24 @@ pub fn trace(data: &[u8]) -> bool {
         assert!(!trace.is_empty(), "a run has I/Os");
         true
     })
+}
+
+/// A trace of another tool, of whichever format it looks like: what is read fits any device in any way.
+pub fn recording(data: &[u8]) -> bool {
+    let Ok(recorded) = uflip_foreign::read_from(&mut std::io::Cursor::new(data), "trace", None)
+    else {
+        return false;
+    };
+    for how in Fit::NAMES {
+        let how = Fit::by_name(how).expect("a known name");
+        for speed in [None, Some(1), Some(1_000_000)] {
+            let fitted = uflip_foreign::fit(&recorded, (CAPACITY.0, SECTOR.0), how, speed);
+            let Ok(fitted) = fitted else { continue };
+            inside(fitted.list.ios().take(IOS));
+            assert!(fitted.list.instants().is_sorted(), "no I/O arrives before the one before");
+        }
+    }
+    true
 }
 
 fn inside(ios: impl Iterator<Item = Io>) {

@@ -127,3 +127,8 @@ fn snapshots_are_read_or_refused() {
 fn traces_are_read_or_refused() {
     replay("trace");
 }
+
+#[test]
+fn recordings_are_read_or_refused() {
+    replay("recording");
+}

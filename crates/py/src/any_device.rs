@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use uflip_core::{
-    Breakdown, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result,
-};
+use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
 use uflip_sim::SimDevice;
@@ -31,8 +29,7 @@ fn run<D: Device<Request = Io> + Send>(
     if spool.is_none() && !device.info().simulated {
         return uflip_engine::run(device, pattern, control).map(StoredTrace::from);
     }
-    let causes = <D::Breakdown as Breakdown>::CAUSES.iter().map(|name| (*name).to_owned());
-    let mut spool = Spool::new(spool, causes.collect());
+    let mut spool = Spool::new(spool, uflip_engine::causes_of::<D>(&pattern));
     let outcome = uflip_engine::run_into(device, pattern, control, &mut spool)?;
     spool.finish(outcome)
 }
@@ -88,6 +85,7 @@ impl AnyDevice {
 
     /// Do what `pattern` asks for in the untimed gear of a simulated device; what was counted.
     pub(crate) fn apply(&mut self, pattern: &Resolved, control: &Control) -> Result<Counters> {
+        pattern.check_complete()?;
         let sim = self.simulated("driven in the untimed gear")?;
         let before = sim.counters().unwrap_or_default();
         let wanted = pattern.issued().take_while(|_| !control.is_cancelled());

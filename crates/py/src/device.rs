@@ -11,6 +11,7 @@ use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
+use crate::ios::Ios;
 use crate::job::Handle;
 use crate::slot::Slot;
 use crate::work;
@@ -205,10 +206,20 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    #[pyo3(signature = (spec_json, durability = "cached", spool = None))]
-    fn start(&self, spec_json: &str, durability: &str, spool: Option<PathBuf>) -> PyResult<Handle> {
+    /// Run a pattern; that of a replay with the I/Os of the list that it names.
+    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None))]
+    fn start(
+        &self,
+        spec_json: &str,
+        durability: &str,
+        spool: Option<PathBuf>,
+        ios: Option<&Ios>,
+    ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
+        let mut pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
+        if let Some(ios) = ios {
+            pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
+        }
         Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability, spool))
     }
 

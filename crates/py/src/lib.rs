@@ -10,6 +10,7 @@ mod column;
 mod device;
 mod error;
 mod flash;
+mod ios;
 mod job;
 mod profile;
 mod serve;
@@ -35,6 +36,8 @@ mod _native {
     use crate::error::NativeError;
     #[pymodule_export]
     use crate::flash::{FlashDevice, FlashTrace, inspect_flash, read_flash_trace};
+    #[pymodule_export]
+    use crate::ios::{Ios, Recording, read_recording, recording_formats};
     #[pymodule_export]
     use crate::job::Handle;
     #[pymodule_export]

@@ -5,14 +5,16 @@
 //! | `stream` | u16 | the process that submitted the I/O |
 //! | `gap_ns` | i64 | when, from the completion of the I/O before it in its row group (`gaps.rs`) |
 //! | `response_time_ns` | u64 | how long it took |
-//! | one per cause | u64 | on simulated devices: what the time was spent on |
+//! | one per cause | u64 | on simulated devices, and in an open loop: what the time was spent on |
+//! | `offset_bytes`, `io_size_bytes`, `is_write` | u64 | of a replay only, whose I/Os no pattern tells |
 //!
 //! Offset, size and mode are a pure function of the pattern, which stands in the file's key-value
 //! metadata, so they are not stored. Every column is DELTA_BINARY_PACKED without page compression:
 //! about 6 bytes an I/O, 7 ns of CPU an I/O to write, and every reader we tried understands it.
 //!
 //! Format history (`uflip.trace_version`): 1, first; `uflip.ended` may stand in the metadata since, and
-//! a reader may do without it. 2, `gap_ns` in the place of `submit_ns`; 1 is read.
+//! a reader may do without it. 2, `gap_ns` in the place of `submit_ns`; 1 is read. 3 is 2 of what older
+//! readers do not know: a replay, or an open loop; everything else is still written as 2.
 
 mod columns;
 mod contain;
@@ -42,6 +44,9 @@ pub use write::write_trace;
 
 /// Version of the trace format that this crate writes.
 pub const TRACE_VERSION: &str = "2";
+
+/// ... of what is a replay or an open loop.
+const LATER_VERSION: &str = "3";
 
 /// The one before, which is read as well: times of submission are stored as they are.
 const FIRST_VERSION: &str = "1";

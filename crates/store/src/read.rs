@@ -15,17 +15,17 @@ use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use uflip_core::{Bytes, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
-use uflip_engine::{Columns, PatternSpec, Resolved, Trace};
+use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN};
+use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
 use crate::contain::contained;
 use crate::digest::{Digest, digest, digest_of, on_all_processors};
 use crate::groups::{Groups, Source};
 use crate::stored::StoredTrace;
-use crate::write::{Kind, trace_kinds};
+use crate::write::{Kind, LISTED, trace_kinds};
 use crate::{
     FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION,
-    TRACE_VERSION, gaps, open,
+    LATER_VERSION, TRACE_VERSION, gaps, open,
 };
 
 /// A stored pattern is complete, so it is checked against a device without an end.
@@ -68,7 +68,7 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
             Error::new(ErrorKind::Results, "The trace is of another version")
                 .at(path.display().to_string())
                 .got(version)
-                .allowed(format!("{FIRST_VERSION} or {TRACE_VERSION}"))
+                .allowed(format!("{FIRST_VERSION} to {LATER_VERSION}"))
                 .action("read it with the version of uflip that wrote it, or a newer one")
         }
     })
@@ -212,7 +212,7 @@ fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End
     let optional = |name: &str| value(metadata.file_metadata(), name);
     let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let version = key(KEY_VERSION)?;
-    let has_gaps = version == TRACE_VERSION;
+    let has_gaps = version == TRACE_VERSION || version == LATER_VERSION;
     if !has_gaps && version != FIRST_VERSION {
         return Err(Problem::Version(version));
     }
@@ -243,14 +243,17 @@ fn parse_in_place(
     let End { pattern, run, ended, has_gaps } = parse_end(&metadata, length)?;
     let columns = metadata.file_metadata().schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
-    let causes = names.get(3..).unwrap_or_default().to_vec();
-    let kinds = trace_kinds(&causes).into_iter().zip(columns);
+    let missing = pattern.missing_list();
+    let behind = if missing.is_some() { LISTED.len() } else { 0 };
+    let causes = names.get(3..names.len().max(behind) - behind).unwrap_or_default().to_vec();
+    let listed = LISTED[..behind].iter().map(|name| ((*name).to_owned(), Kind::U64));
+    let kinds = trace_kinds(&causes).into_iter().chain(listed).zip(columns);
     let is_ours = kinds.into_iter().all(|((name, kind), column)| {
         let wide = column.physical_type() == Type::INT64;
         let name = if name == "gap_ns" && !has_gaps { "submit_ns" } else { &name };
         name == column.name() && (kind != Kind::U16) == wide && column.max_def_level() == 0
     });
-    if names.len() < 3 || !is_ours {
+    if names.len() < 3 + behind || !is_ours {
         return Err(format!("the columns {}", names.join(", ")).into());
     }
     let source = Source::new(file).map_err(|error| error.to_string())?;
@@ -258,6 +261,16 @@ fn parse_in_place(
     for group in metadata.row_groups() {
         groups.push(Arc::new(group.clone()), group.num_rows() as usize, 0);
     }
+    let pattern = match missing {
+        Some(extent) => {
+            let column = |number| groups.read(number, 0, groups.len());
+            let first = 3 + causes.len();
+            let listed = [column(first)?, column(first + 1)?, column(first + 2)?];
+            let instants = extent.span.map(|_| column(1)).transpose()?;
+            with_list(pattern, listed, instants.as_deref())?
+        }
+        None => pattern,
+    };
     let trace = Trace { pattern, columns: Columns::of(causes.len()), causes, ended };
     let trace = StoredTrace::in_file(trace, groups);
     if !is_known {
@@ -332,6 +345,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
         return Err(Problem::Long);
     }
     let mut columns = read_columns(&reader).map_err(|error| error.to_string())?;
+    let missing = pattern.missing_list();
     let mut take = |name: &str| {
         let found = columns.iter().position(|(column, _)| column == name);
         let values = found.map(|index| columns.remove(index).1).unwrap_or_default();
@@ -351,6 +365,13 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
         }
     }
     take("stream")?; // it follows from the pattern
+    let pattern = match missing {
+        Some(extent) => {
+            let instants = extent.span.map(|_| submit_ns.as_slice());
+            with_list(pattern, [take(LISTED[0])?, take(LISTED[1])?, take(LISTED[2])?], instants)?
+        }
+        None => pattern,
+    };
     let (causes, cause_ns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
         return Err("columns of different lengths".to_owned().into());
@@ -359,6 +380,20 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     let trace = Trace { pattern, columns, causes, ended };
     trace.check_sense(crate::at_once(&run))?;
     Ok((StoredTrace::in_memory(trace), run))
+}
+
+/// The pattern with the list that `columns` say, which arrives when its I/Os were to be submitted.
+fn with_list(
+    pattern: Resolved,
+    [offsets, sizes, writes]: [Vec<u64>; 3],
+    instants: Option<&[u64]>,
+) -> std::result::Result<Resolved, String> {
+    let ios = offsets.iter().zip(&sizes).zip(&writes).map(|((offset, size), write)| {
+        let mode = if *write == 0 { Mode::Read } else { Mode::Write };
+        Io { offset: Bytes(*offset), size: Bytes(*size), mode }
+    });
+    let list = IoList::new(ios, instants.unwrap_or_default().to_vec())?;
+    pattern.with_list(&Arc::new(list)).map_err(|error| error.to_string())
 }
 
 /// Every column of whole numbers with its name, in the order of the file.

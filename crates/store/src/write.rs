@@ -13,13 +13,15 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use uflip_core::{Error, ErrorKind, Result};
-use uflip_engine::Columns;
+use uflip_core::{Error, ErrorKind, Io, Mode, Result};
+use uflip_engine::{Columns, IoList};
 
 use crate::columns::{ColumnData, MODES};
 use crate::gaps::gaps;
 use crate::stored::StoredTrace;
-use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
+use crate::{
+    KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, LATER_VERSION, ROWS_A_GROUP, TRACE_VERSION,
+};
 
 /// What a column of numbers is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,23 @@ pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, Kind)> {
     fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::U64))).collect()
 }
 
+/// The same of a replay, whose I/Os no pattern tells: behind the others.
+pub(crate) fn kinds_of(trace: &StoredTrace) -> Vec<(String, Kind)> {
+    let mut kinds = trace_kinds(trace.causes());
+    if listed(trace).is_some() {
+        kinds.extend(LISTED.map(|name| (name.to_owned(), Kind::U64)));
+    }
+    kinds
+}
+
+/// Columns of I/Os that no pattern tells: where, how long, and whether they write.
+pub(crate) const LISTED: [&str; 3] = ["offset_bytes", "io_size_bytes", "is_write"];
+
+/// The list that a trace replays.
+fn listed(trace: &StoredTrace) -> Option<&Arc<IoList>> {
+    trace.pattern().list()
+}
+
 /// Write `trace` to the new file `path` with `run` (JSON) as its metadata, and sync it.
 ///
 /// # Errors
@@ -52,18 +71,20 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
             .got(message)
             .action("measure it again with --resume; if it stays, report it as a mistake in uflip")
     })?;
+    let is_later = trace.pattern().is_open() || listed(trace).is_some();
+    let version = if is_later { LATER_VERSION } else { TRACE_VERSION };
     let mut metadata = vec![
-        KeyValue::new(KEY_VERSION.to_owned(), TRACE_VERSION.to_owned()),
+        KeyValue::new(KEY_VERSION.to_owned(), version.to_owned()),
         KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern().canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
     let ended = trace.ended().map(ToString::to_string);
     metadata.extend(ended.map(|ended| KeyValue::new(KEY_ENDED.to_owned(), ended)));
-    let kinds = trace_kinds(trace.causes());
+    let kinds = kinds_of(trace);
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
         match trace.groups() {
-            Some(groups) if groups.has_gaps() => {
+            Some(groups) if groups.has_gaps() && listed(trace).is_none() => {
                 groups.copy_to(&mut table, trace.causes().len())?;
             }
             _ => write_in_pieces(trace, &mut table).map_err(|error| error.to_string())?,
@@ -85,6 +106,14 @@ fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Re
         ];
         for cause in 0..trace.causes().len() {
             columns.push(ColumnData::U64(trace.measured(3 + cause, from, to)?));
+        }
+        if let Some(list) = listed(trace) {
+            let of = |value: fn(Io) -> u64| {
+                ColumnData::U64((from..to).map(|row| value(list.io(row))).collect())
+            };
+            columns.push(of(|io| io.offset.0));
+            columns.push(of(|io| io.size.0));
+            columns.push(of(|io| u64::from(io.mode == Mode::Write)));
         }
         table
             .group(&columns, 0, to - from)

@@ -30,6 +30,7 @@ VERBS = {
     "plan": "Show what `run` would do; touches nothing.",
     "prepare": "Bring a device into a well-defined state.",
     "pattern": "Execute one I/O pattern, as one would use fio.",
+    "replay": "Replay the I/Os of a trace on a device.",
     "sweep": "Run one pattern on many simulated devices, on all cores.",
     "show": "Print the results of a run.",
     "hints": "Say which design hints hold for a device, and what to do.",
@@ -92,10 +93,6 @@ ELSEWHERE = {
     "list": "devices",
     "plot": "report",
 }
-# What others have and uflip has not -> what there is.
-NOT_THERE = {
-    "replay": "no trace is replayed; `uflip analyse FILE` reads one, `uflip pattern` makes I/Os",
-}
 
 
 class Verbs(click.Group):
@@ -119,7 +116,6 @@ class Verbs(click.Group):
         if args[0] not in VERBS and not args[0].startswith("-"):
             meant = ELSEWHERE.get(args[0], "")
             error = unknown_name("command", args[0], VERBS, where="uflip", meant=meant)
-            error.action = NOT_THERE.get(args[0], error.action)
             raise error
         return super().resolve_command(ctx, args)
 

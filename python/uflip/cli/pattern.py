@@ -29,7 +29,7 @@ from uflip.cli.pattern_preset import (
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
-from uflip.spec import Pattern
+from uflip.spec import Functions
 
 EPILOG = """\b
 Examples:
@@ -149,7 +149,7 @@ def command(
 
 def _wanted(
     preset: str | None, batches: int | None, spec_file: str | None, parameters: dict[str, Any]
-) -> Pattern:
+) -> Functions:
     """Return the pattern, or the first batch of a preset."""
     if preset is not None:
         return preset_batch(spec_file, parameters)

@@ -13,14 +13,17 @@ from uflip.errors import UsageError
 from uflip.spec import (
     BASELINES,
     LOCATIONS,
+    MIX_ARRIVALS,
     MIX_PARAMETERS,
     MODES,
+    OPEN_TIMES,
     SIZES,
     STOP,
     TIMES,
     Basic,
+    Functions,
     Mix,
-    Pattern,
+    Replay,
     baseline,
     basic,
     mix,
@@ -72,6 +75,12 @@ pattern_options = together(
             help="Length of a pause; pause and burst only.",
         ),
         _count("--burst", "I/Os between two pauses; burst only."),
+        click.option(
+            "--interval",
+            metavar="DURATION",
+            callback=read_duration,
+            help="From one arrival to the next, on average; fixed and poisson only.",
+        ),
         _count("--parallel-degree", "Processes, each in its part of the target."),
         _count("--queue-depth", "I/Os of each process under way at a time; simulated devices."),
         _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
@@ -116,7 +125,7 @@ spec_option = click.option(
 )
 
 
-def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Pattern:
+def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Functions:
     """Make a specification of what was typed."""
     given = {
         name: value
@@ -126,7 +135,7 @@ def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Pattern:
     return _build(given) if spec_file is None else _read_spec(spec_file, given)
 
 
-def _build(given: dict[str, Any]) -> Pattern:
+def _build(given: dict[str, Any]) -> Functions:
     """Make a specification of the options that were given."""
     rule = {name: given.pop(name) for name in STOP if name in given}
     if not given.pop("until_converged", False):
@@ -167,6 +176,8 @@ def _of_pattern(given: dict[str, Any]) -> Basic | Mix:
     if second is None:
         return _first(given)
     whole = {name: given.pop(name) for name in MIX_PARAMETERS if name in given}
+    if given.get("time") in OPEN_TIMES:
+        whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
     # The second pattern has the sizes and the target of the first.
     shared = {name: given[name] for name in SIZES if name in given}
     return mix(_first(given), baseline(second, **shared), ratio, **whole)
@@ -198,7 +209,7 @@ def _first(given: dict[str, Any]) -> Basic:
     return baseline(label, **rest)
 
 
-def _read_spec(name: str, given: dict[str, Any]) -> Pattern:
+def _read_spec(name: str, given: dict[str, Any]) -> Functions:
     if given:
         first = next(iter(given)).replace("_", "-").replace("mixed-in", "mix")
         raise UsageError(
@@ -209,7 +220,16 @@ def _read_spec(name: str, given: dict[str, Any]) -> Pattern:
         )
     path = Path(name)
     content = _read_stdin() if name == "-" else read_document(path, SPEC)
-    return read_spec(decode(path, SPEC, content, Table))
+    spec = read_spec(decode(path, SPEC, content, Table))
+    if isinstance(spec, Replay):
+        raise UsageError(
+            "The pattern names a list of I/Os that is not here",
+            where="--spec",
+            got="a replay",
+            allowed="basic, mix, parallel",
+            action="replay the trace itself: `uflip replay TRACE DEVICE`",
+        )
+    return spec
 
 
 def _read_stdin() -> bytes:

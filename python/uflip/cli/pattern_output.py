@@ -12,7 +12,7 @@ from uflip.cli.terminal import echo
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
-from uflip.spec import Mix, Parallel, Part, Pattern, read_spec
+from uflip.spec import Mix, Parallel, Part, Pattern, Replay, read_spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def _title(spec: Pattern) -> str:
         if share := spec.first_percent:
             return f"{share} % {first} / {100 - share} % {second}"
         return f"{spec.ratio} × {first} / 1 × {second}"
+    if isinstance(spec, Replay):
+        return f"replay of {format_count(spec.list.io_count)} I/Os"
     if isinstance(spec, Parallel):
         return " ∥ ".join(_title(pattern) for pattern in spec.patterns)
     return _title_of(spec)

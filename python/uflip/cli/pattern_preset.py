@@ -15,7 +15,7 @@ from uflip.units import format_count, format_duration_ns
 if TYPE_CHECKING:
     from uflip._native import Trace
     from uflip.device.opened import Device
-    from uflip.spec import Basic, Pattern
+    from uflip.spec import Basic, Functions
     from uflip.waiting import OnProgress
 
 PRESETS = ("myers-sinclair",)
@@ -87,7 +87,7 @@ def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
 
 def run_preset(
     device: "Device",
-    first: "Pattern",
+    first: "Functions",
     batches: int | None,
     trace_file: Path | None,
     show: "OnProgress | None",

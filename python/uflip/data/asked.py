@@ -9,7 +9,7 @@ from uflip.errors import UsageError
 
 Mode = Literal["read", "write"]
 Location = Literal["sequential", "random", "ordered", "partitioned"]
-Time = Literal["consecutive", "pause", "burst"]
+Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
@@ -69,6 +69,7 @@ class Part(
     incr: int | None = None
     pause: Whole | None = None
     burst: Whole | None = None
+    interval: Whole | None = None
 
     @property
     def is_write(self) -> bool:
@@ -112,7 +113,7 @@ class Part(
 
 
 class Spec:
-    """What one run asks of the engine: a `Basic`, `Mix`, `Parallel` or `Job`.
+    """What one run asks of the engine: a `Basic`, `Mix`, `Parallel`, `Replay` or `Job`.
 
     Two are equal if they ask for the same; `but` makes one that differs.
     """
@@ -132,7 +133,7 @@ class Spec:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The basic patterns that it is made of, in order; none of a job."""
+        """The basic patterns that it is made of, in order; none of a replay or a job."""
         return ()
 
     @property

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from uflip.data.asked import Part, Spec, Stop, Whole
+from uflip.data.asked import Part, Spec, Stop, Time, Whole
 
 
 class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
@@ -20,6 +20,8 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
         Of a partitioned, of an ordered location.
     pause, burst : int or None
         Between I/Os [ns]; I/Os between two pauses.
+    interval : int or None
+        Of an open loop: from one arrival to the next, on average [ns].
     parallel_degree, queue_depth : int or None
         Processes; I/Os of each that are under way at a time.
     io_count, io_ignore : int or None
@@ -68,6 +70,8 @@ class Mix(
         So many I/Os of the first, then one of the second.
     first_percent : int or None
         Or: the chance of the first for each I/O [%].
+    time, interval : str, int or None
+        Of an open loop: "fixed" or "poisson", as of `Basic`.
     queue_depth, io_count, io_ignore, seed, stop
         As of `Basic`; the counts are I/Os of the second, rarer pattern, and of both where they are
         drawn.
@@ -77,6 +81,8 @@ class Mix(
     second: Part
     ratio: Whole | None = None
     first_percent: Whole | None = None
+    time: Time | None = None
+    interval: Whole | None = None
     queue_depth: Whole | None = None
     io_count: Whole | None = None
     io_ignore: Whole | None = None
@@ -124,7 +130,66 @@ class Parallel(
         return tuple(part for pattern in self.patterns for part in pattern.parts)
 
 
-Pattern = Basic | Mix | Parallel
+class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is known of a list of I/Os without them.
+
+    Attributes
+    ----------
+    ios : str
+        Digest of every I/O.
+    io_count, bytes_read, bytes_written : int
+        How many there are, and what they move [bytes].
+    end, align, io_size_max : int
+        Where the last ends, what all offsets and sizes are multiples of, the longest [bytes].
+    span : int or None
+        Of an open loop: when the last one arrives [ns].
+    """
+
+    ios: str
+    io_count: Whole
+    bytes_read: Whole
+    bytes_written: Whole
+    end: Whole
+    align: Whole
+    io_size_max: Whole
+    span: Whole | None = None
+
+
+class Replay(
+    Struct,
+    Spec,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag_field="kind",
+    tag="replay",
+):
+    """The I/Os of a list, which is named by its digest: those of a trace.
+
+    Attributes
+    ----------
+    list : Listed
+        What is known of it.
+    queue_depth, io_count, io_ignore
+        As of `Basic`; the count is that of the list.
+    """
+
+    list: Listed
+    queue_depth: Whole | None = None
+    io_count: Whole | None = None
+    io_ignore: Whole | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether any I/O of the list is a write."""
+        return self.list.bytes_written > 0
+
+
+Functions = Basic | Mix | Parallel
+"""A specification whose I/Os follow from functions (uFLIP Table 1)."""
+
+Pattern = Functions | Replay
 """A specification of I/Os over sectors."""
 
 

@@ -3,6 +3,7 @@
     Spec ◁── Basic      one function for each of time, size, location and mode
          ◁── Mix        I/Os of two basic patterns in turn, or drawn
          ◁── Parallel   several of these side by side
+         ◁── Replay     I/Os of a list, which it names
          ◁── Job        of an open-channel device: pages of physical addresses
 
 The parameters are those of uFLIP §3.1 (Table 1) and of uFLIP-OC, sizes in bytes, times in
@@ -24,7 +25,16 @@ from uflip import _native
 from uflip.data.asked import LOCATIONS, MODES, TIMES, Part, Spec, Stop
 from uflip.data.document import DEEPEST, Table, deepest
 from uflip.data.job import Job, JobTotals
-from uflip.data.pattern import Basic, Mix, Parallel, Pattern, Totals
+from uflip.data.pattern import (
+    Basic,
+    Functions,
+    Listed,
+    Mix,
+    Parallel,
+    Pattern,
+    Replay,
+    Totals,
+)
 from uflip.errors import UsageError, native_errors
 
 __all__ = [
@@ -32,12 +42,15 @@ __all__ = [
     "MODES",
     "TIMES",
     "Basic",
+    "Functions",
     "Job",
     "JobTotals",
+    "Listed",
     "Mix",
     "Parallel",
     "Part",
     "Pattern",
+    "Replay",
     "Spec",
     "Stop",
     "Totals",
@@ -70,7 +83,8 @@ def typed_spec(content: object) -> Spec:
     """
     if isinstance(content, Spec):
         return content
-    named = isinstance(content, Mapping) and content.get("kind") in ("basic", "mix", "parallel")
+    kinds = ("basic", "mix", "parallel", "replay")
+    named = isinstance(content, Mapping) and content.get("kind") in kinds
     return msgspec.convert(content, Pattern if named else Job)
 
 

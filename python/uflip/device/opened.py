@@ -50,6 +50,7 @@ class Device:
         """What writes wait for: cached, fua or flush:N, see `uflip.durability`."""
         self.io_timeout_ns = 0
         """How long an I/O on a real device may take [ns]; 0: for ever."""
+        self._ios: _native.Ios | None = None
         self._state_name: str | None = None
         """The name of its state for the cache, as long as that is known."""
 
@@ -103,6 +104,10 @@ class Device:
         if duration_ns > 0:
             finished(lambda: self._opened().idle(duration_ns))
 
+    def give(self, ios: _native.Ios) -> None:
+        """Let `run` find the I/Os of a list, which the specification of a replay only names."""
+        self._ios = ios
+
     def run(
         self, spec: Spec, on_progress: OnProgress | None = None, *, spool: Path | None = None
     ) -> _native.Trace:
@@ -136,7 +141,7 @@ class Device:
         text = text_of(spec)
         place = None if spool is None else str(spool)
         return self._finished(
-            lambda: self._opened().start(text, self.durability, place), on_progress
+            lambda: self._opened().start(text, self.durability, place, self._ios), on_progress
         )
 
     def run_series(

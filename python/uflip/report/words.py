@@ -79,6 +79,8 @@ def tail_percentile(statistics: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 CAUSES = {
+    "submission_wait_ns": "wait for submission",
+    "device_ns": "device",
     "link_ns": "host interface",
     "bus_ns": "internal bus",
     "cell_read_ns": "cell read (tR)",

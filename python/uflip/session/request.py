@@ -162,6 +162,10 @@ class Request:
             io_timeout_ns=self.io_timeout_ns,
         )
 
+    def durability_of(self) -> str:
+        """What writes wait for, where no plan file says it."""
+        return chosen(self.durability, buffered=self.buffered)
+
     def plan(self, info: DeviceInfo) -> Plan:
         """Make or read the plan for a device. Nothing is touched."""
         if self.plan_file is not None:
@@ -216,6 +220,6 @@ class Request:
             state=state,
             repetitions=self.repetitions,
             method=self.method,
-            durability=chosen(self.durability, buffered=self.buffered),
+            durability=self.durability_of(),
             used_bytes=used_bytes(wanted, record),
         )

@@ -5,7 +5,7 @@ use uflip_core::{FlashGeometry, FlashIo, FlashOp, Nanos, Ppa};
 use super::places::Places;
 use super::spec::FlashTotals;
 use crate::drive::Requests;
-use crate::pattern::Next;
+use crate::pattern::{Next, When};
 
 /// What a thread does with its places.
 #[derive(Clone, PartialEq, Debug)]
@@ -197,6 +197,6 @@ impl Requests for FlashRequests {
                 }
             }
         };
-        Next { io, pause: if first { Nanos(0) } else { self.sleep } }
+        Next { io, when: When::After(if first { Nanos(0) } else { self.sleep }) }
     }
 }

@@ -68,8 +68,8 @@ fn resolve_part(
     let own = match &mut pattern {
         PatternSpec::Basic(basic) => &mut basic.stop,
         PatternSpec::Mix(mix) => &mut mix.stop,
-        PatternSpec::Parallel(_) => {
-            return Err(Error::usage("A parallel pattern cannot contain a parallel pattern")
+        PatternSpec::Parallel(_) | PatternSpec::Replay(_) => {
+            return Err(Error::usage("A parallel pattern is of basic patterns and mixes")
                 .at("patterns")
                 .action("list all patterns in one"));
         }
@@ -92,7 +92,7 @@ fn resolve_part(
 fn processes_of(pattern: &PatternSpec) -> u64 {
     match pattern {
         PatternSpec::Basic(basic) => basic.parallel_degree.unwrap_or(1),
-        PatternSpec::Mix(_) | PatternSpec::Parallel(_) => 1,
+        PatternSpec::Mix(_) | PatternSpec::Parallel(_) | PatternSpec::Replay(_) => 1,
     }
 }
 
@@ -102,6 +102,7 @@ fn written_at_most(part: &Resolved) -> u64 {
     let of_stream = |stream: &StreamSpec| match &stream.source {
         Source::Basic(basic) => bytes(basic),
         Source::Mix { first, second, order } => written_a_count(first, second, *order),
+        Source::List(_) => 0,
     };
     part.streams.iter().map(of_stream).sum()
 }

@@ -9,7 +9,10 @@ use super::{
 };
 
 use super::parallel::resolve_parallel;
+use super::replay::resolve_replay;
 use super::stop::{Stop, StopSpec, contradiction};
+use crate::arrivals::Rule;
+use crate::list::IO_SIZE_MAX;
 use crate::turns::Turns;
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
@@ -21,9 +24,9 @@ pub(super) const SEED: u64 = 1;
 const BURST_PAUSE_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 100_000;
 const BURST: u64 = 10;
+/// A thousand I/Os a second.
+const INTERVAL_NS: u64 = 1_000_000;
 
-/// One I/O is at most this long, so that a trace record packs into 24 bytes.
-const IO_SIZE_MAX: u64 = 128 << 20;
 /// More I/Os than this in one run would need more than 96 GB for its trace.
 const TOTAL_IOS_MAX: u64 = 1 << 32;
 /// A day: nobody means a longer one, and sums of pauses must fit the clock.
@@ -40,8 +43,8 @@ const QUEUE_DEPTH_MAX: u64 = 1024;
 /// The part of a device that a pattern is checked against.
 #[derive(Clone, Copy)]
 pub(super) struct Space {
-    capacity: u64,
-    sector: u64,
+    pub(super) capacity: u64,
+    pub(super) sector: u64,
 }
 
 impl PatternSpec {
@@ -74,6 +77,7 @@ impl PatternSpec {
             PatternSpec::Basic(basic) => resolve_basic(basic, space, seed),
             PatternSpec::Mix(mix) => resolve_mix(mix, space, seed),
             PatternSpec::Parallel(parallel) => resolve_parallel(parallel, space, seed),
+            PatternSpec::Replay(replay) => resolve_replay(replay, space),
         }
     }
 }
@@ -93,11 +97,13 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
     let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), degree, written)?;
     let (io_count, io_ignore) = length.counts();
     let seed = seed.or(spec.seed).unwrap_or(SEED);
+    let arrivals = arrivals_of(spec.time, spec.interval)?;
     let mut streams = Vec::with_capacity(degree as usize);
     for process in 0..degree {
         let (basic, _) = resolve_one(spec, space, degree, process)?;
         streams.push(StreamSpec {
             source: Source::Basic(basic),
+            arrivals,
             total_ios: io_count,
             ignored_ios: io_ignore,
             queue_depth,
@@ -105,6 +111,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
             jumps: process,
         });
     }
+    tell_arrivals(&mut canonical, spec.time, arrivals);
     let map = canonical.as_object_mut().expect("a basic pattern is an object");
     map.insert("kind".into(), "basic".into());
     for (key, value) in [("parallel_degree", degree), ("queue_depth", queue_depth), ("seed", seed)]
@@ -124,6 +131,8 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
             ("parallel_degree", component.parallel_degree.is_some()),
             ("queue_depth", component.queue_depth.is_some()),
             ("stop", component.stop.is_some()),
+            ("interval", component.interval.is_some()),
+            ("time", matches!(component.time, Some(TimeName::Fixed | TimeName::Poisson))),
         ];
         if let Some((key, _)) = foreign.into_iter().find(|(_, given)| *given) {
             return Err(Error::usage(format!("'{key}' does not belong into one part of a mix"))
@@ -148,8 +157,10 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         }
         Order::Drawn { .. } => Ok(count),
     };
+    let arrivals = mixed_arrivals(spec)?;
     let stream = StreamSpec {
         source: Source::Mix { first, second, order },
+        arrivals,
         total_ios: scale(io_count)?,
         ignored_ios: scale(io_ignore)?,
         queue_depth,
@@ -160,11 +171,51 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         Order::Ratio(ratio) => ("ratio", ratio),
         Order::Drawn { first_percent } => ("first_percent", first_percent),
     };
-    let canonical = json!({
+    let mut canonical = json!({
         "kind": "mix", "first": first_json, "second": second_json, key: value,
         "queue_depth": queue_depth, "seed": seed,
     });
+    tell_arrivals(&mut canonical, spec.time, arrivals);
     Ok(finish(canonical, vec![stream], length))
+}
+
+/// How the I/Os of an open loop arrive; none where the time function is one of a closed loop.
+fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<Rule>> {
+    let rule = match time {
+        Some(TimeName::Fixed) => Rule::Fixed,
+        Some(TimeName::Poisson) => Rule::Poisson,
+        _ if interval.is_some() => return Err(foreign("interval", "time 'fixed' or 'poisson'")),
+        _ => return Ok(None),
+    };
+    let interval = interval.unwrap_or(INTERVAL_NS);
+    if interval == 0 || interval > PAUSE_NS_MAX {
+        let allowed = format!("1 ns to {} (a day)", Nanos(PAUSE_NS_MAX));
+        return Err(out_of_range("interval", interval, &allowed));
+    }
+    Ok(Some(rule(Nanos(interval))))
+}
+
+/// The same of a mix, which has no other time functions, and whose parts then have no pauses.
+fn mixed_arrivals(spec: &MixSpec) -> Result<Option<Rule>> {
+    let arrivals = arrivals_of(spec.time, spec.interval)?;
+    if spec.time.is_some() && arrivals.is_none() {
+        return Err(Error::usage("A mix as a whole has no such time function")
+            .at("time")
+            .allowed("fixed, poisson")
+            .action("give pause or burst to one of its patterns"));
+    }
+    let paused = |part: &BasicSpec| part.time.is_some_and(|time| time != TimeName::Consecutive);
+    if arrivals.is_some() && (paused(&spec.first) || paused(&spec.second)) {
+        return Err(foreign("pause", "a closed loop"));
+    }
+    Ok(arrivals)
+}
+
+fn tell_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Option<Rule>) {
+    if let Some(rule) = arrivals {
+        canonical["time"] = json!(time);
+        canonical["interval"] = rule.interval().0.into();
+    }
 }
 
 /// Bytes that a mix writes with every I/O that its `io_count` counts, at most.
@@ -261,7 +312,7 @@ fn resolve_one(
         }
         LocationKind::Sequential | LocationKind::Random => {}
     }
-    if time != TimeName::Consecutive {
+    if matches!(time, TimeName::Pause | TimeName::Burst) {
         map.insert("pause".into(), pause.into());
     }
     if let (TimeName::Burst, Some(burst)) = (time, burst) {
@@ -296,14 +347,15 @@ fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
 /// The time function, its pause [ns] and its burst (`None`: never pauses).
 fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
     let name = spec.time.unwrap_or(TimeName::Consecutive);
-    if spec.pause.is_some() && name == TimeName::Consecutive {
+    let has_pauses = matches!(name, TimeName::Pause | TimeName::Burst);
+    if spec.pause.is_some() && !has_pauses {
         return Err(foreign("pause", "time 'pause' or 'burst'"));
     }
     if spec.burst.is_some() && name != TimeName::Burst {
         return Err(foreign("burst", "time 'burst'"));
     }
     Ok(match name {
-        TimeName::Consecutive => (name, 0, None),
+        TimeName::Consecutive | TimeName::Fixed | TimeName::Poisson => (name, 0, None),
         // uFLIP §3.1: pause(p) = burst(1, p).
         TimeName::Pause => (name, checked_pause(spec.pause.unwrap_or(PAUSE_NS))?, Some(1)),
         TimeName::Burst => {
@@ -324,7 +376,7 @@ fn checked_pause(pause_ns: u64) -> Result<u64> {
     Ok(pause_ns)
 }
 
-fn queue_depth(given: Option<u64>) -> Result<u64> {
+pub(super) fn queue_depth(given: Option<u64>) -> Result<u64> {
     let depth = given.unwrap_or(1);
     if depth == 0 || depth > QUEUE_DEPTH_MAX {
         return Err(out_of_range("queue_depth", depth, &format!("1 to {QUEUE_DEPTH_MAX}")));
@@ -373,7 +425,7 @@ fn length(
     }
 }
 
-fn counts(io_count: Option<u64>, io_ignore: Option<u64>) -> Result<(u64, u64)> {
+pub(super) fn counts(io_count: Option<u64>, io_ignore: Option<u64>) -> Result<(u64, u64)> {
     let io_count = io_count.unwrap_or(IO_COUNT);
     let io_ignore = io_ignore.unwrap_or(0);
     if io_count == 0 {
@@ -426,6 +478,9 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
             let pauses = basic.burst.map_or(0, |burst| ios.saturating_sub(1) / burst);
             pause_ns = pauses.saturating_mul(basic.pause.0).saturating_add(pause_ns);
         }
+        if let Some(rule) = stream.arrivals {
+            pause_ns = rule.interval().0.saturating_mul(stream.total_ios);
+        }
         totals.pause_ns = totals.pause_ns.max(pause_ns);
     }
     let stop = match length {
@@ -442,7 +497,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
     };
     let round = match streams[0].source {
         Source::Mix { order: Order::Ratio(ratio), .. } => ratio + 1,
-        Source::Mix { .. } | Source::Basic(_) => 1,
+        Source::Mix { .. } | Source::Basic(_) | Source::List(_) => 1,
     };
     let parts = vec![Part { processes: streams.len(), round }];
     Resolved { canonical, streams, totals, stop, parts }
@@ -452,6 +507,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
 fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
     match &stream.source {
         Source::Basic(basic) => vec![(basic, stream.total_ios)],
+        Source::List(_) => Vec::new(),
         Source::Mix { first, second, order } => {
             let of_second = match order {
                 Order::Ratio(ratio) => stream.total_ios / (ratio + 1),

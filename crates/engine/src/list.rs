@@ -1,0 +1,218 @@
+//! An explicit list of I/Os: what a replay of a trace issues, and what no function could make.
+//!
+//! A list is no part of a pattern: the pattern has its name, which is a digest of what is in it, and its
+//! extent, so that it can be planned, stored and compared as any other without the I/Os; whoever runs it
+//! gives them. In memory an I/O takes 12 bytes, and 8 more where it has an instant.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN};
+
+use crate::pattern::{Next, When};
+
+/// One I/O is at most this long [bytes].
+pub(crate) const IO_SIZE_MAX: u64 = 128 << 20;
+/// More I/Os than this are no list to be held in memory.
+pub const LIST_IOS_MAX: usize = 1 << 26;
+/// No device is larger [bytes], and no trace lasts longer [ns].
+const LARGEST: u64 = 1 << 62;
+/// Marks a write in a size.
+const WRITE: u32 = 1 << 31;
+
+/// What is known of a list without its I/Os; it stands in the pattern.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extent {
+    /// Digest of every I/O.
+    pub ios: String,
+    /// How many there are.
+    pub io_count: u64,
+    /// How many bytes of them are read.
+    pub bytes_read: u64,
+    /// How many are written.
+    pub bytes_written: u64,
+    /// Where the last of them ends on the device [bytes].
+    pub end: u64,
+    /// All offsets and sizes are multiples of it [bytes].
+    pub align: u64,
+    /// The longest [bytes].
+    pub io_size_max: u64,
+    /// When the last one arrives [ns]; none where each follows the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<u64>,
+}
+
+/// I/Os in order, each with the instant of its arrival or none of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IoList {
+    offsets: Vec<u64>,
+    /// With [`WRITE`].
+    sizes: Vec<u32>,
+    /// From the start; empty where each I/O follows the one before.
+    instants: Vec<u64>,
+    extent: Extent,
+}
+
+impl IoList {
+    /// A list of `ios`; `instants` are empty, or one for each and in order.
+    ///
+    /// # Errors
+    /// What is wrong with which of them.
+    pub fn new(
+        ios: impl Iterator<Item = Io>,
+        instants: Vec<u64>,
+    ) -> std::result::Result<IoList, String> {
+        let (mut offsets, mut sizes) = (Vec::new(), Vec::new());
+        for io in ios {
+            let (offset, size, number) = (io.offset.0, io.size.0, offsets.len());
+            if size == 0 || size > IO_SIZE_MAX {
+                return Err(format!(
+                    "I/O {number} is of {size} bytes, where 1 to {IO_SIZE_MAX} can be"
+                ));
+            }
+            if offset > LARGEST {
+                return Err(format!("I/O {number} begins at byte {offset}"));
+            }
+            if number == LIST_IOS_MAX {
+                return Err(format!("more than {LIST_IOS_MAX} I/Os"));
+            }
+            offsets.push(offset);
+            sizes.push(size as u32 | if io.mode == Mode::Write { WRITE } else { 0 });
+        }
+        if offsets.is_empty() {
+            return Err("no I/O".to_owned());
+        }
+        if !instants.is_empty() && instants.len() != offsets.len() {
+            return Err(format!("{} instants of {} I/Os", instants.len(), offsets.len()));
+        }
+        if let Some(back) = instants.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(format!("I/O {} arrives before I/O {back}", back + 1));
+        }
+        if instants.last().is_some_and(|last| *last > LARGEST) {
+            return Err("an I/O that arrives after a hundred years".to_owned());
+        }
+        let extent = extent(&offsets, &sizes, &instants);
+        Ok(IoList { offsets, sizes, instants, extent })
+    }
+
+    /// How many there are: at least one.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn extent(&self) -> &Extent {
+        &self.extent
+    }
+
+    /// I/O number `index`.
+    ///
+    /// # Panics
+    /// Where there are not so many.
+    #[inline]
+    #[must_use]
+    pub fn io(&self, index: usize) -> Io {
+        let size = self.sizes[index];
+        let mode = if size & WRITE == 0 { Mode::Read } else { Mode::Write };
+        let (offset, size) = (Bytes(self.offsets[index]), Bytes(u64::from(size & !WRITE)));
+        Io { offset, size, mode }
+    }
+
+    /// All I/Os in order.
+    pub fn ios(&self) -> impl ExactSizeIterator<Item = Io> + '_ {
+        (0..self.len()).map(|index| self.io(index))
+    }
+
+    /// When each arrives [ns]; empty where each follows the one before.
+    #[must_use]
+    pub fn instants(&self) -> &[u64] {
+        &self.instants
+    }
+
+    #[inline]
+    pub(crate) fn next_at(&self, index: usize) -> Next {
+        let when = match self.instants.get(index) {
+            Some(instant) => When::At(Nanos(*instant)),
+            None => When::After(Nanos(0)),
+        };
+        Next { io: self.io(index), when }
+    }
+}
+
+fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
+    let mut digest = blake3::Hasher::new();
+    let (mut bytes_read, mut bytes_written, mut end, mut align) = (0, 0, 0, 0u64);
+    let mut io_size_max = 0;
+    for (offset, size) in offsets.iter().zip(sizes) {
+        digest.update(&offset.to_le_bytes());
+        digest.update(&size.to_le_bytes());
+        let bytes = u64::from(size & !WRITE);
+        if size & WRITE == 0 {
+            bytes_read += bytes
+        } else {
+            bytes_written += bytes
+        }
+        end = end.max(offset + bytes);
+        io_size_max = io_size_max.max(bytes);
+        align |= offset | bytes;
+    }
+    for instant in instants {
+        digest.update(&instant.to_le_bytes());
+    }
+    Extent {
+        ios: digest.finalize().to_hex().to_string(),
+        io_count: offsets.len() as u64,
+        bytes_read,
+        bytes_written,
+        end,
+        align: 1 << align.trailing_zeros(),
+        io_size_max,
+        span: instants.last().copied(),
+    }
+}
+
+impl Extent {
+    /// Check that it can be that of a list: what stands in a file may be anything.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bytes = self.bytes_read.checked_add(self.bytes_written);
+        let wrong = |what: &str, got: u64, allowed: &str| {
+            Error::usage("The extent of a list of I/Os makes no sense")
+                .at(what)
+                .got(got.to_string())
+                .allowed(allowed)
+                .action("let `uflip replay` make the specification")
+        };
+        if self.io_count == 0 || self.io_count > LIST_IOS_MAX as u64 {
+            return Err(wrong("io_count", self.io_count, &format!("1 to {LIST_IOS_MAX}")));
+        }
+        let most = self.io_count * self.io_size_max.min(IO_SIZE_MAX);
+        if bytes.is_none_or(|bytes| bytes > most || bytes < self.io_size_max) {
+            return Err(wrong(
+                "bytes_read",
+                self.bytes_read,
+                &format!("up to {most} bytes in all"),
+            ));
+        }
+        if self.io_size_max == 0 || self.io_size_max > IO_SIZE_MAX {
+            return Err(wrong("io_size_max", self.io_size_max, &format!("1 to {IO_SIZE_MAX}")));
+        }
+        if self.end < self.io_size_max || self.end > LARGEST + IO_SIZE_MAX {
+            return Err(wrong("end", self.end, "io_size_max or more"));
+        }
+        if !self.align.is_power_of_two() || !self.end.is_multiple_of(self.align) {
+            return Err(wrong("align", self.align, "a power of two that divides end"));
+        }
+        if self.span.is_some_and(|span| span > LARGEST) {
+            return Err(wrong("span", self.span.unwrap_or(0), "less than a hundred years"));
+        }
+        Ok(())
+    }
+
+    /// Whether so many bytes are whole sectors of any device.
+    #[must_use]
+    pub fn is_of_sectors(&self) -> bool {
+        self.align >= SECTOR_BYTES_MIN
+    }
+}

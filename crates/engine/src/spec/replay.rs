@@ -1,0 +1,102 @@
+//! A replay: the I/Os of a list, one process, closed or open loop as the list has instants or none.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use uflip_core::{Error, Result, format_bytes};
+
+use super::resolve::{Length, Space, counts, finish, out_of_range, queue_depth};
+use super::{ReplaySpec, Resolved, Source, StreamSpec};
+use crate::list::{Extent, IoList};
+
+pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved> {
+    let list = &spec.list;
+    list.check()?;
+    if list.end > space.capacity {
+        return Err(Error::usage("The I/Os of the list leave the device")
+            .at("end")
+            .got(format!("{} ({})", list.end, format_bytes(list.end)))
+            .allowed(format!("up to {} ({})", space.capacity, format_bytes(space.capacity)))
+            .action("replay the trace with --fit wrap or --fit scale"));
+    }
+    if !list.align.is_multiple_of(space.sector) {
+        return Err(Error::usage("The I/Os of the list are no whole sectors of the device")
+            .at("align")
+            .got(format!("multiples of {} bytes", list.align))
+            .allowed(format!("multiples of {} bytes", space.sector))
+            .action("replay the trace itself: its I/Os are widened to whole sectors"));
+    }
+    if let Some(io_count) = spec.io_count.filter(|io_count| *io_count != list.io_count) {
+        return Err(out_of_range("io_count", io_count, &format!("{}, as the list", list.io_count)));
+    }
+    let (io_count, io_ignore) = counts(Some(list.io_count), spec.io_ignore)?;
+    let queue_depth = queue_depth(spec.queue_depth)?;
+    let stream = StreamSpec {
+        source: Source::List(None),
+        arrivals: None,
+        total_ios: io_count,
+        ignored_ios: io_ignore,
+        queue_depth,
+        seed: 0,
+        jumps: 0,
+    };
+    let canonical = json!({"kind": "replay", "list": list, "queue_depth": queue_depth});
+    let mut resolved = finish(canonical, vec![stream], Length::Fixed { io_count, io_ignore });
+    resolved.totals.bytes_read = list.bytes_read;
+    resolved.totals.bytes_written = list.bytes_written;
+    resolved.totals.pause_ns = list.span.unwrap_or(0);
+    Ok(resolved)
+}
+
+impl Resolved {
+    /// The same with the I/Os of the list that it names; any other pattern as it is.
+    ///
+    /// # Errors
+    /// It is another list.
+    pub fn with_list(mut self, list: &Arc<IoList>) -> Result<Resolved> {
+        for stream in &mut self.streams {
+            if let Source::List(own) = &mut stream.source {
+                let named = &self.canonical["list"];
+                if *named != json!(list.extent()) {
+                    return Err(Error::usage("The I/Os are not those of the list that is named")
+                        .at("list")
+                        .got(json!(list.extent()).to_string())
+                        .allowed(named.to_string())
+                        .action("give the list that the specification was made of"));
+                }
+                *own = Some(Arc::clone(list));
+            }
+        }
+        Ok(self)
+    }
+
+    /// The list of a replay, where it is here.
+    #[must_use]
+    pub fn list(&self) -> Option<&Arc<IoList>> {
+        self.streams.iter().find_map(|stream| match &stream.source {
+            Source::List(list) => list.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// What is known of the list of a replay whose I/Os are elsewhere.
+    #[must_use]
+    pub fn missing_list(&self) -> Option<Extent> {
+        self.check_complete().err()?;
+        serde_json::from_value(self.canonical["list"].clone()).ok()
+    }
+
+    /// Refuse to run a pattern whose I/Os are elsewhere.
+    ///
+    /// # Errors
+    /// It is of a list that was not given.
+    pub fn check_complete(&self) -> Result<()> {
+        if self.streams.iter().all(|stream| stream.source != Source::List(None)) {
+            return Ok(());
+        }
+        Err(Error::usage("The pattern names a list of I/Os that is not here")
+            .at("list")
+            .got(self.canonical["list"]["ios"].to_string())
+            .action("replay the trace itself: `uflip replay TRACE DEVICE`"))
+    }
+}

@@ -1,0 +1,94 @@
+//! What `blkparse` prints of a `blktrace`: an event of a block device a line.
+//!
+//! **Source**: blkparse(1), "default output format": device, CPU, number, seconds, process id, action,
+//! RWBS, then "sector + count" in sectors of 512 bytes.
+//! **Faithful**: reads and writes with their times, as they were queued (Q), or where nothing was, as
+//! they were issued to the device (D).
+//! **Simplified**: devices lie side by side. Discards, flushes and commands are counted, and not replayed.
+//! **Ambiguous**: lines that are no event (messages, the summary at the end) say nothing about I/Os.
+
+use uflip_core::Mode;
+
+use crate::lines::{Lines, Wrong};
+use crate::recorded::Recorded;
+
+const ALLOWED: &str = "DEVICE CPU NUMBER SECONDS PID ACTION RWBS SECTOR + COUNT";
+const SECTOR: u64 = 512;
+
+pub(crate) fn is_it(first: &str) -> bool {
+    first.split_whitespace().next().is_some_and(is_device)
+        && first.split_whitespace().nth(3).is_some_and(|time| nanoseconds(time).is_some())
+}
+
+/// "8,16"
+fn is_device(word: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    word.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor))
+}
+
+pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
+    let empty = || Recorded { has_times: true, ..Recorded::default() };
+    let (mut queued, mut issued) = (empty(), empty());
+    while let Some(line) = lines.next()? {
+        let line = line.to_owned();
+        let mut words = line.split_whitespace();
+        let device = words.next().filter(|word| is_device(word));
+        let (Some(device), Some(time), Some(action), Some(rwbs)) =
+            (device, words.nth(2), words.nth(1), words.next())
+        else {
+            continue;
+        };
+        let into = match action {
+            "Q" => &mut queued,
+            "D" => &mut issued,
+            _ => continue,
+        };
+        let wrong = |lines: &Lines<'_>| lines.wrong(&line, ALLOWED);
+        // The letters before the flags: R, W, D (discard), F (flush), N (none).
+        let mode = match rwbs.trim_start_matches('F').chars().next() {
+            Some('R') => Mode::Read,
+            Some('W') => Mode::Write,
+            Some('D') => {
+                into.leave_out("discard");
+                continue;
+            }
+            _ if rwbs.starts_with('F') => {
+                into.leave_out("flush");
+                continue;
+            }
+            _ => {
+                into.leave_out("command");
+                continue;
+            }
+        };
+        let at = nanoseconds(time).ok_or_else(|| wrong(lines))?;
+        let sector = words.next().and_then(bytes);
+        let plus = words.next();
+        let count = words.next().and_then(bytes);
+        let (Some(offset), Some("+"), Some(size)) = (sector, plus, count) else {
+            if rwbs.starts_with('F') && plus.is_none_or(|word| word != "+") {
+                into.leave_out("flush");
+                continue;
+            }
+            return Err(wrong(lines));
+        };
+        let source = into.source(lines, device)?;
+        into.push(lines, source, mode, (offset, size), at)?;
+    }
+    Ok(if queued.ios.is_empty() { issued } else { queued })
+}
+
+fn bytes(sectors: &str) -> Option<u64> {
+    sectors.parse::<u64>().ok()?.checked_mul(SECTOR)
+}
+
+/// Seconds with up to nine digits behind the point.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.')?;
+    let is_short = (1..=9).contains(&fraction.len());
+    if !is_short || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = fraction.parse::<u64>().ok()? * 10u64.pow(9 - fraction.len() as u32);
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+}

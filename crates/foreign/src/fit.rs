@@ -1,0 +1,131 @@
+//! What was done to one device as another one can do it: inside it, in whole sectors, at its pace.
+//!
+//! ```text
+//!  recorded   0 ─────────●───────────────────────▶ end          ● an I/O
+//!  refuse     an error where end > capacity
+//!  wrap       0 ──────●──────▶ capacity                          offset mod capacity
+//!  scale      0 ────●────────▶ capacity                          offset × capacity / end
+//! ```
+//!
+//! An I/O that is no whole sectors of the device is widened to those that hold it. Nothing else changes:
+//! what had to be changed is counted.
+
+use uflip_core::{Bytes, Error, Io, Result, format_bytes};
+use uflip_engine::IoList;
+
+use crate::recorded::{Recorded, RecordedIo};
+
+/// What becomes of I/Os that a device is too small for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fit {
+    /// They are an error.
+    Refuse,
+    /// They begin again at the beginning: neighbours stay neighbours.
+    Wrap,
+    /// All offsets shrink, or grow, in proportion.
+    Scale,
+}
+
+impl Fit {
+    /// The names of all.
+    pub const NAMES: &'static [&'static str] = &["refuse", "wrap", "scale"];
+
+    /// By name.
+    ///
+    /// # Errors
+    /// An unknown name; the error lists the known ones.
+    pub fn by_name(name: &str) -> Result<Fit> {
+        match name {
+            "refuse" => Ok(Fit::Refuse),
+            "wrap" => Ok(Fit::Wrap),
+            "scale" => Ok(Fit::Scale),
+            _ => Err(Error::unknown("way to fit a trace", name, Fit::NAMES).at("--fit")),
+        }
+    }
+}
+
+/// A list, and what was changed to make it.
+#[derive(Debug)]
+pub struct Fitted {
+    /// I/Os that the device can do.
+    pub list: IoList,
+    /// How many were widened to whole sectors.
+    pub widened: u64,
+    /// How many were moved.
+    pub moved: u64,
+}
+
+/// Make a list of what was recorded, for a device of `capacity` and `sector` bytes; at the times that were
+/// recorded, `speed_ppm` / 1,000,000 times as fast, or without it each after the one before.
+///
+/// # Errors
+/// An I/O that is outside the device or longer than it; times that are wanted and not recorded.
+pub fn fit(
+    recorded: &Recorded,
+    (capacity, sector): (u64, u64),
+    how: Fit,
+    speed_ppm: Option<u64>,
+) -> Result<Fitted> {
+    let capacity = capacity / sector * sector;
+    let end = recorded.end();
+    if how == Fit::Refuse && end > capacity {
+        return Err(Error::usage("The trace is of a larger device")
+            .at("--fit")
+            .got(format!("I/Os up to byte {end} ({})", format_bytes(end)))
+            .allowed(format!("up to {capacity} ({})", format_bytes(capacity)))
+            .action(
+                "add --fit wrap (neighbours stay neighbours) or --fit scale (all offsets shrink)",
+            ));
+    }
+    let (mut widened, mut moved) = (0, 0);
+    let mut ios = Vec::with_capacity(recorded.ios.len());
+    for (number, io) in recorded.ios.iter().enumerate() {
+        let (offset, size) = placed(io, how, capacity, sector, end);
+        if size > capacity {
+            return Err(Error::usage("An I/O of the trace is longer than the device")
+                .at(format!("I/O {number} of the trace"))
+                .got(format_bytes(size))
+                .allowed(format!("up to {}", format_bytes(capacity)))
+                .action("replay the trace on a larger device"));
+        }
+        widened += u64::from(size != io.size);
+        moved += u64::from(offset != io.offset / sector * sector);
+        ios.push(Io { offset: Bytes(offset), size: Bytes(size), mode: io.mode });
+    }
+    let instants = speed_ppm.map_or(Ok(Vec::new()), |speed| instants(recorded, speed))?;
+    let list = IoList::new(ios.into_iter(), instants).map_err(|message| {
+        Error::usage("The trace cannot be replayed")
+            .at("the trace")
+            .got(message)
+            .action("replay a part of it")
+    })?;
+    Ok(Fitted { list, widened, moved })
+}
+
+/// Offset and size of an I/O on the device, in whole sectors.
+fn placed(io: &RecordedIo, how: Fit, capacity: u64, sector: u64, end: u64) -> (u64, u64) {
+    let down = |offset: u64| offset / sector * sector;
+    if how == Fit::Scale {
+        let size = io.size.next_multiple_of(sector);
+        let offset = u128::from(io.offset) * u128::from(capacity) / u128::from(end.max(1));
+        return (down(offset as u64).min(capacity.saturating_sub(size)), size);
+    }
+    let offset = down(io.offset);
+    let size = (io.offset - offset + io.size).next_multiple_of(sector);
+    let offset = if how == Fit::Wrap { offset % capacity } else { offset };
+    (offset.min(capacity.saturating_sub(size)), size)
+}
+
+fn instants(recorded: &Recorded, speed_ppm: u64) -> Result<Vec<u64>> {
+    if !recorded.has_times {
+        return Err(Error::usage("The trace does not say when its I/Os were")
+            .at("--speed")
+            .got("a trace without times")
+            .action("leave --speed out: each I/O then follows the one before"));
+    }
+    let scaled = |io: &RecordedIo| {
+        let instant = u128::from(io.at) * 1_000_000 / u128::from(speed_ppm.max(1));
+        u64::try_from(instant).unwrap_or(u64::MAX)
+    };
+    Ok(recorded.ios.iter().map(scaled).collect())
+}

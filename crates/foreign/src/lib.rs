@@ -1,0 +1,112 @@
+//! Traces of other tools: what they say that was done to a device, and what of it can be done to another.
+//!
+//! ```text
+//! bytes ─ [`Format`] ─▶ Recorded (any offsets, any times) ─ [`fit()`] ─▶ IoList (of one device)
+//! ```
+//!
+//! A file of others may hold anything. It is read line by line, with a limit for each line and for the
+//! number of I/Os; whatever is wrong is an error that names the line. Nothing is guessed: a line that is
+//! no I/O although it looks like one is an error, and what is left out on purpose (a discard, a flush) is
+//! counted by its name.
+
+mod blkparse;
+mod fio;
+mod fit;
+mod lines;
+mod msr;
+mod recorded;
+
+pub use fit::{Fit, Fitted, fit};
+pub use recorded::{Recorded, RecordedIo};
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use uflip_core::{Error, ErrorKind, Result};
+
+use crate::lines::{Lines, Wrong};
+
+/// A format that is read: its name, how a file of it begins, and what reads it.
+struct Reader {
+    name: &'static str,
+    is_it: fn(&str) -> bool,
+    read: fn(&mut Lines<'_>) -> std::result::Result<Recorded, Wrong>,
+}
+
+/// All of them; the first whose beginning fits is it.
+const READERS: &[Reader] = &[
+    Reader { name: "fio", is_it: fio::is_it, read: fio::read },
+    Reader { name: "blkparse", is_it: blkparse::is_it, read: blkparse::read },
+    Reader { name: "msr", is_it: msr::is_it, read: msr::read },
+];
+
+/// Their names.
+#[must_use]
+pub fn formats() -> Vec<&'static str> {
+    READERS.iter().map(|reader| reader.name).collect()
+}
+
+/// Read the trace in `path`, of the format of that name or of the one that it looks like.
+///
+/// # Errors
+/// An unknown name; a file that cannot be read, is of no known format, has no I/O, or a line that makes
+/// no sense.
+pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
+    let place = path.display().to_string();
+    let failed = |error: &std::io::Error| {
+        Error::os("The trace cannot be read", &place, error)
+            .action("check the path and its permissions")
+    };
+    // A pipe without a writer must not be waited for.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.map_err(|error| failed(&error))?;
+    let is_file = file.metadata().map_err(|error| failed(&error))?.is_file();
+    if !is_file {
+        return Err(Error::usage("A trace is a regular file")
+            .at(place)
+            .action("write it to a file first"));
+    }
+    read_from(&mut BufReader::new(file), &place, format)
+}
+
+/// The same from anywhere; errors name `place`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(input: &mut dyn BufRead, place: &str, format: Option<&str>) -> Result<Recorded> {
+    let mut lines = Lines::new(input);
+    let wrong = |Wrong { line, got, allowed }: Wrong| {
+        let place = if line == 0 { place.to_owned() } else { format!("{place}:{line}") };
+        Error::new(ErrorKind::Results, "The trace cannot be read")
+            .at(place)
+            .got(got)
+            .allowed(allowed)
+            .action("see `uflip replay --help` for the formats that are read")
+    };
+    let first = lines.first().map_err(wrong)?.to_owned();
+    let reader = match format {
+        Some(name) => READERS
+            .iter()
+            .find(|reader| reader.name == name)
+            .ok_or_else(|| Error::unknown("format of a trace", name, &formats()).at("--format"))?,
+        None => READERS.iter().find(|reader| (reader.is_it)(&first)).ok_or_else(|| {
+            let got = if first.is_empty() { "nothing".to_owned() } else { first.clone() };
+            wrong(Wrong { line: 1, got, allowed: beginnings().to_owned() })
+        })?,
+    };
+    let mut recorded = (reader.read)(&mut lines).map_err(wrong)?;
+    if recorded.ios.is_empty() {
+        let got = format!("no read and no write in {} lines", lines.number());
+        return Err(wrong(Wrong { line: 0, got, allowed: "at least one I/O".to_owned() }));
+    }
+    recorded.format = reader.name;
+    recorded.put_in_order();
+    Ok(recorded)
+}
+
+fn beginnings() -> &'static str {
+    "'fio version 2 iolog' or 3; blkparse's lines ('8,0 3 1 0.000000000 697 Q W 223490 + 8 [cp]'); \
+     seven fields of MSR Cambridge ('128166372003061629,usr,0,Read,7014609920,24576,41286')"
+}

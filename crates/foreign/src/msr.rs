@@ -1,0 +1,68 @@
+//! The block traces of MSR Cambridge, as the SNIA's repository has them: CSV, an I/O a line.
+//!
+//! **Source**: D. Narayanan, A. Donnelly, A. Rowstron, *Write off-loading* (FAST 2008), and the README of
+//! the traces: Timestamp, Hostname, DiskNumber, Type, Offset, Size, ResponseTime. Times are Windows file
+//! times (100 ns), offsets and sizes bytes.
+//! **Faithful**: all of these but the response time.
+//! **Simplified**: disks lie side by side.
+//! **Ambiguous**: times go back here and there; I/Os are put in the order of their times.
+
+use uflip_core::Mode;
+
+use crate::lines::{Lines, Wrong};
+use crate::recorded::Recorded;
+
+const ALLOWED: &str = "TIMESTAMP,HOST,DISK,Read|Write,OFFSET,SIZE,RESPONSE_TIME";
+const TICK_NS: u64 = 100;
+/// Instants count from here, so that they fit nanoseconds: the year 2000 or so in ticks since 1601.
+const EPOCH: u64 = 125_911_584_000_000_000;
+
+pub(crate) fn is_it(first: &str) -> bool {
+    first == HEAD || fields(first).is_some()
+}
+
+/// Some copies have it.
+const HEAD: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+
+struct Fields<'a> {
+    at: u64,
+    disk: (&'a str, &'a str),
+    mode: Mode,
+    place: (u64, u64),
+}
+
+fn fields(line: &str) -> Option<Fields<'_>> {
+    let mut words = line.split(',');
+    let mut next = || words.next().map(str::trim);
+    let ticks = next()?.parse::<u64>().ok()?;
+    let disk = (next()?, next()?);
+    let mode = match next()? {
+        "Read" | "read" => Mode::Read,
+        "Write" | "write" => Mode::Write,
+        _ => return None,
+    };
+    let place = (next()?.parse().ok()?, next()?.parse().ok()?);
+    next()?.parse::<u64>().ok()?;
+    if next().is_some() {
+        return None;
+    }
+    // Times of other clocks are small numbers.
+    let ticks = ticks.checked_sub(EPOCH).unwrap_or(ticks);
+    Some(Fields { at: ticks.checked_mul(TICK_NS)?, disk, mode, place })
+}
+
+pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
+    let mut recorded = Recorded { has_times: true, ..Recorded::default() };
+    while let Some(line) = lines.next()? {
+        let line = line.to_owned();
+        if line == HEAD && lines.number() == 1 {
+            continue;
+        }
+        let Some(Fields { at, disk, mode, place }) = fields(&line) else {
+            return Err(lines.wrong(&line, ALLOWED));
+        };
+        let source = recorded.source(lines, &format!("{}.{}", disk.0, disk.1))?;
+        recorded.push(lines, source, mode, place, at)?;
+    }
+    Ok(recorded)
+}

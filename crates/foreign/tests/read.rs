@@ -1,0 +1,149 @@
+//! Traces as other programs wrote them: data/fio-3.33.iolog by fio, data/blkparse-1.2.txt by blkparse (of
+//! events whose numbers stand in the test), data/msr.csv in the form of the traces of MSR Cambridge.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use uflip_core::{ErrorKind, Mode};
+use uflip_foreign::{Fit, Recorded, fit, read, read_from};
+
+fn data(name: &str) -> Recorded {
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name), None).unwrap()
+}
+
+fn of(text: &str) -> Result<Recorded, String> {
+    let read = read_from(&mut Cursor::new(text.as_bytes()), "trace", None);
+    read.map_err(|error| {
+        assert_eq!(error.kind(), ErrorKind::Results);
+        error.to_string()
+    })
+}
+
+/// (offset, size, whether it writes, time) of every I/O.
+fn rows(recorded: &Recorded) -> Vec<(u64, u64, bool, u64)> {
+    let row = |io: &uflip_foreign::RecordedIo| (io.offset, io.size, io.mode == Mode::Write, io.at);
+    recorded.ios.iter().map(row).collect()
+}
+
+#[test]
+fn what_fio_wrote_is_what_it_did() {
+    let recorded = data("fio-3.33.iolog");
+    assert_eq!((recorded.format, recorded.has_times), ("fio", true));
+    // The lines of the file by plain means: `TIME /tmp/target read|write OFFSET LENGTH`.
+    let text = include_str!("data/fio-3.33.iolog");
+    let lines = text.lines().filter(|line| line.contains(" read ") || line.contains(" write "));
+    let mut expected: Vec<(u64, u64, bool, u64)> = lines
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words[at].parse::<u64>().unwrap();
+            (number(3), number(4), words[2] == "write", number(0) * 1000)
+        })
+        .collect();
+    let first = expected[0].3;
+    expected.iter_mut().for_each(|row| row.3 -= first);
+    assert_eq!(expected.len(), 60);
+    assert_eq!(rows(&recorded), expected);
+}
+
+#[test]
+fn version_2_has_waits() {
+    let text = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n\
+                /dev/sda wait 100 0\n/dev/sda write 8192 512\n/dev/sda wait 50\n\
+                /dev/sda sync 0 0\n/dev/sda trim 0 4096\n/dev/sda read 0 512\n/dev/sda close\n";
+    let recorded = of(text).unwrap();
+    let expected = [(0, 4096, false, 0), (8192, 512, true, 100_000), (0, 512, false, 150_000)];
+    assert_eq!(rows(&recorded), expected);
+    let left_out: Vec<_> = recorded.left_out.iter().collect();
+    assert_eq!(left_out, [(&"sync", &1), (&"trim", &1)]);
+    assert!(!of("fio version 2 iolog\na read 0 1\n").unwrap().has_times);
+}
+
+#[test]
+fn blkparse_is_read_by_what_was_queued() {
+    let recorded = data("blkparse-1.2.txt");
+    let expected = [
+        (223_490 * 512, 4096, true, 0),
+        (8 * 512, 512, false, 154_229),
+        (1000 * 512, 131_072, false, 123_701_718),
+        (2000 * 512, 65_536, true, 123_701_728),
+        (3000 * 512, 8192, true, 123_701_758),
+        (16 * 512, 4096, false, 2_123_701_758),
+    ];
+    assert_eq!(rows(&recorded), expected);
+    assert_eq!(recorded.left_out.iter().collect::<Vec<_>>(), [(&"discard", &1), (&"flush", &1)]);
+    // A trace of what was issued only.
+    let text = include_str!("data/blkparse-1.2.txt");
+    let issued: Vec<&str> = text.lines().filter(|line| line.contains("  D ")).collect();
+    let issued = of(&issued.join("\n")).unwrap();
+    assert_eq!(rows(&issued)[..1], [(223_490 * 512, 4096, true, 0)]);
+    assert_eq!(rows(&issued)[1].3, 154_929 - 3_229);
+}
+
+#[test]
+fn disks_of_one_trace_lie_side_by_side_in_the_order_of_time() {
+    let recorded = data("msr.csv");
+    assert_eq!(recorded.sources, ["usr.0", "usr.1"]);
+    let second = (7_014_609_920u64 + 24_576).next_multiple_of(1 << 20);
+    let expected = [
+        (7_014_609_920, 24_576, false, 0),
+        (1_317_441_536, 8192, true, 1_332_052_600),
+        (512, 1024, false, 2_332_057_100),
+        (second + 2_436_440_064, 4096, true, 2_332_061_600),
+    ];
+    assert_eq!(rows(&recorded), expected);
+}
+
+#[test]
+fn what_is_wrong_is_named_by_its_line() {
+    for (text, line, got) in [
+        ("", "trace", "nothing"),
+        ("hello\n", "trace:1", "hello"),
+        ("fio version 4 iolog\na read 0 1\n", "trace:1", "version 4"),
+        ("fio version 2 iolog\na read 0\n", "trace:2", "a read 0"),
+        ("fio version 2 iolog\na read -1 5\n", "trace:2", "-1"),
+        ("fio version 2 iolog\na eat 1 5\n", "trace:2", "eat"),
+        ("fio version 2 iolog\na read 1 99999999999999999999\n", "trace:2", "9999"),
+        ("fio version 3 iolog\nx a read 1 5\n", "trace:2", "x a read"),
+        ("fio version 2 iolog\n", "trace", "no read and no write"),
+        ("1,h,0,Read,0,512,1\n1,h,0,Eat,0,512,1\n", "trace:2", "Eat"),
+        ("1,h,0,Read,0,512,1\n1,h,0,Read,0,512\n", "trace:2", "512"),
+        ("8,0 0 1 0.000000000 697 Q W 2 + x [cp]\n", "trace:1", "+ x"),
+    ] {
+        let message = of(text).unwrap_err();
+        assert!(message.contains(line) && message.contains(got), "{text}: {message}");
+    }
+    let long = format!("fio version 2 iolog\n{}\n", "a".repeat(5000));
+    assert!(of(&long).unwrap_err().contains("longer line"));
+    let error = read_from(&mut Cursor::new(b"x"), "trace", Some("fiio")).unwrap_err();
+    assert!(error.to_string().contains("fio, blkparse, msr"), "{error}");
+}
+
+#[test]
+fn a_larger_trace_is_refused_wrapped_or_scaled() {
+    let text =
+        "fio version 3 iolog\n0 a read 0 4096\n10 a write 5000 4096\n20 a read 1044480 4096\n";
+    let recorded = of(text).unwrap();
+    let rows = |how, capacity, speed| {
+        let fitted =
+            fit(&recorded, (capacity, 512), how, speed).map_err(|error| error.to_string())?;
+        let ios: Vec<(u64, u64)> = fitted.list.ios().map(|io| (io.offset.0, io.size.0)).collect();
+        Ok::<_, String>((ios, fitted.list.instants().to_vec(), fitted.widened, fitted.moved))
+    };
+    // As it is: 5000 is no whole sector, so the sectors that hold it.
+    let (ios, instants, widened, moved) = rows(Fit::Refuse, 1 << 20, None).unwrap();
+    assert_eq!(ios, [(0, 4096), (4608, 4608), (1_044_480, 4096)]);
+    assert_eq!((instants, widened, moved), (vec![], 1, 0));
+    assert!(rows(Fit::Refuse, 1 << 19, None).unwrap_err().contains("--fit wrap"));
+    let (ios, instants, _, moved) = rows(Fit::Wrap, 1 << 19, Some(2_000_000)).unwrap();
+    assert_eq!(ios, [(0, 4096), (4608, 4608), ((1 << 19) - 4096, 4096)]);
+    assert_eq!((instants, moved), (vec![0, 5000, 10_000], 1));
+    let end = 1_044_480 + 4096;
+    let (ios, _, _, moved) = rows(Fit::Scale, 1 << 19, None).unwrap();
+    let scaled = |offset: u64| offset * (1 << 19) / end / 512 * 512;
+    assert_eq!(
+        ios,
+        [(0, 4096), (scaled(5000), 4096), (scaled(1_044_480).min((1 << 19) - 4096), 4096)]
+    );
+    assert_eq!(moved, 2);
+    assert!(rows(Fit::Wrap, 2048, None).unwrap_err().contains("longer than the device"));
+}

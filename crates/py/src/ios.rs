@@ -1,0 +1,148 @@
+//! Traces of others as Python sees them, and the lists of I/Os that are made of them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use uflip_core::{Error, ErrorKind, Mode, Result};
+use uflip_engine::IoList;
+use uflip_foreign::{Fit, Fitted, Recorded};
+
+use crate::error::raise;
+
+/// How a Parquet file begins.
+const PARQUET: &[u8] = b"PAR1";
+/// The name of our own format among those of others.
+const OURS: &str = "uflip";
+
+/// What a trace says that was done.
+#[pyclass(frozen)]
+pub struct Recording {
+    recorded: Recorded,
+}
+
+/// I/Os that a device can do, in order.
+#[pyclass(frozen)]
+pub struct Ios {
+    pub(crate) list: Arc<IoList>,
+    widened: u64,
+    moved: u64,
+}
+
+#[pymethods]
+impl Recording {
+    fn __len__(&self) -> usize {
+        self.recorded.ios.len()
+    }
+
+    fn summary_json(&self) -> String {
+        let recorded = &self.recorded;
+        let bytes = |mode| -> u64 {
+            let own = recorded.ios.iter().filter(|io| io.mode == mode);
+            own.fold(0, |sum, io| sum.saturating_add(io.size))
+        };
+        serde_json::json!({
+            "format": recorded.format,
+            "ios": recorded.ios.len(),
+            "reads": recorded.ios.iter().filter(|io| io.mode == Mode::Read).count(),
+            "bytes_read": bytes(Mode::Read),
+            "bytes_written": bytes(Mode::Write),
+            "end": recorded.end(),
+            "span_ns": recorded.has_times.then(|| recorded.span()),
+            "left_out": recorded.left_out,
+            "sources": recorded.sources,
+        })
+        .to_string()
+    }
+
+    fn fit(
+        &self,
+        py: Python<'_>,
+        capacity_bytes: u64,
+        sector_bytes: u64,
+        how: &str,
+        speed_ppm: Option<u64>,
+    ) -> PyResult<Ios> {
+        let fitted = py.detach(|| {
+            let how = Fit::by_name(how)?;
+            uflip_foreign::fit(&self.recorded, (capacity_bytes, sector_bytes), how, speed_ppm)
+        });
+        let Fitted { list, widened, moved } = fitted.map_err(|error| raise(&error))?;
+        Ok(Ios { list: Arc::new(list), widened, moved })
+    }
+}
+
+#[pymethods]
+impl Ios {
+    fn __len__(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The pattern that names the list, as JSON.
+    fn spec_json(&self, queue_depth: u64) -> String {
+        serde_json::json!({
+            "kind": "replay", "list": self.list.extent(), "queue_depth": queue_depth,
+        })
+        .to_string()
+    }
+
+    #[getter]
+    fn widened(&self) -> u64 {
+        self.widened
+    }
+
+    #[getter]
+    fn moved(&self) -> u64 {
+        self.moved
+    }
+}
+
+/// Read a trace of any format.
+#[pyfunction]
+#[pyo3(signature = (path, kind=None))]
+pub fn read_recording(py: Python<'_>, path: PathBuf, kind: Option<String>) -> PyResult<Recording> {
+    let recorded = py.detach(|| recorded(&path, kind.as_deref()));
+    recorded.map(|recorded| Recording { recorded }).map_err(|error| raise(&error))
+}
+
+fn recorded(path: &Path, format: Option<&str>) -> Result<Recorded> {
+    match format {
+        Some(OURS) => ours(path),
+        None if begins_as_parquet(path) => ours(path),
+        Some(name) if !uflip_foreign::formats().contains(&name) => {
+            let known: Vec<&str> = recording_formats();
+            Err(Error::unknown("format of a trace", name, &known).at("--format"))
+        }
+        _ => uflip_foreign::read(path, format),
+    }
+}
+
+fn begins_as_parquet(path: &Path) -> bool {
+    let mut begin = [0; 4];
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    is_file
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut begin).is_ok())
+        && begin == *PARQUET
+}
+
+fn ours(path: &Path) -> Result<Recorded> {
+    let (trace, _) = uflip_store::read_trace(path, None)?;
+    let times = uflip_store::column(&trace, "submit_ns", 0, trace.len())?;
+    let uflip_store::ColumnData::U64(times) = times else { unreachable!("times are of 64 bits") };
+    let ios = trace.pattern().issued().zip(times.iter().copied());
+    Recorded::of_ours(ios).map_err(|message| {
+        Error::new(ErrorKind::Results, "The trace cannot be replayed")
+            .at(path.display().to_string())
+            .got(message)
+            .action("replay another run")
+    })
+}
+
+/// The formats of traces that are read.
+#[pyfunction]
+#[must_use]
+pub fn recording_formats() -> Vec<&'static str> {
+    [uflip_foreign::formats(), vec![OURS]].concat()
+}

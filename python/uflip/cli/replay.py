@@ -1,0 +1,119 @@
+"""`uflip replay`: the I/Os of a trace, on any device."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uflip._native import recording_formats
+from uflip.cli.common import (
+    device_argument,
+    durability_option,
+    json_option,
+    open_options,
+    quiet_option,
+    real,
+    whole,
+)
+from uflip.cli.terminal import echo, echo_json, plain
+
+FITS = "refuse|wrap|scale"
+
+EPILOG = """\b
+Examples:
+  uflip replay trace.iolog sim:demo --fit wrap
+  uflip replay results/disk/runs/0001-baseline-SR.parquet sim:demo
+  uflip replay msr/usr_0.csv sim:demo --fit scale --speed 10 --out results/usr
+  uflip replay trace.txt file:scratch.bin --size 1GiB --fit wrap
+
+\b
+Formats: fio (write_iolog, version 2 and 3), blkparse (its text), msr (MSR Cambridge, CSV),
+uflip (runs/*.parquet). Without --speed each I/O follows the one before; with it I/Os arrive when
+they did, and their response times count from there.
+"""
+
+
+@click.command("replay", epilog=EPILOG)
+@click.argument("trace", type=click.Path(path_type=Path))
+@device_argument
+@click.option(
+    "--format",
+    "trace_format",
+    metavar="|".join(recording_formats()),
+    help="Of the trace.  [default: what it looks like]",
+)
+@click.option(
+    "--fit",
+    metavar=FITS,
+    default="refuse",
+    show_default=True,
+    help="What becomes of I/Os beyond the end of the device: an error; they begin again at its "
+    "beginning; all offsets shrink, or grow, in proportion.",
+)
+@click.option(
+    "--speed",
+    metavar="FACTOR",
+    callback=real(0.0, 1e6),
+    help="An open loop: I/Os arrive when they did, FACTOR times as fast.",
+)
+@click.option(
+    "--queue-depth",
+    metavar="N",
+    callback=whole(1, 1024),
+    help="I/Os under way at most.  [default: 1; in an open loop as many as the device takes]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="New folder for the results.  [default: results/DEVICE-TIME]",
+)
+@durability_option
+@open_options
+@quiet_option
+@json_option
+def command(
+    *,
+    trace: Path,
+    device: str,
+    trace_format: str | None,
+    fit: str,
+    speed: float | None,
+    queue_depth: int | None,
+    out: Path | None,
+    io_timeout: int,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Replay the I/Os of TRACE on DEVICE and keep the results.
+
+    What the trace writes is written: everything that is stored on a block device, and in a file, is
+    overwritten. A trace that only reads opens the device for reading only.
+    """
+    from uflip.cli.watching import Watching
+    from uflip.session import Request
+    from uflip.session.replaying import Replay, replay
+
+    request = Request(device=device, io_timeout_ns=io_timeout, **options)
+    wanted = Replay(trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth)
+    with Watching(quiet=quiet or as_json) as watch:
+        folder = replay(request, wanted, out, watch)
+    _show(folder, quiet=quiet, as_json=as_json)
+
+
+def _show(folder: Path, *, quiet: bool, as_json: bool) -> None:
+    from uflip.benchmarks import summary, text
+    from uflip.results import Results
+
+    results = Results.load(folder)
+    document = summary(results)
+    if as_json:
+        echo_json({"results": str(folder)} | document)
+        return
+    from uflip.report.text import next_commands
+
+    echo(text(results, plain(document)))
+    if not quiet:
+        echo(f"\nResults are in {folder}. Next:")
+        echo(textwrap.indent(next_commands(str(folder)), "  "))

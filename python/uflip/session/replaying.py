@@ -1,0 +1,215 @@
+"""A trace of another device, or another tool, replayed: a benchmark of one run.
+
+```text
+TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ Work.carry_out ─▶ results
+```
+
+Everything that is changed on the way (I/Os that are moved because the device is smaller, widened to
+its sectors, or left out because they are neither reads nor writes) is a warning with its numbers.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from uflip import _native, ends
+from uflip.choices import SEED
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import read_spec
+from uflip.errors import UsageError, native_errors
+from uflip.experiment import PlannedRun
+from uflip.methodology import Plan, estimate
+from uflip.results.place import refuse_existing
+from uflip.session.benchmark import check_out, folder_name
+from uflip.session.carrying_out import new_work
+from uflip.session.events import OnEvent, ignore
+from uflip.session.opening import open_watched
+from uflip.session.request import Request
+from uflip.session.state import AS_IS, known_state, record_of
+
+NAME = "replay"
+"""Its micro-benchmark, in results."""
+FITS = ("refuse", "wrap", "scale")
+SCALE = "replay"
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What is replayed, and how.
+
+    Attributes
+    ----------
+    trace : Path
+        A file of one of `uflip._native.recording_formats`.
+    format : str or None
+        Which; None: the one that it looks like.
+    fit : str
+        One of `FITS`: what becomes of I/Os beyond the end of the device.
+    speed : float or None
+        An open loop: I/Os arrive when they did, so many times as fast. None, a closed loop: each
+        follows the one before.
+    queue_depth : int or None
+        How many are under way at most; None: 1, or in an open loop as many as the device takes.
+    """
+
+    trace: Path
+    format: str | None = None
+    fit: str = FITS[0]
+    speed: float | None = None
+    queue_depth: int | None = None
+
+
+def replay(
+    request: Request, wanted: Replay, out: Path | None = None, on_event: OnEvent = ignore
+) -> Path:
+    """Replay a trace on a device and keep what it took.
+
+    Parameters
+    ----------
+    request : Request
+        The device, and how it is opened; what belongs to a plan is not looked at.
+    wanted : Replay
+        The trace.
+    out : Path, optional
+        New folder for the results; without it one under `results/`.
+    on_event : callable
+        Told about everything that takes time.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    UflipError
+        All that can be wrong is looked for before anything is created, written or opened for
+        writing.
+    """
+    with native_errors():
+        recording = _native.read_recording(str(wanted.trace), wanted.format)
+    summary = json.loads(recording.summary_json())
+    writable = bool(summary["bytes_written"]) or request.size is not None
+    if writable:
+        request.check()
+    folder = Path("results") / folder_name(request.device) if out is None else out
+    check_out(folder)
+    info = request.inspect()
+    ios = _fitted(recording, wanted, info)
+    run = _run_of(wanted, info, ios)
+    plan = _plan_of(run, info, request.durability_of(), _doubts(summary, ios))
+    estimate(plan)
+    with (
+        ends.shielded(),
+        open_watched(
+            request.device,
+            info,
+            on_event,
+            size=request.size,
+            buffered=request.buffered,
+            data=request.data,
+            destroy=request.destroy,
+            durability=plan.durability,
+            io_timeout_ns=request.io_timeout_ns,
+            writable=writable,
+        ) as device,
+    ):
+        refuse_existing(folder)
+        plan = replace(plan, device=device.info)
+        device.give(ios)
+        record = record_of(device.info, request.device, request.record) if writable else None
+        begun = known_state(device.info, None, record) or dict(AS_IS)
+        new_work(device, plan, folder, begun, record=record).carry_out(None, on_event)
+    return folder
+
+
+def deepest(info: DeviceInfo) -> int:
+    """Return how many I/Os of one process a device takes at a time."""
+    return 1024 if info.simulated else 1
+
+
+def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
+    depth = wanted.queue_depth or (1 if wanted.speed is None else deepest(info))
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", wanted.trace.name).strip("-.")[:40] or "trace"
+    return PlannedRun(
+        id=f"0001-{NAME}-{name}",
+        micro_benchmark=NAME,
+        pattern=name,
+        parameter="queue_depth",
+        value=depth,
+        unit="",
+        spec=read_spec(ios.spec_json(depth)),
+    )
+
+
+def _plan_of(
+    run: PlannedRun, info: DeviceInfo, durability: str, doubts: tuple[dict[str, Any], ...]
+) -> Plan:
+    return Plan(
+        device=info,
+        scale=SCALE,
+        seed=SEED,
+        runs=(run,),
+        skipped=(),
+        pause_ns=0,
+        target_size=info.capacity_bytes,
+        state=None,
+        repetitions=1,
+        method="paper",
+        durability=durability,
+        warnings=doubts,
+    )
+
+
+def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _native.Ios:
+    speed = wanted.speed
+    if speed is not None and not 1 / _MILLION <= speed <= _MILLION:
+        raise UsageError(
+            "A trace cannot be replayed at this speed",
+            where="--speed",
+            got=f"{speed:g}",
+            allowed=f"{1 / _MILLION:g} to {_MILLION}; 1: as it was recorded",
+            action="choose another speed",
+        )
+    ppm = None if speed is None else round(speed * _MILLION)
+    with native_errors():
+        return recording.fit(info.capacity_bytes, info.sector_bytes, wanted.fit, ppm)
+
+
+def _doubts(summary: Mapping[str, Any], ios: _native.Ios) -> tuple[dict[str, Any], ...]:
+    """Say what of a trace is not replayed as it was."""
+    total, found = len(ios), []
+    if ios.moved:
+        found.append(
+            {
+                "code": "trace_moved",
+                "message": f"{ios.moved} of {total} I/Os are at another place than in the trace",
+                "numbers": {"ios": ios.moved, "of": total, "trace_end_bytes": summary["end"]},
+                "advice": "replay it on a device that is as large as the recorded one",
+            }
+        )
+    if ios.widened:
+        found.append(
+            {
+                "code": "trace_widened",
+                "message": f"{ios.widened} of {total} I/Os were widened to whole sectors",
+                "numbers": {"ios": ios.widened, "of": total},
+                "advice": "replay it on a device with smaller sectors",
+            }
+        )
+    if summary["left_out"]:
+        left_out = summary["left_out"]
+        listed = ", ".join(f"{name} {count}" for name, count in sorted(left_out.items()))
+        found.append(
+            {
+                "code": "trace_left_out",
+                "message": f"Not everything in the trace was replayed: {listed}",
+                "numbers": left_out,
+                "advice": "only reads and writes are; see docs/how-to/replay-a-trace.md",
+            }
+        )
+    return tuple(found)

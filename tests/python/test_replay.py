@@ -1,0 +1,166 @@
+"""`uflip replay`: what a trace says is what is done, and the result is one like any other.
+
+Traces were written by fio 3.33 and by blkparse 1.2 (crates/foreign/tests/data); where fio is there,
+it writes another one here.
+"""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+from uflip.results import Results
+
+DATA = Path(__file__).resolve().parents[2] / "crates" / "foreign" / "tests" / "data"
+FIO = DATA / "fio-3.33.iolog"
+SMALL = "sim:demo?blocks_per_die=128"
+
+
+def replayed(trace: Path, device: str, out: Path, *more: str) -> Any:
+    done = uflip("replay", trace, device, "--out", out, "-q", *more)
+    assert done.code == 0, done.err
+    results = Results.load(out)
+    (run,) = results.runs
+    return results, run.trace()
+
+
+def columns(trace: Any, *names: str) -> list[list[int]]:
+    return [np.asarray(trace.column(name)).tolist() for name in names]
+
+
+def lines_of(path: Path) -> list[tuple[int, int, int]]:
+    """(offset, size, 1 for a write) of every I/O in one of fio's logs, by plain means."""
+    found = []
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if words[2:3] in (["read"], ["write"]):
+            found.append((int(words[3]), int(words[4]), int(words[2] == "write")))
+    return found
+
+
+def ios_of(trace: Any) -> list[tuple[int, ...]]:
+    return list(zip(*columns(trace, "offset_bytes", "io_size_bytes", "mode"), strict=True))
+
+
+@pytest.mark.parametrize("device", [SMALL, "null"])
+def test_a_device_does_what_fio_did(device: str, tmp_path: Path) -> None:
+    results, trace = replayed(FIO, device, tmp_path / "out")
+    assert ios_of(trace) == lines_of(FIO)
+    assert results.manifest.status == "complete"
+    assert uflip("verify", tmp_path / "out").code == 0
+
+
+def test_a_file_is_written_as_the_trace_says(here: Path) -> None:
+    _, trace = replayed(FIO, "file:scratch.bin", Path("out"), "--size", "4MiB")
+    assert ios_of(trace) == lines_of(FIO)
+    times = np.asarray(trace.column("response_time_ns"))
+    assert (times > 0).all()
+
+
+def test_what_only_reads_writes_nothing(here: Path) -> None:
+    Path("reads").write_text("fio version 2 iolog\na read 0 4096\na read 8192 4096\n")
+    Path("mine").write_bytes(bytes(range(256)) * 64)
+    replayed(Path("reads"), "file:mine", Path("out"))
+    assert Path("mine").read_bytes() == bytes(range(256)) * 64
+    Path("writes").write_text("fio version 2 iolog\na write 0 4096\n")
+    refused = uflip("replay", "writes", "file:mine", "--out", "other")
+    assert (refused.code, Path("other").exists()) == (3, False), "somebody else's file"
+
+
+def test_in_an_open_loop_ios_arrive_when_they_did(tmp_path: Path) -> None:
+    _, trace = replayed(FIO, SMALL, tmp_path / "as-it-was", "--speed", "1")
+    times = [int(line.split()[0]) for line in FIO.read_text().splitlines() if " 4096" in line or
+             " 8192" in line or " 12288" in line or " 16384" in line]  # fmt: skip
+    arrivals = [1000 * (time - times[0]) for time in times]
+    submit, waits, response = columns(trace, "submit_ns", "submission_wait_ns", "response_time_ns")
+    assert submit == arrivals
+    assert waits == [0] * len(waits), "a simulated device takes them all"
+    parts = np.sum([np.asarray(trace.column(name)) for name in trace.causes], axis=0)
+    assert parts.tolist() == response
+    # One after another at twice the speed: number i waits until the one before is over.
+    _, trace = replayed(FIO, SMALL, tmp_path / "twice", "--speed", "2", "--queue-depth", "1")
+    submit, waits, response = columns(trace, "submit_ns", "submission_wait_ns", "response_time_ns")
+    assert submit == [arrival // 2 for arrival in arrivals]
+    free = 0
+    for at, wait, took in zip(submit, waits, response, strict=True):
+        assert at + wait == max(at, free)
+        free = at + took
+
+
+def test_a_run_of_ours_is_replayed(tmp_path: Path) -> None:
+    uflip("replay", FIO, SMALL, "--out", tmp_path / "first", "-q")
+    (first,) = (tmp_path / "first" / "runs").glob("*.parquet")
+    _, trace = replayed(first, SMALL, tmp_path / "again")
+    assert ios_of(trace) == lines_of(FIO)
+
+
+def test_blkparse_and_msr_are_fitted_with_warnings(tmp_path: Path) -> None:
+    results, trace = replayed(DATA / "blkparse-1.2.txt", SMALL, tmp_path / "blk")
+    assert columns(trace, "offset_bytes")[0][:2] == [223490 * 512, 8 * 512]
+    assert "trace_left_out" in [each.code for each in results.manifest.warnings]
+    results, trace = replayed(
+        DATA / "msr.csv", SMALL, tmp_path / "msr", "--fit", "wrap", "--speed", "1000"
+    )
+    info = results.manifest.device
+    ends = np.asarray(trace.column("offset_bytes")) + np.asarray(trace.column("io_size_bytes"))
+    assert ends.max() <= info.capacity_bytes
+    assert "trace_moved" in [each.code for each in results.manifest.warnings]
+
+
+def test_every_verb_opens_the_result(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    replayed(DATA / "msr.csv", SMALL, out, "--fit", "scale", "--speed", "1")
+    for verb in (
+        ("show", out, "--full"),
+        ("show", out, "--json"),
+        ("report", out, "-o", tmp_path / "page.html"),
+        ("export", out, "-o", tmp_path / "tables"),
+        ("compare", out, out),
+        ("hints", out),
+    ):
+        done = uflip(*verb)
+        assert done.code == 0, (verb[0], done.err)
+    assert "trace_moved" in (tmp_path / "page.html").read_text()
+    refused = uflip("run", "--resume", out)
+    assert refused.code == 5
+    assert "Traceback" not in refused.err
+
+
+def test_the_same_trace_takes_the_same_times(tmp_path: Path) -> None:
+    times = []
+    for name in ("a", "b"):
+        _, trace = replayed(FIO, SMALL, tmp_path / name)
+        times.append(columns(trace, "submit_ns", "response_time_ns"))
+    assert times[0] == times[1]
+
+
+def test_a_damaged_list_is_found(tmp_path: Path) -> None:
+    """The list in a run file is held against the digest in its pattern."""
+    from uflip._native import NativeError, read_trace
+
+    _, trace = replayed(FIO, SMALL, tmp_path / "out")
+    (path,) = (tmp_path / "out" / "runs").glob("*.parquet")
+    content = path.read_bytes()
+    digest = json.loads(trace.spec_json)["list"]["ios"].encode()
+    assert digest in content
+    path.write_bytes(content.replace(digest, b"0" * len(digest)))
+    with pytest.raises(NativeError, match="list"):
+        read_trace(str(path))
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_what_fio_writes_here_is_what_it_did(here: Path) -> None:
+    job = ["--name=job", "--rw=randrw", "--filename=target", "--size=1m", "--bsrange=4k-64k"]
+    subprocess.run(
+        ["fio", *job, "--number_ios=100", "--ioengine=psync", "--write_iolog=log"],
+        check=True,
+        capture_output=True,
+    )
+    _, trace = replayed(Path("log"), SMALL, Path("out"))
+    assert ios_of(trace) == lines_of(Path("log"))
+    assert len(trace) > 10
