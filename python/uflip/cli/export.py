@@ -19,22 +19,26 @@ CSV_FACTOR = 10
 @click.option(
     "--format",
     "file_format",
-    metavar="csv|parquet",
+    metavar="csv|parquet|fio-job",
     default="csv",
     show_default=True,
-    help="Of the table of I/Os: one CSV file, or a Parquet file per run.",
+    help="Of the table of I/Os: one CSV file, or a Parquet file per run. fio-job: a job of fio for "
+    "each run instead.",
 )
 @click.option(
     "-o",
     "--out",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="A folder that does not exist yet.  [default: RESULTS-csv or RESULTS-parquet]",
+    help="A folder that does not exist yet.  [default: RESULTS-csv, or as the format]",
 )
 @quiet_option
 @json_option
 def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_json: bool) -> None:
-    """Export the results in the folder RESULTS: a row per I/O, a row per run, and the meanings."""
+    """Export the results in the folder RESULTS: a row per I/O, a row per run, and the meanings.
+
+    Or jobs of fio, so that others can repeat the runs with it.
+    """
     from uflip.results import Results
     from uflip.results.export import export
 

@@ -6,6 +6,7 @@ Layout of an export::
     OUT/summary.csv     one row per run: what varied, statistics, what the time was spent on
     OUT/ios.csv         csv:      one row per I/O of every run
     OUT/ios/<run>.parquet         parquet: the same rows, a file per run; the folder is one table
+    OUT/<run>.fio       fio-job:  a job of fio for each run, see `fio_job`; nothing else
     OUT/logs/<run>.csv            open-channel devices: a row a command, with the columns of FOX,
     OUT/logs/<run>.parquet        or of the log; of a wear job a row a cycle, always Parquet
 
@@ -22,13 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from uflip.data.document import plain
-from uflip.errors import native_errors, unknown_name
+from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.csv_text import cell
+from uflip.results.fio_job import write_jobs
 from uflip.results.jobs import OPS
 from uflip.results.store import Results, StoredRun
 
-FORMATS = ("csv", "parquet")
+FORMATS = ("csv", "parquet", "fio-job")
 
 # What every row says about its run.
 RUN_COLUMNS = ("run", "micro_benchmark", "pattern", "parameter", "value", "unit")
@@ -93,6 +95,10 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
 
 
 def _fill(results: Results, folder: Path, file_format: str) -> None:
+    if file_format == "fio-job":
+        _check_addresses(results)
+        write_jobs(results, folder)
+        return
     rows = [_summary_row(run, plain(results.summary_of([run]))) for run in results.runs]
     _write_rows(folder / "summary.csv", rows)
     if results.is_open_channel:
@@ -107,6 +113,17 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
         _write_csv(results.runs, folder / "ios.csv")
     names = [*RUN_COLUMNS, "index", *_trace_columns(results.runs), *_names(rows)]
     _write_meanings(folder, names)
+
+
+def _check_addresses(results: Results) -> None:
+    if results.is_open_channel:
+        raise UsageError(
+            "fio knows no physical addresses",
+            where="--format",
+            got="fio-job of an open-channel device",
+            allowed="csv, parquet",
+            action="export the logs as a table",
+        )
 
 
 def _write_meanings(folder: Path, names: Sequence[str]) -> None:
@@ -149,8 +166,8 @@ def _prefix(run: StoredRun) -> str:
 
 
 def _trace_columns(runs: Sequence[StoredRun]) -> list[str]:
-    """All columns of the traces, in order; one device gives every run the same."""
-    return runs[0].trace().columns if runs else []
+    """All columns of the traces, in order; runs of an open loop have one or two more."""
+    return list(dict.fromkeys(name for run in runs for name in run.trace().columns))
 
 
 def _constants(run: StoredRun) -> dict[str, str]:

@@ -1,0 +1,234 @@
+"""Runs as jobs of fio, so that anybody can repeat them with it.
+
+    OUT/<run>.fio       the job; `UFLIP_TARGET=FILE fio OUT/<run>.fio` runs it, on FILE
+    OUT/<run>.iolog     its I/Os one by one, where no option of fio makes them
+
+fio has options for sequential and random I/Os, for pauses between groups of them, queues, processes
+side by side, open loops and random mixes. For all else (increments, partitions, mixes in turn,
+replays) the job reads the I/Os from a log, and is exact. A random job draws from fio's own
+generator: other addresses of the same distribution, which the job says.
+
+Whatever fio does otherwise than uflip stands in the job as a comment. The target is named when the
+job is run, and by nothing that stands in it.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, Replay, read_spec
+from uflip.durability import CACHED
+from uflip.results.store import Results, StoredRun
+
+TARGET = "${UFLIP_TARGET}"
+NAMED_LATER = "target"
+"""What a log calls its file; the job sends it to `TARGET`."""
+_NS_A_US = 1000
+_NS_A_S = 1_000_000_000
+
+Lines = list[str]
+
+
+def write_jobs(results: Results, folder: Path) -> None:
+    """Write a job of fio for each run."""
+    for run in results.runs:
+        spec = read_spec(run.trace().spec_json)
+        durability = results.manifest.durability or CACHED
+        lines = [*_head(run, results), *_sections(spec, run.id, durability)]
+        (folder / f"{run.id}.fio").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if not _has_options(spec):
+            _write_log(run, folder / f"{run.id}.iolog")
+
+
+def _head(run: StoredRun, results: Results) -> Lines:
+    value = f" = {run.value}" if run.value is not None else ""
+    return [
+        f"; uflip: {_in_line(run.micro_benchmark)}, {_in_line(run.pattern)}, "
+        f"{_in_line(run.parameter or '')}{value}",
+        f"; measured on {_in_line(results.manifest.device.url)}",
+        f"; UFLIP_TARGET=FILE fio {run.id}.fio",
+        "",
+        "[global]",
+        f"filename={TARGET}",
+        "direct=1",
+        "thread=1",
+        "allow_file_create=0",
+    ]
+
+
+def _in_line(text: str) -> str:
+    """Make text that cannot end a comment."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _has_options(spec: Pattern) -> bool:
+    """Whether fio's options make the I/Os of a pattern, or a log must."""
+    if isinstance(spec, Parallel):
+        return all(_has_options(each) for each in spec.patterns)
+    if isinstance(spec, Basic):
+        return spec.location in ("sequential", "random")
+    return isinstance(spec, Mix) and _is_random_mix(spec)
+
+
+def _is_random_mix(spec: Mix) -> bool:
+    """Whether a mix is fio's randrw: I/Os drawn, of one size, in one place, read and written."""
+    first, second = spec.first, spec.second
+    same = (first.io_size, first.begin, first.end, first.shift) == (
+        second.io_size,
+        second.begin,
+        second.end,
+        second.shift,
+    )
+    random = first.location == second.location == "random"
+    times = (first.time, second.time) == ("consecutive", "consecutive")
+    return spec.ratio is None and same and random and times and first.mode != second.mode
+
+
+def _sections(spec: Pattern, name: str, durability: str) -> Lines:
+    if not _has_options(spec):
+        return _from_log(spec, name, durability)
+    if isinstance(spec, Parallel):
+        return [
+            line
+            for number, each in enumerate(spec.patterns)
+            for line in _sections(each, f"{name}-{number}", durability)
+        ]
+    head = ["", f"[{name}]", *_queue(_depth(spec)), *_durable(durability)]
+    if isinstance(spec, Basic):
+        return [*head, *_basic(spec)]
+    assert isinstance(spec, Mix), "a replay has no options"
+    return [*head, *_mix(spec)]
+
+
+def _depth(spec: Pattern) -> int:
+    return 1 if isinstance(spec, Parallel) else spec.queue_depth or 1
+
+
+def _queue(depth: int) -> Lines:
+    if depth == 1:
+        return ["ioengine=psync"]
+    return ["ioengine=io_uring", f"iodepth={depth}"]
+
+
+def _durable(durability: str) -> Lines:
+    if durability == "fua":
+        return ["sync=dsync"]
+    if durability.startswith("flush:"):
+        return [f"fdatasync={durability.removeprefix('flush:')}"]
+    return []
+
+
+def _basic(spec: Basic) -> Lines:
+    lines = [*_place(spec, spec.processes), *_length(spec.ios, spec.io_bytes)]
+    if spec.location == "random":
+        lines = [f"rw=rand{spec.mode}", "norandommap=1", *_seed(spec.seed), *lines]
+    else:
+        lines = [f"rw={spec.mode}", *lines]
+    return [*lines, *_times(spec, spec.processes), *_ignored(spec.ignored_ios)]
+
+
+def _mix(spec: Mix) -> Lines:
+    percent = spec.first_percent or 0
+    reads = percent if spec.first.mode == "read" else 100 - percent
+    return [
+        "rw=randrw",
+        f"rwmixread={reads}",
+        "norandommap=1",
+        *_seed(spec.seed),
+        *_place(spec.first, 1),
+        *_length(spec.ios, spec.first.io_bytes),
+        *_arrivals(spec.time, spec.interval),
+        *_ignored(spec.ignored_ios),
+    ]
+
+
+def _length(ios: int, io_size: int) -> Lines:
+    """Say how many I/Os; fio ends where it has moved its space once, unless it is told more."""
+    return [f"number_ios={ios}", f"io_size={ios * io_size}"]
+
+
+def _seed(seed: int | None) -> Lines:
+    return [
+        "; other addresses of the same distribution: fio draws by its own generator",
+        f"randseed={(seed or 0) % 2**63}",
+    ]
+
+
+def _place(part: Part, processes: int) -> Lines:
+    """Say where I/Os go: whole slots only, as uflip does."""
+    io_size = part.io_bytes
+    share = part.target_bytes
+    if processes > 1:
+        share = share // processes // io_size * io_size
+    size = (share - part.shift) // io_size * io_size
+    lines = [f"bs={io_size}", f"offset={part.begin + part.shift}", f"size={size}"]
+    if part.shift:
+        lines.append(f"blockalign={_alignment(part)}")
+    if processes > 1:
+        lines += [f"numjobs={processes}", f"offset_increment={share}", "group_reporting=1"]
+    return lines
+
+
+def _alignment(part: Part) -> int:
+    """Return the largest power of two that all addresses of a pattern are multiples of."""
+    together = part.io_bytes | (part.begin + part.shift)
+    return together & -together
+
+
+def _times(spec: Basic, processes: int) -> Lines:
+    if spec.time in ("pause", "burst") and spec.pause:
+        burst = 1 if spec.time == "pause" else spec.burst or 1
+        lines = [f"thinktime={max(spec.pause // _NS_A_US, 1)}", f"thinktime_blocks={burst}"]
+        if spec.pause % _NS_A_US:
+            lines.insert(0, f"; {spec.pause} ns: fio's pauses are whole microseconds")
+        return lines
+    lines = _arrivals(spec.time, spec.interval)
+    if lines and processes > 1:
+        lines.insert(0, "; arrivals of each process, as in uflip")
+    return lines
+
+
+def _arrivals(time: str | None, interval: int | None) -> Lines:
+    if time not in ("fixed", "poisson") or not interval:
+        return []
+    rate = max(round(_NS_A_S / interval), 1)
+    lines = ["; fio's response times begin when it submits: what waits before that is left out"]
+    lines.append(f"rate_iops={rate}")
+    return [*lines, "rate_process=poisson"] if time == "poisson" else lines
+
+
+def _ignored(ios: int) -> Lines:
+    if not ios:
+        return []
+    return [f"; uflip leaves the first {ios} I/Os of each process out; fio's ramp_time is a time"]
+
+
+def _from_log(spec: Pattern, name: str, durability: str) -> Lines:
+    """Describe a job whose I/Os stand in a log."""
+    why = "the I/Os of a replay" if isinstance(spec, Replay) else "no option of fio makes these"
+    parallel = isinstance(spec, Parallel)
+    return [
+        "",
+        f"[{name}]",
+        f"; {why}: one after another from the log",
+        *(["; uflip ran these patterns side by side; here they follow each other"] * parallel),
+        *_queue(_depth(spec)),
+        *_durable(durability),
+        f"read_iolog={name}.iolog",
+        f"replay_redirect={TARGET}",
+        "replay_no_stall=1",
+        *_ignored(0 if parallel else spec.ignored_ios),
+    ]
+
+
+def _write_log(run: StoredRun, path: Path) -> None:
+    """Write the I/Os of a run as fio reads them (version 2, which has no times)."""
+    trace = run.trace()
+    columns = (trace.column(name) for name in ("offset_bytes", "io_size_bytes", "mode"))
+    rows: Iterable[tuple[int, ...]] = zip(*(memoryview(each) for each in columns), strict=True)
+    with path.open("w", encoding="ascii") as file:
+        file.write(f"fio version 2 iolog\n{NAMED_LATER} add\n{NAMED_LATER} open\n")
+        file.writelines(
+            f"{NAMED_LATER} {'write' if mode else 'read'} {offset} {size}\n"
+            for offset, size, mode in rows
+        )
+        file.write(f"{NAMED_LATER} close\n")

@@ -1,0 +1,150 @@
+"""Exported jobs of fio: fio itself runs them on a file, and logs the I/Os that it makes.
+
+Sequences and logs must be the very I/Os of the run; random I/Os must be of the same distribution.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+from uflip import spec
+from uflip.data.spec import Spec
+from uflip.device.opening import open_device
+from uflip.results.fio_job import _sections
+
+pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+
+SPACE = 1 << 20
+COUNT = 40
+PLACE = {"target_offset": 64 << 10, "target_size": 256 << 10, "io_size": 4096, "io_count": COUNT}
+
+EXACT = {
+    "sequential": spec.baseline("SR", **PLACE),
+    "writes": spec.baseline("SW", **PLACE | {"io_size": 16 << 10}),
+    "round": spec.baseline("SW", **PLACE | {"io_count": 100}),
+    "pauses": spec.baseline("SR", time="burst", burst=8, pause="1ms", **PLACE),
+    "shifted": spec.baseline("SR", **PLACE | {"io_shift": 512}),
+}
+RANDOM = {
+    "random": spec.baseline("RR", **PLACE),
+    "writes": spec.baseline("RW", **PLACE),
+    "queue": spec.baseline("RR", queue_depth=4, **PLACE),
+    "mix": spec.mix(
+        *(
+            spec.baseline(label, target_offset=64 << 10, target_size=256 << 10, io_size=4096)
+            for label in ("RR", "RW")
+        ),
+        first_percent=70,
+        io_count=400,
+    ),
+    "poisson": spec.baseline("RR", time="poisson", interval="100us", **PLACE),
+}
+
+
+def complete(asked: Spec) -> tuple[Spec, Any]:
+    """The pattern with every default, and the I/Os that uflip makes of it."""
+    with open_device("sim:demo?blocks_per_die=64") as device:
+        trace = device.run(asked)
+    columns = (np.asarray(trace.column(n)) for n in ("offset_bytes", "io_size_bytes", "mode"))
+    return spec.read_spec(trace.spec_json), np.stack([each.astype(int) for each in columns], 1)
+
+
+def made_by_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
+    """What fio logs of a job: (offset, size, 1 for a write) of each I/O."""
+    job = ["[global]", "filename=${UFLIP_TARGET}", "thread=1", "allow_file_create=0", *lines]
+    Path("job.fio").write_text("\n".join([*job, log]) + "\n")
+    Path("scratch").write_bytes(bytes(SPACE))
+    done = subprocess.run(
+        ["fio", "job.fio"],
+        env=os.environ | {"UFLIP_TARGET": "scratch"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if not log.startswith("write_iolog"):
+        # time, response time, direction, size, offset, ...
+        (path,) = Path().glob("run_lat*.log")
+        times = [line.split(", ") for line in path.read_text().splitlines()]
+        return np.array([(int(row[4]), int(row[3]), int(row[2])) for row in times])
+    rows = [line.split() for line in Path("run").read_text().splitlines()]
+    found = [
+        (int(row[3]), int(row[4]), int(row[2] == "write"))
+        for row in rows
+        if row[2:3] in (["read"], ["write"])
+    ]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_sequences_are_the_same_to_the_byte(name: str, here: Path) -> None:
+    asked, expected = complete(EXACT[name])
+    made = made_by_fio(_sections(asked, "run", "cached"))
+    np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_ios_are_of_the_same_distribution(name: str, here: Path) -> None:
+    asked, expected = complete(RANDOM[name])
+    made = made_by_fio(_sections(asked, "run", "cached"))
+    assert len(made) == len(expected)
+    assert set(made[:, 1]) == set(expected[:, 1])
+    assert made[:, 0].min() >= 64 << 10
+    assert made[:, 0].max() < 320 << 10
+    assert set(made[:, 0] % 4096) == {0}
+    if name == "mix":
+        # 400 draws of 70 %: four standard deviations are 37.
+        assert abs(made[:, 2].sum() - 120) < 37
+    else:
+        assert set(made[:, 2]) == set(expected[:, 2])
+
+
+def test_every_run_of_a_benchmark_is_a_job_that_fio_takes(here: Path) -> None:
+    """Also those that no option of fio makes: their jobs read logs, and are exact."""
+    device = "sim:demo?blocks_per_die=64"
+    names = "order,partitioning,parallelism,mix,pause,bursts"
+    done = uflip("run", device, "--scale", "quick", "--only", names, "--out", "r", "-q")
+    assert done.code == 0, done.err
+    done = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
+    assert done.code == 0, done.err
+    from uflip.results import Results
+
+    results = Results.load(Path("r"))
+    jobs = {path.stem for path in Path("jobs").glob("*.fio")}
+    assert jobs == {run.id for run in results.runs}
+    checked = subprocess.run(
+        ["fio", "--parse-only", *(f"{job}.fio" for job in sorted(jobs))],
+        cwd="jobs",
+        env=os.environ | {"UFLIP_TARGET": "scratch"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
+    for run in results.runs:
+        log = Path("jobs") / f"{run.id}.iolog"
+        if log.exists():
+            trace = run.trace()
+            rows = [line.split() for line in log.read_text().splitlines()[3:-1]]
+            offsets = np.asarray(trace.column("offset_bytes"))
+            np.testing.assert_array_equal([int(row[2]) for row in rows], offsets)
+    logs = {path.stem for path in Path("jobs").glob("*.iolog")}
+    assert logs == {run.id for run in results.runs if run.micro_benchmark in
+                    ("order", "partitioning", "mix")}  # fmt: skip
+
+
+def test_a_log_is_read_by_fio_as_it_is(here: Path) -> None:
+    """Backwards, which no option of fio does."""
+    asked, expected = complete(spec.basic("read", "ordered", incr=-1, **PLACE))
+    rows = "".join(f"target read {offset} {size}\n" for offset, size, _ in expected)
+    text = f"fio version 2 iolog\ntarget add\ntarget open\n{rows}target close\n"
+    Path("run.iolog").write_text(text)
+    log = "write_lat_log=run\nlog_offset=1"
+    made = made_by_fio(_sections(asked, "run", "cached"), log)
+    np.testing.assert_array_equal(made, expected)
