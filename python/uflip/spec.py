@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from uflip.data.spec import (
     LOCATIONS,
     MODES,
+    OPEN_TIMES,
     TIMES,
     Basic,
     Functions,
@@ -60,7 +61,6 @@ PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
 """What belongs to a mix as a whole, and never to its components."""
 MIX_ARRIVALS = ("time", "interval")  # of an open loop they belong to the mix as a whole
-OPEN_TIMES = ("fixed", "poisson")
 
 STOP_COUNTS = ("min_ios", "max_ios")
 STOP = ("confidence", "half_width", *STOP_COUNTS, "max_time_ns", "max_bytes_written")

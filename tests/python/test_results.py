@@ -457,6 +457,19 @@ def test_pages_that_cannot_be_read_raise_a_doubt() -> None:
     assert raised(examined(counters={"uncorrectable_reads": 0, "pages_read": 1000})) == {}
 
 
+def test_an_open_loop_that_falls_behind_is_told() -> None:
+    # One every 1 µs, 1.5 µs each, one after another: number i takes 1.5 + i / 2.
+    arrivals = np.arange(1000, dtype=np.uint64) * 1000
+    times = 1500 + np.arange(1000, dtype=np.uint64) * 500
+    overload = {"submit_ns": arrivals, "response_time_ns": times}
+    spec = baseline("RR", time="fixed", interval=1000)
+    found = raised(examined(spec=spec, **overload))["falling_behind"]
+    assert found == {"behind_ns": 1500 + 949.5 * 500, "lasted_ns": 999_000}
+    assert "falling_behind" not in raised(examined(spec=baseline("RR"), **overload))
+    steady = overload | {"response_time_ns": np.full(1000, 1500, dtype=np.uint64)}
+    assert "falling_behind" not in raised(examined(spec=spec, **steady))
+
+
 def test_start_up_alone_raises_no_false_doubt() -> None:
     nothing = np.empty(0, dtype=np.uint64)
     assert raised(examined(measured_ns=nothing)) == {"few_ios": {"count": 0}}

@@ -13,6 +13,8 @@ Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
+OPEN_TIMES = ("fixed", "poisson")
+"""Times of an open loop."""
 
 Whole = Annotated[int, Meta(ge=0)]
 """What the native part reads as 64 bits without a sign."""
@@ -184,6 +186,11 @@ class Spec:
         (uFLIP §4.1).
         """
         return any(part.is_sequential_write for part in self.parts)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether I/Os arrive at instants of their own, whatever became of those before."""
+        return False
 
     @property
     def sequential_targets(self) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from uflip.data.asked import Part, Spec, Stop, Time, Whole
+from uflip.data.asked import OPEN_TIMES, Part, Spec, Stop, Time, Whole
 
 
 class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
@@ -43,6 +43,11 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
     def parts(self) -> tuple[Part, ...]:
         """Itself."""
         return (self,)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its I/Os arrive at instants of their own."""
+        return self.time in OPEN_TIMES
 
     @property
     def processes(self) -> int:
@@ -93,6 +98,11 @@ class Mix(
     def parts(self) -> tuple[Part, ...]:
         """The first and the second."""
         return (self.first, self.second)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its I/Os arrive at instants of their own."""
+        return self.time in OPEN_TIMES
 
     @property
     def turns(self) -> int:
@@ -179,6 +189,11 @@ class Replay(
     queue_depth: Whole | None = None
     io_count: Whole | None = None
     io_ignore: Whole | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the I/Os of the list have instants."""
+        return self.list.span is not None
 
     @property
     def writes(self) -> bool:

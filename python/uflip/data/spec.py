@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from uflip import _native
-from uflip.data.asked import LOCATIONS, MODES, TIMES, Part, Spec, Stop
+from uflip.data.asked import LOCATIONS, MODES, OPEN_TIMES, TIMES, Part, Spec, Stop
 from uflip.data.document import DEEPEST, Table, deepest
 from uflip.data.job import Job, JobTotals
 from uflip.data.pattern import (
@@ -40,6 +40,7 @@ from uflip.errors import UsageError, native_errors
 __all__ = [
     "LOCATIONS",
     "MODES",
+    "OPEN_TIMES",
     "TIMES",
     "Basic",
     "Functions",

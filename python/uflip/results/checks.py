@@ -28,6 +28,9 @@ PAUSE_TOLERANCE = 0.10
 # A drift is reported if it is large (a fifth) and beyond chance (three standard errors).
 DRIFT_CHANGE = 0.20
 DRIFT_Z = 3.0
+# The queue of an open loop that is this part of the run behind at its end grows with the run.
+BEHIND_SHARE = 0.05
+FEW_ARRIVALS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,19 @@ def pause_off(run: Examined) -> tuple[float, Numbers] | None:
     median = float(np.median(achieved))
     off = abs(median - asked) / asked
     return (off, _ns(asked=asked, achieved_median=median)) if off > PAUSE_TOLERANCE else None
+
+
+def falling_behind(run: Examined) -> tuple[float, Numbers] | None:
+    """An open loop whose I/Os arrive faster than they are completed."""
+    arrivals = len(run.submit_ns)
+    if not run.spec.is_open or arrivals < FEW_ARRIVALS:
+        return None
+    span = float(run.submit_ns.max() - run.submit_ns.min())
+    last = np.argsort(run.submit_ns, kind="stable")[-(arrivals // 10) :]
+    behind = float(np.median(run.response_time_ns[last]))
+    if behind <= BEHIND_SHARE * span:
+        return None
+    return behind / max(span, 1), _ns(behind=behind, lasted=span)
 
 
 def unsteady(run: Examined) -> tuple[float, Numbers] | None:
@@ -214,6 +230,14 @@ CHECKS: tuple[Check, ...] = (
         "{harness} of {median}",
         "read differences below this cost as nothing; larger I/Os make the share smaller",
         harness_share,
+    ),
+    Check(
+        "falling_behind",
+        "I/Os arrived faster than they were completed",
+        "{behind} behind after {lasted}",
+        "the queue grows as long as the run lasts, and response times with it: quote no mean of "
+        "them; let I/Os arrive more slowly (--interval, --speed), or allow a deeper queue",
+        falling_behind,
     ),
     Check(
         "pause_off",
