@@ -13,6 +13,7 @@ use uflip_core::{Bytes, FlashGeometry, Io};
 use uflip_engine::flash::FlashSpec;
 use uflip_engine::{PatternSpec, StateSpec};
 use uflip_foreign::Fit;
+use uflip_serve::{Command, Export, LONGEST_DATA, LONGEST_OPTION, Session, Step};
 use uflip_sim::{OpenChannelProfile, Profile, SimDevice};
 
 /// Takes any bytes, and says whether they were accepted.
@@ -27,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("snapshot", snapshot),
     ("trace", trace),
     ("recording", recording),
+    ("nbd", nbd),
 ];
 
 /// What patterns and states are checked against.
@@ -180,4 +182,48 @@ fn with_file(data: &[u8], read: impl FnOnce(&Path) -> bool) -> bool {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(data).expect("room for a temporary file");
     read(file.path())
+}
+
+/// What a client of a served device sends: the first byte says in pieces of what length it comes.
+/// Accepted is who gets as far as requests.
+pub fn nbd(data: &[u8]) -> bool {
+    let export = |name: &str, read_only| Export {
+        name: name.into(),
+        description: "a device".into(),
+        size: CAPACITY,
+        sector: SECTOR.0 as u32,
+        preferred: 4096,
+        read_only,
+    };
+    let exports = [export("one", false), export("two", true)];
+    let Some((first, sent)) = data.split_first() else { return false };
+    let mut out = Vec::new();
+    let mut session = Session::new(&mut out);
+    for piece in sent.chunks(usize::from(*first).max(1)) {
+        let mut input = piece;
+        // A step uses something up, or hands on a write whose data is whole.
+        for steps in 0.. {
+            assert!(steps <= 2 * piece.len() + 1, "nothing happens");
+            match session.step(&mut input, &exports, &mut out) {
+                Step::Hungry | Step::Leave => break,
+                Step::Data { export, offset, bytes } => {
+                    assert!(!bytes.is_empty() && !exports[export].read_only);
+                    assert!(offset + bytes.len() as u64 <= CAPACITY.0, "data for nowhere");
+                }
+                Step::Request(request) => {
+                    let carries = matches!(request.command, Command::Read | Command::Write);
+                    assert!(!carries || request.length <= LONGEST_DATA);
+                    assert!(request.offset + u64::from(request.length) <= CAPACITY.0);
+                    assert!(request.offset.is_multiple_of(SECTOR.0));
+                    assert!(u64::from(request.length).is_multiple_of(SECTOR.0));
+                    let reads = matches!(request.command, Command::Read | Command::Flush);
+                    assert!(reads || !exports[request.export].read_only);
+                }
+            }
+        }
+        assert!(session.kept_bytes() <= LONGEST_OPTION as usize, "more is kept than is read");
+    }
+    // Every answer is to a head of sixteen bytes at least, and a list is the longest of them.
+    assert!(out.len() <= 256 + sent.len() * 16, "{} for {}", out.len(), sent.len());
+    session.is_transmitting()
 }

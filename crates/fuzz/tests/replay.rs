@@ -132,3 +132,8 @@ fn traces_are_read_or_refused() {
 fn recordings_are_read_or_refused() {
     replay("recording");
 }
+
+#[test]
+fn clients_of_a_served_device_are_answered_or_left() {
+    replay("nbd");
+}

@@ -24,6 +24,6 @@ mod wire;
 pub use data::Data;
 pub use export::{Export, LONGEST_DATA};
 pub use listen::Listener;
-pub use paced::{Model, Paced, Slowdown};
+pub use paced::{Model, Over, Paced, Slowdown, Wake};
 pub use server::{Device, serve};
 pub use session::{Command, LONGEST_OPTION, Request, Session, Step};

@@ -1,0 +1,117 @@
+//! Is a device on the wall clock the device that it is in virtual time? The wall clock is a number here.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode, Nanos};
+use uflip_serve::{Model, Over, Paced, Slowdown, Wake};
+use uflip_sim::{Profile, SimDevice};
+
+const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
+const REQUESTS: usize = 400;
+/// A request that comes while the device looks ahead begins so much later at most [ns].
+const LOOK_AHEAD_NS: u64 = 60_000;
+
+fn device() -> SimDevice {
+    let profile = Profile::parse(DEMO, "demo", r#"{"blocks_per_die": 64}"#).expect("a profile");
+    SimDevice::new("demo", profile).expect("a device")
+}
+
+/// Any read or write of up to 64 KiB, and how long nobody asks for anything before it [ns].
+fn next(random: &mut Xoshiro256PlusPlus, capacity: Bytes) -> (Io, u64) {
+    let sectors = 1 + uniform(random, 128);
+    let offset = uniform(random, capacity.0 / 512 - sectors) * 512;
+    let mode = if uniform(random, 2) == 0 { Mode::Read } else { Mode::Write };
+    let io = Io { offset: Bytes(offset), size: Bytes(sectors * 512), mode };
+    (io, [0, 1, 999, 70_000, 3_000_000][uniform(random, 5) as usize])
+}
+
+/// Let the wall clock go on until something is over.
+fn wait(paced: &mut Paced, now: &mut u64) -> Over {
+    loop {
+        paced.look(*now);
+        if let Some(over) = paced.next_over() {
+            return over;
+        }
+        let (Wake::Due(until) | Wake::Asleep(until)) =
+            paced.wake().expect("something is under way");
+        *now = until.max(*now + 1);
+    }
+}
+
+fn one_at_a_time(times_slower: u64) {
+    let mut virtual_time = device();
+    let began = virtual_time.now();
+    let capacity = virtual_time.info().capacity_bytes;
+    let slowdown = Slowdown(times_slower * 1000);
+    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), slowdown);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    let mut now = 0;
+    for request in 0..REQUESTS {
+        let (io, pause) = next(&mut random, capacity);
+        now += pause * times_slower;
+        // The device's clock is where the wall clock is, in whole nanoseconds.
+        virtual_time.wait_until(Nanos(began.0 + now / times_slower));
+        virtual_time.submit(&io).expect("it works");
+        let expected = virtual_time.complete().expect("it works");
+        let ticket = paced.submit(now, &io, false).expect("it works");
+        let over = wait(&mut paced, &mut now);
+        let response = expected.completed - expected.submitted;
+        assert_eq!(
+            (over.ticket, over.response, over.failed),
+            (ticket, response, false),
+            "{request}"
+        );
+        assert_eq!(over.due, (expected.completed.0 - began.0) * times_slower, "{request}");
+        assert!(over.due <= now, "nobody hears of it before");
+    }
+    assert_eq!(paced.counters(), virtual_time.counters());
+}
+
+#[test]
+fn one_request_at_a_time_takes_what_it_takes_in_virtual_time() {
+    one_at_a_time(1);
+}
+
+#[test]
+fn a_slower_clock_makes_everything_as_much_slower() {
+    one_at_a_time(10);
+}
+
+#[test]
+fn of_many_requests_each_is_over_once_and_begins_when_it_came() {
+    let device = device();
+    let capacity = device.info().capacity_bytes;
+    let mut paced = Paced::new(Model::Sim(Box::new(device)), Slowdown(1000));
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(8);
+    let (mut now, mut last_due) = (0, 0);
+    let mut under_way = std::collections::BTreeMap::new();
+    for _ in 0..REQUESTS {
+        while under_way.len() >= 8 {
+            let over = wait(&mut paced, &mut now);
+            let came: u64 = under_way.remove(&over.ticket).expect("it was under way, and once");
+            assert!(last_due <= over.due && over.due <= now, "in order, and not before");
+            let began = over.due - over.response.0;
+            assert!((came..=came + LOOK_AHEAD_NS).contains(&began), "{came} {began}");
+            last_due = over.due;
+        }
+        let (io, pause) = next(&mut random, capacity);
+        now += pause.min(1000);
+        let ticket = paced.submit(now, &io, false).expect("it works");
+        assert!(under_way.insert(ticket, now).is_none());
+    }
+}
+
+#[test]
+fn without_a_clock_everything_is_over_at_once() {
+    let device = device();
+    let capacity = device.info().capacity_bytes;
+    let mut paced = Paced::new(Model::Sim(Box::new(device)), Slowdown(0));
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+    for now in 0..REQUESTS as u64 {
+        let (io, _) = next(&mut random, capacity);
+        let ticket = paced.submit(now, &io, now % 3 == 0).expect("it works");
+        paced.look(now);
+        let over = paced.next_over().expect("it is over");
+        assert_eq!((over.ticket, over.due, over.failed), (ticket, now, false));
+        assert!(over.response.0 > 0, "the device says how long it would have taken");
+    }
+}
