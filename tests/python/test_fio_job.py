@@ -108,7 +108,7 @@ def test_random_ios_are_of_the_same_distribution(name: str, here: Path) -> None:
 def test_every_run_of_a_benchmark_is_a_job_that_fio_takes(here: Path) -> None:
     """Also those that no option of fio makes: their jobs read logs, and are exact."""
     device = "sim:demo?blocks_per_die=64"
-    names = "order,partitioning,parallelism,mix,pause,bursts"
+    names = "order,parallelism,mix,bursts"
     done = uflip("run", device, "--scale", "quick", "--only", names, "--out", "r", "-q")
     assert done.code == 0, done.err
     done = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
