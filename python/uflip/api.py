@@ -2,10 +2,8 @@
 
 >>> import uflip
 >>> result = uflip.run("sim:demo?blocks_per_die=64", "demo", scale="quick", only=["order"])
->>> result.frame().num_rows
+>>> uflip.load("demo").frame().num_rows
 10
->>> uflip.load("demo").status
-'complete'
 """
 
 from collections.abc import Sequence
@@ -26,7 +24,7 @@ from uflip.units import parse_duration, parse_size
 Size = str | int
 """Bytes, or a text with a unit: "4k", "1GiB"."""
 Duration = str | int
-"""Nanoseconds, or a text with a unit: "100ms"."""
+"""Nanoseconds, or a text with a unit."""
 
 SIZES = ("io_size", "target_size", "max_bytes_written", "size")
 DURATIONS = {"pause": "pause_ns", "max_time": "max_time_ns", "io_timeout": "io_timeout_ns"}
@@ -246,9 +244,7 @@ def load(path: str | PathLike[str]) -> Result:
     Parameters
     ----------
     path : path or str
-        As `run` or `uflip run` made it; or the permanent address of a result, as in
-        "https://results.example.org/results/0123456789ab", which is fetched and lasts as long as
-        this process.
+        As `run` or `uflip run` made it; or its address on a results site, fetched until the end.
 
     Returns
     -------
@@ -260,7 +256,7 @@ def load(path: str | PathLike[str]) -> Result:
     ResultsError
         If it is none, is of a newer version of uflip, or cannot be read.
     UnavailableError
-        If a site does not answer, or what it takes to ask one is not installed.
+        If a site does not answer.
 
     Examples
     --------
@@ -268,10 +264,6 @@ def load(path: str | PathLike[str]) -> Result:
     >>> load("demo").status
     'complete'
     """
-    if isinstance(path, str) and path.startswith(("http://", "https://")):
-        from uflip.site.client import fetched
-
-        return Result.load(fetched(path))
     return Result.load(path)
 
 

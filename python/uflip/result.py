@@ -62,6 +62,10 @@ class Result:
         ResultsError
             If it is none, or cannot be read.
         """
+        if isinstance(path, str) and path.startswith(("http://", "https://")):
+            from uflip.site.client import fetched
+
+            return cls(Results.load(fetched(path)))
         return cls(Results.load(path))
 
     @property

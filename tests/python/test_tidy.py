@@ -39,10 +39,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "data", "durability", "errors", "profiles", "spec", "units", "waiting",
     },
     "frame": set(),
-    "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results"},
+    "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results", "site"},
     "api": {
-        "_native", "device", "errors", "methodology", "result", "results", "session", "site",
-        "spec", "units",
+        "_native", "device", "errors", "methodology", "result", "results", "session", "spec",
+        "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {"_native", "data", "errors", "experiment", "spec", "units"},

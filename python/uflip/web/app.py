@@ -28,6 +28,7 @@ from uflip.web.channel import channel
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
 from uflip.web.opened import Opened
+from uflip.web.query import Query, number, text
 from uflip.web.slow import one, slowest
 from uflip.web.window import AXES, Picture, addresses, picture
 
@@ -55,7 +56,6 @@ HEADERS = {
 MOST_COMPARED = 8
 MOST_ROWS = 50
 STATUS = {"usage": 400, "results": 404, "unavailable": 501}
-Query = Mapping[str, str]
 
 
 class Guard:
@@ -171,10 +171,10 @@ def looking(opened: Opened, prefix: str = "") -> "list[Route]":
     known: dict[str, Callable[[Query], Any]] = {
         "results": lambda _: _list(opened, listing),
         "rows": lambda query: _rows(listing, query),
-        "result": lambda query: views.result(opened, _text(query, "key")),
-        "run": lambda query: views.run(opened, _text(query, "key"), _text(query, "run")),
+        "result": lambda query: views.result(opened, text(query, "key")),
+        "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
         "io": lambda query: _io(opened, query),
-        "channel": lambda query: channel(opened, _text(query, "key")),
+        "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
         "compare": lambda query: _compare(opened, query),
     }
@@ -252,15 +252,15 @@ async def _done(request: "Request", *, act: Callable[[Any], Any]) -> "Response":
 
 
 def _window(opened: Opened, query: Query) -> Picture:
-    run = opened.run(_text(query, "key"), _text(query, "run"))
+    run = opened.run(text(query, "key"), text(query, "run"))
     axis = next((each for each in AXES if each == query.get("axis")), AXES[0])
-    low, high = _number(query, "from"), _number(query, "to")
-    return picture(run, axis, low, high, int(_number(query, "columns")))
+    low, high = number(query, "from"), number(query, "to")
+    return picture(run, axis, low, high, int(number(query, "columns")))
 
 
 def _addresses(opened: Opened, query: Query) -> Picture:
-    run = opened.run(_text(query, "key"), _text(query, "run"))
-    return addresses(run, int(_number(query, "from")), int(_number(query, "to")))
+    run = opened.run(text(query, "key"), text(query, "run"))
+    return addresses(run, int(number(query, "from")), int(number(query, "to")))
 
 
 def _nothing(*_: object) -> "Response":
@@ -291,7 +291,7 @@ def _list(opened: Opened, listing: Listing) -> dict[str, Any]:
 
 
 def _rows(listing: Listing, query: Query) -> dict[str, Any]:
-    keys = _text(query, "keys").split(",")[:MOST_ROWS]
+    keys = text(query, "keys").split(",")[:MOST_ROWS]
     return {"rows": [_row_or_error(listing, key) for key in keys]}
 
 
@@ -303,27 +303,27 @@ def _row_or_error(listing: Listing, key: str) -> dict[str, Any]:
 
 
 def _io(opened: Opened, query: Query) -> dict[str, Any]:
-    run, number = opened.run(_text(query, "key"), _text(query, "run")), _number(query, "number")
-    if not 0 <= number < run.io_count:
+    run, wanted = opened.run(text(query, "key"), text(query, "run")), number(query, "number")
+    if not 0 <= wanted < run.io_count:
         raise UsageError(
             "There is no such I/O",
             where="number",
-            got=f"{number:g}",
+            got=f"{wanted:g}",
             allowed=f"0 to {run.io_count - 1}",
         )
-    return one(run, int(number))
+    return one(run, int(wanted))
 
 
 def _slowest(opened: Opened, query: Query) -> dict[str, Any]:
-    run = opened.run(_text(query, "key"), _text(query, "run"))
-    start, stop = int(_number(query, "from")), int(_number(query, "to"))
+    run = opened.run(text(query, "key"), text(query, "run"))
+    start, stop = int(number(query, "from")), int(number(query, "to"))
     if "few" in query:
         return slowest(run, start, stop, 1, traits=False)
     return slowest(run, start, stop)
 
 
 def _compare(opened: Opened, query: Query) -> dict[str, Any]:
-    keys = list(dict.fromkeys(_text(query, "keys").split(",")))
+    keys = list(dict.fromkeys(text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MOST_COMPARED:
         raise UsageError(
             "A comparison is of two results to eight",
@@ -333,28 +333,3 @@ def _compare(opened: Opened, query: Query) -> dict[str, Any]:
             action="select them in the list of results",
         )
     return views.comparison(opened, keys)
-
-
-def _text(query: Query, name: str) -> str:
-    found = query.get(name)
-    if not found:
-        raise UsageError("A word is missing in the address", where=name, allowed="a text")
-    return found
-
-
-LARGEST = float(1 << 62)
-
-
-def _number(query: Query, name: str) -> float:
-    try:
-        found = float(query.get(name, ""))
-    except ValueError:
-        found = float("nan")
-    if not abs(found) <= LARGEST:
-        raise UsageError(
-            "A number is missing in the address",
-            where=name,
-            got=str(query.get(name)),
-            allowed=f"a number of at most {LARGEST:g}",
-        )
-    return found

@@ -1,0 +1,44 @@
+"""What an address asks for behind its question mark: words, numbers, or an error that names one."""
+
+from collections.abc import Mapping
+
+from uflip.errors import UsageError
+
+Query = Mapping[str, str]
+LARGEST = float(1 << 62)
+
+
+def text(query: Query, name: str) -> str:
+    """Read a word.
+
+    Raises
+    ------
+    UsageError
+        If it is missing.
+    """
+    found = query.get(name)
+    if not found:
+        raise UsageError("A word is missing in the address", where=name, allowed="a text")
+    return found
+
+
+def number(query: Query, name: str) -> float:
+    """Read a number.
+
+    Raises
+    ------
+    UsageError
+        If it is missing, none, or beyond all that is counted here.
+    """
+    try:
+        found = float(query.get(name, ""))
+    except ValueError:
+        found = float("nan")
+    if not abs(found) <= LARGEST:
+        raise UsageError(
+            "A number is missing in the address",
+            where=name,
+            got=str(query.get(name)),
+            allowed=f"a number of at most {LARGEST:g}",
+        )
+    return found
