@@ -110,6 +110,11 @@ class Trace:
         and series; None for a run whose length was given."""
     def elapsed_ns(self) -> int:
         """From the first submission to the last completion, on the device's clock [ns]."""
+    @property
+    def has_inside(self) -> bool:
+        """Whether it was recorded what happened inside the device."""
+    def write_inside(self, path: str, about_json: str) -> None:
+        """Write what was recorded inside the device to a new Parquet file; fsync."""
     def write_parquet(self, path: str, metadata_json: str) -> None:
         """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
         with kind "internal" if the trace makes no physical sense."""
@@ -218,10 +223,12 @@ class Device:
         durability: str = "cached",
         spool: str | None = None,
         ios: Ios | None = None,
+        inside: bool = False,
     ) -> Handle[Trace]:
         """Run a pattern whose writes wait for what `durability` says. With `spool`, the I/Os of a
         long run go to a file without a name in that folder while it lasts: memory is bounded. A
-        replay takes the I/Os of the list that it names."""
+        replay takes the I/Os of the list that it names. With `inside`, a simulated device is looked
+        into meanwhile (`Trace.has_inside`)."""
     def start_series(
         self, specs_json: list[str], durability: str = "cached"
     ) -> Handle[list[tuple[int, Trace]]]:
@@ -302,6 +309,12 @@ def resolve_state(state_json: str, capacity_bytes: int, sector_bytes: int) -> st
 def read_trace(path: str, expected: tuple[int, str] | None = None) -> Trace:
     """Read a trace that `write_parquet` wrote; with `expected` (bytes, digest) only if it is that.
     Whatever is in the file, it is a trace that makes physical sense, or kind "results"."""
+
+def read_inside(
+    path: str, expected: tuple[int, str] | None = None
+) -> tuple[list[tuple[str, Column]], str]:
+    """Read the columns that `write_inside` wrote, and its metadata; with `expected` (bytes, digest)
+    only if it is that."""
 
 def read_metadata(path: str) -> str | None:
     """The metadata of a trace in a file whose numbers may be damaged; None if there is none."""

@@ -96,6 +96,7 @@ class Options(TypedDict, total=False):
     data: str
     destroy: str
     io_timeout: Duration
+    inside: bool
 
 
 def request(device: str, **options: Unpack[Options]) -> Request:

@@ -268,9 +268,21 @@ def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Pat
         assert re.search(r"before: sim:demo\S*64\s+now: sim:demo\S*spare_factor=0.4", legend)
         assert "write amplification" in page.locator(".played tbody").inner_text()
         check_in_all_looks(page, "play")
+        shared = page.url
+        page.locator(".played").get_by_role("link", name="now").click()
+        page.get_by_role("heading", name="Inside the device").wait_for()
+        page.get_by_role("heading", name="Valid pages").wait_for()
+        with page.expect_download() as waiting:
+            page.locator("article", has_text="Free blocks").get_by_role(
+                "button", name="CSV"
+            ).click()
+        lines = waiting.value.path().read_text().splitlines()
+        assert lines[0].startswith("ios,at_ns,erased_blocks")
+        assert lines[-1].startswith("300,")
+        check_in_all_looks(page, "inside")
         # A link that is shared has the form, and runs nothing.
         other = Watched(browser)
-        other.page.goto(page.url)
+        other.page.goto(shared)
         other.page.wait_for_function(played(2))
         assert other.page.get_by_role("textbox", name="spare_factor").input_value() == "0.4"
         assert len(ask(own, "api/played")[1]["played"]) == 2

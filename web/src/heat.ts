@@ -47,7 +47,10 @@ export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
       said.textContent = column < 0 || value === undefined ? "" : `${of.yLabel} ${of.rows[row]}, ${of.xLabel} ${count(of.at(column))}: ${value === null ? "–" : of.words(value)}`;
     },
   });
-  const steps = HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${of.words(least + ((most - least) * i) / HEAT.length)}`));
+  const few = all.every(Number.isInteger) && most - least < HEAT.length; // then each has its colour
+  const steps = few
+    ? Array.from({ length: most - least + 1 }, (_, i) => h("li", { vars: { "--hue": hue(least + i) } }, of.words(least + i)))
+    : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${of.words(least + ((most - least) * i) / HEAT.length)}`));
   return {
     plot,
     node: h("div", {}, of.scale ? null : h("ul", { class: "legend" }, most > least ? steps : h("li", { vars: { "--hue": HEAT[0]! } }, of.words(least))), plot.node, said,

@@ -6,6 +6,7 @@ import * as addresses from "./addresses";
 import * as card from "./card";
 import { color, facts, fill, h, later } from "./dom";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
+import { Inside } from "./inside";
 import { onLeave } from "./leaving";
 import { Plot, type Plane, type Range } from "./plot";
 import { rail } from "./result";
@@ -48,6 +49,7 @@ class RunView {
   private readonly side: spread.Spread;
   private readonly slowest: slow.Slowest;
   private readonly places: addresses.Addresses;
+  private readonly inside: Inside | null;
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
   private asking = new AbortController();
   private look_: (i: number) => string = () => color("ink");
@@ -64,6 +66,7 @@ class RunView {
     this.side = new spread.Spread(run);
     this.slowest = new slow.Slowest(key, name, (io) => void this.visit(io));
     this.places = new addresses.Addresses(key, name, (io) => void this.select(io));
+    this.inside = run.has_inside ? new Inside(key, name) : null;
     const view = this;
     this.plot = new Plot({
       title: `${run.device}: ${run.id}`, name: run.id, height: 420,
@@ -93,6 +96,7 @@ class RunView {
       note({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
       if (this.picture) this.slowest.of(this.picture);
       if (this.picture) this.places.of(this.picture);
+      this.inside?.of(this.seen(), this.axis);
     });
     const io = Number(query.io);
     if (query.io && io >= 0) void this.select(io);
@@ -146,7 +150,7 @@ class RunView {
           h("span", { class: "buttons" }, button("◀", "Move left", () => this.pan(-0.5)), button("▶", "Move right", () => this.pan(0.5)), button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("Whole run", "Whole run", () => this.go(null))),
           this.plot.saving([["CSV", () => this.saveCsv()]])),
         this.legend, pad, this.readout, this.said, this.card,
-        this.side.node, this.slowest.node, this.places.node),
+        this.side.node, this.slowest.node, this.places.node, this.inside?.node),
       this.rail));
   }
 
@@ -335,6 +339,7 @@ class RunView {
     this.plot.remove();
     this.side.remove();
     this.places.remove();
+    this.inside?.remove();
   }
 }
 

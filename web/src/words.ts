@@ -24,7 +24,7 @@ export function three(value: number): string {
 }
 
 export function count(n: number): string {
-  return Math.round(n).toLocaleString("en");
+  return (Math.round(n) + 0).toLocaleString("en"); // and nothing is less than nothing
 }
 
 export function percent(share: number): string {

@@ -6,8 +6,9 @@ use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io,
 use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
 use uflip_sim::SimDevice;
-use uflip_store::{Spool, StoredTrace};
+use uflip_store::{Inside, Spool, StoredTrace};
 
+use crate::inside::{Recorded, Recorder};
 use crate::job::Watchable;
 
 pub(crate) enum AnyDevice {
@@ -169,6 +170,20 @@ impl AnyDevice {
         spool: Option<PathBuf>,
     ) -> Result<StoredTrace> {
         each!(self, device => run(device, pattern, control, spool))
+    }
+
+    /// The same on a simulated device, which is looked into meanwhile.
+    pub(crate) fn run_inside(
+        &mut self,
+        pattern: Resolved,
+        control: &Control,
+        spool: Option<PathBuf>,
+    ) -> Result<(StoredTrace, Inside)> {
+        let device = self.simulated("looked into")?;
+        let mut recorder = Recorder::new(device);
+        let mut recorded = Recorded { device: &mut *device, recorder: &mut recorder };
+        let trace = run(&mut recorded, pattern, control, spool)?;
+        Ok((trace, recorder.finish(device)))
     }
 
     pub(crate) fn run_series(

@@ -206,21 +206,23 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    /// Run a pattern; that of a replay with the I/Os of the list that it names.
-    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None))]
+    /// Run a pattern; that of a replay with the I/Os of the list that it names. A simulated device is
+    /// looked into meanwhile, if `inside`.
+    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false))]
     fn start(
         &self,
         spec_json: &str,
         durability: &str,
         spool: Option<PathBuf>,
         ios: Option<&Ios>,
+        inside: bool,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
         let mut pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
         if let Some(ios) = ios {
             pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
         }
-        Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability, spool))
+        Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability, spool, inside))
     }
 
     /// Run several patterns without a rest between them.

@@ -10,6 +10,7 @@ mod column;
 mod device;
 mod error;
 mod flash;
+mod inside;
 mod ios;
 mod job;
 mod profile;
@@ -47,7 +48,9 @@ mod _native {
     #[pymodule_export]
     use crate::serve::{Listener, serve};
     #[pymodule_export]
-    use crate::trace::{Trace, check_traces, digest, digest_files, read_metadata, read_trace};
+    use crate::trace::{
+        Trace, check_traces, digest, digest_files, read_inside, read_metadata, read_trace,
+    };
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

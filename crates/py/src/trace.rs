@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use uflip_core::Counters;
-use uflip_store::StoredTrace;
+use uflip_store::{ColumnData, Inside, StoredTrace};
 
 use crate::column::Column;
 use crate::error::raise;
@@ -17,6 +17,8 @@ pub struct Trace {
     pub(crate) trace: Arc<StoredTrace>,
     pub(crate) metadata: String,
     pub(crate) counters: Option<Counters>,
+    /// What was recorded inside the device, if it was.
+    pub(crate) inside: Option<Inside>,
 }
 
 #[pymethods]
@@ -97,6 +99,18 @@ impl Trace {
             .map_err(|error| raise(&error))
     }
 
+    #[getter]
+    fn has_inside(&self) -> bool {
+        self.inside.is_some()
+    }
+
+    fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
+        let nothing = Inside::new();
+        let inside = self.inside.as_ref().unwrap_or(&nothing);
+        py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
+            .map_err(|error| raise(&error))
+    }
+
     fn append_csv(
         &self,
         py: Python<'_>,
@@ -120,7 +134,23 @@ impl Trace {
 pub fn read_trace(py: Python<'_>, path: &str, expected: Option<(u64, String)>) -> PyResult<Trace> {
     let read = py.detach(|| uflip_store::read_trace(Path::new(path), expected.as_ref()));
     let (trace, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(Trace { trace: Arc::new(trace), metadata, counters: None })
+    Ok(Trace { trace: Arc::new(trace), metadata, counters: None, inside: None })
+}
+
+/// Columns and metadata of what `write_inside` wrote.
+#[pyfunction]
+#[pyo3(signature = (path, expected=None))]
+pub fn read_inside(
+    py: Python<'_>,
+    path: &str,
+    expected: Option<(u64, String)>,
+) -> PyResult<(Vec<(String, Column)>, String)> {
+    let read = py.detach(|| uflip_store::read_inside(Path::new(path), expected.as_ref()));
+    let (columns, about) = read.map_err(|error| raise(&error))?;
+    let columns = columns
+        .into_iter()
+        .map(|(name, values)| (name, Column::owned(ColumnData::U64(values.into()))));
+    Ok((columns.collect(), about))
 }
 
 /// The metadata of a trace in a file.

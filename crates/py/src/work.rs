@@ -16,29 +16,34 @@ use crate::job::{Handle, Job};
 use crate::trace::Trace;
 
 /// Run `pattern` on `device`, whose writes wait for `durability`, with a long trace in a file in `spool`,
-/// and put the device back into `slot`
-/// when it is over.
+/// and put the device back into `slot` when it is over. Looked into meanwhile, if `inside`.
 pub(crate) fn run(
     device: AnyDevice,
     slot: AnySlot,
     pattern: Resolved,
     durability: Durability,
     spool: Option<PathBuf>,
+    inside: bool,
 ) -> Handle {
     let control = Control::new(pattern.streams.len());
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability);
         let before = device.counters();
-        let trace = device.run(pattern, control, spool);
+        let made = if inside {
+            device.run_inside(pattern, control, spool).map(|(trace, inside)| (trace, Some(inside)))
+        } else {
+            device.run(pattern, control, spool).map(|trace| (trace, None))
+        };
         device.rest();
-        let trace = trace?;
+        let (trace, inside) = made?;
         let after = device.counters();
         let counters = before.zip(after).map(|(before, after)| after.since(&before));
-        Ok((trace, counters))
+        Ok((trace, counters, inside))
     };
-    Job::start(device, slot, control, total, work).handle(|py, (trace, counters)| {
-        Trace { trace: Arc::new(trace), metadata: String::new(), counters }.into_py_any(py)
+    Job::start(device, slot, control, total, work).handle(|py, (trace, counters, inside)| {
+        let metadata = String::new();
+        Trace { trace: Arc::new(trace), metadata, counters, inside }.into_py_any(py)
     })
 }
 
@@ -60,7 +65,8 @@ pub(crate) fn run_series(
     };
     Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
         let traces = parts.into_iter().map(|Part { trace, began, counters }| {
-            (began.0, Trace { trace: Arc::new(trace.into()), metadata: String::new(), counters })
+            let (trace, metadata) = (Arc::new(trace.into()), String::new());
+            (began.0, Trace { trace, metadata, counters, inside: None })
         });
         traces.collect::<Vec<_>>().into_py_any(py)
     })

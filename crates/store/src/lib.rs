@@ -23,6 +23,7 @@ mod digest;
 mod flash;
 mod gaps;
 mod groups;
+mod inside;
 mod open;
 mod read;
 mod spool;
@@ -36,6 +37,7 @@ pub use digest::{Digest, digest, digest_file, digest_files};
 pub use flash::{
     flash_column, flash_column_names, read_flash_table, write_flash_csv, write_flash_table,
 };
+pub use inside::{Inside, read_inside, write_inside};
 pub use read::{check_traces, read_metadata, read_trace};
 pub use spool::Spool;
 pub use stored::StoredTrace;

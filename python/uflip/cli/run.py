@@ -51,6 +51,11 @@ OF_THE_TARGET = ("size", "buffered", "data", "destroy")
     type=click.Path(path_type=Path),
     help="Go on with the benchmark in this folder, which was cut short.",
 )
+@click.option(
+    "--inside",
+    is_flag=True,
+    help="Record what happens inside a simulated device, for the explorer.",
+)
 @state_option
 @target_options
 @durability_option

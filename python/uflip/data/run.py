@@ -9,10 +9,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from uflip.data.document import Count, Name, Positive, Table, Text, decode
+from uflip.data.document import Count, DigestText, Name, Positive, Table, Text, decode
 from uflip.data.reading import Kind
 
 KIND = Kind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
+
+
+class InsideFile(Struct, frozen=True):
+    """The file beside a run in which stands what happened inside the device meanwhile."""
+
+    bytes: Count
+    digest: DigestText
 
 
 class RunMetadata(Struct, frozen=True):
@@ -28,6 +35,7 @@ class RunMetadata(Struct, frozen=True):
     pause_ns: Count | None = None
     refreshed_bytes: Count | None = None
     disturbed: dict[str, Count] | None = None
+    inside: InsideFile | None = None
 
 
 class Series(Struct, frozen=True):

@@ -51,6 +51,7 @@ class Device:
         self.io_timeout_ns = 0
         """How long an I/O on a real device may take [ns]; 0: for ever."""
         self._ios: _native.Ios | None = None
+        self.looks_inside = False  # whether what happens inside of it is recorded with each run
         self._state_name: str | None = None
         """The name of its state for the cache, as long as that is known."""
 
@@ -140,9 +141,8 @@ class Device:
         self._state_name = None
         text = text_of(spec)
         place = None if spool is None else str(spool)
-        return self._finished(
-            lambda: self._opened().start(text, self.durability, place, self._ios), on_progress
-        )
+        rest = self.durability, place, self._ios, self.looks_inside
+        return self._finished(lambda: self._opened().start(text, *rest), on_progress)
 
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None

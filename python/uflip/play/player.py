@@ -56,12 +56,13 @@ def main() -> None:
 def play(wanted: Wanted, folder: Path, teller: "Teller") -> None:
     """Make a result folder of what is wanted."""
     if wanted.benchmark != PATTERN:
-        request = Request(device=wanted.url, scale="quick", only=[wanted.benchmark])
+        request = Request(device=wanted.url, scale="quick", only=[wanted.benchmark], inside=True)
         begin(request, folder, teller)
         return
     info = inspect_device(wanted.url)
     plan = _plan(wanted, info)
     with ends.shielded(), open_watched(wanted.url, info, teller) as device:
+        device.looks_inside = True
         new_work(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
             on_event=teller
         )

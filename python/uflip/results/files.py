@@ -15,8 +15,10 @@ from uflip import _native
 from uflip.data import ledger, manifest
 from uflip.data.ledger import digest_of
 from uflip.data.manifest import Manifest, PlanEntry
+from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock
+from uflip.results.inside import FOLDER, write_inside
 from uflip.results.ledger import LedgerWriter
 from uflip.results.place import check_still_there
 from uflip.results.proof import FolderProof
@@ -118,6 +120,22 @@ class Files:
                     self._ledger.take_back()
                 raise
         return content
+
+    def store_inside(self, entry: PlanEntry, trace: Log) -> InsideFile | None:
+        """Write what was recorded inside the device during a run, which is stored next.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        if not isinstance(trace, _native.Trace) or not trace.has_inside:
+            return None
+        self.check_there()
+        try:
+            return write_inside(self.path, entry.id, trace)
+        except (OSError, UflipError) as error:
+            raise _not_stored("look inside the device", self.path / FOLDER, error) from error
 
     def store(self, entry: PlanEntry, trace: Log, metadata_json: str) -> Path:
         """Write, fsync (native), enter into the ledger, rename; on failure leave nothing.

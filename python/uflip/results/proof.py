@@ -15,6 +15,7 @@ from uflip.data.manifest import Manifest
 from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
 from uflip.results.flash_file import check_logs
+from uflip.results.inside import inside_verdicts
 from uflip.results.run_files import file_name, names_in, run_verdicts, size_of
 from uflip.results.verdict import PROVEN, UNPROVEN, Verdict
 
@@ -120,7 +121,10 @@ def verify(folder: Path) -> list[Verdict]:
         If it is no result folder, or of a newer version. Damage is no error here.
     """
     if not (folder / OPEN_CHANNEL).exists():
-        return examine(folder).verdicts
+        found = examine(folder)
+        usable = [run for run, verdict in found.runs.items() if verdict.usable]
+        is_of_jobs = found.manifest is not None and found.manifest.is_of_jobs
+        return found.verdicts + ([] if is_of_jobs else inside_verdicts(folder, usable))
     return examine_open_channel(folder)
 
 

@@ -252,6 +252,7 @@ class ResultsWriter:
         """
         entry = self._entry(run.id)
         counters = trace.counters_json() if isinstance(trace, _native.Trace) else None
+        inside = self._files.store_inside(entry, trace)
         metadata = {
             "format": "uflip-run",
             "format_version": manifest.FORMAT_VERSION,
@@ -263,6 +264,7 @@ class ResultsWriter:
             "elapsed_ns": trace.elapsed_ns(),
             "counters": json.loads(counters) if counters is not None else None,
             **(extra or {}),
+            **({} if inside is None else {"inside": msgspec.to_builtins(inside)}),
         }
         path = self._files.store(entry, trace, json.dumps(metadata, allow_nan=False))
         self._keeper.committed(entry, path, self._files.digests[entry.id], trace)

@@ -57,6 +57,8 @@ class Request:
         As `uflip.open_device` takes them.
     sacrifice : str
         CHANNEL:LUN:BLOCK of an open-channel device that is worn out.
+    inside : bool
+        Whether what happens inside a simulated device is recorded with each run.
     """
 
     device: str
@@ -80,6 +82,7 @@ class Request:
     destroy: str | None = None
     io_timeout_ns: int = IO_TIMEOUT_NS
     sacrifice: str | None = None
+    inside: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options that the file decides."""
@@ -136,6 +139,14 @@ class Request:
 
     def check(self) -> None:
         """Refuse a device that must not be written to, before anything else is looked at."""
+        if self.inside and parse_url(self.device).kind != "sim":
+            raise UsageError(
+                "Only a simulated device can be looked into",
+                where="--inside",
+                got=self.device,
+                allowed="sim:NAME",
+                action="leave --inside away: a real device does not tell",
+            )
         check_before_all(
             self.device,
             size=self.size,
@@ -150,7 +161,7 @@ class Request:
 
     def open(self, info: DeviceInfo, durability: str, on_event: OnEvent) -> Device:
         """Open the device for writing."""
-        return open_watched(
+        opened = open_watched(
             self.device,
             info,
             on_event,
@@ -161,6 +172,8 @@ class Request:
             durability=durability,
             io_timeout_ns=self.io_timeout_ns,
         )
+        opened.looks_inside = self.inside
+        return opened
 
     def durability_of(self) -> str:
         """What writes wait for, where no plan file says it."""

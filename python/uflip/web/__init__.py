@@ -8,6 +8,7 @@
 `open_run`     a run that is looked at: its I/Os, and what is kept of it in memory
 `grid`         response times in brief, fine enough to zoom without reading everything
 `window`       what is drawn of a stretch of a run
+`inside`       what was recorded inside a simulated device meanwhile
 `channel`      what was found of an open-channel device
 `playing`      what the page of Play asks for
 `slow`         the slowest I/Os, and what they have in common

@@ -26,6 +26,7 @@ from uflip.report.key_row import COLUMNS, note
 from uflip.web import playing, views
 from uflip.web.channel import channel
 from uflip.web.folders import Folders
+from uflip.web.inside import inside
 from uflip.web.listing import Listing
 from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
@@ -174,6 +175,7 @@ def looking(opened: Opened, prefix: str = "") -> "list[Route]":
         "result": lambda query: views.result(opened, text(query, "key")),
         "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
         "io": lambda query: _io(opened, query),
+        "inside": lambda query: inside(opened, text(query, "key"), text(query, "run")),
         "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
         "compare": lambda query: _compare(opened, query),

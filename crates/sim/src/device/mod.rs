@@ -13,6 +13,7 @@ mod contract;
 mod describe;
 mod durable;
 mod host;
+mod inside;
 mod interface;
 mod issued;
 mod merging;

@@ -43,6 +43,11 @@ impl Paged {
         Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0 }
     }
 
+    /// The FTL, for a look at it.
+    pub(crate) fn ftl(&self) -> &PageMap {
+        &self.ftl
+    }
+
     #[inline]
     fn split<'a>(&'a mut self, hardware: &'a mut Hardware<'_>) -> (&'a mut Collector, Parts<'a>) {
         let Hardware { flash, events } = hardware;

@@ -222,6 +222,17 @@ impl Nand {
         self.erase_count[block.0 as usize]
     }
 
+    /// Whether nothing is programmed in `block`, which may be used.
+    pub(crate) fn is_erased(&self, block: BlockIdx) -> bool {
+        let first = self.geometry.first_page(block).0;
+        let usable = !self.bad.get(block.0 as usize).is_some_and(|bad| *bad);
+        if self.programmed.is_empty() {
+            return usable && self.next[block.0 as usize] == first;
+        }
+        let end = first + self.geometry.shape().pages_per_block;
+        usable && bits::members(&self.programmed, first as usize, end as usize).next().is_none()
+    }
+
     /// Least, mean and most erases of a block.
     pub(crate) fn wear(&self) -> (u32, f64, u32) {
         let least = self.erase_count.iter().min().copied().unwrap_or(0);

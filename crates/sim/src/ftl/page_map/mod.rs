@@ -29,7 +29,7 @@ use retirement::Retirement;
 pub(crate) use retirement::RetirementOptions;
 
 use crate::collections::huge;
-use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::alloc::Allocator;
 use crate::pool::blocks::{Blocks, Streams};
@@ -116,6 +116,11 @@ pub(crate) struct PageMap {
 const NOWHERE: u32 = u32::MAX;
 
 impl PageMap {
+    /// How many valid pages `block` has, where it was filled.
+    pub(crate) fn valid_in(&self, block: BlockIdx) -> Option<u16> {
+        self.blocks.is_closed(block).then(|| self.blocks.valid_count(block))
+    }
+
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
         let geometry = options.geometry;
         let retirement = options.retirement.as_ref();

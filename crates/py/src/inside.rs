@@ -1,0 +1,171 @@
+//! A simulated device that is looked into while a run lasts: a few hundred samples, whatever the length
+//! of the run, and what each block was like before and after.
+//!
+//! ```text
+//! I/O      k        2k       3k       …        after so many samples every other one goes, and k doubles
+//! sample   free blocks, pages programmed, pages moved, blocks erased
+//! ```
+//!
+//! The engine drives it as it drives the device itself, which does not notice: a look changes nothing
+//! and takes no time on its clock.
+
+use uflip_core::{Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket};
+use uflip_sim::SimDevice;
+use uflip_store::Inside;
+
+/// Samples at most; at least half as many of a run that is long enough.
+const SAMPLES: usize = 512;
+
+/// The device at one moment.
+#[derive(Clone, Copy)]
+struct Sample {
+    ios: u64,
+    at: u64,
+    written_bytes: u64,
+    counters: Counters,
+    erased: u64,
+    least_erased: u64,
+}
+
+/// What was seen of a device during a run.
+pub(crate) struct Recorder {
+    every: u64,
+    ios: u64,
+    written_bytes: u64,
+    began: u64,
+    before: Counters,
+    samples: Vec<Sample>,
+    erases_before: Vec<u32>,
+}
+
+impl Recorder {
+    /// For a run that begins now.
+    pub(crate) fn new(device: &SimDevice) -> Recorder {
+        let mut recorder = Recorder {
+            every: 1,
+            ios: 0,
+            written_bytes: 0,
+            began: device.now().0,
+            before: device.counters().unwrap_or_default(),
+            samples: Vec::with_capacity(SAMPLES),
+            erases_before: device.erases(),
+        };
+        recorder.sample(device);
+        recorder
+    }
+
+    fn completed(&mut self, device: &SimDevice) {
+        self.ios += 1;
+        if !self.ios.is_multiple_of(self.every) {
+            return;
+        }
+        if self.samples.len() == SAMPLES {
+            self.every *= 2;
+            let every = self.every;
+            self.samples.retain(|sample| sample.ios.is_multiple_of(every));
+            if !self.ios.is_multiple_of(every) {
+                return;
+            }
+        }
+        self.sample(device);
+    }
+
+    fn sample(&mut self, device: &SimDevice) {
+        let erased = device.erased_blocks();
+        self.samples.push(Sample {
+            ios: self.ios,
+            at: device.now().0 - self.began,
+            written_bytes: self.written_bytes,
+            counters: device.counters().unwrap_or_default().since(&self.before),
+            erased: erased.iter().map(|blocks| u64::from(*blocks)).sum(),
+            least_erased: u64::from(erased.iter().min().copied().unwrap_or(0)),
+        });
+    }
+
+    /// What was seen, when the run is over.
+    pub(crate) fn finish(mut self, device: &SimDevice) -> Inside {
+        if self.samples.last().is_none_or(|sample| sample.ios != self.ios) {
+            self.sample(device);
+        }
+        let of_samples = |name: &str, value: fn(&Sample) -> u64| -> (String, Vec<u64>) {
+            (format!("sample_{name}"), self.samples.iter().map(value).collect())
+        };
+        let mut found: Inside = vec![
+            ("shape".to_owned(), wide(&device.shape())),
+            of_samples("ios", |sample| sample.ios),
+            of_samples("at_ns", |sample| sample.at),
+            of_samples("written_bytes", |sample| sample.written_bytes),
+            of_samples("pages_programmed", |sample| sample.counters.pages_programmed),
+            of_samples("pages_relocated", |sample| sample.counters.pages_relocated),
+            of_samples("blocks_erased", |sample| sample.counters.blocks_erased),
+            of_samples("erased_blocks", |sample| sample.erased),
+            of_samples("least_erased_blocks", |sample| sample.least_erased),
+            ("block_erases_before".to_owned(), wide(&self.erases_before)),
+            ("block_erases".to_owned(), wide(&device.erases())),
+        ];
+        if let Some(valid) = device.valid_pages() {
+            // One more, so that 0 is left for blocks that are not full.
+            let more = |pages: &Option<u16>| pages.map_or(0, |pages| u64::from(pages) + 1);
+            found.push(("block_valid_and_one".to_owned(), valid.iter().map(more).collect()));
+        }
+        found
+    }
+}
+
+fn wide(values: &[u32]) -> Vec<u64> {
+    values.iter().map(|value| u64::from(*value)).collect()
+}
+
+/// A device that is looked into.
+pub(crate) struct Recorded<'a> {
+    pub(crate) device: &'a mut SimDevice,
+    pub(crate) recorder: &'a mut Recorder,
+}
+
+impl Device for Recorded<'_> {
+    type Request = Io;
+    type Status = ();
+    type Breakdown = <SimDevice as Device>::Breakdown;
+
+    fn info(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+
+    fn now(&self) -> Nanos {
+        self.device.now()
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        self.device.wait_until(t);
+    }
+
+    fn prefetch(&mut self, request: &Io) {
+        self.device.prefetch(request);
+    }
+
+    fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        if request.mode == Mode::Write {
+            self.recorder.written_bytes += request.size.0;
+        }
+        self.device.submit(request)
+    }
+
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        self.device.next_completion(before)
+    }
+
+    fn complete(&mut self) -> Result<Completion<Self::Breakdown, ()>> {
+        let completion = self.device.complete()?;
+        self.recorder.completed(self.device);
+        Ok(completion)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        self.device.counters()
+    }
+
+    fn split(&self, _: usize) -> Result<Option<Vec<Self>>> {
+        // As the device itself: one serves all submitters.
+        Ok(None)
+    }
+}

@@ -1,0 +1,86 @@
+//! What was recorded inside a simulated device, beside its run: columns of whole numbers in one file.
+//!
+//! Columns belong to tables of different lengths; shorter ones are filled up with zeros, which take next
+//! to nothing, and how long each is stands in the metadata.
+//!
+//! Format history (`uflip.inside_version`): 1, first.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use parquet::file::metadata::KeyValue;
+use uflip_core::{Error, ErrorKind, Result};
+
+use crate::columns::ColumnData;
+use crate::contain::contained;
+use crate::digest::Digest;
+use crate::read::{Table, read_table};
+use crate::write::write_columns;
+
+const VERSION: &str = "1";
+const KEY_VERSION: &str = "uflip.inside_version";
+const KEY_LENGTHS: &str = "uflip.inside_lengths";
+const KEY_ABOUT: &str = "uflip.inside";
+
+/// Columns by name.
+pub type Inside = Vec<(String, Vec<u64>)>;
+
+/// Write `columns`, and `about` (JSON) as their metadata, to the new file `path`, and sync it.
+///
+/// # Errors
+/// The file exists, or cannot be written.
+pub fn write_inside(columns: &[(String, Vec<u64>)], path: &Path, about: &str) -> Result<()> {
+    let rows = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let lengths: BTreeMap<&str, usize> =
+        columns.iter().map(|(name, values)| (name.as_str(), values.len())).collect();
+    let lengths = serde_json::to_string(&lengths).expect("plain numbers");
+    let filled: Vec<(String, ColumnData<'_>)> = columns
+        .iter()
+        .map(|(name, values)| {
+            let mut values = values.clone();
+            values.resize(rows, 0);
+            (name.clone(), ColumnData::U64(values.into()))
+        })
+        .collect();
+    let metadata = vec![
+        KeyValue::new(KEY_VERSION.to_owned(), VERSION.to_owned()),
+        KeyValue::new(KEY_LENGTHS.to_owned(), lengths),
+        KeyValue::new(KEY_ABOUT.to_owned(), about.to_owned()),
+    ];
+    write_columns(path, &filled, rows, metadata)
+}
+
+/// Read what [`write_inside`] wrote, and its metadata. With `expected`, its length [bytes] and digest are
+/// these, or nothing of it is interpreted.
+///
+/// # Errors
+/// [`ErrorKind::Results`]: missing, not what was expected, damaged, no such file, or of a newer version.
+pub fn read_inside(path: &Path, expected: Option<&Digest>) -> Result<(Inside, String)> {
+    let read = read_table(path, expected).and_then(|table| contained(|| columns_of(table))?);
+    read.map_err(|message| {
+        Error::new(ErrorKind::Results, "What was recorded inside the device cannot be read")
+            .at(path.display().to_string())
+            .got(message)
+            .action("move the file away: the run itself is not affected")
+    })
+}
+
+fn columns_of(mut table: Table) -> std::result::Result<(Inside, String), String> {
+    let key = |name: &str| table.value(name).ok_or_else(|| format!("no '{name}' in its metadata"));
+    let (version, lengths, about) = (key(KEY_VERSION)?, key(KEY_LENGTHS)?, key(KEY_ABOUT)?);
+    if version != VERSION {
+        return Err(format!("version {version}, not {VERSION}"));
+    }
+    let lengths: BTreeMap<String, usize> =
+        serde_json::from_str(&lengths).map_err(|error| format!("'{KEY_LENGTHS}': {error}"))?;
+    let column = |(name, length): (String, usize)| {
+        let mut values = table.take(&name)?;
+        if length > values.len() {
+            return Err(format!("{length} values of '{name}' in {} rows", values.len()));
+        }
+        values.truncate(length);
+        Ok((name, values))
+    };
+    let columns: std::result::Result<Inside, String> = lengths.into_iter().map(column).collect();
+    Ok((columns?, about))
+}

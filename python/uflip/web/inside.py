@@ -1,0 +1,77 @@
+"""What was recorded inside a simulated device during a run, as it is drawn.
+
+Write amplification is that of the field, bytes programmed over bytes that the host wrote, between
+one sample and the next. Blocks of a die are put together in `COLUMNS` columns, so that a picture
+has a size that does not depend on the device; the most erased of a column counts, so that a hot
+block is not averaged away.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.results.inside import Inside, read_inside
+from uflip.web.opened import Opened
+
+COLUMNS = 128
+
+
+def inside(opened: Opened, key: str, name: str) -> dict[str, Any] | None:
+    """Return what was recorded during a run; None where nothing was."""
+    found = read_inside(opened.run(key, name).run)
+    if found is None:
+        return None
+    samples = {each: values.astype(np.int64) for each, values in found.samples.items()}
+    during = (found.erases - found.erases_before).astype(np.int64)
+    return {
+        "ios": samples["ios"].tolist(),
+        "at_ns": samples["at_ns"].tolist(),
+        "erased_blocks": samples["erased_blocks"].tolist(),
+        "least_erased_blocks": samples["least_erased_blocks"].tolist(),
+        "write_amplification": _amplification(samples, found.page_bytes),
+        "relocated_share": _share(samples["pages_relocated"], samples["pages_programmed"]),
+        "dies": [
+            {"channel": die % found.channels, "die": die // found.channels}
+            for die in range(found.dies)
+        ],
+        "blocks_per_die": len(during) // max(found.dies, 1),
+        "erases": _by_die(during, found.dies),
+        "erases_in_all": _by_die(found.erases.astype(np.int64), found.dies),
+        "erased": int(during.sum()),
+        "pages_per_block": found.pages_per_block,
+        "valid": _distribution(found),
+    }
+
+
+def _amplification(samples: dict[str, NDArray[np.int64]], page_bytes: int) -> list[float | None]:
+    """Bytes programmed over bytes written since the sample before; None where none were."""
+    programmed = np.diff(samples["pages_programmed"]) * page_bytes
+    return _ratio(programmed, np.diff(samples["written_bytes"]))
+
+
+def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> list[float | None]:
+    return _ratio(np.diff(part), np.diff(whole))
+
+
+def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> list[float | None]:
+    pairs = zip(above.tolist(), below.tolist(), strict=True)
+    return [None, *(one / other if other else None for one, other in pairs)]
+
+
+def _by_die(values: NDArray[np.int64], dies: int) -> list[list[int]]:
+    """The most of each column of blocks, a row a die."""
+    rows = values.reshape(dies, -1)
+    blocks = rows.shape[1]
+    starts = np.unique(np.arange(COLUMNS) * blocks // COLUMNS) if blocks else np.zeros(0, int)
+    found: list[list[int]] = np.maximum.reduceat(rows, starts, axis=1).tolist()
+    return found
+
+
+def _distribution(found: Inside) -> list[int] | None:
+    """How many full blocks have so many valid pages, from none to all."""
+    if found.valid is None:
+        return None
+    full = found.valid[found.valid >= 0]
+    counts: list[int] = np.bincount(full, minlength=found.pages_per_block + 1).tolist()
+    return counts
