@@ -15,8 +15,10 @@ __all__ = [
     "FlashDevice",
     "FlashTrace",
     "Handle",
+    "Ios",
     "Listener",
     "NativeError",
+    "Recording",
     "Trace",
     "__version__",
     "analyse",
@@ -161,10 +163,13 @@ def serve(
     listeners: list[Listener],
     exports: list[tuple[Device, str, str | None, bool]],
     slowdown_permille: int,
+    statistics: Listener | None = None,
+    record: str | None = None,
 ) -> Handle[str]:
     """Serve devices as NBD exports (device, name, data file or None for memory, read-only), so
     many thousandths of the wall clock slow (0: as fast as they are computed), until `cancel`. What
-    was served (JSON) comes out; the devices are back then."""
+    was served (JSON) comes out; the devices are back then. Whoever connects to `statistics` gets it
+    meanwhile; `record` is a new file for every read and write, in the form of MSR Cambridge."""
 
 @final
 class Device:
@@ -201,6 +206,10 @@ class Device:
         """Open a block device; when writable exclusively (O_EXCL), and only if nobody uses it and
         `destroy` is its token (as `report_block` gives it), else kind "refused". `brand` is that of
         data written before, where none is found."""
+    @staticmethod
+    def nbd(address: str, writable: bool) -> Device:
+        """An export of an NBD server: unix:PATH or HOST:PORT, and :exportname=NAME where it is not
+        the first; kind "refused" where it is to be written and is read-only."""
     @staticmethod
     def null(capacity_bytes: int) -> Device: ...
     def info_json(self) -> str: ...

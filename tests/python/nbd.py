@@ -51,8 +51,12 @@ class Client:
     def __init__(self, path: Path | str) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE_S)
-        self.socket.connect(str(path))
         self.structured = False
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
         assert self.take(18) == b"NBDMAGICIHAVEOPT" + b"\0\3"
 
     def __enter__(self) -> Self:
@@ -148,12 +152,10 @@ def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.P
     """Serve devices at a UNIX socket until the block is left; then it has ended in order."""
     process = start("serve", *arguments, "--socket", path, "--json")
     until = time.monotonic() + PATIENCE_S * 3
-    while not Path(path).exists():
+    while not _greets(path):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
         time.sleep(0.01)
-    # It listens; whether it serves shows who is greeted.
-    Client(path).socket.close()
     try:
         yield process
     finally:
@@ -172,3 +174,12 @@ def served(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.returncode == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
+
+
+def _greets(path: Path | str) -> bool:
+    """Whether a server is at work there: a socket is a file a moment before anybody listens."""
+    try:
+        with Client(path):
+            return True
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False

@@ -6,6 +6,7 @@ No response time decides here but against what the simulated device says of itse
 import json
 import random
 import signal
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,3 +221,56 @@ def test_a_program_runs_against_a_device(here: Path) -> None:
     assert failed.code == 4
     assert "exit code 3" in failed.err
     assert not Path("s").exists()
+
+
+def test_statistics_are_told_to_whoever_asks_meanwhile(here: Path) -> None:
+    with serving("null", SMALL, "--stats", "stats"), Client("s") as client:
+        client.go()
+        assert client.write(0, bytes(8192)) == 0
+        assert isinstance(client.read(0, 4096), bytes)
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect("stats")
+            text = b"".join(iter(lambda: asking.recv(1 << 16), b""))
+    told = json.loads(text)
+    export = told["exports"][0]
+    assert (export["reads"], export["writes"]) == (1, 1)
+    assert (export["bytes_read"], export["bytes_written"]) == (4096, 8192)
+    assert export["response_time"]["count"] == 2
+    assert told["exports"][1]["counters"]["host_pages_written"] == 0
+    assert told["clients"] == {"now": 1, "in_all": 2, "turned_away": 0}
+    assert not Path("stats").exists()
+
+
+def test_what_clients_did_is_written_down(here: Path) -> None:
+    with serving("null", "--record", "did.csv") as process:
+        with Client("s") as client:
+            client.go()
+            assert client.write(4096, bytes(8192)) == 0
+            assert client.read(1 << 20, 512) == bytes(512)
+            assert client.do(FLUSH) == 0
+            assert client.read(1, 1) == EINVAL
+        served(process)
+    head, *lines = Path("did.csv").read_text().splitlines()
+    assert head == "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
+    fields = [line.split(",") for line in lines]
+    assert [each[1:6] for each in fields] == [
+        ["null", "0", "Write", "4096", "8192"],
+        ["null", "0", "Read", str(1 << 20), "512"],
+    ]
+    assert int(fields[0][0]) <= int(fields[1][0])
+    again = uflip("serve", "null", "--socket", "s", "--record", "did.csv", "--run", "true")
+    assert again.code == 3, "what was measured is not replaced"
+
+
+def test_a_device_is_served_in_a_state_and_kept_as_its_clients_left_it(here: Path) -> None:
+    empty = f"{SMALL}&state=empty"
+    options = ("--speed", "0", "--state", "sequential", "--save", "after.snapshot")
+    with serving(empty, *options) as process:
+        with Client("s") as client:
+            client.go()
+            assert client.write(0, bytes(1 << 20)) == 0
+        export = served(process)["exports"][0]
+    assert export["counters"]["host_pages_written"] >= 256
+    assert export["counters"]["pages_read_to_modify"] == 0
+    kept = json.loads(uflip("info", "sim:after.snapshot", "--json").out)
+    assert kept["details"]["snapshot"]

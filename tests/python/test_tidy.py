@@ -120,7 +120,7 @@ CRATES: dict[str, set[str]] = {
     "host": {"core"},
     "store": {"core", "engine"},
     "foreign": {"core", "engine"},
-    "serve": {"core", "sim"},
+    "serve": {"core", "host", "sim"},
     "py": {"core", "method", "engine", "sim", "host", "store", "foreign", "serve"},
     "fuzz": {"core", "engine", "sim", "store", "foreign", "serve"},
     "bench": {"core", "method", "engine", "sim", "host", "store"},

@@ -54,6 +54,8 @@ pub enum DeviceKind {
     File,
     /// A block device of the machine.
     Block,
+    /// An export of an NBD server.
+    Nbd,
     /// A simulated flash device in virtual time.
     Sim,
 }

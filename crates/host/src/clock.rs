@@ -17,7 +17,7 @@ pub fn now() -> Nanos {
 }
 
 /// Return at `t`, not before and as little after as possible; at once where `t` has passed.
-pub(crate) fn wait_until(t: Nanos) {
+pub fn wait_until(t: Nanos) {
     let remaining = t.saturating_sub(now()).0;
     if remaining > SPIN_NS {
         std::thread::sleep(std::time::Duration::from_nanos(remaining - SPIN_NS));

@@ -21,7 +21,7 @@ mod wear;
 pub use block::{BlockOptions, check_block, inspect_block, open_block, report_block};
 pub use brand::Brand;
 pub use buffer::Data;
-pub use clock::{clock_cost_ns, now};
+pub use clock::{clock_cost_ns, now, wait_until};
 pub use direct::DirectDevice;
 pub use file::{FileOptions, check_file, inspect_file, open_file};
 pub use growth::Growth;

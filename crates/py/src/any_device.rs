@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
+use uflip_serve::NbdDevice;
 use uflip_sim::SimDevice;
 use uflip_store::{Inside, Spool, StoredTrace};
 
@@ -14,6 +15,7 @@ use crate::job::Watchable;
 pub(crate) enum AnyDevice {
     Null(NullDevice),
     Direct(DirectDevice),
+    Nbd(NbdDevice),
     Sim(Box<SimDevice>),
 }
 
@@ -44,6 +46,7 @@ macro_rules! each {
         match $any {
             AnyDevice::Null($device) => $call,
             AnyDevice::Direct($device) => $call,
+            AnyDevice::Nbd($device) => $call,
             AnyDevice::Sim($device) => {
                 let $device = &mut **$device;
                 $call
@@ -56,7 +59,7 @@ impl Watchable for AnyDevice {
     fn watch(&self) -> Option<Watch> {
         match self {
             AnyDevice::Direct(device) => Some(device.watch()),
-            AnyDevice::Null(_) | AnyDevice::Sim(_) => None,
+            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
         }
     }
 }
@@ -111,7 +114,7 @@ impl AnyDevice {
     pub(crate) fn standing(&mut self) -> Option<Standing> {
         match self {
             AnyDevice::Direct(device) => Some(device.standing()),
-            AnyDevice::Null(_) | AnyDevice::Sim(_) => None,
+            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
         }
     }
 
@@ -134,6 +137,7 @@ impl AnyDevice {
         match self {
             AnyDevice::Null(_) => {}
             AnyDevice::Direct(device) => device.set_durability(durability),
+            AnyDevice::Nbd(device) => device.set_durability(durability),
             AnyDevice::Sim(device) => device.set_durability(durability),
         }
     }
@@ -154,6 +158,12 @@ impl AnyDevice {
             }
             AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
             AnyDevice::Direct(device) => {
+                device.set_durability(Durability::Cached);
+                let written = uflip_engine::enforce(device, writes, control);
+                let durable = device.sync();
+                written.and(durable)
+            }
+            AnyDevice::Nbd(device) => {
                 device.set_durability(Durability::Cached);
                 let written = uflip_engine::enforce(device, writes, control);
                 let durable = device.sync();

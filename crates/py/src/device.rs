@@ -8,6 +8,7 @@ use serde_json::Value;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Nanos, Result};
 use uflip_engine::{PatternSpec, Resolved, StateSpec};
 use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
+use uflip_serve::NbdDevice;
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
@@ -152,6 +153,11 @@ impl Device {
             let options = BlockOptions { writable, buffered, data, destroy, brand };
             uflip_host::open_block(path, options).map(AnyDevice::Direct)
         })
+    }
+
+    #[staticmethod]
+    fn nbd(py: Python<'_>, address: &str, writable: bool) -> PyResult<Device> {
+        opened(py, || NbdDevice::open(address, writable).map(AnyDevice::Nbd))
     }
 
     #[staticmethod]

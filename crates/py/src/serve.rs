@@ -8,7 +8,7 @@ use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use uflip_core::{Error, Result};
 use uflip_engine::Control;
-use uflip_serve::{Data, Export, Model, Paced, Slowdown};
+use uflip_serve::{Data, Export, Model, Paced, Recorder, Slowdown, Ways};
 
 use crate::any_device::AnyDevice;
 use crate::device::{AnySlot, Device};
@@ -28,6 +28,11 @@ impl Listener {
         let listener = listener.map_err(|error| raise(&error))?;
         let (address, is_unix) = (listener.address().to_owned(), listener.is_unix());
         Ok(Listener { listener: Mutex::new(Some(listener)), address, is_unix })
+    }
+
+    /// The socket itself, once.
+    fn taken(&self) -> Option<uflip_serve::Listener> {
+        self.listener.lock().expect("no panic while held").take()
     }
 }
 
@@ -67,23 +72,27 @@ type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool);
 /// Serve devices, as (device, name, data file or None, read-only), until the work is cancelled; what was
 /// served as JSON. The devices are back when it is over.
 #[pyfunction]
+#[pyo3(signature = (listeners, exports, slowdown_permille, statistics = None, record = None))]
 pub fn serve(
     listeners: Vec<PyRef<'_, Listener>>,
     exports: Vec<Wanted<'_>>,
     slowdown_permille: u64,
+    statistics: Option<PyRef<'_, Listener>>,
+    record: Option<PathBuf>,
 ) -> PyResult<Handle> {
-    let mut devices = Vec::new();
-    for (device, name, data, read_only) in exports {
-        let prepared = prepared(&device, &name, data.as_deref(), read_only);
-        let (slot, export, data) = prepared.map_err(|error| raise(&error))?;
-        devices.push((slot, export, data));
-    }
-    let listeners = listeners
+    let prepared = exports
         .iter()
-        .filter_map(|listener| listener.listener.lock().expect("no panic while held").take());
-    let listeners: Vec<_> = listeners.collect();
+        .map(|(device, name, data, read_only)| prepared(device, name, data.as_deref(), *read_only));
+    let devices = prepared.collect::<Result<Vec<_>>>().map_err(|error| raise(&error))?;
+    let names = exports.iter().map(|(_, name, ..)| name.clone()).collect();
+    let recorder = record.map(|path| Recorder::start(&path, names)).transpose();
+    let ways = Ways {
+        clients: listeners.iter().filter_map(|listener| listener.taken()).collect(),
+        statistics: statistics.and_then(|listener| listener.taken()),
+        recorder: recorder.map_err(|error| raise(&error))?,
+    };
     let slowdown = Slowdown(slowdown_permille);
-    let work = move |control: &Control| served(&listeners, devices, slowdown, control);
+    let work = move |control: &Control| served(ways, devices, slowdown, control);
     Ok(Job::make(Control::new(1), 1, work).handle(|py, document: String| document.into_py_any(py)))
 }
 
@@ -99,7 +108,7 @@ fn prepared(device: &Device, name: &str, data: Option<&Path>, read_only: bool) -
 }
 
 fn served(
-    listeners: &[uflip_serve::Listener],
+    ways: Ways,
     prepared: Vec<Prepared>,
     slowdown: Slowdown,
     control: &Control,
@@ -111,7 +120,7 @@ fn served(
         devices.push(uflip_serve::Device { export, data, paced });
         slots.push(slot);
     }
-    let (models, document) = uflip_serve::serve(listeners, devices, || control.is_cancelled())?;
+    let (models, document) = uflip_serve::serve(ways, devices, || control.is_cancelled())?;
     for (slot, model) in slots.iter().zip(models) {
         if let Model::Sim(device) = model {
             slot.put_back(AnyDevice::Sim(device));
@@ -125,9 +134,11 @@ fn model(mut device: AnyDevice) -> Result<Model> {
     match device {
         AnyDevice::Sim(device) => Ok(Model::Sim(device)),
         AnyDevice::Null(_) => Ok(Model::Instant(info)),
-        AnyDevice::Direct(_) => Err(Error::usage("A real device is one already")
-            .at(info.url)
-            .allowed("sim:NAME, null")
-            .action("serve a simulated device")),
+        AnyDevice::Direct(_) | AnyDevice::Nbd(_) => {
+            Err(Error::usage("A real device is one already")
+                .at(info.url)
+                .allowed("sim:NAME, null")
+                .action("serve a simulated device"))
+        }
     }
 }

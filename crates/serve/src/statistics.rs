@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::session::Command;
+
 /// Values within a power of two are told apart in so many steps: 3 % of a value.
 const STEPS: u64 = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
@@ -101,6 +103,29 @@ pub struct Served {
 }
 
 impl Served {
+    /// A request of so many bytes was answered.
+    pub fn count(&mut self, command: Command, length: u32) {
+        let length = u64::from(length);
+        match command {
+            Command::Read => {
+                (self.reads, self.bytes_read) = (self.reads + 1, self.bytes_read + length)
+            }
+            Command::Write => {
+                (self.writes, self.bytes_written) = (self.writes + 1, self.bytes_written + length);
+            }
+            Command::Flush => self.flushes += 1,
+            Command::Trim => self.trims += 1,
+            Command::WriteZeroes { .. } => self.zeroes += 1,
+        }
+    }
+
+    /// It took so long [ns], of which the device took `simulated`.
+    pub fn time(&mut self, response: u64, simulated: u64) {
+        self.response.add(response);
+        self.simulated.add(simulated);
+        self.lag.add(response.saturating_sub(simulated));
+    }
+
     /// As a document.
     #[must_use]
     pub fn document(&self) -> Value {

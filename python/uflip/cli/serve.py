@@ -3,7 +3,9 @@
 import os
 import signal
 import subprocess
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,13 +13,24 @@ from urllib.parse import quote
 import click
 
 from uflip import _native, ends
-from uflip.cli.common import json_option, no_cache_option, quiet_option, real
+from uflip.choices import STATES
+from uflip.cli.common import (
+    check_saving,
+    force_option,
+    json_option,
+    no_cache_option,
+    quiet_option,
+    real,
+    save_device,
+    save_option,
+)
 from uflip.cli.terminal import echo, echo_json, plain
 from uflip.device.catalogue import inspect_device
+from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.serving import Export, listen_tcp, listen_unix, serve, served
 from uflip.device.url import parse_url
-from uflip.errors import DeviceError, UsageError
+from uflip.errors import DeviceError, UsageError, unknown_name
 from uflip.table import Table
 from uflip.units import format_duration_ns, format_size
 from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
@@ -61,6 +74,27 @@ MOST_SLOWDOWN = 1000.0
     help="So many times slower than the device; 0: as fast as it is computed.",
 )
 @click.option(
+    "--state",
+    metavar="|".join(STATES),
+    default=STATES[-1],
+    show_default=True,
+    help="The state to bring devices into first; as-is: that of the profile, or of the snapshot.",
+)
+@click.option(
+    "--stats",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Make a second socket, at which everybody who connects gets what was served, as JSON.",
+)
+@click.option(
+    "--record",
+    metavar="FILE.csv",
+    type=click.Path(path_type=Path),
+    help="Write down every read and write: a trace in the form of MSR Cambridge.",
+)
+@save_option
+@force_option
+@click.option(
     "--run",
     "program",
     metavar="COMMAND",
@@ -77,6 +111,11 @@ def command(
     data: Path | None,
     read_only: bool,
     speed: float,
+    state: str,
+    stats: Path | None,
+    record: Path | None,
+    save: Path | None,
+    force: bool,
     program: str | None,
     quiet: bool,
     as_json: bool,
@@ -86,18 +125,27 @@ def command(
     Its response times are those of the simulated device in wall-clock time, and data is kept.
     Ctrl-C ends it, and says what was served and how late the host was.
     """
-    _check(devices, socket, tcp, data)
+    _check(devices, socket, tcp, data, state)
+    if save is not None:
+        _check_one(devices, "--save")
+        check_saving(inspect_device(devices[0]), save, force=force)
     with ExitStack() as stack:
+        into = None if record is None else stack.enter_context(_recording(record, force=force))
         listeners = []
         if socket is not None:
             listeners.append(listen_unix(socket))
         if tcp is not None:
             listeners.append(listen_tcp(tcp))
+        statistics = None if stats is None else listen_unix(stats)
+        opened = [_opened(stack.enter_context(open_device(url)), state) for url in devices]
         exports = [
-            Export(stack.enter_context(open_device(url)), _name_of(url), data, read_only)
-            for url in devices
+            Export(device, _name_of(url), data, read_only)
+            for device, url in zip(opened, devices, strict=True)
         ]
-        document = _serve(listeners, exports, speed, program, quiet=quiet or as_json)
+        listening = partial(serve, listeners, exports, speed, statistics=statistics, record=into)
+        document = _serve(listening, listeners, exports, program, quiet=quiet or as_json)
+        if save is not None:
+            save_device(opened[0], save, force=force)
     if as_json:
         echo_json(document)
     elif not quiet:
@@ -106,10 +154,36 @@ def command(
         raise ends.Ended
 
 
+@contextmanager
+def _recording(record: Path, *, force: bool) -> Iterator[Path]:
+    """Return a name for a recording, which it has until it is whole."""
+    from uflip.results import outputs, seals
+
+    place = outputs.check(record, seals.TRACE, "--record", force=force)
+    with outputs.written(place) as temporary:
+        temporary.unlink()  # it is written to new names only
+        yield temporary
+
+
+def _opened(device: Device, state: str) -> Device:
+    """Bring a device into a state."""
+    if state == STATES[-1] or not device.info.simulated:
+        return device
+    # Plans and numbers take a while to load.
+    from uflip.methodology import plan_state
+    from uflip.session.events import ignore
+    from uflip.session.state import bring_into_state
+
+    wanted = plan_state(device.info, state)
+    assert wanted is not None, "it is one that has writes"
+    bring_into_state(device, wanted, None, ignore)
+    return device
+
+
 def _serve(
+    begin: Callable[[], _native.Handle[str]],
     listeners: list[_native.Listener],
     exports: list[Export],
-    speed: float,
     program: str | None,
     *,
     quiet: bool,
@@ -117,7 +191,7 @@ def _serve(
     """Serve until a signal comes, or a program has ended; return what was served."""
     # No signal may fall between the start of the work and the waiting for it.
     with suppress(KeyboardInterrupt), ends.shielded():
-        handle = serve(listeners, exports, speed)
+        handle = begin()
         try:
             if not quiet:
                 for listener in listeners:
@@ -174,9 +248,11 @@ def _uri(listener: _native.Listener, export: Export, exports: list[Export]) -> s
 
 
 def _check(
-    devices: tuple[str, ...], socket: Path | None, tcp: str | None, data: Path | None
+    devices: tuple[str, ...], socket: Path | None, tcp: str | None, data: Path | None, state: str
 ) -> None:
     """Refuse what cannot be meant before any device is made."""
+    if state not in STATES:
+        raise unknown_name("state", state, STATES, where="--state")
     if socket is None and tcp is None:
         raise UsageError(
             "Clients have no way in",
@@ -194,10 +270,15 @@ def _check(
                 action="serve a simulated device; `uflip devices` lists them",
             )
         inspect_device(url)
-    if data is not None and len(devices) > 1:
+    if data is not None:
+        _check_one(devices, "--data")
+
+
+def _check_one(devices: tuple[str, ...], option: str) -> None:
+    if len(devices) > 1:
         raise UsageError(
-            "One file holds the data of one device",
-            where="--data",
+            "One file holds what is of one device",
+            where=option,
             got=f"{len(devices)} devices",
             action="serve each device with a file of its own, by a command of its own",
         )

@@ -22,7 +22,7 @@ from uflip.data.document import Count, Name, Positive, Table, Text
 OPEN_CHANNEL = "open_channel"
 """Interface of a device whose host places data itself."""
 
-DeviceKind = Literal["sim", "file", "block", "null"]
+DeviceKind = Literal["sim", "file", "block", "nbd", "null"]
 
 Narrow = Annotated[int, Meta(ge=1, le=256)]
 """Of an address; see `uflip.oc.FlashDevice`."""
@@ -164,7 +164,7 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     url : str
         How it was named.
     kind : str
-        "sim", "file", "block" or "null".
+        "sim", "file", "block", "nbd" or "null".
     simulated : bool
         A simulator answers: time is virtual, and every I/O has its causes.
     model, serial, firmware : str
@@ -203,7 +203,7 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     @property
     def real(self) -> bool:
         """Hardware answers, or a file on it: time is the host's, and others may disturb."""
-        return self.kind in ("file", "block")
+        return self.kind in ("file", "block", "nbd")
 
     @property
     def null(self) -> bool:
@@ -213,7 +213,8 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     @property
     def outlives_process(self) -> bool:
         """It is there when the process is gone: its state is noted, its medium may be exchanged."""
-        return self.real
+        # An NBD export has no name of its own by which it would be known again.
+        return self.real and self.kind != "nbd"
 
     @property
     def has_state(self) -> bool:

@@ -67,6 +67,8 @@ def inspect_device(
     if target.kind == "file":
         return _inspect_file(target, size_bytes, buffered)
     with native_errors():
+        if target.kind == "nbd":
+            return read_info(_native.Device.nbd(target.name, False).info_json())
         return read_info(_native.inspect_block(target.name))
 
 

@@ -9,7 +9,7 @@ from uflip.device.opened import Device
 from uflip.device.options import check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
-from uflip.errors import InterruptedRun, native_errors
+from uflip.errors import InterruptedRun, RefusedError, native_errors
 from uflip.waiting import OnProgress, finished
 
 IO_TIMEOUT_NS = 60 * 10**9
@@ -92,6 +92,12 @@ def open_device(
         return _open_simulated(target, durability)
     if target.kind == "null":
         return Device(open_null(size_bytes), url, durability)
+    if target.kind == "nbd":
+        if writable:
+            _refuse_unnamed(target, destroy)
+        with native_errors():
+            export = _native.Device.nbd(target.name, writable)
+        return Device(export, url, durability)
     if target.kind == "block":
         with native_errors():
             block = _native.Device.block(
@@ -117,6 +123,18 @@ def open_device(
 
     file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
     return _with_timeout(Device(file, url, durability), io_timeout_ns)
+
+
+def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
+    """Refuse to write to an export that was not named once more: it may be somebody's disk."""
+    if destroy != target.text:
+        raise RefusedError(
+            "Everything on the export would be lost",
+            where=target.text,
+            got="no --destroy" if destroy is None else f"--destroy {destroy}",
+            allowed=f"--destroy {target.text}",
+            action="name the export once more, if that is what you want",
+        )
 
 
 def _with_timeout(device: Device, io_timeout_ns: int) -> Device:

@@ -45,9 +45,9 @@ def check_options(
     # A file's own name, and behind it what it holds.
     of_file = target.kind == "file" and (destroy or "").startswith(target.name)
     its_own = of_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
-    if destroy is not None and target.kind != "block" and not its_own:
+    if destroy is not None and target.kind not in ("block", "nbd") and not its_own:
         raise UsageError(
-            "--destroy belongs to block devices, and to a file by its own name",
+            "--destroy belongs to block devices, exports, and to a file by its own name",
             where="--destroy",
             got=f"{target.text} with --destroy {destroy}",
             action="leave --destroy away",

@@ -85,6 +85,9 @@ def serve(
     listeners: Sequence[_native.Listener],
     exports: Sequence[Export],
     speed: float = REAL_TIME,
+    *,
+    statistics: _native.Listener | None = None,
+    record: Path | None = None,
 ) -> _native.Handle[str]:
     """Serve devices until the work is cancelled; clients may come as soon as this returns.
 
@@ -97,6 +100,10 @@ def serve(
     speed : float
         How many times slower than its model a device is: 1 keeps its response times, 10 is for
         software that is too fast for this machine, 0 keeps no time at all.
+    statistics : Listener, optional
+        Whoever connects there gets what was served so far, as `served` returns it.
+    record : Path, optional
+        A new file for every read and write: the form of the traces of MSR Cambridge.
 
     Returns
     -------
@@ -129,7 +136,13 @@ def serve(
         for export in exports
     ]
     with native_errors():
-        return _native.serve(list(listeners), wanted, round(speed * 1000))
+        return _native.serve(
+            list(listeners),
+            wanted,
+            round(speed * 1000),
+            statistics,
+            None if record is None else str(record),
+        )
 
 
 def served(handle: _native.Handle[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ sim:NAME[?key=value&...]    a simulated device; NAME is a profile, or a path end
 sim:PATH.snapshot           a simulated device as `Device.save` left it
 file:PATH                   a regular file, through direct and synchronous I/O
 /dev/NAME, block:/dev/NAME  a block device of this machine
+nbd:unix:PATH               an export of an NBD server, as `uflip serve` is one; nbd:HOST:PORT
 null                        does nothing: measures the harness itself
 """
 
@@ -26,12 +27,12 @@ LONGEST_NUMBER = 100
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, null"
+URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null"
 
 
 @dataclass(frozen=True)
 class DeviceUrl:
-    """A device URL, taken apart. `kind` is sim, file, block or null; `name` a profile or a path."""
+    """A device URL, taken apart: `kind` sim, file, block, nbd or null; `name` profile or path."""
 
     text: str
     kind: str
@@ -61,6 +62,8 @@ def parse_url(url: str) -> DeviceUrl:
         return DeviceUrl(url, "block", rest)
     if colon and scheme == "file" and rest:
         return DeviceUrl(url, "file", rest)
+    if colon and scheme == "nbd" and ":" in rest:
+        return DeviceUrl(url, "nbd", rest)
     if colon and scheme == "sim" and rest:
         name, question, query = rest.partition("?")
         pairs = tuple(parse_qsl(query, keep_blank_values=True)) if question else ()

@@ -44,6 +44,7 @@ _REAL = Cost(read_ns=100_000, write_ns=600_000, ns_per_byte=1.5)
 _COSTS = {
     "file": _REAL,
     "block": _REAL,
+    "nbd": _REAL,
     # One core of a laptop: a simulated flash page of 4 KiB costs some 100 ns, with collection 400;
     # a run beside that what its trace and file cost.
     "sim": Cost(
@@ -59,5 +60,5 @@ _COSTS = {
 
 
 def cost_of(kind: str) -> Cost:
-    """Return what I/Os take on a kind of device: file, block, sim or null."""
+    """Return what I/Os take on a kind of device: file, block, nbd, sim or null."""
     return _COSTS[kind]

@@ -1,0 +1,330 @@
+//! An export of any NBD server as a device: one request at a time over one connection, on the wall clock.
+//!
+//! ```text
+//! unix:PATH[:exportname=NAME]        HOST:PORT[:exportname=NAME]
+//! ```
+//!
+//! What is measured is the whole way: request, server, device, reply. A server of ours can so be compared
+//! with the same device in virtual time. Whatever a server says that is not in the protocol is an error.
+
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, fill};
+use uflip_core::{
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind, Io,
+    Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+};
+
+use crate::export::LONGEST_DATA;
+use crate::wire::{
+    self, FIXED_NEWSTYLE, NO_ZEROES, OPTION, OPTION_REPLY, REQUEST, REQUEST_BYTES, SIMPLE_REPLY,
+    answer, can, command, flag, info, option, u16_at, u32_at, u64_at,
+};
+
+/// How long a server may take for a reply.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest answer to an option that is read [bytes]: descriptions have up to 4096.
+const LONGEST_ANSWER: u32 = 65536;
+/// What comes before the name of an export.
+const NAME: &str = ":exportname=";
+
+/// An export of a server, connected.
+#[derive(Debug)]
+pub struct NbdDevice {
+    info: DeviceInfo,
+    socket: OwnedFd,
+    flags: u16,
+    durability: Durability,
+    /// Writes since that was asked for, by all handles.
+    written: Arc<AtomicU64>,
+    /// Room for the head of a request, and data behind it.
+    request: Vec<u8>,
+    sink: Vec<u8>,
+    tickets: u64,
+    outstanding: Option<Completion<()>>,
+}
+
+/// What a server says of an export.
+#[derive(Default)]
+struct Told {
+    size: u64,
+    flags: u16,
+    sector: u32,
+}
+
+impl NbdDevice {
+    /// Connect to the export that `address` names, to write to it where `writable`.
+    ///
+    /// # Errors
+    /// Nobody answers, or not in this protocol; there is no such export; it may not be written.
+    pub fn open(address: &str, writable: bool) -> Result<NbdDevice> {
+        let url = format!("nbd:{address}");
+        let (server, name) = address.split_once(NAME).unwrap_or((address, ""));
+        let failed = |error: std::io::Error| {
+            Error::os("The server cannot be used", &url, &error)
+                .action("check that it serves, at this address and under this name")
+        };
+        let socket = connect(server).map_err(failed)?;
+        let told = greet(&socket, name.as_bytes()).map_err(failed)?;
+        if writable && told.flags & can::READ_ONLY != 0 {
+            return Err(Error::new(ErrorKind::Refused, "The export is read-only")
+                .at(url)
+                .action("serve it without --read-only, or read only"));
+        }
+        let sector = u64::from(told.sector).max(SECTOR_BYTES_MIN);
+        let info = DeviceInfo {
+            url,
+            kind: DeviceKind::Nbd,
+            simulated: false,
+            model: "nbd".into(),
+            serial: String::new(),
+            firmware: String::new(),
+            capacity_bytes: Bytes(told.size / sector * sector),
+            sector_bytes: Bytes(sector),
+            clock: "monotonic",
+            io: "NBD over a socket".into(),
+            data: "random",
+            details: serde_json::Map::new(),
+        };
+        let flags = told.flags;
+        Ok(NbdDevice {
+            info,
+            socket,
+            flags,
+            durability: Durability::default(),
+            written: Arc::default(),
+            request: Vec::new(),
+            sink: Vec::new(),
+            tickets: 0,
+            outstanding: None,
+        })
+    }
+
+    /// What writes wait for from now on.
+    pub fn set_durability(&mut self, durability: Durability) {
+        (self.durability, self.written) = (durability, Arc::default());
+    }
+
+    /// Make durable what was written.
+    ///
+    /// # Errors
+    /// The server cannot.
+    pub fn sync(&mut self) -> Result<()> {
+        let flushed = self.exchange(command::FLUSH, 0, 0, 0);
+        flushed
+            .map_err(|error| Error::os("The export could not be flushed", &self.info.url, &error))
+    }
+
+    /// Do what a request asks for, and receive its reply.
+    fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
+        let size = length as usize;
+        self.make_room(size);
+        let head = &mut self.request[..REQUEST_BYTES];
+        head[..4].copy_from_slice(&REQUEST.to_be_bytes());
+        head[4..6].copy_from_slice(&flags.to_be_bytes());
+        head[6..8].copy_from_slice(&kind.to_be_bytes());
+        head[8..16].copy_from_slice(&self.tickets.to_be_bytes());
+        head[16..24].copy_from_slice(&offset.to_be_bytes());
+        head[24..28].copy_from_slice(&length.to_be_bytes());
+        let data = if kind == command::WRITE { size } else { 0 };
+        send_all(&self.socket, &self.request[..REQUEST_BYTES + data])?;
+        let mut reply = [0; 16];
+        receive(&self.socket, &mut reply)?;
+        if u32_at(&reply, 0) != SIMPLE_REPLY || u64_at(&reply, 8) != self.tickets {
+            return Err(std::io::Error::other("that is no reply to the request"));
+        }
+        match u32_at(&reply, 4) {
+            0 if kind == command::READ => receive(&self.socket, &mut self.sink[..size]),
+            0 => Ok(()),
+            number => Err(std::io::Error::from_raw_os_error(number as i32)),
+        }
+    }
+
+    /// Room for `size` bytes of data, none of which is like another.
+    fn make_room(&mut self, size: usize) {
+        if self.sink.len() < size || self.request.is_empty() {
+            self.sink.resize(size, 0);
+            self.request.resize(REQUEST_BYTES + size, 0);
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(size as u64);
+            fill(&mut random, &mut self.request[REQUEST_BYTES..]);
+        }
+    }
+
+    fn do_it(&mut self, io: &Io) -> std::io::Result<()> {
+        let length = u32::try_from(io.size.0).ok().filter(|length| *length <= LONGEST_DATA);
+        let length = length.ok_or_else(|| std::io::Error::other("more than 32 MiB at once"))?;
+        if io.mode == Mode::Read {
+            return self.exchange(command::READ, 0, io.offset.0, length);
+        }
+        let durable = self.durability == Durability::Fua;
+        let fua = if durable && self.flags & can::SEND_FUA != 0 { flag::FUA } else { 0 };
+        self.exchange(command::WRITE, fua, io.offset.0, length)?;
+        let before = self.written.fetch_add(1, Ordering::Relaxed);
+        let flushes = self.durability.flushes_after(before) || durable && fua == 0;
+        if flushes { self.exchange(command::FLUSH, 0, 0, 0) } else { Ok(()) }
+    }
+}
+
+fn connect(server: &str) -> std::io::Result<OwnedFd> {
+    let socket: OwnedFd = if let Some(path) = server.strip_prefix("unix:") {
+        UnixStream::connect(path)?.into()
+    } else {
+        let socket = TcpStream::connect(server)?;
+        socket.set_nodelay(true)?;
+        socket.into()
+    };
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&socket, direction, Some(PATIENCE))?;
+    }
+    Ok(socket)
+}
+
+/// From the greeting to the export `name`.
+fn greet(socket: &OwnedFd, name: &[u8]) -> std::io::Result<Told> {
+    let strange = || std::io::Error::other("that is no NBD server of the newer kind");
+    let mut greeting = [0; 18];
+    receive(socket, &mut greeting)?;
+    let known = u64_at(&greeting, 0) == wire::GREETING && u64_at(&greeting, 8) == OPTION;
+    if !known || u16_at(&greeting, 16) & FIXED_NEWSTYLE == 0 {
+        return Err(strange());
+    }
+    let flags = u16_at(&greeting, 16) & (FIXED_NEWSTYLE | NO_ZEROES);
+    let mut asked = u32::from(flags).to_be_bytes().to_vec();
+    asked.extend_from_slice(&OPTION.to_be_bytes());
+    asked.extend_from_slice(&option::GO.to_be_bytes());
+    asked.extend_from_slice(&(name.len() as u32 + 8).to_be_bytes());
+    asked.extend_from_slice(&(name.len() as u32).to_be_bytes());
+    asked.extend_from_slice(name);
+    asked.extend_from_slice(&1_u16.to_be_bytes());
+    asked.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
+    send_all(socket, &asked)?;
+    let mut told = Told::default();
+    loop {
+        let mut head = [0; 20];
+        receive(socket, &mut head)?;
+        let (kind, length) = (u32_at(&head, 12), u32_at(&head, 16));
+        if u64_at(&head, 0) != OPTION_REPLY || length > LONGEST_ANSWER {
+            return Err(strange());
+        }
+        let mut data = vec![0; length as usize];
+        receive(socket, &mut data)?;
+        match kind {
+            answer::ACK if told.size > 0 => return Ok(told),
+            answer::INFO if data.len() >= 2 => told.take(&data),
+            answer::ERR_UNKNOWN => {
+                let said = "there is no export of this name";
+                return Err(std::io::Error::new(std::io::ErrorKind::NotFound, said));
+            }
+            _ => return Err(std::io::Error::other(format!("the server says no ({kind:#x})"))),
+        }
+    }
+}
+
+impl Told {
+    /// Take one piece of information.
+    fn take(&mut self, data: &[u8]) {
+        match (u16_at(data, 0), data.len()) {
+            (info::EXPORT, 12) => (self.size, self.flags) = (u64_at(data, 2), u16_at(data, 10)),
+            (info::BLOCK_SIZE, 14) => self.sector = u32_at(data, 2),
+            _ => {}
+        }
+    }
+}
+
+fn send_all(socket: &OwnedFd, mut data: &[u8]) -> std::io::Result<()> {
+    while !data.is_empty() {
+        match send(socket, data, SendFlags::NOSIGNAL) {
+            Ok(sent) => data = &data[sent..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn receive(socket: &OwnedFd, mut room: &mut [u8]) -> std::io::Result<()> {
+    while !room.is_empty() {
+        match recv(socket, &mut *room, RecvFlags::empty()) {
+            Ok((_, 0)) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok((_, read)) => room = &mut room[read..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+impl Device for NbdDevice {
+    type Request = Io;
+    type Status = ();
+    type Breakdown = ();
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        uflip_host::now()
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        uflip_host::wait_until(t);
+    }
+
+    fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        assert!(self.outstanding.is_none(), "one request at a time");
+        self.make_room(request.size.0 as usize);
+        let submitted = uflip_host::now();
+        let done = self.do_it(request);
+        let completed = uflip_host::now();
+        done.map_err(|error| {
+            let verb = if request.mode == Mode::Read { "read" } else { "write" };
+            let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
+            Error::os(what, &self.info.url, &error).action("see what the server says")
+        })?;
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        self.outstanding =
+            Some(Completion { ticket, submitted, completed, breakdown: (), status: () });
+        Ok(ticket)
+    }
+
+    #[inline]
+    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
+        self.outstanding.as_ref().map(|completion| completion.completed)
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<Completion<()>> {
+        Ok(self.outstanding.take().expect("something is outstanding"))
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    fn split(&self, submitters: usize) -> Result<Option<Vec<NbdDevice>>> {
+        if submitters > 1 && self.flags & can::MULTI_CONN == 0 {
+            return Err(Error::usage(
+                "The server does not promise one device to several connections",
+            )
+            .at(&self.info.url)
+            .action("run patterns of one process on it"));
+        }
+        let address = self.info.url.strip_prefix("nbd:").unwrap_or(&self.info.url);
+        let handle = |_| {
+            let other = NbdDevice::open(address, false)?;
+            let written = Arc::clone(&self.written);
+            Ok(NbdDevice { durability: self.durability, written, ..other })
+        };
+        (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
+    }
+}

@@ -1,0 +1,122 @@
+//! What clients did, written down as it happens: a line for each read and write, on a thread of its own.
+//!
+//! The form is that of the block traces of MSR Cambridge, which `uflip replay` and other tools read:
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in ticks of 100 ns. The host is
+//! the name of the export, its number the place of the export. Lines come in the order in which requests
+//! ended.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use uflip_core::{Error, ErrorKind, Mode, Result};
+
+/// The first line.
+const HEAD: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+/// Times are in these [ns].
+const TICK_NS: u64 = 100;
+/// What separates columns, and what no name may bring into them.
+const SEPARATORS: [char; 3] = [',', '\n', '\r'];
+
+/// A read or write that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// The place of its export.
+    pub export: usize,
+    /// When it was whole [ns].
+    pub arrived: u64,
+    /// Read or write.
+    pub mode: Mode,
+    /// Where.
+    pub offset: u64,
+    /// How long [bytes].
+    pub size: u32,
+    /// How long it took [ns].
+    pub response: u64,
+}
+
+/// The file, and the thread that writes it.
+#[derive(Debug)]
+pub struct Recorder {
+    lines: Sender<Line>,
+    thread: JoinHandle<std::io::Result<()>>,
+    place: String,
+}
+
+impl Recorder {
+    /// Write to the new file `path` what is done to exports of these names.
+    ///
+    /// # Errors
+    /// The file exists, or cannot be made.
+    pub fn start(path: &Path, names: Vec<String>) -> Result<Recorder> {
+        let place = path.display().to_string();
+        let failed = |error: &std::io::Error| Error::os("The recording fails", &place, error);
+        let file = File::options().write(true).create_new(true).open(path);
+        let file = file.map_err(|error| failed(&error))?;
+        let names = names.iter().map(|name| name.replace(SEPARATORS, "_"));
+        let names: Vec<String> = names.collect();
+        let (lines, coming) = channel();
+        let thread = std::thread::Builder::new()
+            .name("uflip-record".into())
+            .spawn(move || work(file, &names, &coming))
+            .map_err(|error| failed(&error))?;
+        Ok(Recorder { lines, thread, place })
+    }
+
+    /// Write a line, some time.
+    pub fn add(&self, line: Line) {
+        // Whether the thread still writes shows at the end.
+        let _ = self.lines.send(line);
+    }
+
+    /// Write what is left, and sync it.
+    ///
+    /// # Errors
+    /// Something could not be written.
+    pub fn finish(self) -> Result<()> {
+        let Recorder { lines, thread, place } = self;
+        drop(lines);
+        let written = thread.join().unwrap_or_else(|_| Err(std::io::Error::other("it panicked")));
+        written.map_err(|error| {
+            Error::new(ErrorKind::Results, "The recording is not whole")
+                .at(place)
+                .got(error.to_string())
+                .action("check that there is room for it; about 60 bytes a request")
+        })
+    }
+}
+
+fn work(file: File, names: &[String], coming: &Receiver<Line>) -> std::io::Result<()> {
+    let mut out = BufWriter::new(file);
+    writeln!(out, "{HEAD}")?;
+    while let Ok(Line { export, arrived, mode, offset, size, response }) = coming.recv() {
+        let name = names.get(export).map_or("", String::as_str);
+        let mode = if mode == Mode::Read { "Read" } else { "Write" };
+        let (at, took) = (arrived / TICK_NS, response / TICK_NS);
+        writeln!(out, "{at},{name},{export},{mode},{offset},{size},{took}")?;
+    }
+    out.into_inner()?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_there_and_no_name_breaks_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.csv");
+        let recorder = Recorder::start(&path, vec!["a,b\n".into()]).unwrap();
+        let (arrived, offset, size, response) = (1234, 512, 4096, 99_999);
+        for mode in [Mode::Read, Mode::Write] {
+            recorder.add(Line { export: 0, arrived, mode, offset, size, response });
+        }
+        recorder.finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = "12,a_b_,0,Read,512,4096,999\n12,a_b_,0,Write,512,4096,999\n";
+        assert_eq!(text, format!("{HEAD}\n{lines}"));
+        assert!(Recorder::start(&path, Vec::new()).is_err(), "nothing is overwritten");
+    }
+}

@@ -1,0 +1,110 @@
+//! A device with its data: what a request does there, and its reply.
+
+use std::collections::BTreeMap;
+
+use uflip_core::{Bytes, Io, Mode, Ticket};
+
+use crate::data::Data;
+use crate::paced::Paced;
+use crate::record::Line;
+use crate::session::{Command, Request};
+use crate::statistics::Served;
+use crate::wire::{errno, put_data_head, put_error, put_simple};
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    pub(super) client: u64,
+    pub(super) request: Request,
+    /// When it was whole [ns].
+    pub(super) arrived: u64,
+    /// How many I/Os and syncs it still waits for.
+    pub(super) parts: u32,
+    /// How long the device took, on the wall clock [ns].
+    pub(super) simulated: u64,
+    pub(super) failed: bool,
+}
+
+impl UnderWay {
+    /// How many bytes of data its reply has.
+    pub(super) fn owed(&self) -> u32 {
+        if self.request.command == Command::Read { self.request.length } else { 0 }
+    }
+
+    /// What is written down of it, where it is answered at `now`; nothing where it has no data.
+    pub(super) fn line(&self, now: u64) -> Option<Line> {
+        let mode = match self.request.command {
+            Command::Read => Mode::Read,
+            Command::Write => Mode::Write,
+            Command::Flush | Command::Trim | Command::WriteZeroes { .. } => return None,
+        };
+        let Request { export, offset, length: size, .. } = self.request;
+        let (arrived, response) = (self.arrived, now.saturating_sub(self.arrived));
+        let line = Line { export, arrived, mode, offset, size, response };
+        (!self.failed).then_some(line)
+    }
+}
+
+/// A device, and what waits for it.
+pub(super) struct Place {
+    pub(super) data: Data,
+    /// Whether the data outlives the process, so that there is something to sync.
+    pub(super) durable: bool,
+    pub(super) paced: Paced,
+    pub(super) tickets: BTreeMap<Ticket, usize>,
+    pub(super) served: Served,
+}
+
+impl Place {
+    /// Give a request to the device; what it is made of there is known by `key`.
+    pub(super) fn begin(&mut self, new: &mut UnderWay, key: usize) {
+        let Request { command, offset, length, .. } = new.request;
+        let (at, size) = (Bytes(offset), Bytes(u64::from(length)));
+        match command {
+            Command::Read => self.submit(new, Mode::Read, key),
+            Command::Write => self.submit(new, Mode::Write, key),
+            Command::Flush => {}
+            Command::Trim => {
+                self.paced.trim(new.arrived, at, size);
+                new.failed = self.data.zero(offset, size.0, false).is_err();
+            }
+            Command::WriteZeroes { keep } => {
+                new.failed = self.data.zero(offset, size.0, keep).is_err();
+                self.submit(new, Mode::Write, key);
+            }
+        }
+    }
+
+    fn submit(&mut self, new: &mut UnderWay, mode: Mode, key: usize) {
+        let Request { offset, length, fua, .. } = new.request;
+        let io = Io { offset: Bytes(offset), size: Bytes(u64::from(length)), mode };
+        match self.paced.submit(new.arrived, &io, fua) {
+            Ok(ticket) => {
+                self.tickets.insert(ticket, key);
+                new.parts += 1;
+            }
+            Err(_) => new.failed = true,
+        }
+    }
+
+    /// Put the reply of a request into `out`, and count it as answered at `now`.
+    pub(super) fn answer(&mut self, done: &UnderWay, out: &mut Vec<u8>, now: u64) {
+        let Request { cookie, command, offset, length, structured, .. } = done.request;
+        let before = out.len();
+        let mut failed = done.failed;
+        if command == Command::Read && !failed {
+            put_data_head(out, structured, cookie, offset, length);
+            failed = self.data.read(out, offset, length).is_err();
+        } else if !failed {
+            put_simple(out, cookie, 0);
+        }
+        if failed {
+            out.truncate(before);
+            put_error(out, structured, cookie, errno::EIO);
+            self.served.failed += 1;
+        } else {
+            self.served.count(command, length);
+            self.served.time(now.saturating_sub(done.arrived), done.simulated);
+        }
+    }
+}
