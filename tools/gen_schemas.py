@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from generated import write_or_check
 
-from uflip.data import ledger, manifest, plan, run, run_summary, spec, state_record
+from uflip.data import ledger, manifest, plan, run, run_summary, spec, state_record, summary
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schemas"
 DOCUMENTS: dict[str, Any] = {
@@ -24,18 +24,19 @@ DOCUMENTS: dict[str, Any] = {
     "state-record": state_record.State,
     "plan-run": plan.RunEntry,
     "specification": spec.Spec,
+    "summary": summary.Summary,
 }
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 
 
 def schemas() -> dict[Path, str]:
     """The text of each schema by its file."""
-    references, components = msgspec.json.schema_components(
-        DOCUMENTS.values(), schema_hook=_any_specification
-    )
     _, parts = msgspec.json.schema_components(SPECIFICATIONS)
     made = {}
-    for name, reference in zip(DOCUMENTS, references, strict=True):
+    for name, shape in DOCUMENTS.items():
+        (reference,), components = msgspec.json.schema_components(
+            [shape], schema_hook=_any_specification
+        )
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | reference
         schema["$defs"] = _used(reference, components | parts)
         made[FOLDER / f"{name}.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

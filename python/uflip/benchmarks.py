@@ -5,13 +5,13 @@ kept in folders of one format; what is read out of them differs, and is asked fo
 """
 
 from pathlib import Path
-from typing import Any
 
+from uflip.data.summary import Summary
 from uflip.results import Results, outputs, seals
 from uflip.results import summary as of_patterns
 
 
-def summary(results: Results) -> dict[str, Any]:
+def summary(results: Results) -> Summary:
     """Summarise a result folder; see `uflip.results.summary` and `uflip.oc.kept.Kept.summary`.
 
     Raises
@@ -26,7 +26,7 @@ def summary(results: Results) -> dict[str, Any]:
     return of_patterns(results)
 
 
-def text(results: Results, document: dict[str, Any], *, full: bool = False) -> str:
+def text(results: Results, document: Summary, *, full: bool = False) -> str:
     """Show a result folder to a person.
 
     Parameters

@@ -15,6 +15,7 @@ from uflip._native import Trace
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
+from uflip.data.summary import NamedExperiment, Summary, Warned
 from uflip.errors import unknown_name
 from uflip.frame import frame
 from uflip.results import Results, StoredRun, comparison
@@ -84,7 +85,7 @@ class Result:
         return self._results.manifest.device
 
     @property
-    def warnings(self) -> list[dict[str, Any]]:
+    def warnings(self) -> list[Warned]:
         """Doubts about the data: code, message, numbers, advice."""
         return self._results.warnings
 
@@ -94,7 +95,7 @@ class Result:
         return self._results.runs
 
     @cached_property
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> Summary:
         return summary(self._results)
 
     @cached_property
@@ -103,9 +104,9 @@ class Result:
         return plain(self._document)
 
     @property
-    def experiments(self) -> list[dict[str, Any]]:
+    def experiments(self) -> list[NamedExperiment]:
         """Every experiment of the summary, the baselines first, with its `micro_benchmark`."""
-        return [{"micro_benchmark": name} | run for name, run in experiments_of(self._document)]
+        return [{"micro_benchmark": name, **run} for name, run in experiments_of(self._document)]
 
     def frame(self) -> "Table":
         """One row an experiment: what varied, its mean with its interval, statistics, causes.
@@ -258,13 +259,19 @@ class Comparison(comparison.Comparison):
         return of_comparison(self)
 
 
-def _row(run: Mapping[str, Any]) -> dict[str, Any]:
+def _row(run: NamedExperiment) -> dict[str, Any]:
     """The row of an experiment."""
-    known = ("micro_benchmark", "pattern", "parameter", "value", "unit")
-    row = {name: run[name] for name in known} | {"repetitions": len(run["repetitions"])}
-    interval = run["together"]
-    row |= {"half_width_ns": interval["half_width_ns"], "converged": interval["converged"]}
-    statistics = run["statistics"] or {}
+    row: dict[str, Any] = {
+        "micro_benchmark": run["micro_benchmark"],
+        "pattern": run["pattern"],
+        "parameter": run["parameter"],
+        "value": run["value"],
+        "unit": run["unit"],
+        "repetitions": len(run["repetitions"]),
+        "half_width_ns": run["together"]["half_width_ns"],
+        "converged": run["together"]["converged"],
+    }
+    statistics: Mapping[str, Any] = run["statistics"] or {}
     row |= {name: statistics.get(name) for name in NUMBERS}
     row |= {f"mean_{cause}": ns for cause, ns in run.get("time_spent_ns", {}).items()}
     return row | {"write_amplification": run.get("write_amplification")}

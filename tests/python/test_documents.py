@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import stored
 from command_line import uflip
 
 from uflip.data import manifest, state_record
-from uflip.data.document import DEEPEST, deepest, no_file_name
+from uflip.data.document import DEEPEST, deepest, no_file_name, plain
+from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError
 from uflip.report.text import render
 from uflip.results import Results, summary
@@ -121,6 +123,16 @@ def test_no_golden_manifest_does_either(tmp_path: Path) -> None:
         for _ in range(100):
             (folder / "manifest.json").write_bytes(mutated(honest, rng))
             outcome(lambda folder=folder: render(summary(Results.load(folder)), full=True))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_a_summary_of_every_version_is_what_its_type_says(version: int) -> None:
+    """Key by key, and none beside them: what other programs are told by the schema."""
+    folder = Path(__file__).parents[1] / "golden" / f"results-{version}"
+    said = plain(summary(Results.load(folder)))
+    typed = msgspec.convert(said, Summary)
+    assert set(said) <= set(Summary.__annotations__)
+    assert plain(typed) == said
 
 
 @pytest.mark.parametrize(

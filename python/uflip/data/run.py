@@ -5,7 +5,9 @@ found even where nothing else tells; what the device counted; when it finished; 
 finds its own length came to it.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypedDict
 
 from msgspec import Struct
 
@@ -36,6 +38,15 @@ class RunMetadata(Struct, frozen=True):
     refreshed_bytes: Count | None = None
     disturbed: dict[str, Count] | None = None
     inside: InsideFile | None = None
+
+
+class About(TypedDict, total=False):
+    """What is given with a run when it is stored, beside its plan and its counters."""
+
+    state_id: str | None
+    pause_ns: int
+    refreshed_bytes: int
+    disturbed: Mapping[str, int]
 
 
 class Series(Struct, frozen=True):

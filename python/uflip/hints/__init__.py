@@ -1,9 +1,9 @@
 """Design hints: what the measurements of a device say to whoever designs for it (uFLIP §5.3)."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from uflip.data.summary import Summary
 from uflip.errors import UsageError
 from uflip.hints.blocks import ENTRY_BYTES, STEP
 from uflip.hints.classes import CLASSES, Classified, classify
@@ -19,6 +19,7 @@ from uflip.hints.rules import (
     partitions,
     waiting,
 )
+from uflip.results.summarise import key_row_of
 
 __all__ = [
     "CLASSES",
@@ -56,7 +57,7 @@ class Advice:
 
 
 def advise(
-    document: Mapping[str, Any],
+    document: Summary,
     *,
     entry_bytes: int = ENTRY_BYTES,
     prices: tuple[float, float] | None = None,
@@ -85,7 +86,7 @@ def advise(
             allowed="results of a device",
             action="measure a device: `uflip devices` lists them",
         )
-    lines, row = lines_of(document), document["key_characteristics"]
+    lines, row = lines_of(document), key_row_of(document)
     hints = (
         latency(lines),
         block_size(lines, entry_bytes, prices),

@@ -11,8 +11,8 @@ known (`beyond`).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
-from typing import Any
 
+from uflip.data.summary import Experiment, Summary
 from uflip.results.comparison import ratio_interval
 from uflip.results.summarise import BASELINE, experiments_of
 
@@ -89,7 +89,7 @@ Lines = Mapping[str, Curve]
 """Micro-benchmark and pattern, as in "granularity RW" -> curve; baselines have one value, 0."""
 
 
-def lines_of(document: Mapping[str, Any]) -> Lines:
+def lines_of(document: Summary) -> Lines:
     """Take the means out of a summary of results.
 
     Parameters
@@ -100,17 +100,17 @@ def lines_of(document: Mapping[str, Any]) -> Lines:
     found: dict[str, dict[int, Mean]] = {}
     for name, run in experiments_of(document):
         mean = _mean(run)
-        if mean is None:
+        value = 0 if name == BASELINE else run["value"]
+        if mean is None or value is None:
             continue
-        value = 0 if name == BASELINE else int(run["value"])
-        found.setdefault(f"{name} {run['pattern']}", {})[value] = mean
+        found.setdefault(f"{name} {run['pattern']}", {})[int(value)] = mean
     return {name: dict(sorted(curve.items())) for name, curve in found.items()}
 
 
-def _mean(run: Mapping[str, Any]) -> Mean | None:
-    said = run.get("together") or {}
-    if said.get("mean_ns"):
-        return Mean(float(said["mean_ns"]), said["half_width_ns"])
+def _mean(run: Experiment) -> Mean | None:
+    said = run["together"]
+    if said["mean_ns"]:
+        return Mean(said["mean_ns"], said["half_width_ns"])
     statistics = run["statistics"]
     return Mean(float(statistics["mean_ns"])) if statistics and statistics["mean_ns"] else None
 

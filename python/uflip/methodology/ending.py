@@ -4,12 +4,13 @@ However the work ends, the runs that were finished are kept, the manifest says h
 error says how to see what is there. So it is for runs of patterns and for jobs alike.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from uflip.data.summary import Warned
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 
 
@@ -18,7 +19,7 @@ class Finisher(Protocol):
 
     path: Path
 
-    def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:
+    def finish(self, status: str, warnings: Sequence[Warned] = ()) -> None:
         """Note how the plan ended: complete, interrupted or failed."""
 
 
@@ -41,7 +42,7 @@ class Tally:
     finished: int
     planned: Callable[[], int]
     status: str = "complete"
-    warnings: Sequence[Mapping[str, Any]] = ()
+    warnings: Sequence[Warned] = ()
 
 
 @contextmanager

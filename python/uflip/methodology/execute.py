@@ -22,6 +22,8 @@ from typing import Any, Protocol
 
 from uflip import ends
 from uflip._native import Trace
+from uflip.data.run import About
+from uflip.data.summary import Warned
 from uflip.device.disturbance import check_target, disturbed
 from uflip.device.opened import Device
 from uflip.errors import UsageError
@@ -51,7 +53,7 @@ class Writer(Growing, Finisher, Protocol):
     def spool(self) -> Path:
         """A folder where the I/Os of a long run can be put while it lasts."""
 
-    def commit(self, run: PlannedRun, trace: Trace, extra: dict[str, Any]) -> Any:
+    def commit(self, run: PlannedRun, trace: Trace, extra: About) -> Any:
         """Store a finished run durably."""
 
     def trace_of(self, run_id: str) -> Trace | None:
@@ -146,7 +148,7 @@ class _Made:
 
     run: PlannedRun
     trace: Trace
-    about: dict[str, Any]
+    about: About
 
 
 def _make(
@@ -177,7 +179,7 @@ def _make(
     others = disturbed(stood, stands, traces, buffered=buffered)
     made: list[_Made] = []
     for run, trace in zip(runs, traces, strict=True):
-        about: dict[str, Any] = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
+        about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
         if others:
             about["disturbed"] = others
         made.append(_Made(run, trace, about))
@@ -237,7 +239,7 @@ def _report_reset(
     on_event(ResetProgress(index, run, done, total))
 
 
-def _out_of_time(max_time_ns: int, finished: int, planned: int) -> dict[str, Any]:
+def _out_of_time(max_time_ns: int, finished: int, planned: int) -> Warned:
     return {
         "code": "out_of_time",
         "message": (

@@ -17,12 +17,12 @@ runs of a group, then all of them again, so that what changes slowly shows as di
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from msgspec import structs
 
 from uflip.choices import SCALES
 from uflip.data.device import DeviceInfo
+from uflip.data.summary import Warned
 from uflip.errors import unknown_name
 from uflip.experiment import (
     Context,
@@ -100,7 +100,7 @@ class Plan:
     repetitions: int
     method: str
     durability: str
-    warnings: tuple[dict[str, Any], ...]
+    warnings: tuple[Warned, ...]
     why_reset: Mapping[str, str] = field(default_factory=dict)
     fewest_resets: int | None = None
     block_bytes: int | None = None
@@ -203,7 +203,7 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
     return whole or (not context.info.null and any(run.spec.writes for run in runs))
 
 
-def _warnings(context: Context, places: Places, *, resets: bool) -> list[dict[str, Any]]:
+def _warnings(context: Context, places: Places, *, resets: bool) -> list[Warned]:
     if not places.resets or resets or context.info.null:
         return []
     return [

@@ -31,10 +31,11 @@ resets, not at all.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Protocol
+from typing import Protocol
 
 from uflip import _native
 from uflip.data.spec import Totals
+from uflip.data.summary import Certainty
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
@@ -63,7 +64,7 @@ Key = tuple[str, str, str, int]
 class Told(Protocol):
     """What is known of finished runs; `uflip.results.ResultsWriter` is one."""
 
-    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Mapping[str, Any]:
+    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
         """What the repetitions of an experiment say together.
 
         `mean_ns`, `half_width_ns`, the half width that is `allowed_ns`, whether that is `surely`
@@ -203,10 +204,11 @@ def _wishes(
     wishes = []
     for runs in experiments.values():
         said = told.together([run.id for run in runs], slowest_ns)
-        if said["surely"] or said["hopeless"] or not said["half_width_ns"]:
+        half_width, allowed = said["half_width_ns"], said["allowed_ns"]
+        if said["surely"] or said["hopeless"] or not half_width or not allowed:
             continue
         made = len(runs)
-        needed = needed_repetitions(made, said["half_width_ns"] / said["allowed_ns"])
+        needed = needed_repetitions(made, half_width / allowed)
         if needed is None or needed <= made:
             continue
         spec = once_more(runs[0])

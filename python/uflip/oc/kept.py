@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,8 +10,9 @@ from msgspec import Struct
 
 from uflip import _native
 from uflip.data import manifest
-from uflip.data.document import Count, check, plain
+from uflip.data.document import Count, check
 from uflip.data.spec import Job, table_of, typed_spec
+from uflip.data.summary import Experiment, Summary
 from uflip.experiment import PlannedRun
 from uflip.microbench import suited
 from uflip.microbench.open_channel import oc1
@@ -21,7 +21,7 @@ from uflip.oc.benchmark import Measured, document, layout, measure, name_of
 from uflip.oc.contract import Rule, revisit
 from uflip.results import Results, StoredRun
 from uflip.results.store import damaged
-from uflip.results.summarise import PATTERNS, around
+from uflip.results.summarise import PATTERNS, around, experiment
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Kept:
         """The unwritten contract, revisited."""
         return revisit(self.measured, self.place.geometry)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """The whole folder as one document: as of any benchmark, with `open_channel` beside.
 
         Returns
@@ -120,12 +120,10 @@ class Kept:
             As `uflip.results.summary`, without baselines and key characteristics; `open_channel`
             has what the micro-benchmarks found, and the verdicts of the `contract`.
         """
-        benchmarks: dict[str, list[dict[str, Any]]] = {}
+        benchmarks: dict[str, list[Experiment]] = {}
         for run in self.results.runs:
-            found = plain(self.results.summary_of([run]))
-            said = found["repetitions"][0]
-            known = {name: said[name] for name in ("mean_ns", "half_width_ns", "converged")}
-            benchmarks.setdefault(run.micro_benchmark, []).append(found | {"together": known})
+            row = experiment(self.results.summary_of([run]))
+            benchmarks.setdefault(run.micro_benchmark, []).append(row)
         return around(
             self.results,
             {

@@ -2,10 +2,10 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from uflip.data.summary import Summary
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc.benchmark import Measured, times_summary
@@ -17,7 +17,7 @@ from uflip.table import Table
 WIDTH = 96
 
 
-def text_of(kept: Kept, document: Mapping[str, Any]) -> str:
+def text_of(kept: Kept, document: Summary) -> str:
     """Return what a result folder holds; `document` is its summary."""
     parts = [head(document), render(kept.measured, kept.rules), warned(document["warnings"])]
     return "\n\n".join(part for part in parts if part)

@@ -14,11 +14,12 @@ several times may make an interval look narrow by chance; how often it does is w
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from uflip.analysis import analyse, run_length
+from uflip.data.summary import Repetition
 from uflip.methodology.lengths import longest
 from uflip.methodology.rounds import GROWTH, needed_repetitions
 from uflip.proof import families as make
@@ -141,23 +142,23 @@ def _experiment(place: int, seed: int) -> tuple[float, ...]:
     """Say of one experiment: known, covered, falsely claimed, repetitions, I/Os."""
     case, random = CASES[place], np.random.default_rng([place, seed])
     levels, ios, wanted = case.levels(random), 0, FIRST
-    runs: list[dict[str, Any]] = []
+    runs: list[Repetition] = []
     while True:
         while len(runs) < wanted:
             series = case.family(random, longest(SHORTEST))
             times, truth = series.times * levels[len(runs)], series.mean
             run, length = _run(times, is_first=len(runs) < FIRST)
-            runs.append(run)
+            runs.append(cast(Repetition, run))
             ios += length
         said = with_certainty(runs, None)
-        if said["surely"] or said["hopeless"] or not said["half_width_ns"]:
+        half_width, allowed = said["half_width_ns"], said["allowed_ns"]
+        if said["surely"] or said["hopeless"] or not half_width or not allowed:
             break
-        excess = said["half_width_ns"] / said["allowed_ns"]
-        needed = needed_repetitions(len(runs), excess)
+        needed = needed_repetitions(len(runs), half_width / allowed)
         if needed is None or needed <= len(runs):
             break
         wanted = min(needed, GROWTH * len(runs))
-    off = abs(said["mean_ns"] - truth)
+    off = abs((said["mean_ns"] or 0.0) - truth)
     covered = off <= (said["half_width_ns"] or 0.0)
     false = bool(said["converged"]) and (not case.has_mean or off > AGREEMENT * truth)
     return (float(said["converged"] or 0), covered, false, len(runs), ios)

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.data.summary import Summary
 from uflip.results.columns import as_array
 from uflip.results.store import Results
 from uflip.results.summarise import BASELINE
 
 Times = NDArray[np.float64]
-Document = Mapping[str, Any]
+Document = Summary
 """The summary of a result folder, from which everything on a page comes."""
 
 

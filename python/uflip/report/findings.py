@@ -7,6 +7,7 @@ pattern differs by as much when it is measured again (`repeatability`).
 from collections.abc import Mapping
 from typing import Any
 
+from uflip.data.summary import Summary
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
@@ -15,7 +16,7 @@ from uflip.results.consistency import within, worst_of
 from uflip.units import format_duration_ns
 
 
-def finding(micro_benchmark: str, document: Mapping[str, Any]) -> str:
+def finding(micro_benchmark: str, document: Summary) -> str:
     """One or two sentences on a micro-benchmark; empty if there is too little to say.
 
     Parameters
@@ -57,7 +58,7 @@ def _only_what_repeats(text: str, ratios: Ratios, repeated: Mapping[str, Any]) -
     return f"{text} A factor below {times(float(found['factor']))} says nothing there. {same}."
 
 
-def headline(document: Mapping[str, Any]) -> str:
+def headline(document: Summary) -> str:
     """The four baselines in one sentence; empty if none was measured."""
     means = {name: ms for name, ms in document["baselines_ms"].items() if ms}
     if not means:

@@ -1,8 +1,8 @@
 """What a notebook shows of a result: the tables of the report, without its page."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from uflip.data.summary import Summary
 from uflip.report.blocks import Block, Paragraph, Table
 from uflip.report.comparison import counted, rows_of, table
 from uflip.report.page import render
@@ -11,7 +11,7 @@ from uflip.results.comparison import Comparison
 from uflip.results.summarise import describe_device
 
 
-def of_result(document: Mapping[str, Any]) -> str:
+def of_result(document: Summary) -> str:
     """Baselines and micro-benchmarks of a result as HTML."""
     device = describe_device(document["device"])
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs, {document['status']}"

@@ -6,8 +6,9 @@ here (`step_of`), so that every row is rounded in the same way.
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+from uflip.data.summary import KeyCharacteristics, Summary
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.units import format_duration_ns
 
@@ -27,7 +28,12 @@ WORDS = {
 }
 
 
-def cells(characteristics: Mapping[str, Any]) -> list[str]:
+MEANS: tuple[Literal["SR_ms", "RR_ms", "SW_ms", "RW_ms"], ...] = (
+    "SR_ms", "RR_ms", "SW_ms", "RW_ms",
+)  # fmt: skip
+
+
+def cells(characteristics: KeyCharacteristics) -> list[str]:
     """Return the cells of a row, one for each of `COLUMNS`.
 
     Parameters
@@ -37,11 +43,11 @@ def cells(characteristics: Mapping[str, Any]) -> list[str]:
     """
     found = characteristics
     return [
-        *(_ms(found[f"{pattern}_ms"]) for pattern in ("SR", "RR", "SW", "RW")),
+        *(_ms(found[mean]) for mean in MEANS),
         _pause(found["pause"]),
         _with_factor(found["locality"], "locality_bytes", 1 << 20, " MB"),
         _with_factor(found["partitions"], "partitions", 1, ""),
-        *(_bare(found[name]) for name in ("reverse", "in_place", "large_increments")),
+        *map(_bare, (found["reverse"], found["in_place"], found["large_increments"])),
     ]
 
 
@@ -118,11 +124,12 @@ def _bare(finding: Mapping[str, Any]) -> str:
     return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
 
 
-def anything_to_say(document: Mapping[str, Any]) -> bool:
+def anything_to_say(document: Summary) -> bool:
     """Whether more than the baselines of a device was measured; one that does nothing has none."""
-    return not document["device"].null and any(
+    row = document["key_characteristics"]
+    return not (document["device"].null or row is None) and any(
         isinstance(finding, Mapping) and finding["verdict"] != "not_measured"
-        for finding in document["key_characteristics"].values()
+        for finding in row.values()
     )
 
 

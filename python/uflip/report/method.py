@@ -6,6 +6,7 @@ Each part is a function of the summary: a heading, a figure, and what there is t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uflip.data.summary import Experiment, Repetition
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
 from uflip.report.blocks import Block, Details, Figure, Heading, Paragraph, Table
@@ -14,7 +15,7 @@ from uflip.stats.summary import SUPPORT
 from uflip.units import format_count, format_duration_ns, format_size
 
 Blocks = list[Block]
-Experiments = Mapping[str, Sequence[Mapping[str, Any]]]
+Experiments = Mapping[str, Sequence[Experiment]]
 
 
 def how_made(document: Document, traces: Traces) -> Blocks:
@@ -204,9 +205,9 @@ def _lengths(document: Document) -> Blocks:
     if not every:
         return []
     known = [each for each in every if each["converged"] is not None]
-    converged = sum(each["converged"] for each in known)
+    converged = sum(bool(each["converged"]) for each in known)
     together = [run["together"] for runs in experiments.values() for run in runs]
-    repeated = [each for each in together if each["converged"] is not None]
+    repeated = [said for each in together if (said := each["converged"]) is not None]
     how = (
         "Each run ended when its mean was known to 5 % with 95 % confidence, or a quarter "
         "beyond the shortest length that the baselines allow."
@@ -220,8 +221,8 @@ def _lengths(document: Document) -> Blocks:
         *_paragraphs(
             how,
             f"{converged} of {len(known)} runs have converged, and "
-            f"{sum(each['converged'] for each in repeated)} of {len(repeated)} experiments: of an "
-            "experiment nothing may speak against the interval of all repetitions, and that, by "
+            f"{sum(map(bool, repeated))} of {len(repeated)} experiments: of an experiment nothing "
+            "may speak against the interval of all repetitions, and that, by "
             "their own intervals and by how they scatter, is at most 5 % of the mean or 2 % of the "
             "slowest baseline.",
         ),
@@ -257,7 +258,7 @@ def _range(values: Sequence[int]) -> str:
     return format_count(low) if low == high else f"{format_count(low)} … {format_count(high)}"
 
 
-def _widest(each: Sequence[Mapping[str, Any]]) -> str:
+def _widest(each: Sequence[Repetition]) -> str:
     known = [
         one["half_width_ns"] / one["mean_ns"]
         for one in each
@@ -283,7 +284,7 @@ def _repetitions(document: Document, experiments: Experiments) -> Blocks:
     )
 
 
-def _times(document: Document, experiments: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _times(document: Document, experiments: Experiments) -> str:
     """How often runs were made: some more often than planned, because they were not known."""
     most = max(len(run["repetitions"]) for runs in experiments.values() for run in runs)
     planned = document["repetitions"]

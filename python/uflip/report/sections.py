@@ -3,10 +3,10 @@
 What they return is text and numbers; the templates make HTML of it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from uflip.data.document import plain
+from uflip.data.summary import Warned as Doubt
 from uflip.hints import advise
 from uflip.microbench import varied
 from uflip.report import figures, key_row, tables
@@ -30,9 +30,10 @@ def key_figures(document: Document, traces: Traces) -> Blocks:
 
 def key_characteristics(document: Document, _traces: Traces) -> Blocks:
     """The device's row of Table 3."""
-    if not key_row.anything_to_say(document):
+    found = document["key_characteristics"]
+    if found is None or not key_row.anything_to_say(document):
         return []
-    row = Table(key_row.COLUMNS, [key_row.cells(document["key_characteristics"])], "r")
+    row = Table(key_row.COLUMNS, [key_row.cells(found)], "r")
     return [row, Paragraph(key_row.note(), "note")]
 
 
@@ -102,7 +103,7 @@ def warnings(document: Document, _traces: Traces) -> Blocks:
     return [_warned(warning) for warning in document["warnings"]]
 
 
-def _warned(warning: Mapping[str, Any]) -> Warned:
+def _warned(warning: Doubt) -> Warned:
     runs = warning["numbers"].get("runs", [])
     return Warned(warning, [str(run) for run in runs] if isinstance(runs, list) else [])
 

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from uflip.data.summary import Component, Measured, Summary
+from uflip.data.summary import Experiment as Run
 from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
 from uflip.report.words import cause_name, counter_name, format_ms, title
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size
-
-Run = Mapping[str, Any]
 
 STATISTICS = {
     "count": "I/Os",
@@ -62,16 +62,16 @@ def components_tables(runs: Sequence[Run]) -> list[Table]:
     return [Table(head, rows, "lllr", caption)] if rows else []
 
 
-def statistics_cells(run: Run) -> list[str]:
-    """Count and response times [ms] of a run or component."""
-    statistics = run["statistics"]
+def statistics_cells(run: Run | Measured | Component) -> list[str]:
+    """Count and response times [ms] of a run or component that was measured."""
+    statistics: Mapping[str, Any] = run["statistics"] or {}
     return [
         format_count(statistics[key]) if key == "count" else format_ms(statistics[key])
         for key in STATISTICS
     ]
 
 
-def summary_tables(document: Mapping[str, Any]) -> list[Table]:
+def summary_tables(document: Summary) -> list[Table]:
     """One row per experiment: where its mean was lowest and highest, and how far apart."""
     rows = []
     for name, runs in document["micro_benchmarks"].items():
@@ -99,7 +99,7 @@ def summary_tables(document: Mapping[str, Any]) -> list[Table]:
     return [Table(head, rows, "lllrrlrlr")] if rows else []
 
 
-def baselines_tables(document: Mapping[str, Any]) -> list[Table]:
+def baselines_tables(document: Summary) -> list[Table]:
     """The baseline runs [ms]."""
     rows = [
         [
@@ -115,7 +115,7 @@ def baselines_tables(document: Mapping[str, Any]) -> list[Table]:
     return [Table(head, rows, "llr", "Baselines, response time [ms]")] if rows else []
 
 
-def causes_tables(document: Mapping[str, Any]) -> list[Table]:
+def causes_tables(document: Summary) -> list[Table]:
     """Mean time per I/O by cause [ms], and what the device counted, per baseline run."""
     told = [run for run in document["baselines"] if run.get("time_spent_ns")]
     if not told:
@@ -142,7 +142,7 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
     return [Table(head, rows, "lr", "What the device counted")]
 
 
-def every_run_table(document: Mapping[str, Any]) -> Table:
+def every_run_table(document: Summary) -> Table:
     """All finished runs with their resolved patterns: enough to repeat any of them."""
     runs = [*document["baselines"]]
     for experiment in document["micro_benchmarks"].values():
@@ -213,7 +213,7 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _rate(run: Run) -> str:
+def _rate(run: Run | Measured) -> str:
     """I/Os per second over the whole run, start-up and pauses included."""
     elapsed_ns = run["elapsed_ns"]
     return format_count(round(run["io_count"] / elapsed_ns * 1e9)) if elapsed_ns else "–"

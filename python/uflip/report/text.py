@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from uflip.data.summary import Experiment as Run
+from uflip.data.summary import Measured, Summary
 from uflip.durability import CACHED
 from uflip.microbench.words import (
     PATTERN_NAMES,
@@ -29,10 +31,8 @@ BARS = "▁▂▃▄▅▆▇█"
 # Below this ratio of largest to smallest mean a sparkline is flat: noise should not look like news.
 LEAST_SPAN = 2.0
 
-Run = Mapping[str, Any]
 
-
-def render(document: Mapping[str, Any], *, full: bool = False) -> str:
+def render(document: Summary, *, full: bool = False) -> str:
     """Render the summary of a result folder.
 
     Parameters
@@ -87,7 +87,7 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
     return "".join(BARS[min(round(place * (len(BARS) - 1)), len(BARS) - 1)] for place in places)
 
 
-def head(document: Mapping[str, Any]) -> str:
+def head(document: Summary) -> str:
     """Say what was measured, and how far that came."""
     device = document["device"]
     kind = "SIMULATED device" if device.simulated else "real device"
@@ -105,22 +105,23 @@ def head(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _baselines(document: Mapping[str, Any]) -> str:
-    measured = [run for run in document["baselines"] if run["statistics"] is not None]
+def _baselines(document: Summary) -> str:
+    measured = [
+        (run["pattern"], said) for run in document["baselines"] if (said := run["statistics"])
+    ]
     if not measured:
         return ""
     size = format_value(document["baseline_io_size_bytes"], "bytes")
     rows = [
-        [f"{run['pattern']} {PATTERN_NAMES.get(run['pattern'], '')}", *_cells(run["statistics"])]
-        for run in measured
+        [f"{pattern} {PATTERN_NAMES.get(pattern, '')}", *_cells(said)] for pattern, said in measured
     ]
     table = Table(["", *_COLUMNS], rows, "lr").text("  ")
     return f"Baselines at {size}, response time [ms]\n{table}\n\n{_wrap(headline(document))}"
 
 
-def _key_characteristics(document: Mapping[str, Any]) -> str:
+def _key_characteristics(document: Summary) -> str:
     found = document["key_characteristics"]
-    if not key_row.anything_to_say(document):
+    if found is None or not key_row.anything_to_say(document):
         return ""
     table = Table(key_row.COLUMNS, [key_row.cells(found)], "r").text("  ")
     return f"Key characteristics\n{table}\n{_wrap(key_row.note(), indent=2)}"
@@ -134,7 +135,7 @@ def _cells(statistics: Mapping[str, Any]) -> list[str]:
     return [format_count(statistics["count"]), *(format_ms(statistics[key]) for key in _KEYS)]
 
 
-def _compact(document: Mapping[str, Any]) -> str:
+def _compact(document: Summary) -> str:
     lines = ["Micro-benchmarks, mean response time [ms] from the first value to the last"]
     for name, runs in document["micro_benchmarks"].items():
         experiments = by_pattern(runs)
@@ -145,23 +146,23 @@ def _compact(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _benchmark_line(name: str, experiments: Mapping[str, Sequence[Run]]) -> str:
+def _benchmark_line(name: str, experiments: Mapping[str, Sequence[Measured]]) -> str:
     low, high = _ends(experiments)
     return f"{title(name)}   {parameter_name(low['parameter'])} {_value(low)} … {_value(high)}"
 
 
-def _ends(experiments: Mapping[str, Sequence[Run]]) -> tuple[Run, Run]:
+def _ends(experiments: Mapping[str, Sequence[Measured]]) -> tuple[Measured, Measured]:
     """The runs with the smallest and the largest value of all patterns."""
     firsts = [runs[0] for runs in experiments.values()]
     lasts = [runs[-1] for runs in experiments.values()]
     return min(firsts, key=lambda run: run["value"]), max(lasts, key=lambda run: run["value"])
 
 
-def _value(run: Run) -> str:
+def _value(run: Measured) -> str:
     return format_value(run["value"], run["unit"])
 
 
-def _experiment_lines(experiments: Mapping[str, Sequence[Run]]) -> list[str]:
+def _experiment_lines(experiments: Mapping[str, Sequence[Measured]]) -> list[str]:
     means = {
         pattern: [float(run["statistics"]["mean_ns"]) for run in runs]
         for pattern, runs in experiments.items()

@@ -74,7 +74,7 @@ def scale_note(traces: Traces) -> str:
 
 
 def _tile(document: Document, pattern: str, bars: Sequence[Bar]) -> Tile:
-    run = baseline_of(dict(document), pattern)
+    run = baseline_of(document, pattern)
     name, hue = PATTERN_NAMES[pattern], palette.look(pattern).variable
     if run is None or run["statistics"] is None:
         return Tile(pattern, name, hue)

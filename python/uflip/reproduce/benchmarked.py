@@ -11,9 +11,9 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from uflip.choices import SCALE, SEED
+from uflip.data.summary import Summary
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.errors import InterruptedRun
@@ -45,7 +45,7 @@ def benchmark(
     only: Sequence[str] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     url: str | None = None,
-) -> dict[str, Any]:
+) -> Summary:
     """Run the benchmark on a new device and return the summary of its results.
 
     Parameters
@@ -70,7 +70,7 @@ def benchmark(
 
 def benchmark_on(
     device: Device, plan: Plan, stopped: Callable[[], bool] = lambda: False
-) -> dict[str, Any]:
+) -> Summary:
     """Carry out a plan on an open device, in a folder that is gone afterwards; see `benchmark`."""
 
     def look(_event: object) -> None:

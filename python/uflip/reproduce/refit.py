@@ -31,6 +31,7 @@ from uflip.profiles import profile_sources
 from uflip.reproduce import table3
 from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.simulated import device_url
+from uflip.results.summarise import key_row_of
 from uflip.table import Table
 
 Number = int | float
@@ -268,7 +269,7 @@ def measured(profile: str, stopped: Callable[[], bool]) -> Measure:
             except UsageError:
                 known[asked] = None
             else:
-                cells = table3.compare(row, document["key_characteristics"])
+                cells = table3.compare(row, key_row_of(document))
                 known[asked] = {cell.column: cell for cell in cells}
         return known[asked]
 

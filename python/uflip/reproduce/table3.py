@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uflip.data.summary import KeyCharacteristics
 from uflip.experiment import Counts
 from uflip.report import key_row
 
@@ -183,12 +184,13 @@ PAUSE_NS = {"mtron": 5_000_000_000}
 OTHER_PAUSE_NS = 1_000_000_000
 
 
-def compare(published: Published, found: Mapping[str, Any]) -> list[Cell]:
+def compare(published: Published, row: KeyCharacteristics) -> list[Cell]:
     """Put the `key_characteristics` of a summary beside a row of the table, cell by cell."""
-    ours = dict(zip(COLUMNS, key_row.cells(found), strict=True))
+    ours = dict(zip(COLUMNS, key_row.cells(row), strict=True))
+    found: Mapping[str, Any] = row
     cells = [
-        _mean(pattern, printed, found[f"{pattern}_ms"])
-        for pattern, printed in zip(("SR", "RR", "SW", "RW"), published.means, strict=True)
+        _mean(mean.removesuffix("_ms"), printed, row[mean])
+        for mean, printed in zip(key_row.MEANS, published.means, strict=True)
     ]
     cells.append(_pause(published.pause, found["pause"], ours["Pause"]))
     area, partitions = published.locality, published.partitions

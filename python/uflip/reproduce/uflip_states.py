@@ -18,12 +18,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from uflip.choices import SEED
 from uflip.cores import OnStep, on_all_cores
+from uflip.data.summary import KeyCharacteristics, Summary
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import BASELINE_IO_SIZE
@@ -37,6 +38,7 @@ from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
+from uflip.results.summarise import key_row_of
 from uflip.spec import Spec, baseline
 from uflip.table import Table
 
@@ -55,8 +57,7 @@ STATES = {
 }
 REFERENCE = "random"
 
-DISTURBED_PART = 1 / 4
-KIB = 1 << 10
+DISTURBED_PART, KIB = 1 / 4, 1 << 10
 DISTURBANCES: dict[str, dict[str, int]] = {
     "random writes": {},
     "badly aligned": {"io_shift": 512},
@@ -157,20 +158,19 @@ def _measured(profile: str, state: str, stopped: Any) -> _Measured:
     return _Measured(*_gathered(documents), disturbed, small)
 
 
-def _gathered(documents: list[dict[str, Any]]) -> tuple[Means, list[str]]:
+def _gathered(documents: list[Summary]) -> tuple[Means, list[str]]:
     """Put the summaries of the micro-benchmarks together, baselines from the first."""
-    baselines = documents[0]["baselines_ms"]
-    means = {f"baseline {pattern}": mean for pattern, mean in baselines.items()}
+    baselines = documents[0]["baselines_ms"].items()
+    means = {f"baseline {pattern}": mean for pattern, mean in baselines if mean is not None}
     row: dict[str, Any] = {}
     for document in documents:
         for name, runs in document["micro_benchmarks"].items():
             for run in runs:
-                if run["statistics"] is not None:
-                    at = f"{name} {run['pattern']} {run['value']}"
-                    means[at] = run["statistics"]["mean_ns"] / 1e6
-        measured = document["key_characteristics"]
-        row |= {key: one for key, one in measured.items() if key not in row or _told(one)}
-    return means, cells(row)
+                if (said := run["statistics"]) is not None:
+                    means[f"{name} {run['pattern']} {run['value']}"] = said["mean_ns"] / 1e6
+        measured = key_row_of(document).items()
+        row |= {key: one for key, one in measured if key not in row or _told(one)}
+    return means, cells(cast(KeyCharacteristics, row))
 
 
 def _told(characteristic: Any) -> bool:

@@ -7,11 +7,14 @@ same plan and execution as `uflip run`.
 **Ambiguous**: the figures have no numbers; what is compared is what the text says of them.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.cores import OnStep
+from uflip.data.summary import Summary
+from uflip.microbench.words import by_pattern
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3
 from uflip.reproduce.benchmarked import benchmark
@@ -33,14 +36,10 @@ class Data:
     lines: dict[str, Curve]
 
 
-def _curve(document: dict[str, Any], micro_benchmark: str, pattern: str) -> Curve:
+def _curve(document: Summary, micro_benchmark: str, pattern: str) -> Curve:
     runs = document["micro_benchmarks"][micro_benchmark]
-    found = {
-        int(run["value"]): float(run["statistics"]["mean_ns"]) / 1e6
-        for run in runs
-        if run["pattern"] == pattern
-    }
-    return dict(sorted(found.items()))
+    measured = by_pattern(runs).get(pattern, [])
+    return {int(run["value"]): run["statistics"]["mean_ns"] / 1e6 for run in measured}
 
 
 def measure_granularity(profile: str, patterns: tuple[str, ...], on_step: OnStep) -> Data:
@@ -95,7 +94,7 @@ def measure_locality(on_step: OnStep) -> Data:
     lines = {}
     for number, profile in enumerate(DEVICES_8, start=1):
         document = benchmark(profile, ["baseline", "locality"])
-        sequential = document["baselines_ms"]["SW"]
+        sequential = document["baselines_ms"]["SW"] or math.nan
         curve = _curve(document, "locality", "RW")
         lines[profile] = {size: mean / sequential for size, mean in curve.items()}
         on_step(number, f"locality of sim:{profile}")

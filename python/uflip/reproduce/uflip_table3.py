@@ -13,13 +13,15 @@ scores apart the cells to which one was fitted and those to which none was.
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.cores import OnStep, on_all_cores
+from uflip.data.summary import KeyCharacteristics
 from uflip.reproduce import evidence, figure, table3
 from uflip.reproduce.benchmarked import Stop, benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, cell
+from uflip.results.summarise import key_row_of
 from uflip.table import Table
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ MISSES = {
 class Data:
     """Key characteristics by profile, in the order of the table."""
 
-    characteristics: dict[str, dict[str, Any]]
+    characteristics: dict[str, KeyCharacteristics]
 
 
 def measure(on_step: OnStep) -> Data:
@@ -86,10 +88,7 @@ def measure(on_step: OnStep) -> Data:
     with Stop() as stopped:
         documents = on_all_cores(lambda name: benchmark(name, stopped=stopped), profiles, on_step)
     return Data(
-        {
-            name: document["key_characteristics"]
-            for name, document in zip(profiles, documents, strict=True)
-        }
+        {name: key_row_of(document) for name, document in zip(profiles, documents, strict=True)}
     )
 
 

@@ -28,6 +28,7 @@ from math import sqrt
 from typing import Any
 
 from uflip import _native
+from uflip.data.summary import Together
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
@@ -59,9 +60,7 @@ def disagreement(means: Sequence[float | None]) -> float | None:
     return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
-def together(
-    repetitions: Sequence[Mapping[str, Any]], slowest_ns: float | None = None
-) -> dict[str, Any]:
+def together(repetitions: Sequence[Mapping[str, Any]], slowest_ns: float | None = None) -> Together:
     """What the repetitions of an experiment say together.
 
     Parameters

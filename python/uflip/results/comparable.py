@@ -7,14 +7,15 @@ warnings: a result with any is to be doubted whatever it is compared with.
 **Ambiguous** Which differences matter. A difference is told, never forbidden.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from uflip.data.summary import Summary
 from uflip.durability import meaning
 from uflip.results.warnings import StoredWarning
 
-Document = Mapping[str, Any]
+Document = Summary
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ Of many experiments a few differ by chance: up to 5 % of those that are in truth
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from uflip.data.device import DeviceInfo
+from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import frame
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparable import differences
@@ -29,7 +30,6 @@ from uflip.results.warnings import StoredWarning
 if TYPE_CHECKING:
     from arro3.core import Table
 
-Document = Mapping[str, Any]
 
 VERDICTS = {
     "slower": "the second takes longer, by more than chance",
@@ -41,7 +41,7 @@ VERDICTS = {
 """What a comparison of two means can say -> what it means."""
 
 DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
-PERCENTILES = ("p50_ns", "p99_ns")
+PERCENTILES: tuple[Literal["p50_ns", "p99_ns"], ...] = ("p50_ns", "p99_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Comparison:
         }
 
 
-def compare(first: Document, second: Document) -> Comparison:
+def compare(first: Summary, second: Summary) -> Comparison:
     """Compare two results.
 
     Parameters
@@ -164,7 +164,7 @@ def compare(first: Document, second: Document) -> Comparison:
     )
 
 
-def _doubts(first: Document, second: Document) -> list[StoredWarning]:
+def _doubts(first: Summary, second: Summary) -> list[StoredWarning]:
     """A run knows how far it scatters, not how far another one would lie from it."""
     repetitions = first["repetitions"], second["repetitions"]
     if min(repetitions) > 1:
@@ -214,9 +214,11 @@ def ratio_interval(
 
 
 Key = tuple[str, str, str | None, Any]
+Answers = Mapping[str, Repeated | None]
+"""How well a result repeats itself, by pattern."""
 
 
-def _experiments(document: Document) -> dict[Key, Document]:
+def _experiments(document: Summary) -> dict[Key, Experiment]:
     """Every experiment of a summary by what it is."""
     return {
         (name, run["pattern"], run["parameter"], run["value"]): run
@@ -224,7 +226,12 @@ def _experiments(document: Document) -> dict[Key, Document]:
     }
 
 
-def _row(key: Key, first: Document, second: Document, repeated: Sequence[Document]) -> Row | None:
+def _row(
+    key: Key,
+    first: Experiment,
+    second: Experiment,
+    repeated: Sequence[Answers],
+) -> Row | None:
     one, other = first["together"], second["together"]
     if not one["mean_ns"] or not other["mean_ns"]:
         return None
@@ -263,14 +270,16 @@ def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float
     return "not_apart"
 
 
-def _repeats_to(pattern: str, repeated: Sequence[Document]) -> float:
+def _repeats_to(pattern: str, repeated: Sequence[Answers]) -> float:
     """Return by which factor the same pattern differs when a result asks for it again."""
     found = (worst_of(each, pattern.split("/")) for each in repeated)
     return max((float(one[1]["factor"]) for one in found if one is not None), default=1.0)
 
 
-def _ratio_of(first: Document | None, second: Document | None, name: str) -> float | None:
-    one, other = (each and each.get(name) for each in (first, second))
+def _ratio_of(
+    first: Statistics | None, second: Statistics | None, name: Literal["p50_ns", "p99_ns"]
+) -> float | None:
+    one, other = (None if each is None else each[name] for each in (first, second))
     return other / one if one and other else None
 
 

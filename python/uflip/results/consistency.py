@@ -20,6 +20,7 @@ from math import hypot
 from typing import Any
 
 from uflip.data.spec import Basic, Spec
+from uflip.data.summary import Repeated
 from uflip.results.agreement import AGREEMENT
 
 BASELINE = "baseline"
@@ -119,7 +120,7 @@ def comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
     )
 
 
-def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, dict[str, Any] | None]:
+def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, Repeated | None]:
     """Return how far apart the answers to each baseline pattern lie.
 
     Returns
@@ -129,7 +130,7 @@ def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, dic
         `factor` between them; None where it was asked for only once. Of several I/O sizes and
         targets that which was asked for most often.
     """
-    found: dict[str, dict[str, Any] | None] = {}
+    found: dict[str, Repeated | None] = {}
     for label in LABELS.values():
         groups = [same for asked, same in answers.items() if asked[0] == label]
         same = max(groups, key=len, default=())
@@ -146,8 +147,8 @@ def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, dic
 
 
 def worst_of(
-    repeated: Mapping[str, Mapping[str, Any] | None], labels: Iterable[str]
-) -> tuple[str, Mapping[str, Any]] | None:
+    repeated: Mapping[str, Repeated | None], labels: Iterable[str]
+) -> tuple[str, Repeated] | None:
     """Return the label that repeats worst, and how; None if none was asked for twice."""
     known = [(label, found) for label in labels if (found := repeated.get(label)) is not None]
     return max(known, key=lambda one: float(one[1]["factor"]), default=None)
@@ -159,7 +160,7 @@ def within(ratio: float, factor: float) -> bool:
 
 
 def only_what_repeats(
-    row: Mapping[str, Any], repeated: Mapping[str, Mapping[str, Any] | None]
+    row: Mapping[str, Any], repeated: Mapping[str, Repeated | None]
 ) -> dict[str, Any]:
     """Take back the verdicts of a row of key characteristics that are smaller than repeatability.
 

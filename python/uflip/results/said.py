@@ -4,17 +4,16 @@ A trace is read once; what is kept of it is what a repetition is in a summary.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import cast
 
 from uflip import _native
+from uflip.data.summary import Certainty, Repetition
 from uflip.results.agreement import MANY, allowed_ns, begin_otherwise, stretched, together
 from uflip.results.columns import measured
 from uflip.results.ended import repetition
 
 
-def with_certainty(
-    repetitions: Sequence[dict[str, Any]], slowest_ns: float | None
-) -> dict[str, Any]:
+def with_certainty(repetitions: Sequence[Repetition], slowest_ns: float | None) -> Certainty:
     """What repetitions say together, and what the next round is decided by.
 
     Returns
@@ -26,20 +25,21 @@ def with_certainty(
     """
     said = together(repetitions, slowest_ns)
     if said["mean_ns"] is None:
-        return said | {"allowed_ns": None, "surely": False, "hopeless": False}
+        return {**said, "allowed_ns": None, "surely": False, "hopeless": False}
     allowed = allowed_ns(said["mean_ns"], slowest_ns)
-    means = [each["mean_ns"] for each in repetitions]
+    means = [mean for each in repetitions if (mean := each["mean_ns"]) is not None]
     are_few = 1 < len(means) < MANY
     is_doubtful = are_few and (stretched(means) > allowed or not _begin_alike(repetitions))
     is_narrow = said["half_width_ns"] is not None and said["half_width_ns"] <= allowed
-    return said | {
+    return {
+        **said,
         "allowed_ns": allowed,
         "surely": bool(said["converged"]) and not is_doubtful,
         "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
     }
 
 
-def _begin_alike(repetitions: Sequence[dict[str, Any]]) -> bool:
+def _begin_alike(repetitions: Sequence[Repetition]) -> bool:
     """Whether all of few repetitions have a start-up, or none.
 
     What only some of them show at their beginning may be a slow episode like any other, which is
@@ -59,9 +59,9 @@ class Said:
 
     def __init__(self, trace_of: Callable[[str], _native.Trace | None]) -> None:
         self._trace_of = trace_of
-        self._runs: dict[str, dict[str, Any]] = {}
+        self._runs: dict[str, Repetition] = {}
 
-    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> dict[str, Any]:
+    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
         """What repetitions say together, with what decides about the next round."""
         return with_certainty([self._of(run_id) for run_id in run_ids], slowest_ns)
 
@@ -69,18 +69,18 @@ class Said:
         """How many I/Os a run made; 0 where it is not there."""
         return int(self._of(run_id)["io_count"])
 
-    def hear(self, run_id: str, said: dict[str, Any]) -> None:
+    def hear(self, run_id: str, said: Repetition) -> None:
         """Take note of what a run says, where that is known already."""
         self._runs[run_id] = said
 
-    def _of(self, run_id: str) -> dict[str, Any]:
+    def _of(self, run_id: str) -> Repetition:
         if run_id not in self._runs:
             self._runs[run_id] = self._look_at(run_id)
         return self._runs[run_id]
 
-    def _look_at(self, run_id: str) -> dict[str, Any]:
+    def _look_at(self, run_id: str) -> Repetition:
         trace = self._trace_of(run_id)
         if trace is None:
-            unknown = {"mean_ns": None, "half_width_ns": None, "converged": None}
-            return {"io_count": 0} | unknown
-        return repetition(trace, measured(trace))
+            nothing = dict.fromkeys(Repetition.__annotations__)
+            return cast(Repetition, nothing | {"run": run_id, "io_count": 0})
+        return cast(Repetition, {"run": run_id} | repetition(trace, measured(trace)))

@@ -24,6 +24,7 @@ from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
+from uflip.data.summary import Warned
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
 from uflip.results.columns import as_array, measured
@@ -188,11 +189,11 @@ class Results:
         return "interrupted" if status == "running" and not lock.is_held(self.path) else status
 
     @cached_property
-    def warnings(self) -> list[dict[str, Any]]:
+    def warnings(self) -> list[Warned]:
         """Stored doubts, and those about the files; of a benchmark that never finished, also those
         that its runs raise now.
         """
-        stored: list[dict[str, Any]] = msgspec.to_builtins(self.manifest.warnings)
+        stored: list[Warned] = msgspec.to_builtins(self.manifest.warnings)
         found = about_the_files(self.proof)
         if self.manifest.finished_utc is None:
             found += self._of_the_unfinished()

@@ -27,6 +27,7 @@ from uflip.data import run_summary
 from uflip.data.manifest import PlanEntry
 from uflip.data.reading import Kind, read_if_there
 from uflip.data.run_summary import Kept, PyramidFile, Repetition, RunSummary, Source
+from uflip.data.summary import Repetition as RepetitionRow
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
 from uflip.results.jobs import summary_of
@@ -146,9 +147,9 @@ class Keeper:
         self._made[run.id] = summary
         self._summaries.keep_run(run.id, proof, summary, pyramid_of(trace))
 
-    def repetition(self, run: str) -> dict[str, Any]:
+    def repetition(self, run: str) -> RepetitionRow:
         """What a run that was committed says of its mean."""
-        said: dict[str, Any] = msgspec.to_builtins(self._made[run].repetitions[0])
+        said: RepetitionRow = msgspec.to_builtins(self._made[run].repetitions[0])
         return said
 
     def _said(self, run: str) -> Repetition | None:

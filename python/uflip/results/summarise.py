@@ -4,14 +4,24 @@ The document holds numbers and names only, no arrays over I/Os: a standard run o
 micro-benchmarks comes to a few hundred kilobytes of JSON.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from uflip.data import manifest
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
+from uflip.data.run_summary import RunSummary
 from uflip.data.spec import typed_spec
+from uflip.data.summary import (
+    Experiment,
+    Found,
+    KeyCharacteristics,
+    Summary,
+    TargetSpace,
+    Together,
+)
+from uflip.durability import CACHED
 from uflip.results.agreement import together
 from uflip.results.characteristics import characteristics
 from uflip.results.consistency import (
@@ -29,10 +39,8 @@ BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine
 INTERFERENCE = "interference"  # the measurement of the pause between runs; none of the nine either
 PATTERNS = ("SR", "RR", "SW", "RW")
 
-Document = dict[str, Any]
 
-
-def summary(results: Results) -> Document:
+def summary(results: Results) -> Summary:
     """Summarise a result folder.
 
     Parameters
@@ -58,27 +66,29 @@ def summary(results: Results) -> Document:
     ResultsError
         If a run file is damaged.
     """
-    runs: list[tuple[str, Document]] = [
-        (group[0].micro_benchmark, plain(results.summary_of(group)))
+    runs = [
+        (group[0].micro_benchmark, experiment(results.summary_of(group)))
         for group in repeated(results.runs)
     ]
     baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
-    benchmarks: dict[str, list[Document]] = {}
+    benchmarks: dict[str, list[Experiment]] = {}
     for name, document in runs:
         if name not in (BASELINE, INTERFERENCE):
             benchmarks.setdefault(name, []).append(document)
     means = _baseline_means(baselines)
-    slowest_ns = max((ms * 1e6 for ms in means["baselines_ms"].values() if ms), default=None)
+    slowest_ns = max((ms * 1e6 for ms in means.values() if ms), default=None)
     for _, document in runs:
         document["together"] = together(document["repetitions"], slowest_ns)
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
-    row = characteristics(means["baselines_ms"], benchmarks).as_dict()
+    row = characteristics(means, benchmarks).as_dict()
+    told = cast(KeyCharacteristics, only_what_repeats(row, repeated_to))
     return around(
         results,
         {
-            **means,
+            "baselines_ms": means,
+            "baseline_io_size_bytes": _io_size(baselines),
             "repeatability": repeated_to,
-            "key_characteristics": only_what_repeats(row, repeated_to),
+            "key_characteristics": told,
             "baselines": baselines,
             "micro_benchmarks": benchmarks,
         },
@@ -86,24 +96,36 @@ def summary(results: Results) -> Document:
     )
 
 
-def around(
-    results: Results, found: Mapping[str, Any], target_spaces: Sequence[Document]
-) -> Document:
+def experiment(kept: RunSummary) -> Experiment:
+    """Return what is kept of a run, and its repetitions, as a row of a summary."""
+    row = plain(kept)
+    row["together"] = {name: row["repetitions"][0][name] for name in Together.__annotations__}
+    return cast(Experiment, row)
+
+
+def around(results: Results, found: Found, target_spaces: Sequence[TargetSpace]) -> Summary:
     """Put what stands in every summary around what was found, whatever benchmark it is of."""
     kept = results.manifest
     said = plain(kept)
-    copied = (
-        "created_utc", "finished_utc", "elapsed_s", "scale", "seed", "pause_ns",
-        "target_size_bytes", "repetitions", "method", "durability", "phases", "interference",
-        "state",
-    )  # fmt: skip
     return {
         "format": "uflip-summary",
         "format_version": kept.format_version,
         "uflip_version": kept.uflip_version,
         "status": results.status,
         "device": kept.device,
-        **{name: said[name] for name in copied},
+        "created_utc": kept.created_utc,
+        "finished_utc": kept.finished_utc,
+        "elapsed_s": kept.elapsed_s,
+        "scale": kept.scale,
+        "seed": kept.seed,
+        "pause_ns": kept.pause_ns,
+        "target_size_bytes": kept.target_size_bytes,
+        "repetitions": kept.repetitions,
+        "method": kept.method,
+        "durability": kept.durability or CACHED,
+        "phases": said["phases"],
+        "interference": said["interference"],
+        "state": said["state"],
         **found,
         "runs_planned": len(kept.plan),
         "runs_finished": len(results.runs),
@@ -116,7 +138,7 @@ def around(
     }
 
 
-def _answer(name: str, run: Document) -> tuple[Question | None, Answer]:
+def _answer(name: str, run: Experiment) -> tuple[Question | None, Answer]:
     """What a run asked for, if it was a baseline pattern, and what it found."""
     statistics = run["statistics"]
     asked = None
@@ -127,7 +149,7 @@ def _answer(name: str, run: Document) -> tuple[Question | None, Answer]:
     return asked, Answer(name, named, mean_ns, run["together"]["half_width_ns"])
 
 
-def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[Document]:
+def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:
     """Where the runs of a plan write sequentially, with the resets between them."""
     return [
         {
@@ -142,7 +164,7 @@ def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[Document]:
     ]
 
 
-def experiments_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Document]]:
+def experiments_of(document: Summary) -> Iterator[tuple[str, Experiment]]:
     """Every experiment of a summary with its micro-benchmark, the baselines first."""
     for run in document["baselines"]:
         yield BASELINE, run
@@ -151,13 +173,19 @@ def experiments_of(document: Mapping[str, Any]) -> Iterator[tuple[str, Document]
             yield name, run
 
 
-def baseline_of(document: Document, pattern: str) -> Document | None:
+def baseline_of(document: Summary, pattern: str) -> Experiment | None:
     """The baseline run of a pattern in a summary, or None if it was not measured."""
     for run in document["baselines"]:
         if run["pattern"] == pattern:
-            found: Document = run
-            return found
+            return run
     return None
+
+
+def key_row_of(document: Summary) -> KeyCharacteristics:
+    """Return the key characteristics of a benchmark of patterns; one of jobs has none."""
+    row = document["key_characteristics"]
+    assert row is not None, "a benchmark of patterns"
+    return row
 
 
 def describe_device(device: DeviceInfo) -> str:
@@ -172,16 +200,24 @@ def describe_device(device: DeviceInfo) -> str:
     return f"{name}, {format_size(device.capacity_bytes)}"
 
 
-def _pattern_place(run: Document) -> int:
+def _pattern_place(run: Experiment) -> int:
     """SR RR SW RW as the paper lists them; a plan runs them in another order."""
     return PATTERNS.index(run["pattern"]) if run["pattern"] in PATTERNS else len(PATTERNS)
 
 
-def _baseline_means(baselines: list[Document]) -> Document:
+def _baseline_means(baselines: Sequence[Experiment]) -> dict[str, float | None]:
     means: dict[str, float | None] = dict.fromkeys(PATTERNS)
-    io_size_bytes = None
     for run in baselines:
         if run["pattern"] in means and run["statistics"] is not None:
             means[run["pattern"]] = run["statistics"]["mean_ns"] / 1e6
-            io_size_bytes = run["spec"].get("io_size", io_size_bytes)
-    return {"baselines_ms": means, "baseline_io_size_bytes": io_size_bytes}
+    return means
+
+
+def _io_size(baselines: Sequence[Experiment]) -> int | None:
+    """Return that of the last baseline that was measured and says it [bytes]."""
+    sizes: list[int] = [
+        run["spec"]["io_size"]
+        for run in baselines
+        if run["pattern"] in PATTERNS and run["statistics"] is not None and "io_size" in run["spec"]
+    ]
+    return sizes[-1] if sizes else None

@@ -18,6 +18,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.data.spec import read_spec
+from uflip.data.summary import Warned
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
@@ -45,7 +46,7 @@ class StoredWarning:
     numbers: Mapping[str, Any]
     advice: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Warned:
         """The value as JSON stores it."""
         return {
             "code": self.code,
@@ -284,7 +285,8 @@ class Examiner:
 
 def _answer(key: tuple[Any, ...], repetitions: Sequence[Mapping[str, Any]]) -> Answer:
     said = together(repetitions)
-    return Answer(key[0], " ".join(map(str, key)), said["mean_ns"], said["half_width_ns"])
+    mean_ns = said["mean_ns"] or 0.0
+    return Answer(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])
 
 
 def _readable(numbers: Numbers) -> dict[str, str]:

@@ -21,6 +21,7 @@ import msgspec
 from uflip import _native
 from uflip.data import manifest
 from uflip.data.manifest import Manifest, PlanEntry, entry_of
+from uflip.data.summary import Certainty, Warned
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
 from uflip.results.beginning import new_folder_id, utc_now
@@ -181,7 +182,7 @@ class ResultsWriter:
         )
         self._keep()
 
-    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> dict[str, Any]:
+    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
         """What finished repetitions say together, and the half width that is `allowed_ns`."""
         return self._said.together(run_ids, slowest_ns)
 
@@ -272,7 +273,7 @@ class ResultsWriter:
         self._examiner.look(entry, trace, extra or {})
         return path
 
-    def finish(self, status: str, warnings: Sequence[Mapping[str, Any]] = ()) -> None:
+    def finish(self, status: str, warnings: Sequence[Warned] = ()) -> None:
         """Write the last manifest: how it ended, and every doubt about the data.
 
         Parameters

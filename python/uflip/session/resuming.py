@@ -1,6 +1,7 @@
 """What was cut short goes on, on the same device."""
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from msgspec import structs
@@ -8,6 +9,7 @@ from msgspec import structs
 from uflip._native import FlashTrace, Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest
+from uflip.data.summary import Warned
 from uflip.device.catalogue import inspect_device
 from uflip.device.identity import identity, medium, other_medium
 from uflip.device.opened import Device
@@ -169,7 +171,7 @@ def _plan_of(kept: Manifest, device: Device) -> Plan:
         repetitions=kept.repetitions,
         method=kept.method,
         durability=device.durability,
-        warnings=tuple(structs.asdict(warning) for warning in kept.warnings),
+        warnings=tuple(cast(Warned, structs.asdict(warning)) for warning in kept.warnings),
     )
 
 

@@ -16,6 +16,7 @@ from uflip.data import manifest
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest
 from uflip.data.reading import read_document
+from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells
 from uflip.results import Results
@@ -123,7 +124,7 @@ def _row(place: Place) -> dict[str, Any]:
         return {"key": place.key, "error": error.parts()}
 
 
-def of_summary(document: dict[str, Any]) -> dict[str, Any]:
+def of_summary(document: Summary) -> dict[str, Any]:
     """Say what a row of the list says of a summary."""
     known = [
         run["together"]["converged"]
@@ -137,7 +138,7 @@ def of_summary(document: dict[str, Any]) -> dict[str, Any]:
         "planned": document["runs_planned"],
         "warnings": [each["code"] for each in document["warnings"]],
         "experiments": len(known),
-        "known": sum(known),
+        "known": sum(map(bool, known)),
         "cells": None if row is None else cells(row),
         "baselines_ms": document["baselines_ms"],
     }

@@ -4,9 +4,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from uflip.benchmarks import summary
+from uflip.data.summary import Summary
 from uflip.errors import unknown_name
 from uflip.results import Results
 from uflip.web.folders import Folders, Place, Stamp, stamp_of
@@ -60,7 +61,7 @@ class Opened:
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
         self._results: Latest[Results] = Latest(RESULTS)
-        self._summaries: Latest[dict[str, Any]] = Latest(RESULTS)
+        self._summaries: Latest[Summary] = Latest(RESULTS)
         self._runs: Latest[OpenRun] = Latest(RUNS)
 
     def place(self, key: str) -> Place:
@@ -78,7 +79,7 @@ class Opened:
         place = self.place(key)
         return self._results.get(key, stamp_of(place), partial(Results.load, place.path))
 
-    def summary(self, key: str) -> dict[str, Any]:
+    def summary(self, key: str) -> Summary:
         """Summarise a folder; see `uflip.benchmarks.summary`."""
         stamp = stamp_of(self.place(key))
         return self._summaries.get(key, stamp, lambda: summary(self.results(key)))

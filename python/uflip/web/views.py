@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uflip.data.document import plain
+from uflip.data.summary import Experiment, Measured, Summary
 from uflip.durability import meaning
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
@@ -62,7 +63,7 @@ def result(opened: Opened, key: str) -> dict[str, Any]:
     }
 
 
-def _advice(document: dict[str, Any], *, is_job: bool) -> dict[str, Any] | None:
+def _advice(document: Summary, *, is_job: bool) -> dict[str, Any] | None:
     """Return the class of a device and its design hints, as the report has them."""
     if is_job or not anything_to_say(document):
         return None
@@ -72,7 +73,7 @@ def _advice(document: dict[str, Any], *, is_job: bool) -> dict[str, Any] | None:
 
 
 def _benchmark(
-    name: str, runs: Sequence[Document], document: Document, runs_of: Mapping[str, Sequence[str]]
+    name: str, runs: Sequence[Experiment], document: Summary, runs_of: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
@@ -84,7 +85,7 @@ def _benchmark(
         "title": title(name),
         "question": known.question if known else "",
         "how_to_read": known.how_to_read if known else "",
-        "finding": finding(name, dict(document)),
+        "finding": finding(name, document),
         "axis": axis_name(first["parameter"], first["unit"]),
         "values": [
             {"at": at, "label": format_value(value, unit)}
@@ -108,7 +109,7 @@ def _benchmark(
     }
 
 
-def _experiment(run: Document, runs_of: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _experiment(run: Experiment | Measured, runs_of: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {
         "pattern": run["pattern"],
         "words": PATTERN_NAMES.get(run["pattern"], ""),
@@ -210,7 +211,7 @@ def comparison(opened: Opened, keys: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _compared(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _compared(first: Summary, second: Summary) -> dict[str, Any]:
     found = compare(first, second).as_dict()
     for row in found["rows"]:
         row["title"] = title(row["micro_benchmark"])

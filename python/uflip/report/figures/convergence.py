@@ -10,8 +10,8 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from uflip.data.summary import Experiment as Run
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
@@ -24,8 +24,6 @@ from uflip.report.figures.canvas import (
     to_drawing,
 )
 from uflip.report.words import title
-
-Run = Mapping[str, Any]
 
 HEIGHT = 2.6
 ASKED = 0.05

@@ -101,7 +101,8 @@ def picture_of(found: Mapping[str, Any], *, simulated: bool) -> "MatplotlibFigur
 
 def figure(document: Document) -> Figure | None:
     """The measurement from which the pause between runs follows."""
-    drawing = draw(document["interference"], simulated=is_simulated(document))
+    found = document["interference"]
+    drawing = None if found is None else draw(found, simulated=is_simulated(document))
     if drawing is None:
         return None
     return Figure(

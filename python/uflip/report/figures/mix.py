@@ -11,10 +11,11 @@ n I/Os of the first per one of the second, (n × first + second) / (n + 1) of th
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.data.summary import Experiment, Measured
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern, format_value
@@ -38,15 +39,13 @@ from uflip.report.words import anchor, axis_name, title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Run = Mapping[str, Any]
-
 COLUMNS = 3
 PANEL_HEIGHT = 2.1
 
 
 @styled
 def draw(
-    runs: Sequence[Run], baselines_ms: Mapping[str, float | None], *, simulated: bool
+    runs: Sequence[Experiment], baselines_ms: Mapping[str, float | None], *, simulated: bool
 ) -> Drawing | None:
     """Draw the mixes, a panel each on a common scale.
 
@@ -101,7 +100,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
 
 
 def _panel(
-    axis: "Axes", pattern: str, runs: Sequence[Run], baselines_ms: Mapping[str, float | None]
+    axis: "Axes", pattern: str, runs: Sequence[Measured], baselines_ms: Mapping[str, float | None]
 ) -> None:
     ratios = [run["value"] for run in runs]
     x = scales.positions(ratios)
@@ -119,13 +118,15 @@ def _panel(
     axis.grid(visible=False, axis="x")
 
 
-def _component(axis: "Axes", runs: Sequence[Run], x: np.ndarray, name: str, marker: str) -> None:
+def _component(
+    axis: "Axes", runs: Sequence[Measured], x: np.ndarray, name: str, marker: str
+) -> None:
     """One of the two patterns within the mix, faint, in its own colour."""
-    parts = [run.get("components", {}).get(name) for run in runs]
-    if any(part is None or part["statistics"] is None for part in parts):
+    parts = [part for run in runs if (part := run.get("components", {}).get(name))]
+    means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]
+    if len(means) < len(runs):
         return
     look = palette.look(str(parts[0]["pattern"]))
-    means = [part["statistics"]["mean_ns"] / 1e6 for part in parts]
     axis.plot(x, means, color=look.color, marker=marker, markersize=2.5, lw=1.0, alpha=0.75)
 
 
@@ -144,7 +145,7 @@ def _legend() -> list[object]:
 
 
 def _range(
-    experiments: Mapping[str, Sequence[Run]], baselines_ms: Mapping[str, float | None]
+    experiments: Mapping[str, Sequence[Measured]], baselines_ms: Mapping[str, float | None]
 ) -> tuple[float, float]:
     seen: list[float] = []
     for runs in experiments.values():
@@ -161,7 +162,7 @@ def _range(
 
 
 def _describe(
-    experiments: Mapping[str, Sequence[Run]], baselines_ms: Mapping[str, float | None]
+    experiments: Mapping[str, Sequence[Measured]], baselines_ms: Mapping[str, float | None]
 ) -> str:
     parts = []
     for pattern, runs in experiments.items():

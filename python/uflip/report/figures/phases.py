@@ -94,7 +94,7 @@ def picture_of(
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
     """The phases of the long baseline runs."""
-    found = document["phases"]["patterns"]
+    found = (document["phases"] or {}).get("patterns", {})
     drawing = draw(baselines, found, simulated=is_simulated(document))
     if drawing is None:
         return None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.data.summary import Experiment, Measured
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value
 from uflip.report.blocks import Figure
@@ -36,8 +37,6 @@ from uflip.report.words import anchor, axis_name, title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Run = Mapping[str, Any]
-
 HEIGHT = 3.5
 # Between neighbouring patterns, as a share of the distance between values and of the whole axis:
 # whiskers apart, but all patterns visibly at one value.
@@ -47,7 +46,7 @@ DODGE, MOST_DODGE = 0.11, 0.011
 @styled
 def draw(
     micro_benchmark: str,
-    runs: Sequence[Run],
+    runs: Sequence[Experiment],
     *,
     simulated: bool,
     levels: Mapping[str, float | None] | None = None,
@@ -81,7 +80,7 @@ def draw(
 
 
 @styled
-def draw_on(axis: "Axes | None", micro_benchmark: str, runs: Sequence[Run]) -> "Axes":
+def draw_on(axis: "Axes | None", micro_benchmark: str, runs: Sequence[Experiment]) -> "Axes":
     """Draw one micro-benchmark on axes of somebody else, or on those of a new figure of pyplot."""
     if axis is None:
         from matplotlib import pyplot
@@ -94,7 +93,7 @@ def draw_on(axis: "Axes | None", micro_benchmark: str, runs: Sequence[Run]) -> "
 
 def _fill(
     axis: "Axes",
-    experiments: Mapping[str, Sequence[Run]],
+    experiments: Mapping[str, Sequence[Measured]],
     levels: Mapping[str, float | None] | None,
 ) -> list[Any]:
     """Draw experiments, their levels and the labels; returns the handles of a legend."""
@@ -133,17 +132,18 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
     )
 
 
-def draw_experiment(axis: "Axes", pattern: str, runs: Sequence[Run], shift: float) -> object:
+def draw_experiment(axis: "Axes", pattern: str, runs: Sequence[Measured], shift: float) -> object:
     """Mean line, median dashes and whiskers of one experiment; returns the legend's handle."""
     look = palette.look(pattern)
     x = scales.positions([run["value"] for run in runs]) + shift
     low, high = np.array([whisker_ms(run) for run in runs]).T
     axis.vlines(x, low, high, color=look.color, lw=1.0, alpha=0.55)
-    median = [(x_i, run) for x_i, run in zip(x, runs, strict=True) if run["statistics"]["p50_ns"]]
+    medians = [run["statistics"]["p50_ns"] for run in runs]
+    median = [(place, p50_ns) for place, p50_ns in zip(x, medians, strict=True) if p50_ns]
     if median:
         axis.plot(
             [place for place, _ in median],
-            [run["statistics"]["p50_ns"] / 1e6 for _, run in median],
+            [p50_ns / 1e6 for _, p50_ns in median],
             linestyle="none",
             marker="_",
             markersize=6,
@@ -162,7 +162,7 @@ def draw_experiment(axis: "Axes", pattern: str, runs: Sequence[Run], shift: floa
     return line
 
 
-def whisker_ms(run: Run) -> tuple[float, float]:
+def whisker_ms(run: Measured) -> tuple[float, float]:
     """p5 to p95 of a run [ms], or min to max where the sample supports no such percentiles."""
     statistics = run["statistics"]
     if statistics["p5_ns"] is None or statistics["p95_ns"] is None:
@@ -170,13 +170,13 @@ def whisker_ms(run: Run) -> tuple[float, float]:
     return statistics["p5_ns"] / 1e6, statistics["p95_ns"] / 1e6
 
 
-def _range(runs: Sequence[Run]) -> tuple[float, float]:
+def _range(runs: Sequence[Measured]) -> tuple[float, float]:
     ends = np.array([whisker_ms(run) for run in runs])
     means = np.array([run["statistics"]["mean_ns"] / 1e6 for run in runs])
     return float(min(ends.min(), means.min())), float(max(ends.max(), means.max()))
 
 
-def _dodge(runs: Sequence[Run]) -> float:
+def _dodge(runs: Sequence[Measured]) -> float:
     """How far neighbouring patterns stand apart on the x axis."""
     places = np.unique(scales.positions([run["value"] for run in runs]))
     if len(places) < 2:
@@ -184,7 +184,7 @@ def _dodge(runs: Sequence[Run]) -> float:
     return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
 
 
-def _label(axis: "Axes", runs: Sequence[Run]) -> None:
+def _label(axis: "Axes", runs: Sequence[Measured]) -> None:
     units = {run["value"]: run["unit"] for run in runs}
     labels = [format_value(value, unit) for value, unit in units.items()]
     scales.label_values(axis, list(units), labels)
@@ -193,7 +193,7 @@ def _label(axis: "Axes", runs: Sequence[Run]) -> None:
     axis.set_ylabel("response time [ms]")
 
 
-def _describe(experiments: Mapping[str, Sequence[Run]]) -> str:
+def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:
     """The figure in words, for those who do not see it."""
     parts = []
     for pattern, runs in experiments.items():

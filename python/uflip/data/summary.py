@@ -1,0 +1,215 @@
+"""A result folder as one document: what `uflip show --json` prints, and all else is made of.
+
+It is plain data, so that what Python sees is what other programs read: a dictionary, whose keys and
+what each of them holds are written down here, checked by mypy wherever one of them is asked for,
+and published as a JSON Schema. It is made by `uflip.results.summarise`, and nobody changes it.
+Response times are in nanoseconds, sizes in bytes; null where a number is not known.
+"""
+
+from typing import NotRequired, TypedDict
+
+from uflip.data.device import DeviceInfo
+from uflip.data.document import Count, Instant, Name, Positive, Table, Text
+
+
+class Statistics(TypedDict):
+    """Of response times [ns]; a percentile is null where the sample is too small for it."""
+
+    count: Positive
+    min_ns: Count
+    max_ns: Count
+    mean_ns: float
+    std_ns: float | None
+    p5_ns: Count | None
+    p50_ns: Count | None
+    p90_ns: Count | None
+    p95_ns: Count | None
+    p99_ns: Count | None
+    p99_9_ns: Count | None
+
+
+class Repetition(TypedDict):
+    """What one run of an experiment says of its mean."""
+
+    run: Name
+    io_count: Count
+    mean_ns: float | None
+    converged: bool | None
+    reasons: list[Name] | None
+    half_width_ns: float | None
+    startup_ios: Count | None
+    period_ios: Count | None
+    slow_episodes: Count | None
+    opening_ns: float | None
+
+
+class Together(TypedDict):
+    """What all repetitions of an experiment say of its mean."""
+
+    mean_ns: float | None
+    half_width_ns: float | None
+    converged: bool | None
+
+
+class Certainty(Together):
+    """The same, and what decides whether more repetitions are made; see `uflip.results.said`."""
+
+    allowed_ns: float | None
+    surely: bool
+    hopeless: bool
+
+
+class Component(TypedDict):
+    """One of the two patterns of a mix."""
+
+    pattern: Name | None
+    statistics: Statistics | None
+
+
+class Repetitions(TypedDict):
+    """All repetitions of one run."""
+
+    run: Name
+    pattern: Name
+    parameter: Text | None
+    unit: Text | None
+    io_count: Count
+    io_ignore: Count
+    elapsed_ns: Count
+    repetitions: list[Repetition]
+    disagreement: float | None
+    components: NotRequired[dict[str, Component]]
+    time_spent_ns: NotRequired[dict[str, float]]
+    counters: NotRequired[dict[str, Count]]
+    write_amplification: NotRequired[float | None]
+    spec: Table
+    together: Together
+
+
+class Experiment(Repetitions):
+    """What varied, and what was found; nothing where start-up was all there was."""
+
+    value: int | float | None
+    statistics: Statistics | None
+
+
+class NamedExperiment(Experiment):
+    """An experiment beside the others of all micro-benchmarks."""
+
+    micro_benchmark: Name
+
+
+class Measured(Repetitions):
+    """An experiment that has a value and was measured: what figures and findings are made of."""
+
+    value: int | float
+    statistics: Statistics
+
+
+class Repeated(TypedDict):
+    """How far apart the answers to one baseline pattern lie."""
+
+    experiments: Positive
+    smallest_ns: float
+    largest_ns: float
+    factor: float
+
+
+class Verdict(TypedDict):
+    """One key characteristic; `uflip.results.characteristics` says which words there are."""
+
+    verdict: Name
+    factor: float | None
+    pause_ns: NotRequired[float | None]
+    pause_from_ns: NotRequired[float | None]
+    pause_to_ns: NotRequired[float | None]
+    locality_bytes: NotRequired[float | None]
+    partitions: NotRequired[float | None]
+    reference: NotRequired[Text | None]
+
+
+class KeyCharacteristics(TypedDict):
+    """The device's row of Table 3 of uFLIP."""
+
+    SR_ms: float | None
+    RR_ms: float | None
+    SW_ms: float | None
+    RW_ms: float | None
+    pause: Verdict
+    locality: Verdict
+    partitions: Verdict
+    reverse: Verdict
+    in_place: Verdict
+    large_increments: Verdict
+
+
+class TargetSpace(TypedDict):
+    """Where a run writes sequentially."""
+
+    run: Name
+    micro_benchmark: Name
+    begin_bytes: Count
+    end_bytes: Count
+    reset_before: bool
+
+
+class LeftOut(TypedDict):
+    """A run that the device cannot make."""
+
+    micro_benchmark: Name
+    pattern: Name
+    parameter: Text | None
+    value: int | float | None
+    reason: Text
+
+
+class Warned(TypedDict):
+    """A doubt about the data."""
+
+    code: Name
+    message: Text
+    numbers: Table
+    advice: Text
+
+
+class Found(TypedDict):
+    """What a benchmark found."""
+
+    baselines_ms: dict[str, float | None]
+    baseline_io_size_bytes: Positive | None
+    repeatability: dict[str, Repeated | None]
+    key_characteristics: KeyCharacteristics | None
+    baselines: list[Experiment]
+    micro_benchmarks: dict[str, list[Experiment]]
+    open_channel: NotRequired[Table]
+
+
+class Summary(Found):
+    """The whole: what was found, and how it was measured."""
+
+    format: Name
+    format_version: Positive
+    uflip_version: Name
+    status: Name
+    device: DeviceInfo
+    created_utc: Instant
+    finished_utc: Instant | None
+    elapsed_s: float | None
+    scale: Name
+    seed: int
+    pause_ns: Count
+    target_size_bytes: Positive | None
+    repetitions: Positive
+    method: Name
+    durability: Text
+    phases: Table | None
+    interference: Table | None
+    state: Table
+    runs_planned: Count
+    runs_finished: Count
+    missing: list[Name]
+    target_spaces: list[TargetSpace]
+    skipped: list[LeftOut]
+    warnings: list[Warned]
+    harness: Table
+    host: Table
