@@ -1,11 +1,12 @@
 """A formula with the prices of a device put in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from uflip.cost.pricing import Prices
 from uflip.cost.workloads import WORKLOADS, Parameters, Part, Workload
+from uflip.data.summary import Summary
 from uflip.errors import UsageError, unknown_name
 from uflip.units import format_size
 
@@ -112,7 +113,7 @@ def _check(given: Parameters, capacity: int) -> None:
 
 
 def predict(
-    document: Mapping[str, Any], given: Parameters, names: Sequence[str] | None = None
+    document: Summary, given: Parameters, names: Sequence[str] | None = None
 ) -> list[Prediction]:
     """Predict what workloads take on the device of a result.
 

@@ -9,12 +9,11 @@ for all.
 one by one, and each costs what it costs among its own kind.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
-from typing import Any
 
+from uflip.data.summary import Summary
 from uflip.hints.means import Curve, Lines, baseline, lines_of
 
 BASELINE_IO_SIZE = 32 << 10
@@ -34,7 +33,7 @@ class Prices:
     lines: Lines
 
     @staticmethod
-    def of(document: Mapping[str, Any]) -> "Prices":
+    def of(document: Summary) -> "Prices":
         """Take the prices out of a summary of results."""
         return Prices(lines_of(document))
 

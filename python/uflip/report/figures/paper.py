@@ -61,12 +61,10 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         found[TRACES] = lambda: _wide(
             traces.picture_of(baseline_traces(results), simulated=simulated)
         )
-    if document["phases"] and document["baselines"]:
-        found[PHASES] = lambda: _phases(results, document["phases"]["patterns"], simulated)
-    if document["interference"]:
-        found[PAUSE] = lambda: _wide(
-            lingering.picture_of(document["interference"], simulated=simulated)
-        )
+    if (phases := document["phases"]) and document["baselines"]:
+        found[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
+    if pause := document["interference"]:
+        found[PAUSE] = lambda: _wide(lingering.picture_of(pause, simulated=simulated))
     return found
 
 
