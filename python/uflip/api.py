@@ -34,8 +34,7 @@ PATHS = ("plan_file", "record")
 class Options(TypedDict, total=False):
     """What `run` and `plan` take by name; each as the option of `uflip run` of that name.
 
-    Sizes are bytes or texts such as "4k" and "1GiB", durations nanoseconds or texts such as
-    "100ms".
+    Sizes are bytes, or texts such as "4k"; durations nanoseconds, or texts such as "100ms".
 
     Attributes
     ----------
@@ -43,22 +42,18 @@ class Options(TypedDict, total=False):
         "standard" (the ranges and counts of uFLIP §5.1) or "quick".
     only : sequence of str
         Names of micro-benchmarks; all that the device can do without it.
-    seed : int
-        Of all random patterns.
+    seed, repetitions : int
+        Of all random patterns; how often each run is made: three as in the paper, one in quick.
     io_size : str or int
         Size of the I/Os of the baselines [bytes]; 32 KiB as in the paper without it.
     pause : str or int
         Before each run [ns]; without it what the device needs, measured (uFLIP §4.3).
-    repetitions : int
-        How often each run is made; three as in the paper, one in the quick scale.
     method : str
         How long runs are: "auto" until their mean is known, "startup", or "paper".
     state : str
         That the device is brought into first (uFLIP §4.1): "random", "sequential" or "as-is".
-    target_size : str or int
-        Use only so much of the device, from its beginning [bytes].
-    max_bytes_written : str or int
-        Refuse a plan that writes more [bytes].
+    target_size, max_bytes_written : str or int
+        Use only so much of the device, from its beginning; refuse a plan that writes more [bytes].
     max_time : str or int
         No run begins after so much time [ns].
     plan_file, record : path
@@ -67,10 +62,8 @@ class Options(TypedDict, total=False):
         For a file: create it, or grow it, to this size; for the null device its size [bytes].
     buffered : bool
         Accept I/O through the page cache.
-    durability : str
-        What a write waits for: "cached", "fua" or "flush:N".
-    data : str
-        What is written: "random" or "zeros".
+    durability, data : str
+        What a write waits for: "cached", "fua" or "flush:N"; what it is: "random" or "zeros".
     destroy : str
         The token of a block device, or the path of a file of others, that may be overwritten.
     io_timeout : str or int

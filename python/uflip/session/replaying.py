@@ -19,6 +19,7 @@ from uflip import _native, ends
 from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import read_spec
+from uflip.data.summary import Warned
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan, estimate
@@ -147,7 +148,7 @@ def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
 
 
 def _plan_of(
-    run: PlannedRun, info: DeviceInfo, durability: str, doubts: tuple[dict[str, Any], ...]
+    run: PlannedRun, info: DeviceInfo, durability: str, doubts: tuple[Warned, ...]
 ) -> Plan:
     return Plan(
         device=info,
@@ -180,9 +181,10 @@ def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _
         return recording.fit(info.capacity_bytes, info.sector_bytes, wanted.fit, ppm)
 
 
-def _doubts(summary: Mapping[str, Any], ios: _native.Ios) -> tuple[dict[str, Any], ...]:
+def _doubts(summary: Mapping[str, Any], ios: _native.Ios) -> tuple[Warned, ...]:
     """Say what of a trace is not replayed as it was."""
-    total, found = len(ios), []
+    total = len(ios)
+    found: list[Warned] = []
     if ios.moved:
         found.append(
             {
