@@ -106,7 +106,13 @@ class Device:
             finished(lambda: self._opened().idle(duration_ns))
 
     def give(self, ios: _native.Ios) -> None:
-        """Let `run` find the I/Os of a list, which the specification of a replay only names."""
+        """Let `run` find the I/Os of a list, which the specification of a replay only names.
+
+        Parameters
+        ----------
+        ios : _native.Ios
+            The I/Os of a recorded trace.
+        """
         self._ios = ios
 
     def run(
