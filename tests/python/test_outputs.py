@@ -388,8 +388,14 @@ WRITERS = {
     "results/atomic.py",
     "results/csv_text.py",
     "results/export.py",
+    "results/fio_job.py",
     "results/outputs.py",
     "results/summaries.py",
+    # In the site's own folder, in a new one, or in one of our making that is moved when it is whole.
+    "site/backup.py",
+    "site/blobs.py",
+    "site/client.py",
+    "site/intake.py",
 }
 
 
