@@ -391,7 +391,7 @@ WRITERS = {
     "results/fio_job.py",
     "results/outputs.py",
     "results/summaries.py",
-    # In the site's own folder, in a new one, or in one of our making that is moved when it is whole.
+    # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",
     "site/client.py",
