@@ -312,7 +312,8 @@ def test_a_name_that_cannot_be_saved_under_is_refused_first(
     folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("there.snapshot").write_text("mine")
-    monkeypatch.setattr("uflip.cli.pattern.open_watched", lambda *_, **__: pytest.fail("opened"))
+    opening = "uflip.session.opening.open_watched"
+    monkeypatch.setattr(opening, lambda *_, **__: pytest.fail("opened"))
     done = uflip("pattern", URL, "--pattern", "RW", "--save", name)
     assert done.code == kind
     assert Path("there.snapshot").read_text() == "mine"

@@ -136,6 +136,7 @@ import numpy as np
 from uflip.results.pace import limit, pace_of
 from uflip.results.ticks import ticking
 from uflip.device.opening import open_device
+from uflip.data.spec import read_spec
 from uflip.spec import baseline
 
 paces, found = [], []
@@ -146,7 +147,7 @@ with open_device(f"file:{sys.argv[1]}", size=16 << 20) as device:
         submit = np.asarray(trace.column("submit_ns"))
         times = np.asarray(trace.column("response_time_ns"))
         found.append(ticking(submit, times) is not None)
-        paces.append(pace_of(str(size), json.loads(trace.spec_json), submit, times))
+        paces.append(pace_of(str(size), read_spec(trace.spec_json), submit, times))
 seen = limit(paces)
 rate = None if seen is None else [seen.unit, seen.per_s]
 print(json.dumps([found, rate, (submit[-1] + times[-1]) / 1e9]))

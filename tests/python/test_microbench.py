@@ -6,13 +6,14 @@ import msgspec
 import pytest
 import stored
 
+from uflip.choices import SCALES
 from uflip.data.device import DeviceInfo, Geometry
 from uflip.data.document import plain
 from uflip.data.manifest import entry_of
 from uflip.data.spec import table_of
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
-from uflip.experiment import SCALES, Context, Experiment, run_seed
+from uflip.experiment import Context, Experiment, run_seed
 from uflip.microbench import (
     MICRO_BENCHMARKS,
     alignment,

@@ -28,11 +28,15 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
         "",
     ),
     ("oc", "pattern", "sim:dfc", "--pages", "16"): (),
+    ("replay", "trace.csv", "sim:demo"): (),
+    ("serve", "sim:demo"): (),
+    ("submit", "results", "http://127.0.0.1:9"): (),
     ("selftest",): (),
     ("reproduce", "ofc-fig5a"): (),
 }
-# What takes long, and whose only word besides is that of the display.
-NOT_TRIED = {"selftest", "reproduce"}
+# What takes long, and whose only word besides is that of the display; what needs a recording, a
+# client or a site, and is tried where these are.
+NOT_TRIED = {"selftest", "reproduce", "replay", "serve", "submit"}
 
 
 def quiet_commands() -> dict[str, click.Option]:

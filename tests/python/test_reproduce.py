@@ -217,9 +217,9 @@ def test_as_many_requests_are_outstanding_as_were_asked_for() -> None:
 
 def test_random_requests_cover_the_device_and_no_two_runs_agree() -> None:
     runs = list(traffic.random("read", page_bytes=4096, outstanding=6, ios=1_000_000, seed=5))
-    assert [run["seed"] for run in runs] == [5, 6]
-    assert sum(run["io_count"] for run in runs) == 1_000_000
-    first, second = addresses([run | {"io_count": 30_000} for run in runs], 4096)
+    assert [run.seed for run in runs] == [5, 6]
+    assert sum(run.io_count for run in runs) == 1_000_000
+    first, second = addresses([run.but(io_count=30_000) for run in runs], 4096)
     assert (first != second).mean() > 0.99
     assert np.histogram(first, 10)[0].min() > 0.9 * len(first) / 10
 

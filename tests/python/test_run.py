@@ -71,7 +71,7 @@ def test_urls_are_taken_apart(url: str, kind: str, name: str) -> None:
 def test_an_unknown_device_lists_the_known_forms(url: str) -> None:
     with pytest.raises(UsageError, match="Unknown device") as caught:
         open_device(url)
-    assert "sim:NAME, file:PATH, /dev/NAME, null" in caught.value.allowed
+    assert "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null" in caught.value.allowed
 
 
 def test_a_bare_profile_or_path_gets_a_hint(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_a_size_that_no_file_has_is_refused(tmp_path: Path, size: str | int) -> 
 def test_options_that_do_not_fit_the_device_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--size belongs to files"):
         open_device("sim:demo", size="1GiB")
-    with pytest.raises(UsageError, match="--destroy belongs to block devices, and to a file"):
+    with pytest.raises(UsageError, match="--destroy belongs to block devices, exports, and"):
         open_device("null", destroy="a:b:1")
     for url in ("sim:demo", "null"):
         for ask in (open_device, inspect_device):

@@ -250,7 +250,7 @@ def test_no_device_of_the_table_gains_from_readers_side_by_side(profile: str) ->
     def elapsed(readers: int, at_once: int) -> int:
         with open_device(f"sim:{profile}?commands_at_once={at_once}&state=sequential") as device:
             pattern = basic("read", "random", io_size="32k", io_count=64 // readers, io_ignore=0)
-            return device.run(pattern | {"parallel_degree": readers}).elapsed_ns()
+            return device.run(pattern.but(parallel_degree=readers)).elapsed_ns()
 
     assert elapsed(16, 1) == pytest.approx(elapsed(1, 1), rel=0.02)
     assert elapsed(16, 0) < 0.8 * elapsed(1, 1)

@@ -24,6 +24,12 @@ def command(url: str, result: str, out: Path | None, token: str | None) -> None:
     from uflip.site.client import Client
 
     if not (result.isascii() and result.isalnum()):
-        raise UsageError("This is no id of a result", where="ID", got=result, allowed="12 digits")
+        raise UsageError(
+            "This is no id of a result",
+            where="ID",
+            got=result,
+            allowed="letters and digits, as in 0123456789ab",
+            action="copy it from the page of the result",
+        )
     with Client(url, token) as client:
         echo(str(client.pull(result, out or Path("results") / result)))
