@@ -41,6 +41,7 @@ __all__ = [
     "profile_interface",
     "profile_sources",
     "read_flash_trace",
+    "read_inside",
     "read_metadata",
     "read_quantity",
     "read_recording",

@@ -248,13 +248,7 @@ impl Linear {
     }
 
     /// Write page `offset`, which an open unit has, once more.
-    fn replace(
-        &mut self,
-        index: usize,
-        offset: u32,
-        rest: Option<Place>,
-        plan: &mut Plan,
-    ) {
+    fn replace(&mut self, index: usize, offset: u32, rest: Option<Place>, plan: &mut Plan) {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
         if round == open.replacements.len() {

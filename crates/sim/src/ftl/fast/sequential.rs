@@ -52,12 +52,7 @@ impl Fast {
         self.append_sequential(page, extent, plan);
     }
 
-    pub(super) fn append_sequential(
-        &mut self,
-        page: Lpn,
-        extent: &Extent,
-        plan: &mut Plan,
-    ) {
+    pub(super) fn append_sequential(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let rest = self.rest_of(page, extent);
         let log = self.sequential.as_mut().expect("a sequential log block");
         plan.program(self.data.place_in(log.block, page), rest);

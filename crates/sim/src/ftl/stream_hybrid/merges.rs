@@ -14,8 +14,7 @@ impl StreamHybrid {
     /// Bring the newest version of every page of each of `units` together: in the unit of its stream,
     /// where it has one, or in a new unit. The firmware holds one cluster of each at a time.
     pub(super) fn merge(&mut self, units: &[(u32, Reason)], plan: &mut Plan) {
-        let merges: Vec<Reclaim> =
-            units.iter().map(|unit| self.begin_merge(*unit, plan)).collect();
+        let merges: Vec<Reclaim> = units.iter().map(|unit| self.begin_merge(*unit, plan)).collect();
         for cluster in 0..self.layout.clusters_per_unit() {
             for merge in &merges {
                 self.copy_cluster(merge, cluster, self.layout.unit_pages, plan);
@@ -27,11 +26,7 @@ impl StreamHybrid {
         }
     }
 
-    fn begin_merge(
-        &mut self,
-        (logical, reason): (u32, Reason),
-        plan: &mut Plan,
-    ) -> Reclaim {
+    fn begin_merge(&mut self, (logical, reason): (u32, Reason), plan: &mut Plan) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
         // Pages of the stream that are newer in the log have no place left in the stream's unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
@@ -44,13 +39,7 @@ impl StreamHybrid {
     }
 
     /// Copy the pages of a cluster that lie before page `end` of the unit.
-    pub(super) fn copy_cluster(
-        &self,
-        merge: &Reclaim,
-        cluster: u32,
-        end: u32,
-        plan: &mut Plan,
-    ) {
+    pub(super) fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut Plan) {
         let first = cluster * self.layout.cluster_pages;
         for offset in first..(first + self.layout.cluster_pages).min(end) {
             if merge.there.has(offset) {
@@ -92,12 +81,7 @@ impl StreamHybrid {
     }
 
     /// `unit` holds the data of `logical` from now on; the old one is erased when a unit is needed.
-    pub(super) fn set_data_unit(
-        &mut self,
-        logical: u32,
-        unit: UnitIdx,
-        plan: &mut Plan,
-    ) {
+    pub(super) fn set_data_unit(&mut self, logical: u32, unit: UnitIdx, plan: &mut Plan) {
         self.replace_data_unit(logical, unit);
         self.store_map_of_merge(plan);
     }
@@ -112,12 +96,7 @@ impl StreamHybrid {
     }
 
     /// Merge the unit of `page` at once, with a place for what the host brings.
-    pub(super) fn merge_around(
-        &mut self,
-        page: Lpn,
-        extent: &Extent,
-        plan: &mut Plan,
-    ) {
+    pub(super) fn merge_around(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
@@ -165,13 +144,7 @@ impl StreamHybrid {
 
     /// After `page` comes what the host write has of the same unit; the map is stored behind the last
     /// page of it, for that may take a unit, and erase the one where `rest` lies.
-    fn bring_next(
-        &mut self,
-        page: Lpn,
-        extent: &Extent,
-        rest: Option<Place>,
-        plan: &mut Plan,
-    ) {
+    fn bring_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>, plan: &mut Plan) {
         let next = Lpn(page.0 + 1);
         let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
         self.bringing = goes_on.then_some(Bringing { next, rest });

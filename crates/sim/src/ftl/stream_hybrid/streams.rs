@@ -69,12 +69,7 @@ impl StreamHybrid {
     }
 
     /// Let a stream that had to give way go on at `offset`: what lies before is copied to a new unit.
-    pub(super) fn resume_stream(
-        &mut self,
-        logical: u32,
-        offset: u32,
-        plan: &mut Plan,
-    ) {
+    pub(super) fn resume_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
         self.displaced.retain(|(other, _)| *other != logical);
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(plan);

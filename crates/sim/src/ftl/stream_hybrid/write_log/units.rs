@@ -6,11 +6,7 @@ use crate::pool::units::FreeUnits;
 
 impl WriteLog {
     /// The next erased place: of the unit being filled, of a new one, or of one that was compacted.
-    pub(super) fn next_place(
-        &mut self,
-        free: &mut FreeUnits,
-        plan: &mut Plan,
-    ) -> (usize, u32) {
+    pub(super) fn next_place(&mut self, free: &mut FreeUnits, plan: &mut Plan) -> (usize, u32) {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
             self.open = None;
