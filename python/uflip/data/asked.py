@@ -20,9 +20,13 @@ Whole = Annotated[int, Meta(ge=0)]
 """What the native part reads as 64 bits without a sign."""
 
 
-class Stop(
+class Asked(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
+    """How specifications are read and written: no other keys, and none that was not given."""
+
+
+class Stop(Asked, frozen=True):
     """When a run ends whose length is not given: its mean is known, or its budget is used up.
 
     Attributes
@@ -55,9 +59,7 @@ class Stop(
         return given(self.max_ios, "stop.max_ios")
 
 
-class Part(
-    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class Part(Asked, frozen=True):
     """A basic pattern within a mix: what both have is with the mix. See `Basic`."""
 
     mode: Mode

@@ -4,18 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from uflip.data.asked import Spec, Whole
+from uflip.data.asked import Asked, Spec, Whole
 from uflip.data.document import Text
 
 
-class Job(
-    Struct,
-    Spec,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-):
+class Job(Asked, Spec, frozen=True):
     """What is done to pages of an open-channel device; `docs/reference/open-channel.md`.
 
     Attributes

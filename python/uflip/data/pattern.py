@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from uflip.data.asked import OPEN_TIMES, Part, Spec, Stop, Time, Whole
+from uflip.data.asked import OPEN_TIMES, Asked, Part, Spec, Stop, Time, Whole
 
 
 class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
@@ -55,16 +55,7 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
         return 1 if self.parallel_degree is None else self.parallel_degree
 
 
-class Mix(
-    Struct,
-    Spec,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag_field="kind",
-    tag="mix",
-):
+class Mix(Asked, Spec, frozen=True, tag_field="kind", tag="mix"):
     """I/Os of two basic patterns: in turn, or each drawn at random.
 
     Attributes
@@ -110,16 +101,7 @@ class Mix(
         return 1 if self.ratio is None else self.ratio
 
 
-class Parallel(
-    Struct,
-    Spec,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag_field="kind",
-    tag="parallel",
-):
+class Parallel(Asked, Spec, frozen=True, tag_field="kind", tag="parallel"):
     """Patterns that run side by side, a process each.
 
     Attributes
@@ -165,16 +147,7 @@ class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     span: Whole | None = None
 
 
-class Replay(
-    Struct,
-    Spec,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag_field="kind",
-    tag="replay",
-):
+class Replay(Asked, Spec, frozen=True, tag_field="kind", tag="replay"):
     """The I/Os of a list, which is named by its digest: those of a trace.
 
     Attributes

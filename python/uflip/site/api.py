@@ -174,14 +174,9 @@ def whole_table(
     """Every result that matches, as a table: CSV or Parquet."""
     if ending not in TABLES:
         raise UsageError("There is no such table", where=ending[:20], allowed=", ".join(TABLES))
-    rows: list[dict[str, Any]] = []
-    for page in range(1, MOST_OF_A_TABLE // browse.MOST_A_PAGE + 1):
-        wanted = wanted_of(request, q, "-created", page, browse.MOST_A_PAGE)
-        found, total = browse.results(session, who, wanted)
-        rows += [browse.as_row(each) for each in found]
-        if len(rows) >= total:
-            break
-    return _as_table(rows, ending)
+    wanted = wanted_of(request, q, "-created", 1, browse.PAGE)
+    found = browse.every(session, who, wanted, MOST_OF_A_TABLE)
+    return _as_table([browse.as_row(each) for each in found], ending)
 
 
 def _as_table(rows: list[dict[str, Any]], ending: str) -> Response:

@@ -18,7 +18,6 @@ from pathlib import Path
 from uflip.errors import ResultsError, UsageError
 from uflip.results import atomic
 
-PART = 1 << 20
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -120,16 +119,14 @@ class Blobs:
         return offset + len(part)
 
     def _whole(self, arriving: Path, digest: str) -> None:
-        summed = hashlib.sha256()
         with arriving.open("rb") as file:
-            while part := file.read(PART):
-                summed.update(part)
-        if summed.hexdigest() != digest:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != digest:
             arriving.unlink()
             raise ResultsError(
                 "A file is not what it was said to be",
                 where=digest,
-                got=f"content with the digest {summed.hexdigest()}",
+                got=f"content with the digest {found}",
                 action="send it again",
             )
         path = self.path(digest)

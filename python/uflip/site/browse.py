@@ -3,7 +3,7 @@
 Somebody sees what is published, and what is their own; an admin sees everything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,13 +90,16 @@ def results(session: "Session", who: Account | None, wanted: Wanted) -> tuple[li
     query = _of_devices(select(func.count(Result.id)), where, wanted)
     total = session.scalar(query) or 0
     ids = _of_devices(select(Result.id), where, wanted).order_by(*_order(wanted.sort))
-    page = list(session.scalars(ids.limit(wanted.per_page).offset(_before(wanted))))
+    before = (wanted.page - 1) * wanted.per_page
+    page = list(session.scalars(ids.limit(wanted.per_page).offset(before)))
     found = {each.id: each for each in session.scalars(select(Result).where(Result.id.in_(page)))}
     return [found[each] for each in page], total
 
 
-def _before(wanted: Wanted) -> int:
-    return (wanted.page - 1) * wanted.per_page
+def every(session: "Session", who: Account | None, wanted: Wanted, most: int) -> Iterator[Result]:
+    """List all results that match, not a page of them, at most so many; see `results`."""
+    query = _of_devices(select(Result), _matching(who, wanted), wanted)
+    yield from session.scalars(query.order_by(*_order(wanted.sort)).limit(most))
 
 
 def _of_devices(query: Select[Any], where: Sequence[Condition], wanted: Wanted) -> Select[Any]:

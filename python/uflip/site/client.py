@@ -3,7 +3,8 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,8 +241,20 @@ class Client:
         except ValueError as error:
             raise self._no_site(answer) from error
 
-    def _speaking(self) -> "_Speaking":
-        return _Speaking(self.url)
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """Let what goes wrong between two machines be one of our errors."""
+        import httpx
+
+        try:
+            yield
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnavailableError(
+                "The site does not answer",
+                where=self.url,
+                got=str(error) or type(error).__name__,
+                action="try again; what was sent is not sent twice",
+            ) from error
 
     def _error(self, answer: "httpx.Response") -> UflipError:
         try:
@@ -259,27 +272,6 @@ class Client:
             got=f"an answer {answer.status_code} that is none of ours",
             action="check the address",
         )
-
-
-class _Speaking:
-    """Lets what goes wrong between two machines be one of our errors."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        import httpx
-
-        if isinstance(error, httpx.HTTPError | httpx.InvalidURL):
-            raise UnavailableError(
-                "The site does not answer",
-                where=self._url,
-                got=str(error) or type(error).__name__,
-                action="try again; what was sent is not sent twice",
-            ) from error
 
 
 def _checked(name: str) -> str:

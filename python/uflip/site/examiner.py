@@ -70,11 +70,10 @@ def look(folder: Path) -> dict[str, Any]:
     from uflip.benchmarks import summary
     from uflip.data import manifest
     from uflip.data.document import plain
-    from uflip.report.key_row import cells
     from uflip.results import Results
     from uflip.results.flash_file import check_logs
     from uflip.results.proof import examine as prove
-    from uflip.results.summarise import experiments_of
+    from uflip.web.listing import of_summary
 
     proof = prove(folder)
     unproven = [verdict for verdict in proof.verdicts if verdict.state != "proven"]
@@ -103,18 +102,8 @@ def look(folder: Path) -> dict[str, Any]:
             action="`uflip run --resume` goes on with them",
         )
     document = summary(results)
-    row = document.get("key_characteristics")
-    means = document.get("baselines_ms") or {}
-    known = (
-        [
-            run["together"]["converged"]
-            for _, run in experiments_of(document)
-            if run["together"]["converged"] is not None
-        ]
-        if "micro_benchmarks" in document and row is not None
-        else []
-    )
-    device = kept.device
+    said, device = of_summary(document), kept.device
+    means = said["baselines_ms"] or {}
     return {
         "device": {
             "kind": device.kind,
@@ -131,11 +120,11 @@ def look(folder: Path) -> dict[str, Any]:
             "durability": kept.durability or "",
             "status": kept.status,
             "runs": len(results.runs),
-            "experiments": len(known),
-            "known": sum(known),
+            "experiments": said["experiments"],
+            "known": said["known"],
             "warnings": len(results.warnings),
             **{f"{name.lower()}_ms": means.get(name) for name in ("SR", "RR", "SW", "RW")},
-            "cells": None if row is None else cells(row),
+            "cells": said["cells"],
         },
         "summary": plain(document),
     }
