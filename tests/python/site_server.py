@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -75,6 +76,8 @@ class SiteServer:
             "site", "serve", self.folder, "--port", "0", *more, "--per-minute", 10**6
         )
         assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], START_S)
+        assert readable, "it does not say where it listens"
         self.url = self.process.stdout.readline().strip()
         begun = time.monotonic()
         while True:
@@ -90,7 +93,7 @@ class SiteServer:
         """End it as a loss of power would."""
         assert self.process is not None
         self.process.kill()
-        self.process.communicate()
+        self.process.communicate(timeout=30)
 
     def token(self, name: str, role: str = "submitter") -> str:
         """The token of an account, made when it is asked for first."""
