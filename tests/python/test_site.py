@@ -129,6 +129,50 @@ def test_an_upload_that_was_cut_short_goes_on(
         assert carol.delete(f"/api/v1/results/{each['id']}").status_code == 204
 
 
+def test_a_file_whose_last_part_came_before_a_kill_is_whole(
+    server: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    redacted_copy(folder, tmp_path / "copy")
+    files = _files(tmp_path / "copy")
+    server.token("dora")
+    dora = server.client("dora")
+    begun = _begun(dora, files)
+    # What a kill between the last part and the name of the whole file leaves, right and wrong.
+    arriving = server.folder / "arriving" / begun["id"]
+    arriving.mkdir()
+    right, wrong = list(files.values())[:2]
+    (arriving / _digest(right)).write_bytes(right)
+    (arriving / _digest(wrong)).write_bytes(bytes(len(wrong)))
+    received = _begun(dora, files)["received"]
+    assert received[_digest(right)] == len(right)
+    assert received[_digest(wrong)] == 0
+    assert not list(arriving.iterdir())
+    assert _send(dora, files).status_code == 201
+    for each in dora.get("/api/v1/results").json()["results"]:
+        assert dora.delete(f"/api/v1/results/{each['id']}").status_code == 204
+
+
+def test_an_upload_that_is_ended_leaves_no_file(
+    server: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    redacted_copy(folder, tmp_path / "copy")
+    files = _files(tmp_path / "copy")
+    made = submit(server, folder, who="ellen")
+    of_a_result = {path.name for path in server.folder.glob("blobs/*/*")}
+    files["manifest.json"] += b" "
+    begun = _begun(server.client("ellen"), files)
+    address = f"/api/v1/submissions/{begun['id']}"
+    changed = files["manifest.json"]
+    sent = server.client("ellen").put(
+        f"{address}/files/{_digest(changed)}", params={"offset": 0}, content=changed
+    )
+    assert sent.json() == {"received": len(changed)}
+    assert (server.folder / "blobs" / _digest(changed)[:2] / _digest(changed)).exists()
+    assert server.client("ellen").delete(address).status_code == 204
+    assert {path.name for path in server.folder.glob("blobs/*/*")} == of_a_result
+    assert server.client("ellen").delete(f"/api/v1/results/{made['id']}").status_code == 204
+
+
 def test_what_names_the_machine_stays_on_it(tmp_path: Path) -> None:
     secret = "a-very-private-name"
     target = tmp_path / f"{secret}.bin"

@@ -62,14 +62,23 @@ class Blobs:
         """Whether a whole file is there."""
         return self.path(digest).exists()
 
-    def received(self, submission: str, digest: str) -> int:
-        """How many bytes of a file have come so far."""
+    def received(self, submission: str, digest: str, size: int) -> int:
+        """How many of the bytes of a file have come so far; all of them only if it is whole."""
         if self.there(digest):
-            return self.path(digest).stat().st_size
+            return size
+        arriving = self._arriving / submission / digest
         try:
-            return (self._arriving / submission / digest).stat().st_size
+            there = arriving.stat().st_size
         except OSError:
             return 0
+        if there < size:
+            return there
+        # Its last part came, and the server ended before it was made whole.
+        try:
+            self._whole(arriving, digest)
+        except ResultsError:
+            return 0
+        return size
 
     def receive(self, submission: str, digest: str, size: int, offset: int, part: bytes) -> int:
         """Take the next part of a file; the last one makes it whole.
@@ -97,7 +106,7 @@ class Blobs:
         ResultsError
             If the whole has another digest; it has to be sent again then.
         """
-        there = self.received(submission, digest)
+        there = self.received(submission, digest, size)
         if self.there(digest):
             return there
         if offset != there or offset + len(part) > size:

@@ -16,6 +16,7 @@ import json
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 MOST_OPEN = 20
 """Uploads of one account that have begun and are not committed."""
+STALE_S = 3600.0
+"""The age of a folder from which on nobody can be making it: many times what a commit may take."""
 SUMMARY = "summary.json.gz"
 
 
@@ -106,7 +109,10 @@ class Intake:
     def received(self, account: Account, submission: str) -> dict[str, int]:
         """Say how many bytes there are of each file of an upload, by its digest."""
         offered = self.offered(account, submission)
-        return {each.digest: self._blobs.received(submission, each.digest) for each in offered}
+        return {
+            each.digest: self._blobs.received(submission, each.digest, each.bytes)
+            for each in offered
+        }
 
     def receive(
         self, account: Account, submission: str, digest: str, offset: int, part: bytes
@@ -119,10 +125,13 @@ class Intake:
 
     def abandon(self, account: Account, submission: str) -> None:
         """End an upload; what has arrived of it is removed."""
-        self.offered(account, submission)
+        digests = {each.digest for each in self.offered(account, submission)}
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
+            session.flush()
+            unclaimed = digests - _claimed(session, digests)
         self._blobs.forget(submission)
+        self._blobs.remove(unclaimed)
 
     def commit(self, account: Account, submission: str, *, publish: bool) -> tuple[str, bool]:
         """Look at what was sent, and keep it: everything is computed again from the traces.
@@ -221,20 +230,25 @@ class Intake:
             found = session.get(Result, result)
             if found is None:
                 return
-            digests = [each.digest for each in found.files]
+            digests = {each.digest for each in found.files}
             note(session, who, "delete", result)
             session.delete(found)
             session.flush()
-            kept = set(session.scalars(select(File.digest).where(File.digest.in_(digests))))
+            unclaimed = digests - _claimed(session, digests)
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
-        self._blobs.remove(set(digests) - kept)
+        self._blobs.remove(unclaimed)
 
     def sweep(self) -> int:
-        """Take away folders without a row and uploads that nobody knows; returns how many."""
-        gone = 0
+        """Take away folders without a row and uploads that nobody knows; returns how many.
+
+        Another server on the same database may be making a folder now: a young one stays.
+        """
+        gone, young = 0, time.time() - STALE_S
         with self._sessions() as session:
             for folder in list(self._blobs.folders.iterdir()):
+                if _changed(folder) > young:
+                    continue
                 if folder.name.startswith(".") or session.get(Result, folder.name) is None:
                     shutil.rmtree(folder, ignore_errors=True)
                     gone += 1
@@ -253,6 +267,21 @@ class Intake:
     def folder(self, result: str) -> Path:
         """Where a result can be read."""
         return self._blobs.folders / result
+
+
+def _changed(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another server was faster
+        return float("inf")
+
+
+def _claimed(session: "Session", digests: set[str]) -> set[str]:
+    """Those of some files that results have, or that uploads list."""
+    claimed = set(session.scalars(select(File.digest).where(File.digest.in_(digests))))
+    for files in session.scalars(select(Submission.files)):
+        claimed.update(each["digest"] for each in files if each["digest"] in digests)
+    return claimed
 
 
 def device_of(session: "Session", said: Mapping[str, Any]) -> Device:
