@@ -324,7 +324,10 @@ from uflip.cli.main import main
 try:
     main(sys.argv[1:])
 except SystemExit as end:
-    loaded = {"numpy", "uflip.methodology", "uflip.results", "uflip.session"} & sys.modules.keys()
+    work = {"numpy", "uflip.methodology", "uflip.results", "uflip.session"}
+    # A pattern is read before anything is opened, and is a document.
+    work |= set() if sys.argv[1] == "pattern" else {"msgspec"}
+    loaded = work & sys.modules.keys()
     print(end.code, sorted(loaded))
 """
     command = [sys.executable, "-c", program, verb, f"file:{foreign}"]

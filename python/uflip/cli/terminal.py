@@ -12,7 +12,6 @@ import sys
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 # C0 and C1 but for the end of a line, DEL, soft hyphens and other invisible signs, everything that
 # changes the direction of writing, separators of lines, halves of surrogate pairs, noncharacters.
@@ -76,6 +75,8 @@ def echo(text: object = "", *, err: bool = False, newline: bool = True, **style:
 
 def echo_json(document: Any) -> None:
     """Print a document for programs: every value as it is, and nothing that a terminal obeys."""
+    import msgspec  # a refusal does not wait for it
+
     text = json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False, allow_nan=False)
     # Only strings hold such characters, and in a string an escape means the same.
     click.echo(_UNSAFE.sub(_in_json, text))

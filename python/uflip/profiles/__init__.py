@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from uflip import _native
@@ -12,6 +11,7 @@ from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest of ours has 7 KB.
 LARGEST_PROFILE = 1 << 20
+_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,7 @@ def profile_names(interface: str | None = None) -> list[str]:
     interface : str, optional
         Only those of this interface: "block" or "open_channel".
     """
-    folder = resources.files("uflip") / "profiles"
-    names = sorted(
-        entry.name.removesuffix(".toml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    )
+    names = sorted(entry.stem for entry in _FOLDER.glob("*.toml"))
     if interface is None:
         return names
     return [name for name in names if profile_interface(name) == interface]
@@ -92,7 +87,7 @@ def read_profile(name: str) -> tuple[str, str, str]:
         return path.stem, read_text(path, _kind()), str(path)
     if name not in profile_names():
         raise unknown_name("profile", name, profile_names(), where=f"sim:{name}")
-    file = resources.files("uflip") / "profiles" / f"{name}.toml"
+    file = _FOLDER / f"{name}.toml"
     return name, file.read_text(encoding="utf-8"), f"profiles/{name}.toml"
 
 

@@ -3,7 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def known_keys(interface: str) -> dict[str, dict[str, Key]]:
     >>> known_keys("block")["timing"]["read_ns"]
     Key(allowed='0 or more', meaning='reading a page from the cells', unit='ns')
     """
-    file = resources.files("uflip") / "profiles" / "keys" / f"{interface}.toml"
+    file = Path(__file__).parent / f"{interface}.toml"
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     return {
         table: {name: Key(**key) for name, key in keys.items()} for table, keys in tables.items()
