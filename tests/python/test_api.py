@@ -1,12 +1,10 @@
 """Is uflip from Python what it is on the command line, and can other programs take its tables?"""
 
-import doctest
 import inspect
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -209,27 +207,3 @@ def test_what_is_named_is_there_and_nothing_hides_it() -> None:
     package = Path(uflip.__file__).parent
     modules = {path.stem for path in package.iterdir()}
     assert not modules & set(uflip.__all__)
-
-
-EXAMPLES = (
-    "uflip.api", "uflip.spec", "uflip.data.asked", "uflip.data.spec", "uflip.device.resolving",
-    "uflip.device.catalogue", "uflip.footprint", "uflip.startup", "uflip.results.consistency",
-    "uflip.methodology.refresh",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_of_docstrings_say_what_happens(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    module = import_module(name)
-    known = {**vars(module), "open_device": uflip.open_device}
-    found = [test for test in doctest.DocTestFinder().find(module, globs=known) if test.examples]
-    assert found, "it has examples"
-    said: list[str] = []
-    for number, test in enumerate(found):
-        (tmp_path / str(number)).mkdir()
-        monkeypatch.chdir(tmp_path / str(number))
-        doctest.DocTestRunner().run(test, out=said.append)
-    assert "".join(said) == ""

@@ -1,6 +1,5 @@
 """Channel rates against hand-made numbers, limits and a page-by-page schedule."""
 
-import doctest
 from typing import Any
 
 import pytest
@@ -10,10 +9,6 @@ from uflip.models import channel
 
 SLC = {"interface_bytes_per_s": 166e6, "page_bytes": 4320}
 READ_NS, PROGRAM_NS = 25_000, 200_000
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(channel).failed == 0
 
 
 def schedule_rate(*, dies: int, cell_ns: float, read: bool, pages: int = 4000) -> float:

@@ -1,6 +1,5 @@
 """Merge costs: Myers & Sinclair's printed values, limits, and naive FAST and BAST simulations."""
 
-import doctest
 import random
 from collections import OrderedDict
 from typing import Any
@@ -18,12 +17,6 @@ TABLE_1: dict[str, Any] = {
     "pages_per_block": 64,
     **TABLE_1_NS,
 }
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(hybrid).failed == 0
-    assert doctest.testmod(merges).failed == 0
-    assert doctest.testmod(bast).failed == 0
 
 
 # --- values from elsewhere -----------------------------------------------------------------------

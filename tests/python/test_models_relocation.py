@@ -1,6 +1,5 @@
 """OFC's equations (1) and (2): the printed sum, plain iteration, Lambert's W, and the text."""
 
-import doctest
 import math
 from typing import Any
 
@@ -11,10 +10,6 @@ from uflip.errors import UsageError
 from uflip.models import relocation, write_amplification
 
 OFC: dict[str, Any] = {"pages_per_block": 128, "physical_pages": 8192 * 128}
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(relocation).failed == 0
 
 
 def printed_sum(

@@ -1,6 +1,5 @@
 """The numerical tools of the models against SciPy."""
 
-import doctest
 import math
 
 import pytest
@@ -10,10 +9,6 @@ from scipy import special
 
 from uflip.errors import UsageError
 from uflip.models import _solve
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(_solve) == (0, 3)
 
 
 @given(st.floats(1e-6, 1e9))

@@ -1,6 +1,5 @@
 """Write amplification: published values, limits, orders, and a naive page-mapped simulation."""
 
-import doctest
 import functools
 import math
 import random
@@ -18,10 +17,6 @@ from uflip.models import write_amplification as wa
 
 spare_factors = st.floats(0.02, 0.9)
 block_sizes = st.integers(2, 256)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(wa).failed == 0
 
 
 # --- values from elsewhere -----------------------------------------------------------------------

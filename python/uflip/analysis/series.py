@@ -212,7 +212,7 @@ def run_length(
     Examples
     --------
     >>> run_length([1000] * 5000, min_ios=64).ios
-    72
+    68
     """
     with native_errors():
         text = _native.run_length(

@@ -17,6 +17,7 @@ def model_identity(info: DeviceInfo) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from uflip.device.opening import open_device
     >>> model_identity(open_device("null", size="1MiB").info)
     {'kind': 'null', 'model': 'null', 'capacity_bytes': 1048576, 'sector_bytes': 512}
     """
@@ -43,7 +44,10 @@ def medium(info: DeviceInfo) -> dict[str, Any]:
 
     Examples
     --------
-    >>> medium(with_details(open_device("null").info, brand="0123456789abcdef", inode=7))
+    >>> from uflip.device.opening import open_device
+    >>> from uflip.data.device import with_details
+    >>> info = open_device("null").info
+    >>> medium(with_details(info, brand="0123456789abcdef", inode=7))
     {'brand': '0123456789abcdef'}
     """
     return {name: value for name in MEDIUM if (value := getattr(info.details, name))}
@@ -66,6 +70,8 @@ def other_medium(was: Mapping[str, Any], now: DeviceInfo) -> tuple[str, str] | N
 
     Examples
     --------
+    >>> from uflip.device.opening import open_device
+    >>> from uflip.data.device import with_details
     >>> other_medium({"brand": "a"}, with_details(open_device("null").info, brand="b"))
     ('brand b', 'brand a')
     """

@@ -42,6 +42,7 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
 
     Examples
     --------
+    >>> from uflip.device.opening import open_device
     >>> from uflip.spec import baseline
     >>> resolve(baseline("RR"), open_device("null").info).spec.io_size
     32768
@@ -85,6 +86,7 @@ def resolve_state(state: Mapping[str, Any], info: DeviceInfo) -> ResolvedState:
 
     Examples
     --------
+    >>> from uflip.device.opening import open_device
     >>> info = open_device("null", size="1MiB").info
     >>> resolve_state({"state": "sequential"}, info).totals.bytes_written
     1048576

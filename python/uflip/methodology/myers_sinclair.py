@@ -72,7 +72,7 @@ def batch(number: int, *, batch_ios: int = BATCH_IOS, seed: int = 42) -> Basic:
 
     Examples
     --------
-    >>> batch(1, seed=7)["seed"]
+    >>> batch(1, seed=7).seed
     8
     """
     return basic(

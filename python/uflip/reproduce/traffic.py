@@ -41,7 +41,7 @@ def random(mode: str, *, page_bytes: int, outstanding: int, ios: int, seed: int)
     Examples
     --------
     >>> [run] = random("read", page_bytes=4096, outstanding=3, ios=10, seed=1)
-    >>> run["queue_depth"], run["io_count"], run["seed"]
+    >>> run.queue_depth, run.io_count, run.seed
     (3, 10, 1)
     """
     for number, part in enumerate(_parts(ios, RUN_IOS)):
@@ -82,7 +82,7 @@ def sequential(
     >>> runs = list(
     ...     sequential("read", logical_pages=20, page_bytes=1, outstanding=4, ios=24, run_ios=8)
     ... )
-    >>> [(run["target_offset"], run["io_count"]) for run in runs]
+    >>> [(run.target_offset, run.io_count) for run in runs]
     [(0, 8), (8, 8), (16, 4), (0, 4)]
     """
     first = 0
@@ -114,7 +114,7 @@ def mixed(read_percent: int, *, page_bytes: int, outstanding: int, ios: int, see
     Examples
     --------
     >>> run = mixed(75, page_bytes=4096, outstanding=2, ios=80, seed=1)
-    >>> run["first"]["mode"], run["first_percent"], run["io_count"]
+    >>> run.first.mode, run.first_percent, run.io_count
     ('read', 75, 80)
     """
     read, write = (basic(mode, "random", io_size=page_bytes) for mode in ("read", "write"))

@@ -193,6 +193,7 @@ def describe_device(device: DeviceInfo) -> str:
 
     Examples
     --------
+    >>> from uflip.device.opening import open_device
     >>> describe_device(open_device("null").info)
     'null, 64 GiB'
     """
