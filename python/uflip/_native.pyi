@@ -40,6 +40,7 @@ __all__ = [
     "profile_faults",
     "profile_interface",
     "profile_sources",
+    "read_fio_log",
     "read_flash_trace",
     "read_inside",
     "read_metadata",
@@ -275,6 +276,10 @@ class Ios:
 
 def read_recording(path: str, kind: str | None = None) -> Recording:
     """Read a trace of one of `recording_formats`; without a name, of the one it looks like."""
+
+def read_fio_log(path: str) -> tuple[Trace, str]:
+    """What fio logged of its response times, as the trace of a run, and about it (JSON):
+    has_offsets, trims, end."""
 
 def recording_formats() -> list[str]: ...
 def registry_json() -> str:

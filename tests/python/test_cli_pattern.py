@@ -163,11 +163,20 @@ def test_a_mistake_changes_nothing(here: Path, arguments: str, kind: str, texts:
         assert text in done.err
 
 
-def test_a_queue_depth_is_refused_on_a_file_before_it_is_made(here: Path) -> None:
-    done = uflip("pattern", "file:f.bin", "--size", "1MiB", "--pattern", "RR", "--queue-depth", "8")
-    assert done.code == EXIT_CODES["usage"][0]
-    assert "parallel_degree 8" in done.err
-    assert not (here / "f.bin").exists()
+def test_a_queue_on_a_file_keeps_every_response_time(here: Path) -> None:
+    arguments = ["file:f.bin", "--size", "1MiB", "--buffered", "--durability", "cached"]
+    arguments += ["--pattern", "RW", "--queue-depth", "8", "--io-size", "4k", "--io-count", "400"]
+    done = uflip("pattern", *arguments, "--trace", "ios.csv", "--json")
+    if done.code == EXIT_CODES["unavailable"][0]:
+        pytest.skip("this system gives no io_uring")
+    assert done.code == 0, done.err
+    with (here / "ios.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    times = [(int(row["submit_ns"]), int(row["response_time_ns"])) for row in rows]
+    assert len(times) == 400
+    assert all(took > 0 for _, took in times)
+    under_way = [sum(submit <= at < submit + took for submit, took in times) for at, _ in times]
+    assert 1 < max(under_way) <= 8
 
 
 def test_a_queue_keeps_its_device_busy() -> None:

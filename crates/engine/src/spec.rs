@@ -269,15 +269,32 @@ impl Resolved {
     /// # Errors
     /// A queue depth above 1 on a device whose I/O is synchronous.
     pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
-        let deepest = self.streams.iter().map(|stream| stream.queue_depth).max().unwrap_or(1);
-        if deepest == 1 || kind == DeviceKind::Sim {
+        let deepest = self.queue_depth_max();
+        if deepest == 1 || kind != DeviceKind::Nbd {
             return Ok(());
         }
-        Err(Error::usage("Only a simulated device takes several I/Os of one process at a time")
+        Err(Error::usage("A device over NBD takes one I/O of a process at a time")
             .at("queue_depth")
             .got(deepest.to_string())
-            .allowed("1: I/O on a real device is synchronous, one system call after another")
+            .allowed("1: a request is sent when the one before it was answered")
             .action(format!("use parallel_degree {deepest}: processes with one I/O each")))
+    }
+
+    /// How many I/Os of one process are under way at most.
+    #[must_use]
+    pub fn queue_depth_max(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.queue_depth).max().unwrap_or(1)
+    }
+
+    /// The longest I/O [bytes].
+    #[must_use]
+    pub fn io_size_max(&self) -> u64 {
+        let longest = |stream: &StreamSpec| match &stream.source {
+            Source::Basic(basic) => basic.io_size.0,
+            Source::Mix { first, second, .. } => first.io_size.max(second.io_size).0,
+            Source::List(list) => list.as_ref().map_or(0, |list| list.extent().io_size_max),
+        };
+        self.streams.iter().map(longest).max().unwrap_or(0)
     }
 
     /// Whether I/Os arrive at instants of their own, so that their times count from there.

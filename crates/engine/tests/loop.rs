@@ -51,11 +51,11 @@ fn the_columns_that_follow_from_the_pattern_are_right() {
 }
 
 #[test]
-fn a_real_device_refuses_a_queue_before_any_io() {
+fn a_device_that_answers_one_by_one_refuses_a_queue_before_any_io() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random", "queue_depth": 4}"#;
     let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let mut device = OneServer { fail_after: 0, ..OneServer::new() };
-    device.info.kind = DeviceKind::File;
+    device.info.kind = DeviceKind::Nbd;
     let error = run(&mut device, pattern, &Control::new(1)).unwrap_err();
     assert_eq!(error.kind(), uflip_core::ErrorKind::Usage);
     assert!(error.to_string().contains("parallel_degree 4"), "{error}");

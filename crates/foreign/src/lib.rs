@@ -11,11 +11,13 @@
 
 mod blkparse;
 mod fio;
+mod fio_log;
 mod fit;
 mod lines;
 mod msr;
 mod recorded;
 
+pub use fio_log::Logged;
 pub use fit::{Fit, Fitted, fit};
 pub use recorded::{Recorded, RecordedIo};
 
@@ -54,6 +56,26 @@ pub fn formats() -> Vec<&'static str> {
 /// An unknown name; a file that cannot be read, is of no known format, has no I/O, or a line that makes
 /// no sense.
 pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
+    read_from(&mut open(path)?, &path.display().to_string(), format)
+}
+
+/// Read a log of response times that fio wrote.
+///
+/// # Errors
+/// A file that cannot be read, has no I/O, or a line that makes no sense.
+pub fn read_fio_log(path: &Path) -> Result<Logged> {
+    read_fio_log_from(&mut open(path)?, &path.display().to_string())
+}
+
+/// The same from anywhere; errors name `place`.
+///
+/// # Errors
+/// As [`read_fio_log`].
+pub fn read_fio_log_from(input: &mut dyn BufRead, place: &str) -> Result<Logged> {
+    fio_log::read(&mut Lines::new(input)).map_err(|wrong| explained(place, wrong))
+}
+
+fn open(path: &Path) -> Result<BufReader<File>> {
     let place = path.display().to_string();
     let failed = |error: &std::io::Error| {
         Error::os("The trace cannot be read", &place, error)
@@ -65,10 +87,19 @@ pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
     let is_file = file.metadata().map_err(|error| failed(&error))?.is_file();
     if !is_file {
         return Err(Error::usage("A trace is a regular file")
-            .at(place)
+            .at(&place)
             .action("write it to a file first"));
     }
-    read_from(&mut BufReader::new(file), &place, format)
+    Ok(BufReader::new(file))
+}
+
+fn explained(place: &str, Wrong { line, got, allowed }: Wrong) -> Error {
+    let place = if line == 0 { place.to_owned() } else { format!("{place}:{line}") };
+    Error::new(ErrorKind::Results, "The trace cannot be read")
+        .at(place)
+        .got(got)
+        .allowed(allowed)
+        .action("see `uflip replay --help` and `uflip import --help` for what is read")
 }
 
 /// The same from anywhere; errors name `place`.
@@ -77,14 +108,7 @@ pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
 /// As [`read`].
 pub fn read_from(input: &mut dyn BufRead, place: &str, format: Option<&str>) -> Result<Recorded> {
     let mut lines = Lines::new(input);
-    let wrong = |Wrong { line, got, allowed }: Wrong| {
-        let place = if line == 0 { place.to_owned() } else { format!("{place}:{line}") };
-        Error::new(ErrorKind::Results, "The trace cannot be read")
-            .at(place)
-            .got(got)
-            .allowed(allowed)
-            .action("see `uflip replay --help` for the formats that are read")
-    };
+    let wrong = |wrong| explained(place, wrong);
     let first = lines.first().map_err(wrong)?.to_owned();
     let reader = match format {
         Some(name) => READERS

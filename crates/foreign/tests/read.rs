@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use uflip_core::{ErrorKind, Mode};
-use uflip_foreign::{Fit, Recorded, fit, read, read_from};
+use uflip_foreign::{Fit, Recorded, fit, read, read_fio_log, read_fio_log_from, read_from};
 
 fn data(name: &str) -> Recorded {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name), None).unwrap()
@@ -146,4 +146,32 @@ fn a_larger_trace_is_refused_wrapped_or_scaled() {
     );
     assert_eq!(moved, 2);
     assert!(rows(Fit::Wrap, 2048, None).unwrap_err().contains("longer than the device"));
+}
+
+#[test]
+fn a_log_of_response_times_is_what_fio_measured() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let log = read_fio_log(&folder.join("fio-3.33_lat.1.log")).unwrap();
+    let rows: Vec<Vec<u64>> = include_str!("data/fio-3.33_lat.1.log")
+        .lines()
+        .map(|line| line.split(", ").map(|field| field.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(log.list.len(), rows.len());
+    assert!(log.has_offsets);
+    // One after another: what fio measured, in its order, within a millisecond of its clock.
+    assert_eq!(log.depth, 1);
+    let ios = log.list.ios().zip(&log.submit_ns).zip(&log.response_time_ns);
+    for (row, ((io, submit), took)) in rows.iter().zip(ios) {
+        assert_eq!((io.offset.0, io.size.0, *took), (row[4], row[3], row[1]));
+        assert_eq!(u64::from(io.mode == Mode::Write), row[2]);
+        assert!((submit + took).abs_diff(row[0] * 1_000_000) <= 1_000_000 + rows[0][1], "{row:?}");
+    }
+    let queue = read_fio_log(&folder.join("fio-3.33-queue_lat.1.log")).unwrap();
+    assert!(!queue.has_offsets);
+    assert_eq!(queue.list.len(), 50);
+    assert!(queue.submit_ns.is_sorted());
+    for wrong in ["", "x", "1, 2, 3, 4\n", "1, 0, 0, 4096\n", "1, 2, 0, 0\n", "1, 2\n"] {
+        let read = read_fio_log_from(&mut Cursor::new(wrong.as_bytes()), "log");
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Results, "{wrong}");
+    }
 }

@@ -29,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("trace", trace),
     ("recording", recording),
     ("nbd", nbd),
+    ("fio-log", fio_log),
 ];
 
 /// What patterns and states are checked against.
@@ -164,6 +165,16 @@ pub fn recording(data: &[u8]) -> bool {
             assert!(fitted.list.instants().is_sorted(), "no I/O arrives before the one before");
         }
     }
+    true
+}
+
+/// A log of response times of fio: what is read can have happened.
+pub fn fio_log(data: &[u8]) -> bool {
+    let read = uflip_foreign::read_fio_log_from(&mut std::io::Cursor::new(data), "log");
+    let Ok(log) = read else { return false };
+    assert!(log.submit_ns.is_sorted(), "I/Os stand in the order of their submission");
+    assert_eq!(log.submit_ns.len(), log.list.len());
+    assert!(log.depth >= 1 && log.depth <= log.list.len() as u64);
     true
 }
 

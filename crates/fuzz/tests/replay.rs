@@ -137,3 +137,8 @@ fn recordings_are_read_or_refused() {
 fn clients_of_a_served_device_are_answered_or_left() {
     replay("nbd");
 }
+
+#[test]
+fn logs_of_fio_are_read_or_refused() {
+    replay("fio-log");
+}

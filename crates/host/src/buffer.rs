@@ -58,6 +58,8 @@ pub(crate) struct Pool {
     memory: *mut u8,
     layout: std::alloc::Layout,
     longest: usize,
+    /// How many places there are to read to.
+    sinks: usize,
     turn: usize,
 }
 
@@ -65,10 +67,10 @@ pub(crate) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool for I/Os of up to `longest` bytes.
-    pub(crate) fn new(longest: usize, data: Data, brand: Brand) -> Pool {
+    /// A pool for I/Os of up to `longest` bytes, with so many places to read to.
+    pub(crate) fn new(longest: usize, sinks: usize, data: Data, brand: Brand) -> Pool {
         let longest = longest.next_multiple_of(PAGE);
-        let length = longest + POOL_SLACK + longest;
+        let length = longest + POOL_SLACK + longest * sinks;
         let layout = std::alloc::Layout::from_size_align(length, PAGE).expect("a sane length");
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -86,7 +88,7 @@ impl Pool {
                 unsafe { std::ptr::write_volatile(byte, 0) };
             }),
         }
-        Pool { memory, layout, longest, turn: 0 }
+        Pool { memory, layout, longest, sinks, turn: 0 }
     }
 
     /// How long an I/O may be.
@@ -105,8 +107,20 @@ impl Pool {
     /// Where a read goes. What was read is never looked at.
     #[inline]
     pub(crate) fn sink(&mut self) -> *mut u8 {
-        // SAFETY: the read buffer of `longest` bytes begins behind the write pool.
-        unsafe { self.memory.add(self.longest + POOL_SLACK) }
+        self.sink_of(0)
+    }
+
+    /// Where a read goes of those that are under way together; some share where there are more of them.
+    #[inline]
+    pub(crate) fn sink_of(&mut self, place: usize) -> *mut u8 {
+        let behind = place % self.sinks * self.longest;
+        // SAFETY: as many read buffers of `longest` bytes stand behind the write pool.
+        unsafe { self.memory.add(self.longest + POOL_SLACK + behind) }
+    }
+
+    /// All of its memory, for the kernel.
+    pub(crate) fn all(&self) -> libc::iovec {
+        libc::iovec { iov_base: self.memory.cast(), iov_len: self.layout.size() }
     }
 }
 

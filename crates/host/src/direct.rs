@@ -56,7 +56,7 @@ impl DirectDevice {
         data: Data,
         kept: Arc<Kept>,
     ) -> DirectDevice {
-        let pool = Pool::new(POOL_BYTES, data, kept.brand());
+        let pool = Pool::new(POOL_BYTES, 1, data, kept.brand());
         let watched = watch.handle();
         DirectDevice {
             info,
@@ -138,13 +138,50 @@ impl DirectDevice {
         }
     }
 
+    /// What writes wait for.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Say how I/Os are made, where not by this device itself.
+    pub(crate) fn tell_io(&mut self, io: String) {
+        self.info.io = io;
+    }
+
+    /// Memory for I/Os of up to `longest` bytes, of which so many read at a time.
+    pub(crate) fn pool(&self, longest: usize, sinks: usize) -> Pool {
+        Pool::new(longest, sinks, self.data, self.kept.brand())
+    }
+
+    /// Note the oldest I/O of a queue, or that there is none.
+    pub(crate) fn watch_queue(&self, oldest: Option<&Io>) {
+        self.watched.rests();
+        if let Some(io) = oldest {
+            self.watched.begins(io);
+        }
+    }
+
+    /// The error of an I/O of a queue that ended with `result`: an error number below zero, or too few
+    /// bytes.
+    pub(crate) fn failed_in_queue(&self, request: &Io, result: i32) -> Error {
+        let error = std::io::Error::from_raw_os_error(-result.min(0));
+        self.explained(request, result as isize, &error)
+    }
+
     fn failed(&self, request: &Io, moved: isize) -> Error {
+        self.explained(request, moved, &std::io::Error::last_os_error())
+    }
+
+    fn explained(&self, request: &Io, moved: isize, error: &std::io::Error) -> Error {
         let verb = match request.mode {
             Mode::Read => "read",
             Mode::Write => "write",
         };
         let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
-        let error = std::io::Error::last_os_error();
         if moved >= 0 {
             return Error::device(what)
                 .at(&self.info.url)
@@ -158,7 +195,7 @@ impl DirectDevice {
             Some(libc::EIO) => "the device failed: see the kernel's log",
             _ => "see the system's message above",
         };
-        Error::os(what, &self.info.url, &error).action(action)
+        Error::os(what, &self.info.url, error).action(action)
     }
 }
 
@@ -185,7 +222,7 @@ impl Device for DirectDevice {
         assert!(self.outstanding.is_none(), "a direct device is synchronous");
         let size = request.size.0 as usize;
         if size > self.pool.longest() {
-            self.pool = Pool::new(size, self.data, self.kept.brand());
+            self.pool = Pool::new(size, 1, self.data, self.kept.brand());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
         let (submitted, moved, completed);

@@ -1,5 +1,7 @@
 //! The device that does nothing, at once: what a run on it takes is the cost of the harness.
 
+use std::collections::VecDeque;
+
 use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Nanos, Result, Ticket,
 };
@@ -11,7 +13,7 @@ use crate::clock;
 pub struct NullDevice {
     info: DeviceInfo,
     tickets: u64,
-    outstanding: Option<Completion<()>>,
+    outstanding: VecDeque<Completion<()>>,
 }
 
 impl NullDevice {
@@ -32,7 +34,7 @@ impl NullDevice {
             data: "none",
             details: serde_json::Map::new(),
         };
-        NullDevice { info, tickets: 0, outstanding: None }
+        NullDevice { info, tickets: 0, outstanding: VecDeque::new() }
     }
 }
 
@@ -56,25 +58,24 @@ impl Device for NullDevice {
 
     #[inline]
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        assert!(self.outstanding.is_none(), "the null device is synchronous");
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         let submitted = clock::now();
         std::hint::black_box(request);
         let completed = clock::now();
-        self.outstanding =
-            Some(Completion { ticket, submitted, completed, breakdown: (), status: () });
+        let completion = Completion { ticket, submitted, completed, breakdown: (), status: () };
+        self.outstanding.push_back(completion);
         Ok(ticket)
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.outstanding.as_ref().map(|completion| completion.completed)
+        self.outstanding.front().map(|completion| completion.completed)
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.outstanding.take().expect("something is outstanding"))
+        Ok(self.outstanding.pop_front().expect("something is outstanding"))
     }
 
     fn counters(&self) -> Option<Counters> {

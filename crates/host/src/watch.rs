@@ -34,6 +34,14 @@ impl Watched {
         self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
+    /// Nothing is under way, whatever was.
+    #[inline]
+    pub(crate) fn rests(&self) {
+        if self.turn.load(Ordering::Relaxed) % 2 == 1 {
+            self.ends();
+        }
+    }
+
     fn io(&self) -> Io {
         let size_mode = self.size_mode.load(Ordering::Relaxed);
         let mode = if size_mode & 1 == 1 { Mode::Write } else { Mode::Read };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved};
-use uflip_host::{DirectDevice, NullDevice, Standing, Watch};
+use uflip_host::{DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
 use uflip_serve::NbdDevice;
 use uflip_sim::SimDevice;
 use uflip_store::{Inside, Spool, StoredTrace};
@@ -179,7 +179,15 @@ impl AnyDevice {
         control: &Control,
         spool: Option<PathBuf>,
     ) -> Result<StoredTrace> {
-        each!(self, device => run(device, pattern, control, spool))
+        let depth = pattern.queue_depth_max();
+        match self {
+            // One after another they are plain system calls; several at a time wait in a queue.
+            AnyDevice::Direct(device) if depth > 1 => {
+                let mut queued = QueuedDevice::of(device, depth, pattern.io_size_max())?;
+                run(&mut queued, pattern, control, spool)
+            }
+            _ => each!(self, device => run(device, pattern, control, spool)),
+        }
     }
 
     /// The same on a simulated device, which is looked into meanwhile.
@@ -201,6 +209,14 @@ impl AnyDevice {
         patterns: Vec<Resolved>,
         control: &Control,
     ) -> Result<Vec<Part>> {
-        each!(self, device => uflip_engine::run_series(device, patterns, control))
+        let deepest = patterns.iter().map(Resolved::queue_depth_max).max().unwrap_or(1);
+        let longest = patterns.iter().map(Resolved::io_size_max).max().unwrap_or(0);
+        match self {
+            AnyDevice::Direct(device) if deepest > 1 => {
+                let mut queued = QueuedDevice::of(device, deepest, longest)?;
+                uflip_engine::run_series(&mut queued, patterns, control)
+            }
+            _ => each!(self, device => uflip_engine::run_series(device, patterns, control)),
+        }
     }
 }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use uflip_core::{Error, ErrorKind, Mode, Result};
-use uflip_engine::IoList;
-use uflip_foreign::{Fit, Fitted, Recorded};
+use uflip_core::{Bytes, Error, ErrorKind, Mode, Result, SECTOR_BYTES_MIN};
+use uflip_engine::{Columns, IoList, PatternSpec};
+use uflip_foreign::{Fit, Fitted, Logged, Recorded};
 
 use crate::error::raise;
+use crate::trace::Trace;
 
 /// How a Parquet file begins.
 const PARQUET: &[u8] = b"PAR1";
@@ -138,6 +139,31 @@ fn ours(path: &Path) -> Result<Recorded> {
             .got(message)
             .action("replay another run")
     })
+}
+
+/// What fio logged of its response times, as the trace of a run: with what is known of it (JSON).
+#[pyfunction]
+pub fn read_fio_log(py: Python<'_>, path: PathBuf) -> PyResult<(Trace, String)> {
+    let read = py.detach(|| uflip_foreign::read_fio_log(&path).and_then(logged));
+    let (trace, about) = read.map_err(|error| raise(&error))?;
+    let (trace, metadata) = (Arc::new(trace.into()), String::new());
+    Ok((Trace { trace, metadata, counters: None, inside: None }, about))
+}
+
+fn logged(log: Logged) -> Result<(uflip_engine::Trace, String)> {
+    let about = serde_json::json!({
+        "has_offsets": log.has_offsets, "trims": log.trims, "end": log.list.extent().end,
+    });
+    let spec = serde_json::json!({
+        "kind": "replay", "list": log.list.extent(), "queue_depth": log.depth,
+    });
+    let spec = PatternSpec::parse(&spec.to_string())?;
+    let pattern = spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN))?;
+    let pattern = pattern.with_list(&Arc::new(log.list))?;
+    let (submit_ns, response_time_ns) = (log.submit_ns, log.response_time_ns);
+    let columns = Columns { submit_ns, response_time_ns, cause_ns: Vec::new() };
+    let trace = uflip_engine::Trace { pattern, columns, causes: Vec::new(), ended: None };
+    Ok((trace, about.to_string()))
 }
 
 /// The formats of traces that are read.

@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::flash::{FlashDevice, FlashTrace, inspect_flash, read_flash_trace};
     #[pymodule_export]
-    use crate::ios::{Ios, Recording, read_recording, recording_formats};
+    use crate::ios::{Ios, Recording, read_fio_log, read_recording, recording_formats};
     #[pymodule_export]
     use crate::job::Handle;
     #[pymodule_export]

@@ -82,7 +82,7 @@ pattern_options = together(
             help="From one arrival to the next, on average; fixed and poisson only.",
         ),
         _count("--parallel-degree", "Processes, each in its part of the target."),
-        _count("--queue-depth", "I/Os of each process under way at a time; simulated devices."),
+        _count("--queue-depth", "I/Os of each process under way at a time."),
         _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
         _count("--io-ignore", "Of these, at the start, left out of the statistics."),
         _count("--seed", "Seed of random addresses."),

@@ -99,10 +99,11 @@ def command(
     wanted = Replay(trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth)
     with Watching(quiet=quiet or as_json) as watch:
         folder = replay(request, wanted, out, watch)
-    _show(folder, quiet=quiet, as_json=as_json)
+    show_results(folder, quiet=quiet, as_json=as_json)
 
 
-def _show(folder: Path, *, quiet: bool, as_json: bool) -> None:
+def show_results(folder: Path, *, quiet: bool, as_json: bool) -> None:
+    """Show what is in a result folder that was just made."""
     from uflip.benchmarks import summary, text
     from uflip.results import Results
 

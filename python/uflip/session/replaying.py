@@ -36,6 +36,8 @@ NAME = "replay"
 FITS = ("refuse", "wrap", "scale")
 SCALE = "replay"
 _MILLION = 1_000_000
+# Of a real device in an open loop: what NVMe drives take at a time without a queue before theirs.
+_QUEUE = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,9 @@ def replay(
 
 def deepest(info: DeviceInfo) -> int:
     """Return how many I/Os of one process a device takes at a time."""
-    return 1024 if info.simulated else 1
+    if info.kind == "nbd":
+        return 1
+    return 1024 if info.simulated else _QUEUE
 
 
 def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:

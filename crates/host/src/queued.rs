@@ -1,0 +1,309 @@
+//! I/Os that wait in a queue of the kernel: io_uring with registered file and memory, on top of a device
+//! that was opened, guarded and marked like any other.
+//!
+//! ```text
+//!  submit            next_completion, nothing else to do            complete
+//!  ▼ clock, SQE ──▶ io_uring_enter: what was put in goes in  ──▶  CQEs, one clock for all that are there
+//! ```
+//!
+//! An I/O counts from the instant at which it is put into the queue. The kernel is entered when the loop has
+//! nothing more to put in, so that I/Os which are due together cost one call; then it waits, or looks on
+//! until the next I/O is due. What is there when it comes back gets one reading of the clock.
+
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use uflip_core::{
+    Completion, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Nanos,
+    Result, Ticket,
+};
+
+use crate::buffer::Pool;
+use crate::clock;
+use crate::direct::DirectDevice;
+
+/// So many I/Os are under way at most; the engine allows no more.
+const DEPTH_MAX: u32 = 1024;
+/// What is due so soon is waited for on the processor: the kernel would wake us too late.
+const SPIN_NS: u64 = 100_000;
+/// All read buffers together [bytes]; longer ones share.
+const READ_BYTES_MAX: usize = 64 << 20;
+
+/// A file or block device whose I/Os wait in a queue.
+pub struct QueuedDevice {
+    ring: IoUring,
+    direct: DirectDevice,
+    pool: Pool,
+    /// What is in the kernel, by its place.
+    places: Vec<Option<Under>>,
+    free: Vec<u32>,
+    /// I/Os that were put in and not handed to the kernel.
+    put_in: usize,
+    under_way: usize,
+    /// Whether the kernel knows the memory; where it may not be locked, each I/O names it.
+    is_registered: bool,
+    /// The queue broke with I/Os in it: their memory is never given back.
+    is_lost: bool,
+    done: VecDeque<std::result::Result<Completion<()>, (Io, i32)>>,
+    tickets: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Under {
+    ticket: Ticket,
+    io: Io,
+    submitted: Nanos,
+}
+
+// SAFETY: the ring is used by one thread at a time; its memory maps and descriptor belong to the process.
+unsafe impl Send for QueuedDevice {}
+
+impl QueuedDevice {
+    /// A handle to `device` with a queue of `depth` I/Os of up to `longest` bytes.
+    ///
+    /// # Errors
+    /// The system has no io_uring, or does not let us; a flush every N writes, which has no meaning where
+    /// others are under way.
+    pub fn of(device: &DirectDevice, depth: u64, longest: u64) -> Result<QueuedDevice> {
+        let mut handles = device.split(1)?.unwrap_or_default();
+        let direct = handles.pop().expect("a handle for one");
+        QueuedDevice::on(direct, depth, longest as usize)
+    }
+
+    fn on(mut direct: DirectDevice, depth: u64, longest: usize) -> Result<QueuedDevice> {
+        if matches!(direct.durability(), Durability::Flush(_)) {
+            return Err(Error::usage("A flush every N writes has no meaning in a queue")
+                .at("--durability")
+                .got("flush:N with a queue depth above 1")
+                .allowed("cached, fua")
+                .action("ask for fua, or for a queue depth of 1"));
+        }
+        let depth = depth.clamp(1, u64::from(DEPTH_MAX)) as u32;
+        let sinks = (READ_BYTES_MAX / longest.max(1)).clamp(1, depth as usize);
+        let pool = direct.pool(longest, sinks);
+        let no_ring = |error: &std::io::Error| no_ring(&direct.info().url, error);
+        let ring = IoUring::new(depth);
+        let ring = ring.map_err(|error| no_ring(&error))?;
+        let files = [direct.file().as_raw_fd()];
+        ring.submitter().register_files(&files).map_err(|error| no_ring(&error))?;
+        let memory = [pool.all()];
+        // SAFETY: the pool outlives the ring, or is never given back.
+        let is_registered = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
+        direct.tell_io(direct.info().io.replace("pread/pwrite", "io_uring"));
+        Ok(QueuedDevice {
+            ring,
+            pool,
+            places: vec![None; depth as usize],
+            free: (0..depth).rev().collect(),
+            put_in: 0,
+            under_way: 0,
+            is_registered,
+            is_lost: false,
+            done: VecDeque::with_capacity(depth as usize),
+            tickets: 0,
+            direct,
+        })
+    }
+
+    fn broken(&self, error: &std::io::Error) -> Error {
+        Error::os("The queue cannot be entered", &self.direct.info().url, error)
+            .action("see the kernel's log")
+    }
+
+    /// Hand over what was put in, and wait for `least` completions.
+    fn enter(&mut self, least: usize) -> Result<()> {
+        loop {
+            match self.ring.submit_and_wait(least) {
+                Ok(_) => break,
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+                Err(error) => {
+                    return Err(self.broken(&error));
+                }
+            }
+        }
+        self.put_in = 0;
+        Ok(())
+    }
+
+    /// Take all completions that are there.
+    fn reap(&mut self) {
+        let mut queue = self.ring.completion();
+        if queue.is_empty() {
+            return;
+        }
+        let completed = clock::now();
+        for entry in &mut queue {
+            let place = entry.user_data() as usize;
+            let Some(Under { ticket, io, submitted }) = self.places[place].take() else { continue };
+            self.free.push(place as u32);
+            self.under_way -= 1;
+            let whole = entry.result() == io.size.0 as i32;
+            let completion = Completion { ticket, submitted, completed, breakdown: (), status: () };
+            self.done.push_back(if whole { Ok(completion) } else { Err((io, entry.result())) });
+        }
+        drop(queue);
+        let oldest = self.places.iter().flatten().min_by_key(|under| under.ticket).map(|u| u.io);
+        self.direct.watch_queue(oldest.as_ref());
+    }
+
+    /// Whether something is done, or will be before `before`.
+    fn wait(&mut self, before: Nanos) -> Result<bool> {
+        self.reap();
+        while self.done.is_empty() && self.under_way > 0 {
+            if before == Nanos(u64::MAX) {
+                self.enter(1)?;
+            } else {
+                let now = clock::now();
+                if now >= before {
+                    return Ok(false);
+                }
+                if self.put_in > 0 {
+                    self.enter(0)?;
+                } else if before.0 - now.0 > SPIN_NS {
+                    self.enter_until(Nanos(before.0 - now.0 - SPIN_NS))?;
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+            self.reap();
+        }
+        Ok(!self.done.is_empty())
+    }
+
+    /// Wait for a completion, but no longer than that.
+    fn enter_until(&mut self, longest: Nanos) -> Result<()> {
+        let time = types::Timespec::new()
+            .sec(longest.0 / 1_000_000_000)
+            .nsec((longest.0 % 1_000_000_000) as u32);
+        let args = types::SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &args) {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    fn entry(&mut self, io: &Io, place: u32) -> squeue::Entry {
+        let (size, offset, file) = (io.size.0 as u32, io.offset.0, types::Fixed(0));
+        let sink = self.pool.sink_of(place as usize);
+        let durable = self.direct.durability() == Durability::Fua;
+        let flags = if durable { libc::RWF_DSYNC } else { 0 };
+        let entry = match (io.mode, self.is_registered) {
+            (Mode::Read, true) => {
+                opcode::ReadFixed::new(file, sink, size, 0).offset(offset).build()
+            }
+            (Mode::Read, false) => opcode::Read::new(file, sink, size).offset(offset).build(),
+            (Mode::Write, true) => {
+                let write = opcode::WriteFixed::new(file, self.pool.next_data(), size, 0);
+                write.offset(offset).rw_flags(flags).build()
+            }
+            (Mode::Write, false) => {
+                let write = opcode::Write::new(file, self.pool.next_data(), size);
+                write.offset(offset).rw_flags(flags).build()
+            }
+        };
+        entry.user_data(u64::from(place))
+    }
+}
+
+fn no_ring(url: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "The system gives no queue (io_uring)")
+        .at(url)
+        .got(error.to_string())
+        .allowed("Linux 5.19 or later, with io_uring allowed (kernel.io_uring_disabled)")
+        .action("use a queue depth of 1: I/Os are then made one after another")
+}
+
+impl Device for QueuedDevice {
+    type Request = Io;
+    type Status = ();
+    type Breakdown = ();
+
+    fn info(&self) -> &DeviceInfo {
+        self.direct.info()
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        clock::wait_until(t);
+    }
+
+    fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        let place = self.free.pop().expect("the engine keeps to the depth");
+        let entry = self.entry(request, place);
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        if self.under_way == 0 {
+            self.direct.watch_queue(Some(request));
+        }
+        let submitted = clock::now();
+        self.places[place as usize] = Some(Under { ticket, io: *request, submitted });
+        self.under_way += 1;
+        self.put_in += 1;
+        // SAFETY: the memory belongs to the pool, which lives until nothing is under way; the descriptor
+        // is registered.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.enter(0)?;
+        }
+        Ok(ticket)
+    }
+
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        match self.wait(before) {
+            Ok(true) => {
+                let at = match self.done.front() {
+                    Some(Ok(completion)) => completion.completed,
+                    _ => clock::now(),
+                };
+                // What failed is told at once.
+                (at <= before || matches!(self.done.front(), Some(Err(_)))).then_some(at)
+            }
+            Ok(false) => None,
+            // Told by `complete`.
+            Err(_) => Some(clock::now()),
+        }
+    }
+
+    fn complete(&mut self) -> Result<Completion<()>> {
+        if self.done.is_empty()
+            && let Err(error) = self.wait(Nanos(u64::MAX))
+        {
+            // Nobody will tell what became of what is under way.
+            (self.under_way, self.is_lost) = (0, true);
+            return Err(error);
+        }
+        match self.done.pop_front().expect("something is outstanding") {
+            Ok(completion) => Ok(completion),
+            Err((io, result)) => Err(self.direct.failed_in_queue(&io, result)),
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    fn split(&self, submitters: usize) -> Result<Option<Vec<QueuedDevice>>> {
+        let handles = self.direct.split(submitters)?.unwrap_or_default();
+        let queued =
+            |direct| QueuedDevice::on(direct, self.places.len() as u64, self.pool.longest());
+        handles.into_iter().map(queued).collect::<Result<Vec<_>>>().map(Some)
+    }
+}
+
+impl Drop for QueuedDevice {
+    /// The kernel must not write into memory that is somebody else's by then.
+    fn drop(&mut self) {
+        while self.under_way > 0 && self.enter(1).is_ok() {
+            self.reap();
+        }
+        if self.under_way > 0 || self.is_lost {
+            // It cannot be waited for: what the kernel may still write to is never given back.
+            std::mem::forget(std::mem::replace(&mut self.pool, self.direct.pool(1, 1)));
+        }
+    }
+}

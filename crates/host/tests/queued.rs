@@ -1,0 +1,157 @@
+//! The queue against a file: every I/O is answered once, whatever the depth, with the data where it
+//! belongs; failures are told and leave nothing under way. Skipped where the system has no io_uring.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use uflip_core::{Bytes, Device, Durability, ErrorKind, Io, Mode, Nanos};
+use uflip_host::{Data, DirectDevice, FileOptions, QueuedDevice, now, open_file};
+
+const SIZE: u64 = 1 << 20;
+const IO: u64 = 4096;
+
+struct Target {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    device: DirectDevice,
+}
+
+/// A file of [`SIZE`] that is ours, through the page cache: it may be in memory.
+fn target() -> Target {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("target");
+    let options = FileOptions {
+        writable: true,
+        buffered: true,
+        data: Data::Random,
+        size: Some(Bytes(SIZE)),
+        destroy: None,
+    };
+    let name = path.to_str().expect("text").to_owned();
+    let (mut device, growth) = open_file(&name, options, &|| false).expect("a new file");
+    for io in growth.expect("it is new").writes() {
+        device.submit(&io).expect("room");
+        device.complete().expect("it was submitted");
+    }
+    device.grown();
+    Target { _folder: folder, path, device }
+}
+
+fn queue(target: &Target, depth: u64) -> Option<QueuedDevice> {
+    match QueuedDevice::of(&target.device, depth, IO) {
+        Ok(queue) => Some(queue),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+fn io(number: u64, mode: Mode) -> Io {
+    Io { offset: Bytes(number * IO % SIZE), size: Bytes(IO), mode }
+}
+
+#[test]
+fn every_io_is_answered_once_in_the_order_of_time() {
+    let target = target();
+    for depth in [1, 2, 32, 1024] {
+        let Some(mut queue) = queue(&target, depth) else { return };
+        assert!(queue.info().io.starts_with("io_uring"), "{}", queue.info().io);
+        let (mut submitted, mut answered) = (Vec::new(), Vec::new());
+        let (mut under_way, mut number, mut last) = (0, 0, Nanos(0));
+        while answered.len() < 3000 {
+            if under_way < depth && number < 3000 {
+                let mode = if number % 3 == 0 { Mode::Write } else { Mode::Read };
+                submitted.push(queue.submit(&io(number * 7, mode)).expect("it is taken"));
+                (under_way, number) = (under_way + 1, number + 1);
+                continue;
+            }
+            let due = queue.next_completion(Nanos(u64::MAX)).expect("some are under way");
+            let completion = queue.complete().expect("it works");
+            assert_eq!(completion.completed, due);
+            assert!(completion.completed >= last, "in the order of time");
+            assert!(completion.completed > completion.submitted);
+            (under_way, last) = (under_way - 1, completion.completed);
+            answered.push(completion.ticket);
+        }
+        assert_eq!(queue.next_completion(Nanos(u64::MAX)), None);
+        answered.sort();
+        assert_eq!(answered, submitted);
+    }
+}
+
+#[test]
+fn what_is_written_is_there() {
+    let target = target();
+    let zeros = vec![0; SIZE as usize];
+    write(&target.path, 0, &zeros);
+    let Some(mut queue) = queue(&target, 8) else { return };
+    queue_all(&mut queue, (0..64).map(|number| io(2 * number, Mode::Write)), 8);
+    let content = std::fs::read(&target.path).expect("it is there");
+    for (number, part) in content.chunks(IO as usize).take(128).enumerate() {
+        let is_written = part.iter().any(|byte| *byte != 0);
+        assert_eq!(is_written, number % 2 == 0, "I/O {number}");
+    }
+}
+
+#[test]
+fn waiting_ends_when_the_next_io_is_due() {
+    let target = target();
+    let Some(mut queue) = queue(&target, 4) else { return };
+    for pause in [0, 50_000, 3_000_000] {
+        queue.submit(&io(0, Mode::Read)).expect("it is taken");
+        let due = now() + Nanos(pause);
+        match queue.next_completion(due) {
+            Some(at) => assert!(at <= due),
+            None => assert!(now() >= due),
+        }
+        queue.complete().expect("it works");
+    }
+}
+
+#[test]
+fn a_failure_is_told_and_nothing_is_left_under_way() {
+    let mut target = target();
+    let Some(mut queued) = queue(&target, 4) else { return };
+    OpenOptions::new().write(true).open(&target.path).unwrap().set_len(SIZE / 2).unwrap();
+    for number in [0, 1, 200, 2] {
+        queued.submit(&io(number, Mode::Read)).expect("it is taken");
+    }
+    let mut failed = 0;
+    while queued.next_completion(Nanos(u64::MAX)).is_some() {
+        if let Err(error) = queued.complete() {
+            failed += 1;
+            assert_eq!(error.kind(), ErrorKind::Device);
+            assert!(error.to_string().contains("at byte 819200"), "{error}");
+        }
+    }
+    assert_eq!(failed, 1);
+    // One that is dropped with I/Os under way waits for them.
+    queued.submit(&io(0, Mode::Read)).expect("it is taken");
+    drop(queued);
+    target.device.set_durability(Durability::Flush(8.try_into().expect("not 0")));
+    let error = QueuedDevice::of(&target.device, 4, IO).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+}
+
+fn queue_all(queue: &mut QueuedDevice, ios: impl Iterator<Item = Io>, depth: usize) {
+    let mut under_way = 0;
+    for io in ios {
+        if under_way == depth {
+            queue.complete().expect("it works");
+            under_way -= 1;
+        }
+        queue.submit(&io).expect("it is taken");
+        under_way += 1;
+    }
+    for _ in 0..under_way {
+        queue.complete().expect("it works");
+    }
+}
+
+fn write(path: &Path, offset: u64, data: &[u8]) {
+    let file = OpenOptions::new().write(true).open(path).expect("it is there");
+    file.write_all_at(data, offset).expect("room");
+}

@@ -1,0 +1,44 @@
+"""`uflip import`: results of other tools, to look at and to compare."""  # noqa: N999
+
+from pathlib import Path
+
+import click
+
+from uflip.cli.common import json_option, quiet_option
+from uflip.cli.replay import show_results
+from uflip.errors import unknown_name
+
+FORMATS = ("fio-log",)
+
+EPILOG = """\b
+Examples:
+  fio --name=job --rw=randread --filename=x --size=1g --write_lat_log=job --log_offset=1
+  uflip import fio-log job_lat.1.log --out results/job
+  uflip import fio-log before_clat.*.log --out results/before
+
+\b
+One run for each file. With log_offset=1 fio says where its I/Os were; with log_avg_msec it keeps
+averages only, which are not what is wanted here.
+"""
+
+
+@click.command("import", epilog=EPILOG)
+@click.argument("file_format", metavar="|".join(FORMATS))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="New folder for the results."
+)
+@quiet_option
+@json_option
+def command(
+    file_format: str, files: tuple[Path, ...], out: Path, quiet: bool, as_json: bool
+) -> None:
+    """Make results of logs of response times that fio wrote (write_lat_log).
+
+    `show`, `report`, `compare` and `explore` read them; what the logs do not say stays unsaid.
+    """
+    if file_format not in FORMATS:
+        raise unknown_name("format to import", file_format, FORMATS, where="import")
+    from uflip.session.importing import import_fio_logs
+
+    show_results(import_fio_logs(files, out), quiet=quiet, as_json=as_json)

@@ -1,0 +1,133 @@
+"""Logs that fio wrote become a result folder: a run for each, shown and compared like any other.
+
+What a log does not say stays unsaid: on which device it was made, in which state that was, what the
+host was. Where it says no offsets (fio's `log_offset=1` was not given), they are 0, and a warning.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.choices import SEED
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import read_spec
+from uflip.errors import native_errors
+from uflip.experiment import PlannedRun
+from uflip.results import ResultsWriter
+from uflip.results.beginning import manifest_of
+from uflip.session.benchmark import check_out
+
+NAME = "imported"
+"""Its micro-benchmark, and its scale."""
+
+
+def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
+    """Make a result folder of fio's logs of response times.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files that `write_lat_log` made: `*_lat.*.log` or `*_clat.*.log`.
+    out : Path
+        A name that is not taken.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ResultsError
+        If a file is no such log, or the folder exists.
+    """
+    check_out(out)
+    with native_errors():
+        read = [_native.read_fio_log(str(path)) for path in paths]
+    about = [json.loads(text) for _, text in read]
+    runs = [
+        _run(number, path, trace)
+        for number, (path, (trace, _)) in enumerate(zip(paths, read, strict=True), start=1)
+    ]
+    warnings = _doubts(paths, about)
+    end = max(each["end"] for each in about)
+    writer = ResultsWriter.create(
+        out,
+        manifest_of(
+            device=_device(paths, end),
+            host={"imported_from": [path.name for path in paths]},
+            harness={},
+            scale=NAME,
+            seed=SEED,
+            pause_ns=0,
+            plan=runs,
+            warnings=warnings,
+        ),
+    )
+    status = "failed"
+    try:
+        for run, (trace, _) in zip(runs, read, strict=True):
+            writer.commit(run, trace)
+        status = "complete"
+    finally:
+        writer.finish(status)
+    return out
+
+
+def _run(number: int, path: Path, trace: _native.Trace) -> PlannedRun:
+    spec = read_spec(trace.spec_json)
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", path.name.removesuffix(".log")).strip("-.")[:40] or "log"
+    return PlannedRun(
+        id=f"{number:04}-{NAME}-{name}",
+        micro_benchmark=NAME,
+        pattern=name,
+        parameter="log",
+        value=number,
+        unit="",
+        spec=spec,
+    )
+
+
+def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
+    """Describe what nobody has described: where the I/Os of the logs went."""
+    return DeviceInfo(
+        url=f"fio:{paths[0].name}",
+        kind="file",
+        simulated=False,
+        model="unknown (imported)",
+        capacity_bytes=max(end, 512),
+        sector_bytes=512,
+        clock="fio",
+        io="fio",
+        data="unknown",
+    )
+
+
+def _doubts(paths: Sequence[Path], about: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    without = [
+        path.name for path, each in zip(paths, about, strict=True) if not each["has_offsets"]
+    ]
+    if without:
+        found.append(
+            {
+                "code": "no_offsets",
+                "message": f"{len(without)} of {len(paths)} logs do not say where the I/Os were",
+                "numbers": {"logs": without},
+                "advice": "run fio with log_offset=1",
+            }
+        )
+    trims = sum(each["trims"] for each in about)
+    if trims:
+        found.append(
+            {
+                "code": "trims_left_out",
+                "message": f"{trims} trims of the logs were left out",
+                "numbers": {"trims": trims},
+                "advice": "only reads and writes are imported",
+            }
+        )
+    return found
