@@ -38,6 +38,8 @@ class Options(TypedDict, total=False):
 
     Attributes
     ----------
+    suite : str
+        "uflip" (the micro-benchmarks of the papers) or "today" (extensions).
     scale : str
         "standard" (the ranges and counts of uFLIP §5.1) or "quick".
     only : sequence of str
@@ -70,6 +72,7 @@ class Options(TypedDict, total=False):
         How long an I/O on a real device may take [ns]; 0: for ever.
     """
 
+    suite: str
     scale: str
     only: Sequence[str]
     seed: int

@@ -4,6 +4,11 @@ A module of its own that imports nothing: the options of the command line name t
 that must not be written to is refused before plans and numbers are loaded.
 """
 
+SUITES = ("uflip", "today")
+"""`uflip`: the micro-benchmarks of the papers; `today`: questions that came later."""
+
+SUITE = "uflip"
+
 SCALES = ("quick", "standard")
 """`standard` is the paper's; `quick` thins ranges and counts to about a minute on a real file."""
 

@@ -26,7 +26,7 @@ from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import Context
-from uflip.microbench import MICRO_BENCHMARKS, suited
+from uflip.microbench import MICRO_BENCHMARKS, suited, varied
 from uflip.profiles import profile_names, read_profile
 from uflip.report.html import SECTIONS
 from uflip.report.words import CAUSES, COUNTERS, cause_name
@@ -194,7 +194,7 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
     assert {kind: (int(code), meaning) for code, kind, meaning in table} == EXIT_CODES
 
 
-@pytest.mark.parametrize("name", suited("sectors"))
+@pytest.mark.parametrize("name", [*suited("sectors"), *varied("today")])
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     shown = " ".join(section("reference/micro-benchmarks.md", name).split())
     formats = {"bytes": format_size, "ns": format_duration_ns}

@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
-    "microbench": {"_native", "data", "errors", "experiment", "spec", "units"},
+    "microbench": {"_native", "choices", "data", "errors", "experiment", "spec", "units"},
     "methodology": {
         "_native", "analysis", "choices", "data", "device", "durability", "ends", "errors",
         "experiment", "footprint", "microbench", "spec", "startup", "stats", "units", "waiting",
@@ -356,6 +356,7 @@ def labelled() -> list[Path]:
         PACKAGE / "microbench" / "words.py",
     }
     microbench |= set(sources("python/uflip/microbench/open_channel/oc*.py"))
+    microbench |= set(sources("python/uflip/microbench/today/[a-z]*.py"))
     models = [path for path in sources("python/uflip/models/*.py") if path.name[0] != "_"]
     page_map = ROOT / "crates/sim/src/ftl/page_map"
     ftls = [

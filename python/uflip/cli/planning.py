@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from uflip.choices import METHODS, SCALE, SCALES, SEED
+from uflip.choices import METHODS, SCALE, SCALES, SEED, SUITE, SUITES
 from uflip.cli.common import read_duration, read_size, split_names, together, whole
 
 # Intervals over repetitions need a handful; a plan lists every run.
@@ -20,6 +20,12 @@ def _read_names(
 
 plan_options = together(
     [
+        click.option(
+            "--suite",
+            metavar="|".join(SUITES),
+            help="Which micro-benchmarks: uflip: those of the papers; today: queues, caches, reads "
+            f"under writes and other extensions.  [default: {SUITE}]",
+        ),
         click.option(
             "--scale",
             metavar="|".join(SCALES),

@@ -146,6 +146,11 @@ class Spec:
         return None
 
     @property
+    def depth(self) -> int:
+        """How many I/Os of a process are under way at a time."""
+        return getattr(self, "queue_depth", None) or 1
+
+    @property
     def io_count(self) -> int | None:
         """I/Os of each process, ignored ones included; of a mix those of its rarer pattern."""
         return None

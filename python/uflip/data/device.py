@@ -217,6 +217,11 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
         return self.real and self.kind != "nbd"
 
     @property
+    def deepest_queue(self) -> int:
+        """How many I/Os of one process it takes at a time (`crates/engine/src/spec.rs`)."""
+        return 1 if self.kind == "nbd" else 1024
+
+    @property
     def has_state(self) -> bool:
         """What was written decides what it takes: a state can be enforced."""
         return self.real or self.simulated

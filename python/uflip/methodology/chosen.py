@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uflip.choices import METHODS
+from uflip.choices import METHODS, SUITE
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
@@ -53,6 +53,8 @@ class Choices:
         One of `METHODS`: how long runs are.
     durability : str
         What writes wait for, see `uflip.durability`.
+    suite : str
+        One of `SUITES`: which micro-benchmarks there are to choose from.
     """
 
     only: tuple[str, ...] | None = None
@@ -65,6 +67,7 @@ class Choices:
     used_bytes: int = 0
     method: str | None = None
     durability: str = CACHED
+    suite: str = SUITE
 
 
 def check_target(info: DeviceInfo, target_size: int | None) -> int:

@@ -14,6 +14,7 @@ from uflip.experiment import PlannedRun
 from uflip.methodology import interference
 from uflip.methodology.phases import Phases, adapted, find_phases, once_more
 from uflip.methodology.plan import Plan
+from uflip.microbench import keeps_its_length
 from uflip.microbench.layout import LABELS
 from uflip.spec import Spec
 
@@ -102,6 +103,8 @@ class Found:
 
     def adapted(self, run: PlannedRun) -> Spec:
         """Return the specification of a run with what is known of the device by then."""
+        if keeps_its_length(run):
+            return run.spec
         ours = run.micro_benchmark in (BASELINE, interference.NAME)
         if run.spec.stop is None and (ours or self._plan.method != "startup"):
             return run.spec

@@ -48,7 +48,7 @@ from uflip.methodology.state import (
     default_state,
     plan_state,
 )
-from uflip.microbench import MICRO_BENCHMARKS, check_names
+from uflip.microbench import MICRO_BENCHMARKS, check_names, keeps_its_length
 from uflip.units import format_size
 
 
@@ -137,7 +137,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     chosen = Choices() if choices is None else choices
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
-    names = check_names(chosen.only, info.addresses)
+    names = check_names(chosen.only, info.addresses, chosen.suite)
     used = check_target(info, chosen.target_size)
     method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
     context = Context(
@@ -190,8 +190,8 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
 
 
 def _timed(run: PlannedRun, method: str) -> PlannedRun:
-    """The long baseline runs show the phases, which no rule may cut short."""
-    fixed = method != "auto" or run.micro_benchmark == BASELINE
+    """The long baseline runs show the phases, and some ask for a length: no rule cuts them."""
+    fixed = method != "auto" or run.micro_benchmark == BASELINE or keeps_its_length(run)
     return run if fixed else self_timed(run)
 
 

@@ -46,6 +46,7 @@ from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, re
 from uflip.methodology.placing import behind
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes
+from uflip.microbench import keeps_its_length
 from uflip.spec import Mix, Spec
 
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: their
@@ -146,7 +147,7 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
     """Return the repetitions of each experiment whose runs end by a rule."""
     found: dict[Key, list[PlannedRun]] = {}
     for run in runs:
-        if run.micro_benchmark in (BASELINE, interference.NAME):
+        if run.micro_benchmark in (BASELINE, interference.NAME) or keeps_its_length(run):
             continue
         if run.spec.stop is not None or run.repetition > plan.repetitions:
             key = (run.micro_benchmark, run.pattern, run.parameter, run.value)

@@ -1,22 +1,26 @@
-"""The micro-benchmarks of uFLIP and uFLIP-OC, one file each: the list of what exists.
+"""The micro-benchmarks of uFLIP and uFLIP-OC, and those of today, one file each: what exists.
 
 Each module says which part of Table 1 it implements, holds the ranges as data (`STANDARD`, `QUICK`)
 and lays out its experiments for a device (`experiments`); its `MICRO_BENCHMARK` has the words and
 the finding of a report. Adding one is a file and a line here. Those of uFLIP-OC (`open_channel`)
-need a device with physical addresses, all others one with sectors: each says so.
+need a device with physical addresses, all others one with sectors: each says so. Those of the
+papers are one suite, those of today (`today`) another, and a plan is of one of them.
 
 =====================  =======================================================================
 `layout`               what they share: target spaces, an experiment value by value
 `micro_benchmark`      what a micro-benchmark is
 `finding`              rules that say in a sentence what was measured
 `open_channel`         those of uFLIP-OC: jobs over physical addresses
+`today`                extensions: queues, caches, reads under writes
 `words`                names of patterns and parameters, values as people write them
 =====================  =======================================================================
 """
 
 from collections.abc import Iterable
 
+from uflip.choices import SUITE, SUITES
 from uflip.errors import UsageError, unknown_name
+from uflip.experiment import PlannedRun
 from uflip.microbench import (
     alignment,
     baseline,
@@ -31,6 +35,15 @@ from uflip.microbench import (
 )
 from uflip.microbench.micro_benchmark import Addresses, MicroBenchmark
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
+from uflip.microbench.today import (
+    cache_cliff,
+    cache_refill,
+    mixed_sizes,
+    odd_stride,
+    queue_depth,
+    read_under_write,
+    steady_state,
+)
 
 BASELINE = baseline.MICRO_BENCHMARK.name
 
@@ -51,23 +64,53 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         oc1,
         oc2,
         oc3,
+        queue_depth,
+        read_under_write,
+        cache_cliff,
+        cache_refill,
+        odd_stride,
+        mixed_sizes,
+        steady_state,
     )
 }
-"""By name, in the order of the papers. `baseline` comes first and varies nothing: it holds the long
-runs of the four baseline patterns that every other number is compared with."""
+"""By name, in the order of the papers, then those of today. `baseline` comes first and varies
+nothing: it holds the long runs of the four baseline patterns that every other number is compared
+with."""
 
 
-def suited(addresses: Addresses) -> dict[str, MicroBenchmark]:
-    """Return those that a device with such addresses can do, in the order of the registry."""
-    return {name: one for name, one in MICRO_BENCHMARKS.items() if one.addresses == addresses}
+def suited(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:
+    """Return those of a suite that a device with such addresses can do, in order."""
+    return {
+        name: one
+        for name, one in MICRO_BENCHMARKS.items()
+        if one.addresses == addresses and suite in one.suites
+    }
 
 
-def varied() -> dict[str, MicroBenchmark]:
-    """Return those of uFLIP that vary a parameter: all but the baseline."""
-    return {name: one for name, one in suited("sectors").items() if name != BASELINE}
+def varied(suite: str = SUITE) -> dict[str, MicroBenchmark]:
+    """Return those of a suite over sectors that vary a parameter: all but the baseline."""
+    return {name: one for name, one in suited("sectors", suite).items() if name != BASELINE}
 
 
-def check_names(only: Iterable[str] | None, addresses: Addresses) -> list[str]:
+def suite_of(names: Iterable[str]) -> str:
+    """Return the suite that results are of, by the micro-benchmarks that are in them.
+
+    Examples
+    --------
+    >>> suite_of(["mix"]), suite_of(["cache_cliff"]), suite_of([])
+    ('uflip', 'today', 'uflip')
+    """
+    there = set(names)
+    return next((suite for suite in SUITES[::-1] if there & set(varied(suite))), SUITE)
+
+
+def keeps_its_length(run: PlannedRun) -> bool:
+    """Whether no method changes how long a run is: its length is what it asks about."""
+    known = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return known is not None and known.own_length
+
+
+def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:
     """Return the micro-benchmarks to run, without repetition, in the order of the registry.
 
     Parameters
@@ -76,11 +119,14 @@ def check_names(only: Iterable[str] | None, addresses: Addresses) -> list[str]:
         Names; None: all that the device can do.
     addresses : str
         What kind of device it is, see `DeviceInfo.addresses`.
+    suite : str
+        One of `SUITES`.
 
     Raises
     ------
     UsageError
-        For an unknown name, or one that needs another kind of device; lists the known ones.
+        For an unknown name, or one of another suite, or that needs another kind of device; lists
+        the known ones.
 
     Examples
     --------
@@ -89,19 +135,41 @@ def check_names(only: Iterable[str] | None, addresses: Addresses) -> list[str]:
     >>> check_names(None, "physical")
     ['oc0', 'oc1', 'oc2', 'oc3']
     """
-    known = suited(addresses)
+    if suite not in SUITES:
+        raise unknown_name("suite", suite, SUITES, where="--suite")
+    known = suited(addresses, suite)
+    if not known:
+        raise UsageError(
+            "This suite has nothing for this kind of device",
+            where="--suite",
+            got=suite,
+            allowed=", ".join(name for name in SUITES if suited(addresses, name)),
+            action="name another suite, or a device whose addresses are sectors",
+        )
     names = [*known] if only is None else [*only]
     for name in names:
-        if name in known:
-            continue
-        if name in MICRO_BENCHMARKS:
-            raise UsageError(
-                "This micro-benchmark needs another kind of device",
-                where="--only",
-                got=f"{name}, which needs {MICRO_BENCHMARKS[name].addresses} addresses",
-                allowed=", ".join(known),
-                action="leave it out, or name a device of that kind; `uflip info DEVICE` lists "
-                "what a device can do",
-            )
-        raise unknown_name("micro-benchmark", name, known, where="--only")
+        if name not in known:
+            raise _not_here(name, addresses, suite)
     return [name for name in known if name in names]
+
+
+def _not_here(name: str, addresses: Addresses, suite: str) -> UsageError:
+    known, there = suited(addresses, suite), MICRO_BENCHMARKS.get(name)
+    if there is None:
+        return unknown_name("micro-benchmark", name, known, where="--only")
+    if there.addresses != addresses:
+        return UsageError(
+            "This micro-benchmark needs another kind of device",
+            where="--only",
+            got=f"{name}, which needs {there.addresses} addresses",
+            allowed=", ".join(known),
+            action="leave it out, or name a device of that kind; `uflip info DEVICE` lists "
+            "what a device can do",
+        )
+    return UsageError(
+        "This micro-benchmark is of another suite",
+        where="--only",
+        got=f"{name} with --suite {suite}",
+        allowed=", ".join(known),
+        action=f"give --suite {there.suites[0]}; a plan is of one suite",
+    )

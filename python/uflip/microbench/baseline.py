@@ -25,4 +25,6 @@ def _describe(context: Context, pattern: str, io_size: int) -> Spec:
     return baseline_spec(context, pattern, io_size=io_size, counts=context.long_counts(pattern))
 
 
-MICRO_BENCHMARK = MicroBenchmark(VARYING.micro_benchmark, "Baseline", experiments)
+MICRO_BENCHMARK = MicroBenchmark(
+    VARYING.micro_benchmark, "Baseline", experiments, suites=("uflip", "today")
+)

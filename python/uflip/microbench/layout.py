@@ -78,8 +78,18 @@ Describe = Callable[[Context, str, int], Spec]
 """(context, pattern, value of the varying parameter) -> specification without seed."""
 
 
+WhyNot = Callable[[Context, Spec], str | None]
+"""(context, specification) -> why a device cannot, or should not, do it."""
+
+
 def lay_out(
-    context: Context, varying: Varying, pattern: str, values: Iterable[int], describe: Describe
+    context: Context,
+    varying: Varying,
+    pattern: str,
+    values: Iterable[int],
+    describe: Describe,
+    *,
+    why_not: WhyNot | None = None,
 ) -> Experiment:
     """Lay out one experiment: a run for each value that the device can do, a reason for the others.
 
@@ -95,6 +105,8 @@ def lay_out(
         The values of the varying parameter.
     describe : callable
         Makes the specification of one run.
+    why_not : callable, optional
+        Says more reasons than that a device cannot do it.
 
     Returns
     -------
@@ -106,6 +118,8 @@ def lay_out(
     for value in values:
         spec = describe(context, pattern, value)
         reason = why_impossible(context, spec)
+        if reason is None and why_not is not None:
+            reason = why_not(context, spec)
         if reason is not None:
             skipped.append(Skipped(micro_benchmark, pattern, parameter, value, reason))
             continue
@@ -119,7 +133,13 @@ def lay_out(
 def why_impossible(context: Context, spec: Spec) -> str | None:
     """Return why a device cannot do a pattern; None where it can."""
     reasons = (_why_impossible(context, part) for part in spec.parts)
-    return next((reason for reason in reasons if reason is not None), None)
+    reason = next((reason for reason in reasons if reason is not None), None)
+    if reason is None and spec.depth > context.info.deepest_queue:
+        return (
+            f"{spec.depth} I/Os under way at a time, of which the device takes "
+            f"{context.info.deepest_queue}"
+        )
+    return reason
 
 
 def _why_impossible(context: Context, part: Part) -> str | None:

@@ -9,6 +9,7 @@ from uflip.microbench.finding import Rule, largest_effect
 from uflip.microbench.open_channel.jobs import Place
 
 Addresses = Literal["sectors", "physical"]
+Suite = Literal["uflip", "today"]
 
 
 def no_experiments(_context: Context) -> list[Experiment]:
@@ -46,6 +47,10 @@ class MicroBenchmark:
     levels
         Whether its runs can be compared with the baselines, which are drawn then: not where the
         I/O size is another one.
+    suites
+        Names of `uflip.choices.SUITES` that it belongs to.
+    own_length
+        Whether how long its runs are is a part of the question: no method changes it.
     """
 
     name: str
@@ -58,3 +63,5 @@ class MicroBenchmark:
     levels: bool = True
     addresses: Addresses = "sectors"
     jobs: Callable[[Place], list[PlannedRun]] = no_jobs
+    suites: tuple[Suite, ...] = ("uflip",)
+    own_length: bool = False

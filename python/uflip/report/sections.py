@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uflip.data.document import plain
 from uflip.data.summary import Warned as Doubt
 from uflip.hints import advise
-from uflip.microbench import varied
+from uflip.microbench import MICRO_BENCHMARKS, suite_of, varied
 from uflip.report import figures, key_row, tables
 from uflip.report.blocks import Benchmark, Block, Details, Facts, Paragraph, Table, Tiles, Warned
 from uflip.report.data import Document, Traces
@@ -66,14 +66,16 @@ READING = (
 
 
 def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
-    """All of them, in the paper's order: question, figure, how to read it, what it says here."""
-    others = sorted(set(document["micro_benchmarks"]) - set(varied()))
-    shown = [_micro_benchmark(name, document) for name in [*varied(), *others]]
+    """All of the suite, in its order: question, figure, how to read it, what it says here."""
+    there = set(document["micro_benchmarks"])
+    suite = suite_of([*there, *(entry["micro_benchmark"] for entry in document["skipped"])])
+    others = sorted(there - set(varied(suite)))
+    shown = [_micro_benchmark(name, document) for name in [*varied(suite), *others]]
     return [Paragraph(READING), *shown]
 
 
 def _micro_benchmark(name: str, document: Document) -> Benchmark:
-    about = varied().get(name)
+    about = MICRO_BENCHMARKS.get(name)
     drawn = figures.MICRO_BENCHMARKS[about.figure if about else "sweep"](document, name)
     body = drawn or Paragraph(_why_absent(name, document), "absent")
     return Benchmark(anchor(name), title(name), about.question if about else "", [body])

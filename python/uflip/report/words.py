@@ -37,6 +37,8 @@ def axis_name(parameter: str | None, unit: str | None) -> str:
     name = parameter_name(parameter)
     if parameter == "ratio":
         return f"{name} (I/Os of the first pattern per I/O of the second)"
+    if parameter == "first_percent":
+        return "share of the first pattern [%]"
     return f"{name} [I/Os]" if unit == "ios" else name
 
 

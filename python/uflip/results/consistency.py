@@ -128,12 +128,12 @@ def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, Rep
     dict
         By label: how many `experiments`, `smallest_ns` and `largest_ns` of their means, and the
         `factor` between them; None where it was asked for only once. Of several I/O sizes and
-        targets that which was asked for most often.
+        targets that of the baseline, or else that which was asked for most often.
     """
     found: dict[str, Repeated | None] = {}
     for label in LABELS.values():
         groups = [same for asked, same in answers.items() if asked[0] == label]
-        same = max(groups, key=len, default=())
+        same = max(groups, key=_weight, default=())
         means = [each.mean_ns for each in same if each.mean_ns > 0]
         found[label] = None
         if len(means) > 1:
@@ -144,6 +144,10 @@ def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, Rep
                 "factor": round(_factor(means), 4),
             }
     return found
+
+
+def _weight(same: Sequence[Answer]) -> tuple[bool, int]:
+    return any(each.micro_benchmark == BASELINE for each in same), len(same)
 
 
 def worst_of(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from uflip.choices import SCALE, SEED
+from uflip.choices import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.guard import check_before_all
@@ -43,7 +43,7 @@ class Request:
     ----------
     device : str
         Its name, as in `uflip.device.url`.
-    scale, only, seed, io_size, pause_ns, repetitions, method
+    suite, scale, only, seed, io_size, pause_ns, repetitions, method
         Of the plan, see `uflip.methodology.Choices`.
     state, target_size : str, int [bytes]
         State to be enforced, and how much of the device is used.
@@ -62,6 +62,7 @@ class Request:
     """
 
     device: str
+    suite: str | None = None
     scale: str | None = None
     only: Sequence[str] | None = None
     seed: int | None = None
@@ -89,6 +90,7 @@ class Request:
         if self.plan_file is None:
             return
         decided = {
+            "suite": self.suite,
             "scale": self.scale,
             "only": self.only,
             "seed": self.seed,
@@ -226,6 +228,7 @@ class Request:
         often = overwrites_for(method_for(scale, self.method))
         wanted = plan_state(info, state, self.target_size, overwrites=often) if known else None
         return Choices(
+            suite=SUITE if self.suite is None else self.suite,
             only=None if self.only is None else tuple(self.only),
             io_size=BASELINE_IO_SIZE if self.io_size is None else self.io_size,
             pause_ns=self.pause_ns,

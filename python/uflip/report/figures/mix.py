@@ -45,7 +45,11 @@ PANEL_HEIGHT = 2.1
 
 @styled
 def draw(
-    runs: Sequence[Experiment], baselines_ms: Mapping[str, float | None], *, simulated: bool
+    runs: Sequence[Experiment],
+    baselines_ms: Mapping[str, float | None],
+    *,
+    simulated: bool,
+    name: str = "mix",
 ) -> Drawing | None:
     """Draw the mixes, a panel each on a common scale.
 
@@ -57,6 +61,8 @@ def draw(
         Baseline means [ms] by pattern.
     simulated
         Whether to mark the figure as simulated.
+    name
+        Of the micro-benchmark.
 
     Returns
     -------
@@ -76,17 +82,23 @@ def draw(
         axis.set_visible(False)
     for axis in panels[::columns]:
         axis.set_ylabel("response time [ms]")
-    legend_above(figure, _legend())
-    figure.supxlabel(axis_name("ratio", ""), size=8.5)
+    first = next(iter(experiments.values()))[0]
+    legend_above(figure, _legend(in_turn=_is_in_turn(first)))
+    figure.supxlabel(axis_name(first["parameter"], first["unit"]), size=8.5)
     mark_simulated(figure, simulated)
-    return to_drawing(figure, "mix", "Mix", _describe(experiments, baselines_ms))
+    return to_drawing(figure, name, title(name), _describe(experiments, baselines_ms))
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
     """The mixes, with the numbers of the patterns within them."""
     about, runs = MICRO_BENCHMARKS[micro_benchmark], document["micro_benchmarks"]
     measured = runs.get(micro_benchmark, [])
-    drawing = draw(measured, document["baselines_ms"], simulated=is_simulated(document))
+    drawing = draw(
+        measured,
+        document["baselines_ms"],
+        simulated=is_simulated(document),
+        name=micro_benchmark,
+    )
     if drawing is None:
         return None
     return Figure(
@@ -110,11 +122,11 @@ def _panel(
     axis.vlines(x, low, high, color=palette.MUTED, lw=0.9, alpha=0.6)
     means = [run["statistics"]["mean_ns"] / 1e6 for run in runs]
     axis.plot(x, means, color=palette.INK, marker="o", markersize=3.5)
-    expected = [expected_mix_ms(run, baselines_ms) for run in runs]
+    expected = [_expected_ms(run, baselines_ms) for run in runs]
     if all(value is not None for value in expected):
         axis.plot(x, np.array(expected, dtype=float), color=palette.INK, ls=":", lw=1.3)
     axis.set_title(pattern.replace("/", " / "))
-    scales.label_values(axis, ratios, [format_value(ratio, "") for ratio in ratios])
+    scales.label_values(axis, ratios, [format_value(ratio, runs[0]["unit"]) for ratio in ratios])
     axis.grid(visible=False, axis="x")
 
 
@@ -130,16 +142,28 @@ def _component(
     axis.plot(x, means, color=look.color, marker=marker, markersize=2.5, lw=1.0, alpha=0.75)
 
 
-def _legend() -> list[object]:
+def _is_in_turn(run: Measured) -> bool:
+    """Whether a mix takes turns, so that it can cost what its baselines do; one that is drawn is
+    under load.
+    """
+    return run["parameter"] == "ratio"
+
+
+def _expected_ms(run: Measured, baselines_ms: Mapping[str, float | None]) -> float | None:
+    return expected_mix_ms(run, baselines_ms) if _is_in_turn(run) else None
+
+
+def _legend(*, in_turn: bool) -> list[object]:
     from matplotlib.lines import Line2D
 
     patterns = [
         Line2D([], [], color=look.color, marker="o", markersize=2.5, lw=1.0, label=f"{name} in it")
         for name, look in palette.PATTERNS.items()
     ]
+    alone = Line2D([], [], color=palette.INK, ls=":", lw=1.3, label="from baselines")
     return [
         Line2D([], [], color=palette.INK, marker="o", markersize=3.5, label="the mix"),
-        Line2D([], [], color=palette.INK, ls=":", lw=1.3, label="from baselines"),
+        *([alone] if in_turn else []),
         *patterns,
     ]
 
@@ -156,7 +180,7 @@ def _range(
                 for part in run.get("components", {}).values()
                 if part["statistics"] is not None
             ]
-            if (expected := expected_mix_ms(run, baselines_ms)) is not None:
+            if (expected := _expected_ms(run, baselines_ms)) is not None:
                 seen.append(expected)
     return min(seen), max(seen)
 
@@ -167,8 +191,13 @@ def _describe(
     parts = []
     for pattern, runs in experiments.items():
         for run in (runs[0], runs[-1]):
-            expected = expected_mix_ms(run, baselines_ms)
+            expected = _expected_ms(run, baselines_ms)
             against = f", from baselines {expected:.3g} ms" if expected is not None else ""
             mean = run["statistics"]["mean_ns"] / 1e6
-            parts.append(f"{pattern} at {run['value']} : 1, mean {mean:.3g} ms{against}")
+            at = (
+                f"{run['value']} : 1"
+                if _is_in_turn(run)
+                else format_value(run["value"], run["unit"])
+            )
+            parts.append(f"{pattern} at {at}, mean {mean:.3g} ms{against}")
     return "Mean response time of mixes, ends of the range. " + "; ".join(parts) + "."

@@ -1,0 +1,147 @@
+"""Cache cliff: sequential writes of growing length. What does a burst bring before it meets flash?
+
+::
+
+    time │            ╱  y a byte      T(b) = x·b                 up to the cliff c
+         │          ╱                  T(b) = x·c + y·(b − c)     beyond
+         │ ______ ╱
+         └───────c────── b bytes
+
+**Source**: ours; what it looks for is a write buffer or an SLC cache (J. Kim et al.,
+*Parameter-aware I/O management for SSDs*, IEEE TC 2012; *Queenie*, SYSTOR 2022).
+**Faithful**: each length is a run of its own, after the pause that precedes every run.
+**Simplified**: of a device with more than one step (SLC, then TLC, then collection) the first and
+the last rate are told, and the cliff that joins them.
+**Ambiguous**: what the size of a cache is. A cache empties while it is written, so that a burst of
+c bytes leaves it that is larger than the cache: it holds c × (1 − x / y). Both are told.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.spec import Spec
+from uflip.units import format_duration_ns, format_size
+
+VARYING = Varying("cache_cliff", "target_size", "bytes")
+PATTERN = "SW"
+STANDARD = tuple(2**k for k in range(22, 35))
+QUICK = tuple(2**k for k in range(22, 29))
+# Large I/Os, as a burst has them: no more commands than it takes [bytes].
+IO_SIZE = 128 << 10
+# All of them together are half of the device, so that they need no reset among each other.
+SHARE = 4
+# Less of a step is none: means of one pattern differ by as much. A burst that costs a little more
+# than the cheapest has left the cache.
+CLIFF, BEYOND = 1.5, 1.1
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out bursts of sequential writes."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=too_large)]
+
+
+def _describe(context: Context, pattern: str, size: int) -> Spec:
+    io_size = max(context.io_size, IO_SIZE)
+    counts = Counts(max(size // io_size, 1), 0)
+    return baseline_spec(context, pattern, io_size=io_size, counts=counts, target_size=size)
+
+
+def too_large(context: Context, spec: Spec) -> str | None:
+    """Return why a burst is left out; None where it is not."""
+    (part,) = spec.parts
+    if part.target_bytes <= context.capacity // SHARE:
+        return None
+    return (
+        f"{format_size(part.target_bytes)} are more than a quarter of the device of "
+        f"{format_size(context.capacity)}"
+    )
+
+
+class Cliff(NamedTuple):
+    """What bursts say: costs [ns per byte], where the first ends, what the cache holds [bytes]."""
+
+    fast: float
+    slow: float
+    at: float
+    tolerance: float
+
+    @property
+    def holds(self) -> float:
+        """Size of a cache that empties while it is written [bytes]."""
+        return self.at * (1 - self.fast / self.slow)
+
+
+def cliff(runs: Sequence[Run]) -> Cliff | None:
+    """Return the two lines through bursts, in the order of their length; None where one does.
+
+    The cost beyond the cliff is that between the last two bursts, that before it the least of any.
+    """
+    if len(runs) < 3:
+        return None
+    sizes = [int(run["value"]) for run in runs]
+    times = [mean_ns(run) * run["io_count"] for run in runs]
+    fast = min(time / size for time, size in zip(times, sizes, strict=True))
+    slow = _slope(times, sizes, len(runs) - 1)
+    if slow < CLIFF * fast:
+        return None
+    at = _meet(fast, slow, times[-1], sizes[-1])
+    beyond = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
+    if not beyond:
+        # The last two stand on different sides: all that is known lies between them.
+        return Cliff(fast, slow, at, sizes[-1] - sizes[-2])
+    # Each pair of bursts beyond says where; they differ by what was not said.
+    places = [_meet(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
+    io_size = int(runs[0]["spec"]["io_size"])
+    return Cliff(fast, slow, at, (max(places) - min(places)) / 2 + io_size)
+
+
+def _slope(times: Sequence[float], sizes: Sequence[int], n: int) -> float:
+    return (times[n] - times[n - 1]) / (sizes[n] - sizes[n - 1])
+
+
+def _meet(fast: float, slow: float, time: float, size: float) -> float:
+    return (slow * size - time) / (slow - fast)
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """Where the cliff is, and what lies on both sides."""
+    runs = measured.get(PATTERN, ())
+    if len(runs) < 3:
+        return ""
+    found, longest = cliff(runs), format_size(int(runs[-1]["value"]))
+    if found is None:
+        return f"No cliff: bursts up to {longest} cost as much a byte as short ones."
+    io_size = int(runs[0]["spec"]["io_size"])
+    return (
+        f"A burst is fast for {_about(found.at)} (± {_about(found.tolerance)}): an I/O of "
+        f"{format_size(io_size)} takes {format_duration_ns(found.fast * io_size)} before and "
+        f"{format_duration_ns(found.slow * io_size)} beyond "
+        f"({ratios.factor(found.slow / found.fast, PATTERN)}). If that is a cache that empties "
+        f"meanwhile, it holds {_about(found.holds)}."
+    )
+
+
+def _about(size: float) -> str:
+    return format_size(round(size))
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Cache cliff",
+    experiments=experiments,
+    question="How much does a burst of writes bring before it is no longer fast?",
+    how_to_read=(
+        "Flat up to the cliff: the burst fits into a cache. Beyond it the mean climbs towards what "
+        "the flash takes. What is idle before each burst is the pause between runs: a cache that "
+        "needs longer is smaller here than it is (see cache refill)."
+    ),
+    finding=finding,
+    levels=False,
+    suites=("today",),
+    own_length=True,
+)

@@ -1,0 +1,90 @@
+"""Cache refill: bursts of sequential writes, and how long the device is left alone between them.
+
+**Source**: ours; the pause between bursts is uFLIP's (CIDR 2009) §3.2 (9), which varies the bursts.
+**Faithful**: the time function `burst`: so many I/Os, then a pause.
+**Simplified**: three bursts, of which the first, which meets the cache of the pause before the run,
+is left out.
+**Ambiguous**: how long a burst is. One that fits into the cache says nothing about its refill:
+`BURST` is beyond what most caches of DRAM hold, and short of an SLC cache of a large disk; cache
+cliff says whether it was long enough. On a small device all three are a quarter of it.
+"""
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.cache_cliff import CLIFF, IO_SIZE, SHARE
+from uflip.spec import Spec
+from uflip.units import format_duration_ns, format_size
+
+VARYING = Varying("cache_refill", "pause", "ns")
+PATTERN = "SW"
+MILLISECOND = 1_000_000
+STANDARD = tuple(4**k * MILLISECOND for k in range(9))
+QUICK = tuple(4**k * MILLISECOND for k in (0, 2, 4, 5))
+BURST, QUICK_BURST = 1 << 30, 64 << 20
+BURSTS = 3
+# Of what all the idle time brings, so much is "again as before".
+REFILLED = 0.9
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out bursts of sequential writes with longer and longer pauses between them."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, PATTERN, values, _describe)]
+
+
+def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
+    io_size = max(context.io_size, IO_SIZE)
+    wanted = QUICK_BURST if context.quick else BURST
+    burst = max(min(wanted, context.capacity // (SHARE * BURSTS)) // io_size, 1)
+    counts = Counts(BURSTS * burst, burst)
+    return baseline_spec(
+        context,
+        pattern,
+        io_size=io_size,
+        counts=counts,
+        target_size=counts.io_count * io_size,
+        time="burst",
+        burst=burst,
+        pause=pause_ns,
+    )
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """The shortest pause that brings nearly all that the longest does."""
+    runs = measured.get(PATTERN, ())
+    if len(runs) < 2:
+        return ""
+    first, last = mean_ns(runs[0]), mean_ns(runs[-1])
+    spec = runs[0]["spec"]
+    size = format_size(int(spec["burst"]) * int(spec["io_size"]))
+    shortest, longest = (format_duration_ns(float(run["value"])) for run in (runs[0], runs[-1]))
+    if first < CLIFF * last:
+        return (
+            f"Bursts of {size} cost as much after {shortest} of idle as after {longest}: either "
+            "all of each fits into the cache, or nothing does."
+        )
+    enough = next(run for run in runs if first - mean_ns(run) >= REFILLED * (first - last))
+    return (
+        f"After {shortest} of idle an I/O of a burst of {size} takes {format_duration_ns(first)}, "
+        f"after {longest} {format_duration_ns(last)} "
+        f"({ratios.factor(last / first, PATTERN)}); "
+        f"{format_duration_ns(float(enough['value']))} bring nearly all of that."
+    )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Cache refill",
+    experiments=experiments,
+    question="How long must the device be left alone until it takes a burst again?",
+    how_to_read=(
+        "A line that falls as the pause grows shows a cache that is emptied in idle time; where it "
+        "becomes flat all of it is free again, or all of the burst fits."
+    ),
+    finding=finding,
+    levels=False,
+    suites=("today",),
+    own_length=True,
+)

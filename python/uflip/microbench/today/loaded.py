@@ -1,0 +1,66 @@
+"""Mixes under load: two patterns, each I/O drawn, several under way, each on a half of the device.
+
+**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (7), whose mixes take turns, one I/O at a
+time.
+**Faithful**: the patterns are the baselines.
+**Simplified**: one depth for all devices, `DEPTH`.
+**Ambiguous**: how deep a load is. A closed loop of 16 keeps what has four channels of two dies
+busy, and is no more than one queue of any NVMe device.
+"""
+
+from uflip.experiment import Context
+from uflip.microbench.mix import half_size
+from uflip.spec import Mix, baseline, mix
+from uflip.units import format_size
+
+DEPTH = 16
+"""I/Os under way at a time, where more than one matters and how many is not the question."""
+QUICK_IOS, IOS = 2048, 8192
+"""I/Os of both patterns together: a tail of one in a hundred has twenty of them, or eighty."""
+
+
+def loaded_mix(context: Context, pattern: str, sizes: tuple[int, int], first_percent: int) -> Mix:
+    """Describe random I/Os of two baselines, drawn, on two halves of the device.
+
+    Parameters
+    ----------
+    context : Context
+        The device and the scale.
+    pattern : str
+        Such as "RR/RW".
+    sizes : tuple of int
+        Of the I/Os of the two [bytes].
+    first_percent : int
+        Chance of the first [%].
+    """
+    half = half_size(context.capacity, max(sizes))
+    # A device without room for them is told so by its target: at least an I/O.
+    first, second = (
+        baseline(
+            label,
+            io_size=size,
+            target_offset=place * half,
+            target_size=max(half // size, 1) * size,
+        )
+        for place, (label, size) in enumerate(zip(pattern.split("/"), sizes, strict=True))
+    )
+    ios = QUICK_IOS if context.quick else IOS
+    return mix(
+        first,
+        second,
+        first_percent=first_percent,
+        queue_depth=DEPTH,
+        io_count=ios,
+        io_ignore=ios // 8,
+    )
+
+
+def too_small(context: Context, spec: Mix) -> str | None:
+    """Return why two patterns cannot have a half of the device each; None where they can."""
+    first, second = spec.first, spec.second
+    if first.end <= second.begin:
+        return None
+    return (
+        f"two halves of I/Os of {format_size(first.io_bytes)} and {format_size(second.io_bytes)} "
+        f"need more than the device of {format_size(context.capacity)}"
+    )

@@ -1,0 +1,77 @@
+"""Mixed sizes: small random reads among I/Os that get longer. Do short ones wait for long ones?
+
+**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (1) and (7): granularity and mix at once.
+**Faithful**: the baselines RR and RW, each on a half of the device.
+**Simplified**: as many small I/Os as others, drawn; one depth (`loaded.DEPTH`).
+**Ambiguous**: what is held constant. The number of I/Os is, not their bytes: with their length
+grows what the device has to move, and the small reads show what of that they wait for.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios
+from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.loaded import loaded_mix, too_small
+from uflip.spec import Mix, Spec
+from uflip.units import format_duration_ns, format_size
+
+VARYING = Varying("mixed_sizes", "io_size", "bytes")
+PAIRS = ("RR/RR", "RR/RW")
+SMALL = 4 << 10
+STANDARD = tuple(2**k for k in range(12, 21))
+QUICK = (4 << 10, 64 << 10, 1 << 20)
+HALF = 50
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out small reads among reads, and among writes."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pair, values, _describe, why_not=_why_not) for pair in PAIRS]
+
+
+def _describe(context: Context, pattern: str, size: int) -> Spec:
+    return loaded_mix(context, pattern, (max(SMALL, context.sector), size), HALF)
+
+
+def _why_not(context: Context, spec: Spec) -> str | None:
+    assert isinstance(spec, Mix), "as it was described"
+    return too_small(context, spec)
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """Small reads among the shortest and among the longest of the others."""
+    parts = []
+    for pattern, runs in measured.items():
+        told = [
+            (run, small)
+            for run in runs
+            if (small := run["components"]["first"]["statistics"]) is not None
+        ]
+        if len(told) < 2:
+            continue
+        (first, few), (last, many) = told[0], told[-1]
+        others = "reads" if pattern.endswith("RR") else "writes"
+        ratio = ratios.factor(many["mean_ns"] / few["mean_ns"], *pattern.split("/"))
+        parts.append(
+            f"among {others} of {format_size(int(first['value']))} a small read takes "
+            f"{format_duration_ns(few['mean_ns'])}, of {format_size(int(last['value']))} "
+            f"{format_duration_ns(many['mean_ns'])} ({ratio})"
+        )
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Mixed sizes",
+    experiments=experiments,
+    question="Do small reads wait for long I/Os?",
+    how_to_read=(
+        "The faint lines are the small reads and the others apart. Where that of the small reads "
+        "rises, they wait behind what is long; where it is flat, the device lets them pass."
+    ),
+    finding=finding,
+    figure="mix",
+    levels=False,
+    suites=("today",),
+)

@@ -1,0 +1,95 @@
+"""Odd stride: strides of powers of two beside odd ones. Which addresses meet at one channel?
+
+**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (5), Order; F. Chen et al., *Essential
+roles of exploiting internal parallelism* (HPCA 2011), find channels by strides.
+**Faithful**: the location function `ordered`.
+**Simplified**: one size of I/O, a page of most devices, and one depth (`loaded.DEPTH`).
+**Ambiguous**: which strides. Where neighbours lie on n channels in turn, every n-th meets at one; n
+is a power of two nearly always, and 2^k + 1 has no factor in common with it: so odd neighbours say
+what the same reach costs without a conflict. Devices that place what they write where they like
+have conflicts only where they were written sequentially (`--state sequential`).
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.loaded import DEPTH
+from uflip.spec import Spec
+from uflip.units import format_size
+
+VARYING = Varying("odd_stride", "incr", "")
+STANDARD = (1, *(2**k + odd for k in range(1, 10) for odd in (0, 1)))
+QUICK = (1, 4, 5, 64, 65)
+IO_SIZE = 4 << 10
+# Addresses come round beside what was there: as in Order, no larger than this [bytes].
+LARGEST_TARGET = 8 << 30
+CONFLICT = 1.3
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out one experiment for reads and one for writes."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in SEQUENTIAL_LABELS]
+
+
+def _describe(context: Context, pattern: str, incr: int) -> Spec:
+    io_size = max(IO_SIZE, context.sector)
+    counts = context.counts(pattern, io_size)
+    most = max(min(context.capacity, LARGEST_TARGET) // io_size, 1)
+    slots = min(incr * counts.io_count, most)
+    return baseline_spec(
+        context,
+        pattern,
+        io_size=io_size,
+        counts=counts,
+        location="ordered",
+        incr=incr,
+        target_size=slots * io_size,
+        queue_depth=DEPTH,
+    )
+
+
+def conflicts(runs: list[Run]) -> dict[int, float]:
+    """Return for each stride of a power of two how many times its odd neighbour it costs."""
+    means = {int(run["value"]): mean_ns(run) for run in runs}
+    return {
+        stride: means[stride] / means[stride + 1]
+        for stride in means
+        if stride % 2 == 0 and stride + 1 in means
+    }
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """The first stride that conflicts, and the worst."""
+    parts = []
+    for pattern, runs in measured.items():
+        found = conflicts(list(runs))
+        if not found:
+            continue
+        worst = max(found, key=lambda stride: found[stride])
+        if found[worst] < CONFLICT:
+            parts.append(f"{pattern}: no stride meets itself")
+            continue
+        first = next(stride for stride in sorted(found) if found[stride] >= CONFLICT)
+        size = int(runs[0]["spec"]["io_size"])
+        parts.append(
+            f"{pattern}: strides meet from {first} on ({format_size(first * size)}); at {worst} an "
+            f"I/O costs {ratios.times(found[worst], pattern)} what it does at {worst + 1}"
+        )
+    return "; ".join(parts) + "." if parts else ""
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Odd stride",
+    experiments=experiments,
+    question="Do addresses a power of two apart meet at one channel or bank?",
+    how_to_read=(
+        "Compare each power of two with the odd stride beside it, which goes as far: where the "
+        "even one is higher, its I/Os wait for the same channel, die or bank."
+    ),
+    finding=finding,
+    levels=False,
+    suites=("today",),
+)

@@ -1,0 +1,104 @@
+"""Queue depth: the baseline patterns with several I/Os under way. How much does the device overlap?
+
+**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (6), which has concurrency of processes
+only; what throughput and response time say about each other is operational analysis: P. Denning, J.
+Buzen, *The operational analysis of queueing network models* (Computing Surveys 1978).
+**Faithful**: a closed loop without think time, so that throughput × response time = depth (Little);
+the knee is where its two asymptotes meet: throughput can grow with the depth up to depth / R(1),
+and is never above its maximum X, so that N* = X × R(1).
+**Simplified**: X is the highest throughput of the depths that were measured.
+**Ambiguous**: N* counts what the device does side by side at the depth where it is best, in I/Os of
+this size: an I/O that occupies two dies halves it.
+"""
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.spec import Spec
+from uflip.units import format_count, format_duration_ns
+
+VARYING = Varying("queue_depth", "queue_depth", "")
+STANDARD = tuple(2**k for k in range(9))
+QUICK = (1, 4, 16, 64, 256)
+# A loop that is closed fills its queue and empties it: both are an eighth of a run at most.
+ROUNDS = 8
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out one experiment for each baseline pattern."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
+
+
+def _describe(context: Context, pattern: str, depth: int) -> Spec:
+    plain = context.counts(pattern)
+    counts = Counts(
+        max(plain.io_count, plain.io_ignore + ROUNDS * depth), max(plain.io_ignore, depth)
+    )
+    return baseline_spec(
+        context,
+        pattern,
+        counts=counts,
+        queue_depth=depth,
+        target_size=target_size(context, pattern, counts.io_count, context.io_size),
+    )
+
+
+def rate(run: Run) -> float:
+    """Return the throughput of a closed loop [I/Os per second], by Little's law."""
+    return float(run["value"]) / mean_ns(run) * 1e9
+
+
+def knee(runs: list[Run]) -> float | None:
+    """Return N* = X × R(1); None where depth 1, or any other, was not measured."""
+    if len(runs) < 2 or runs[0]["value"] != 1:
+        return None
+    return max(rate(run) for run in runs) * mean_ns(runs[0]) / 1e9
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """Throughput at depth 1 and at best, the knee, and the tail at both ends."""
+    parts = []
+    for pattern, experiment in measured.items():
+        runs = list(experiment)
+        found = knee(runs)
+        if found is None:
+            continue
+        best = max(runs, key=rate)
+        parts.append(
+            f"{pattern}: {format_count(round(rate(runs[0])))} I/Os a second at depth 1, "
+            f"{format_count(round(rate(best)))} at depth {best['value']} "
+            f"({ratios.factor(rate(best) / rate(runs[0]), pattern)}); the knee is at depth "
+            f"{found:.1f}{_tails(runs)}"
+        )
+    if not parts:
+        return ""
+    return (
+        "; ".join(parts)
+        + ". Below the knee more I/Os under way bring throughput, above it they only wait."
+    )
+
+
+def _tails(runs: list[Run]) -> str:
+    first, last = runs[0]["statistics"]["p99_ns"], runs[-1]["statistics"]["p99_ns"]
+    if first is None or last is None:
+        return ""
+    return (
+        f", p99 {format_duration_ns(first)} at depth 1 and {format_duration_ns(last)} at depth "
+        f"{runs[-1]['value']}"
+    )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Queue depth",
+    experiments=experiments,
+    question="How many I/Os does the device work on at a time?",
+    how_to_read=(
+        "Flat: the I/Os overlap, and throughput grows with the depth. Doubling with the depth: the "
+        "device is busy, and more I/Os under way only wait. The knee lies where the two meet."
+    ),
+    finding=finding,
+    suites=("today",),
+)

@@ -1,0 +1,89 @@
+"""Read under write: random reads beside more and more random writes. What does that do to them?
+
+**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (7), whose mixes take turns with one I/O at
+a time, so that no read ever meets a write.
+**Faithful**: the two baselines RW and RR, each on a half of the device; the share of the writes
+varies.
+**Simplified**: one depth (`loaded.DEPTH`).
+**Ambiguous**: how much is written. A fixed rate is too much for one device and nothing for another;
+here writes are a share of a closed loop, and the rate that comes of it is measured and told.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.loaded import DEPTH, loaded_mix, too_small
+from uflip.spec import Mix, Spec
+from uflip.units import format_duration_ns, format_size
+
+VARYING = Varying("read_under_write", "first_percent", "")
+PATTERN = "RW/RR"
+STANDARD = (1, 2, 5, 10, 20, 35, 50, 75, 90)
+QUICK = (1, 10, 50)
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out random writes beside random reads."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=_why_not)]
+
+
+def _describe(context: Context, pattern: str, percent: int) -> Spec:
+    return loaded_mix(context, pattern, (context.io_size, context.io_size), percent)
+
+
+def _why_not(context: Context, spec: Spec) -> str | None:
+    assert isinstance(spec, Mix), "as it was described"
+    return too_small(context, spec)
+
+
+def write_rate(run: Run) -> float:
+    """Return how much is written [bytes per second]: its share of depth / response time."""
+    size = int(run["spec"]["first"]["io_size"])
+    return DEPTH / mean_ns(run) * 1e9 * int(run["value"]) / 100 * size
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """The tail of the reads with the fewest and with the most writes, and the rates of these."""
+    told = [
+        (run, reads)
+        for run in measured.get(PATTERN, ())
+        if (reads := run["components"]["second"]["statistics"]) is not None
+    ]
+    if len(told) < 2:
+        return ""
+    (first, few), (last, many) = told[0], told[-1]
+    name, before, after = _tail(few, many)
+    ratio = ratios.factor(after / before, "RR")
+    return (
+        f"Of reads beside {_written(first)} {name} is {format_duration_ns(before)}, beside "
+        f"{_written(last)} {format_duration_ns(after)} ({ratio})."
+    )
+
+
+def _written(run: Run) -> str:
+    return f"{format_size(round(write_rate(run)))}/s of writes ({run['value']} %)"
+
+
+def _tail(one: Run, other: Run) -> tuple[str, float, float]:
+    """The highest percentile up to p99 that both samples support."""
+    for key, name in (("p99_ns", "p99"), ("p95_ns", "p95"), ("p50_ns", "the median")):
+        if one[key] is not None and other[key] is not None:
+            return name, one[key], other[key]
+    return "the mean", one["mean_ns"], other["mean_ns"]
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Read under write",
+    experiments=experiments,
+    question="How slow are reads while the device is written to?",
+    how_to_read=(
+        "The faint lines are reads and writes apart. Where that of the reads rises with the share "
+        "of the writes, reads wait for programs, erases and collection; the whiskers show the tail."
+    ),
+    finding=finding,
+    figure="mix",
+    suites=("today",),
+)

@@ -1,0 +1,326 @@
+"""Do the micro-benchmarks of today find what is known of a device, and stay among themselves?
+
+Devices are simulated ones whose constants are given here, so that what is found can be held against
+a closed form: dies are counted, a cache has a size, a server that is never idle takes what Little's
+law says.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stored
+from command_line import uflip
+
+import uflip as package
+from uflip.benchmarks import summary
+from uflip.choices import SCALES
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import Mix
+from uflip.data.summary import Measured
+from uflip.device.resolving import resolve
+from uflip.errors import UsageError
+from uflip.experiment import Context, Experiment, PlannedRun
+from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, suited, varied
+from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
+from uflip.microbench.today.loaded import DEPTH
+from uflip.microbench.words import by_pattern
+from uflip.report.findings import finding
+from uflip.results import Results
+from uflip.spec import BASELINES
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+NAMES = list(varied("today"))
+
+READ_NS, PROGRAM_NS, PAGE = 50_000, 300_000, 4 * KIB
+# Nothing takes time but the cells: commands are free, links and channels are quick.
+CELLS = (
+    f"read_ns={READ_NS}&program_ns={PROGRAM_NS}&program_high_ns={PROGRAM_NS}&command_read_ns=0"
+    "&command_write_ns=0&link_bytes_per_s=1000000000000&channel_bytes_per_s=1000000000000"
+    "&erase_ns=1000&idle_free_blocks=0&spare_factor=0.4&state=sequential"
+)
+ONE_DIE = f"sim:demo?channels=1&dies_per_channel=1&blocks_per_die=1024&{CELLS}"
+EIGHT_DIES = f"sim:demo?channels=4&dies_per_channel=2&blocks_per_die=512&{CELLS}"
+
+
+def device(capacity: int, sector: int = 512, kind: str = "null") -> DeviceInfo:
+    return stored.described(kind, capacity_bytes=capacity, sector_bytes=sector)
+
+
+def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:
+    given = {"info": device(2000 * GIB), "seed": 1} | changes
+    return MICRO_BENCHMARKS[name].experiments(Context(scale=scale, **given))
+
+
+def runs_of(name: str, scale: str) -> list[PlannedRun]:
+    return [run for experiment in lay_out(name, scale) for run in experiment.runs]
+
+
+def measured(
+    url: str, out: Path, name: str, **options: Any
+) -> tuple[dict[str, list[Measured]], str]:
+    """What a micro-benchmark finds on a device: its experiments, and the sentence about them."""
+    given: dict[str, Any] = {"scale": "quick", "state": "sequential", "pause": "1s"} | options
+    result = package.run(url, out, suite="today", only=[name], **given)
+    found = summary(Results.load(result.path))
+    return by_pattern(found["micro_benchmarks"][name]), finding(name, found)
+
+
+def mean_ns(run: Measured) -> float:
+    return run["statistics"]["mean_ns"]
+
+
+# The list
+
+
+def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
+    assert set(suited("sectors")) & set(suited("sectors", "today")) == {"baseline"}
+    assert NAMES == [
+        "queue_depth",
+        "read_under_write",
+        "cache_cliff",
+        "cache_refill",
+        "odd_stride",
+        "mixed_sizes",
+        "steady_state",
+    ]
+    assert check_names(None, "sectors", "today") == ["baseline", *NAMES]
+    assert not suited("physical", "today")
+
+
+@pytest.mark.parametrize(
+    ("only", "addresses", "suite", "said"),
+    [
+        (["mix"], "sectors", "today", "another suite"),
+        (["queue_depth"], "sectors", "uflip", "--suite today"),
+        (["queue_deep"], "sectors", "today", "queue_depth"),
+        (None, "physical", "today", "nothing for this kind of device"),
+        (None, "sectors", "tomorrow", "uflip, today"),
+    ],
+)
+def test_a_plan_is_of_one_suite(only: Any, addresses: Any, suite: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_names(only, addresses, suite)
+    assert said in " ".join(map(str, (caught.value, caught.value.allowed, caught.value.action)))
+
+
+def test_results_say_which_suite_they_are_of() -> None:
+    for name in NAMES:
+        assert suite_of(["baseline", name]) == "today"
+    assert suite_of(["baseline"]) == suite_of(suited("sectors")) == "uflip"
+
+
+# The layout
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_each_varies_one_parameter_of_the_patterns_that_it_names(name: str, scale: str) -> None:
+    about = MICRO_BENCHMARKS[name]
+    assert about.name == name
+    assert about.question.endswith("?")
+    assert about.how_to_read.endswith(".")
+    for experiment in lay_out(name, scale):
+        assert not experiment.skipped
+        assert len(experiment.runs) >= 2
+        labels = experiment.pattern.split("/")
+        for run in experiment.runs:
+            varies = run.spec.second if name == "mixed_sizes" else run.spec
+            assert getattr(varies, experiment.parameter) == run.value
+            for label, part in zip(labels, run.spec.parts, strict=True):
+                mode, location = BASELINES[label]
+                assert part.mode == mode
+                assert part.location == ("ordered" if name == "odd_stride" else location)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_quick_ranges_are_parts_of_the_standard_ones(name: str) -> None:
+    for quick, standard in zip(lay_out(name, "quick"), lay_out(name), strict=True):
+        assert {run.value for run in quick.runs} < {run.value for run in standard.runs}
+        for run in quick.runs:
+            totals = resolve(run.spec, device(2000 * GIB)).totals
+            assert totals.pause_ns <= 3_000_000_000, run.id
+            assert totals.bytes_written <= 2 * GIB, run.id
+
+
+@pytest.mark.parametrize("name", suited("sectors", "today"))
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    ("capacity", "sector"),
+    [(32 * GIB, 512), (GIB + 13 * 512, 512), (64 * MIB, 4096), (5 * MIB, 512), (32 * KIB, 512)],
+)
+def test_every_run_fits_its_device_and_every_other_is_skipped_with_a_reason(
+    name: str, scale: str, capacity: int, sector: int
+) -> None:
+    info = device(capacity, sector)
+    for here, full in zip(lay_out(name, scale, info=info), lay_out(name, scale), strict=True):
+        for run in here.runs:
+            resolve(run.spec, info)
+        kept = [run.value for run in here.runs] + [skip.value for skip in here.skipped]
+        assert sorted(kept) == sorted(run.value for run in full.runs)
+        assert all(skip.reason for skip in here.skipped)
+
+
+def test_a_device_that_takes_one_io_at_a_time_skips_every_queue() -> None:
+    info = device(64 * GIB, kind="nbd")
+    for experiment in lay_out("queue_depth", info=info):
+        assert [run.value for run in experiment.runs] == [1]
+        assert {skip.value for skip in experiment.skipped} == {2**k for k in range(1, 9)}
+        assert all("of which the device takes 1" in skip.reason for skip in experiment.skipped)
+    (mixed,) = lay_out("read_under_write", info=info)
+    assert not mixed.runs
+
+
+def test_a_burst_of_more_than_a_quarter_of_the_device_is_none() -> None:
+    (bursts,) = lay_out("cache_cliff", info=device(GIB))
+    assert bursts.runs[-1].value == GIB // 4
+    assert bursts.skipped[0].reason == "512 MiB are more than a quarter of the device of 1 GiB"
+
+
+@pytest.mark.parametrize("method", ["auto", "startup", "paper"])
+def test_no_method_changes_a_length_that_is_the_question(method: str) -> None:
+    plan = package.plan(EIGHT_DIES, suite="today", only=["cache_cliff"], method=method)
+    for run in plan.runs:
+        if run.micro_benchmark == "cache_cliff":
+            assert run.spec.io_count == run.value // cache_cliff.IO_SIZE
+            assert (run.spec.stop, run.spec.io_ignore) == (None, 0)
+
+
+# What they find
+
+
+def test_the_knee_of_the_queue_is_the_number_of_dies(tmp_path: Path) -> None:
+    """Sequential pages lie on dies in turn, so that 8 are busy from a depth of 8 on, and N* = 8.
+
+    At random a closed network of 8 equal servers gives 8 × n / (n + 7) of what one does where its
+    times are exponential (J. Buzen 1973), and more, but never 8, where they are all the same.
+    """
+    found, said = measured(
+        EIGHT_DIES, tmp_path / "r", "queue_depth", io_size=PAGE, method="paper", seed=2
+    )
+    for pattern in ("SR", "RR"):
+        assert mean_ns(found[pattern][0]) == pytest.approx(READ_NS, rel=0.002)
+    sequential, random = (queue_depth.knee(found[pattern]) for pattern in ("SR", "RR"))
+    assert sequential == pytest.approx(8, rel=0.005)
+    deepest = found["RR"][-1]["value"]
+    assert deepest == 256
+    assert random is not None
+    assert 8 * deepest / (deepest + 7) * 0.98 < random < 8.01
+    assert "SR: 19,99" in said
+    assert "the knee is at depth 8.0" in said
+
+
+def test_a_stride_that_meets_one_die_costs_as_many_times_as_there_are_dies(tmp_path: Path) -> None:
+    """A closed loop of 16 on one of 8 dies takes 16 reads each, on all of them two."""
+    found, said = measured(EIGHT_DIES, tmp_path / "r", "odd_stride", method="paper")
+    reads = {run["value"]: mean_ns(run) for run in found["SR"]}
+    for stride, dies in ((1, 8), (4, 2), (5, 8), (64, 1), (65, 8)):
+        assert reads[stride] == pytest.approx(DEPTH / dies * READ_NS, rel=0.05), stride
+    assert odd_stride.conflicts(found["SR"]) == pytest.approx({4: 4, 64: 8}, rel=0.05)
+    assert "SR: strides meet from 4 on (16 KiB)" in said
+
+
+@pytest.mark.parametrize("cache", [16 * MIB, 24 * MIB])
+def test_the_cliff_is_where_the_configured_cache_is_full(tmp_path: Path, cache: int) -> None:
+    url = f"{EIGHT_DIES}&write_cache_bytes={cache}&flush=eager&link_bytes_per_s=280000000"
+    found, said = measured(url, tmp_path / "r", "cache_cliff")
+    cliff = cache_cliff.cliff(found["SW"])
+    assert cliff is not None
+    # The flash takes a page of each of eight dies in a program, the link what it can.
+    assert cliff.slow * PAGE == pytest.approx(PROGRAM_NS / 8, rel=0.05)
+    assert cliff.fast == pytest.approx(1e9 / 280_000_000, rel=0.05)
+    assert cliff.tolerance < cache / 8, "what is printed is worth something"
+    assert abs(cliff.holds - cache) < cliff.tolerance
+    assert f"it holds {cliff.holds / MIB:.2f}".rstrip("0").rstrip(".") in said
+
+
+def test_a_device_without_a_cache_has_no_cliff(tmp_path: Path) -> None:
+    found, said = measured(EIGHT_DIES, tmp_path / "r", "cache_cliff")
+    assert cache_cliff.cliff(found["SW"]) is None
+    assert said.startswith("No cliff")
+
+
+def test_a_cache_is_refilled_at_the_rate_of_the_flash(tmp_path: Path) -> None:
+    """After p of idle there is room for p × d, at most all; what is beyond waits for the flash."""
+    cache = 8 * MIB
+    url = f"{EIGHT_DIES}&write_cache_bytes={cache}&flush=eager&link_bytes_per_s=280000000"
+    found, _ = measured(url, tmp_path / "r", "cache_refill")
+    fast, slow = 1e9 / 280_000_000, PROGRAM_NS / 8 / PAGE
+    for run in found["SW"]:
+        burst = run["spec"]["burst"] * run["spec"]["io_size"]
+        assert burst > 2 * cache
+        room = min(run["value"] / slow, cache) / (1 - fast / slow)
+        expected = (fast * room + slow * (burst - room)) / burst * run["spec"]["io_size"]
+        assert mean_ns(run) == pytest.approx(expected, rel=0.05), run["value"]
+
+
+def test_reads_beside_writes_wait_as_little_s_law_says(tmp_path: Path) -> None:
+    """One die is never idle: 16 under way take 16 times what one takes on average."""
+    found, said = measured(ONE_DIE, tmp_path / "r", "read_under_write", io_size=PAGE)
+    for run in found["RW/RR"]:
+        share = run["value"] / 100
+        served = share * PROGRAM_NS + (1 - share) * READ_NS
+        assert mean_ns(run) == pytest.approx(DEPTH * served, rel=0.1), run["value"]
+        assert isinstance(run["components"]["second"]["statistics"], dict)
+    assert "Of reads beside " in said
+    assert "(50 %)" in said
+
+
+def test_small_reads_wait_for_the_pages_of_long_ones(tmp_path: Path) -> None:
+    """The same law, where half of the I/Os have as many pages as they are long."""
+    found, said = measured(ONE_DIE, tmp_path / "r", "mixed_sizes")
+    for run in found["RR/RR"]:
+        pages = run["value"] / PAGE
+        assert mean_ns(run) == pytest.approx(DEPTH * READ_NS * (1 + pages) / 2, rel=0.1)
+    assert "among writes of 4 KiB a small read takes" in said
+
+
+def test_a_steady_state_is_known_where_there_is_one(tmp_path: Path) -> None:
+    """No block is full before the run ends: each write is a program, from the first to the last."""
+    found, said = measured(ONE_DIE, tmp_path / "r", "steady_state")
+    first = found["RW"][0]
+    (repetition,) = first["repetitions"]
+    assert repetition["converged"]
+    assert mean_ns(first) == pytest.approx(PROGRAM_NS, rel=0.01)
+    assert said.startswith("4 KiB: 3,333 I/Os a second, 300 µs each")
+
+
+# End to end
+
+
+def test_the_suite_runs_on_a_file_and_is_shown_like_the_nine(tmp_path: Path) -> None:
+    target, out, page = tmp_path / "target.bin", tmp_path / "r", tmp_path / "report.html"
+    only = ("--only", "queue_depth,read_under_write,cache_cliff")
+    done = uflip(
+        "run", f"file:{target}", "--size", "48MiB", "--suite", "today", *only, "--scale", "quick",
+        "--io-size", "4KiB", "--buffered", "--durability", "cached", "--pause", "1ms", "--out", out,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "Queue depth   queue_depth 1 … 256" in done.out
+    assert "the knee is at depth" in done.out
+    assert "Read under write   first_percent 1 … 50" in done.out
+    assert "cache_cliff SW: 16 MiB are more than a quarter of the device of 48 MiB" in done.out
+    assert uflip("report", out, "-o", page).code == 0
+    html = page.read_text()
+    for name in NAMES:
+        assert f'id="{name}"' in html
+    assert 'id="granularity"' not in html
+    assert "share of the first pattern [%]" in html
+    kept = package.load(out).summary["micro_benchmarks"]
+    assert set(kept) == {"queue_depth", "read_under_write", "cache_cliff"}
+    again = uflip("run", f"file:{target}", "--suite", "uflip", "--only", "queue_depth")
+    assert again.code == 2
+    assert "--suite today" in again.err
+
+
+def test_a_plan_file_keeps_what_was_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    made = uflip("plan", EIGHT_DIES, "--suite", "today", "--scale", "quick", "--out", path)
+    assert made.code == 0, made.err
+    wanted = package.plan(EIGHT_DIES, suite="today", scale="quick")
+    read = package.plan(EIGHT_DIES, plan_file=path)
+    assert [run.id for run in read.runs] == [run.id for run in wanted.runs]
+    assert any(isinstance(run.spec, Mix) for run in read.runs)
+    refused = uflip("run", EIGHT_DIES, "--suite", "today", "--plan", path)
+    assert refused.code == 2
+    assert "--suite" in refused.err
