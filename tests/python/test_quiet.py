@@ -12,6 +12,8 @@ from uflip.cli.main import VERBS, cli
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 RUN = (SMALL_SIM, "--scale", "quick", "--only", "order", "--state", "as-is")
 
+LOG = Path(__file__).parents[2] / "crates" / "foreign" / "tests" / "data" / "fio-3.33_lat.1.log"
+
 # The words of a command -> how the lines begin that --quiet leaves out.
 COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("run", *RUN, "--out", "{new}"): ("Results are in", "  uflip ", ""),
@@ -29,6 +31,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("oc", "pattern", "sim:dfc", "--pages", "16"): (),
     ("replay", "trace.csv", "sim:demo"): (),
+    ("import", "fio-log", str(LOG), "--out", "{new}"): ("Results are in", "  uflip ", ""),
     ("serve", "sim:demo"): (),
     ("submit", "results", "http://127.0.0.1:9"): (),
     ("selftest",): (),
