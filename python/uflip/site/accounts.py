@@ -32,6 +32,7 @@ def new_token(session: Session, name: str, role: str) -> str:
             where="NAME",
             got=name[:100],
             allowed="letters, digits, blanks and . _ @ -",
+            action="choose another name",
         )
     if session.scalar(select(Account).where(Account.name == name)) is not None:
         raise UsageError(
