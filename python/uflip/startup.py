@@ -16,10 +16,10 @@ has free blocks, and I/Os where each takes a log block: a run must have passed t
 Reads use up no room: theirs is counted in I/Os.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from uflip.data.phases import Phases, PhasesOfPattern
 from uflip.data.spec import Mix, Parallel, Part, Spec
 
 LABELS_OF_WRITES = ("SW", "RW")
@@ -35,21 +35,26 @@ class Startup:
     io_size: int
 
 
-def startup_of(phases: Mapping[str, Any], io_size: int) -> Startup:
+def startup_of(phases: Phases, io_size: int) -> Startup:
     """Return the upper bounds across the patterns; one that is not over lasts all of its run.
 
     Parameters
     ----------
-    phases : mapping
-        As the manifest holds them: `patterns`, label -> analysis.
+    phases : Phases
+        As the manifest holds them.
     io_size : int
         Of the runs that were analysed [bytes].
     """
+    return longest_of([*phases["patterns"].items(), *phases.get("again", {}).items()], io_size)
+
+
+def longest_of(shown: Iterable[tuple[str, PhasesOfPattern]], io_size: int) -> Startup:
+    """Return the upper bounds across some patterns: pairs of a label and what it shows."""
     longest = {True: 0, False: 0}
-    for label, found in [*phases["patterns"].items(), *phases.get("again", {}).items()]:
+    for label, found in shown:
         ios = found["ios"] if NOT_OVER in found["reasons"] else found["startup_ios"]
         is_write = label in LABELS_OF_WRITES
-        longest[is_write] = max(longest[is_write], int(ios))
+        longest[is_write] = max(longest[is_write], ios)
     return Startup(longest[False], longest[True], io_size)
 
 

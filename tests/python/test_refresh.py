@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import stored
 
+from uflip.data.manifest import DeviceState
 from uflip.data.run import metadata_of
 from uflip.device.opening import open_device
 from uflip.methodology import Choices, Found, History, execute, make_plan
@@ -20,7 +21,7 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
     with open_device(SMALL) as device:
         chosen = Choices(only=("locality",), pause_ns=0, repetitions=1, **choices)
         plan = make_plan(device.info, "quick", 1, chosen)
-        begun = {"state": "random", "state_id": "x", "known_from": "profile", "request": None}
+        begun = DeviceState("random", "x", "profile", None)
         writer = stored.writer(
             folder,
             plan.runs,

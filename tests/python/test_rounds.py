@@ -14,6 +14,7 @@ from command_line import uflip
 from scipy import stats
 from test_places import MIDDLE, device, first_violation
 
+from uflip.data.manifest import DeviceState
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import InterruptedRun
@@ -184,10 +185,7 @@ def _cut_short(folder: Path) -> None:
         plan = make_plan(opened.info, "quick", 1, choices)
         assert plan.state is not None
         opened.enforce(plan.state.request)
-        begun = {
-            "state": "random", "state_id": None, "known_from": "enforced",
-            "request": plan.state.request,
-        }  # fmt: skip
+        begun = DeviceState("random", None, "enforced", plan.state.request)
         writer = stored.writer(
             folder,
             plan.runs,

@@ -8,12 +8,13 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
+from uflip.data.phases import PhasesOfPattern
 from uflip.errors import native_errors
 
 PHASES = {
@@ -107,9 +108,9 @@ class Analysis:
     percentiles: tuple[Percentile, ...]
     change_points: tuple[int, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PhasesOfPattern:
         """Plain numbers and lists for JSON, in the order of the fields."""
-        return asdict(self)
+        return cast("PhasesOfPattern", asdict(self))
 
 
 def analyse(

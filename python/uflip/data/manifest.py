@@ -20,7 +20,7 @@ does not know would present wrong numbers as right ones.
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -40,6 +40,7 @@ from uflip.data.document import (
     decode,
     no_file_name,
 )
+from uflip.data.phases import Interference, Phases
 from uflip.data.reading import Kind
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import Request
@@ -51,6 +52,8 @@ FORMAT_VERSION = 4
 STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be resumed
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
+KnownFrom = Literal["enforced", "record", "profile", "snapshot"]
+"""What says in which state a device is."""
 Status = Literal["running", "complete", "interrupted", "failed"]
 
 KIND = Kind(
@@ -123,7 +126,7 @@ class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
     state: Name
     state_id: Name | None
-    known_from: Literal["enforced", "record", "profile", "snapshot"] | None
+    known_from: KnownFrom | None
     request: Request | None
     since_runs: Count | None = None
     since_bytes_written: Count | None = None
@@ -156,8 +159,8 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     method: Name = "paper"
     durability: Durability | None = None
     state: DeviceState = UNKNOWN_STATE
-    phases: Table | None = None
-    interference: Table | None = None
+    phases: Phases | None = None
+    interference: Interference | None = None
     plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=100_000)]
     skipped: tuple[Left, ...]
     warnings: tuple[Doubt, ...]
@@ -197,41 +200,7 @@ class _Harness(Struct, frozen=True):
     io_count: Count | None = None
 
 
-class _Phases(Struct, frozen=True):
-    patterns: dict[str, Table]
-    startup_ios: Count
-    period_ios: Count
-
-
-class _Window(Struct, frozen=True):
-    mean_ns: list[float]
-    max_ns: list[float]
-
-
-class _Windows(Struct, frozen=True):
-    ios: Positive
-    before: _Window
-    after: _Window
-    writes: _Window | None = None
-
-
-class _Interference(Struct, frozen=True):
-    reads_affected: Count
-    lingering_ns: Count
-    over: bool
-    slow_ns: float
-    pause_ns: Count
-    device_busy_ns: Count | None = None
-    gap_ns: int | None = None
-    windows: _Windows | None = None
-
-
-SHAPES: dict[str, Any] = {
-    "host": _Host,
-    "harness": _Harness,
-    "phases": _Phases | None,
-    "interference": _Interference | None,
-}
+SHAPES: dict[str, type[Struct]] = {"host": _Host, "harness": _Harness}
 
 
 def encode(manifest: Manifest) -> bytes:

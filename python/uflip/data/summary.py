@@ -10,6 +10,9 @@ from typing import NotRequired, TypedDict
 
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
+from uflip.data.manifest import KnownFrom
+from uflip.data.phases import Interference, Phases
+from uflip.data.state_record import Request
 
 
 class Statistics(TypedDict):
@@ -163,6 +166,18 @@ class LeftOut(TypedDict):
     reason: Text
 
 
+class State(TypedDict):
+    """In which state the device was; the fields of `uflip.data.manifest.DeviceState`."""
+
+    state: Name
+    state_id: Name | None
+    known_from: KnownFrom | None
+    request: Request | None
+    since_runs: NotRequired[Count | None]
+    since_bytes_written: NotRequired[Count | None]
+    record: NotRequired[Text | None]
+
+
 class Warned(TypedDict):
     """A doubt about the data."""
 
@@ -202,9 +217,9 @@ class Summary(Found):
     repetitions: Positive
     method: Name
     durability: Text
-    phases: Table | None
-    interference: Table | None
-    state: Table
+    phases: Phases | None
+    interference: Interference | None
+    state: State
     runs_planned: Count
     runs_finished: Count
     missing: list[Name]

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
+from uflip.data.phases import Interference, Phases
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
-from uflip.methodology.phases import Phases, adapted, find_phases, once_more
+from uflip.methodology.phases import adapted, find_phases, once_more
 from uflip.methodology.plan import Plan
 from uflip.microbench import keeps_its_length
 from uflip.microbench.layout import LABELS
@@ -48,7 +49,7 @@ class Found:
         self,
         plan: Plan,
         noting: Noting,
-        lingering: Mapping[str, Any] | None = None,
+        lingering: Interference | None = None,
     ) -> None:
         self._plan = plan
         self._number = {run.id: number for number, run in enumerate(plan.runs)}

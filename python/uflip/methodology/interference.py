@@ -22,12 +22,13 @@ effect ends at the first two windows in a row that are not affected.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
+from uflip.data.phases import Batches, Interference, Windows
 from uflip.device.opened import Device
 from uflip.experiment import Context, Counts, PlannedRun, run_seed
 from uflip.microbench.layout import baseline_spec
@@ -86,11 +87,11 @@ class Lingering:
     device_busy_ns: int | None
     gap_ns: int
     pause_ns: int
-    windows: dict[str, Any]
+    windows: Batches
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Interference:
         """Return plain data, as the manifest holds it."""
-        return asdict(self)
+        return cast("Interference", asdict(self))
 
 
 def lay_out(context: Context) -> list[PlannedRun]:
@@ -164,7 +165,7 @@ def lingering(
     )
 
 
-def _windows(times_ns: NDArray[Any]) -> dict[str, list[int]]:
+def _windows(times_ns: NDArray[Any]) -> Windows:
     parts = [times_ns[at : at + WINDOW] for at in range(0, len(times_ns), WINDOW)]
     return {
         "mean_ns": [round(float(part.mean())) for part in parts],

@@ -27,6 +27,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from uflip.analysis import analyse
+from uflip.data.phases import Phases, PhasesOfPattern
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
 from uflip.methodology.lengths import longest
@@ -36,10 +37,6 @@ from uflip.startup import Startup, in_rows, startup_of
 FEWEST_PERIODS = 10
 # One start-up is as long as another only about: the same device shows 106 I/Os and then 119.
 MARGIN = 1.25
-
-Phases = dict[str, Any]
-"""`patterns` (label -> analysis as a dictionary), `again` (the same patterns after the longest
-rest), `startup_ios`, `period_ios`: the bounds."""
 
 
 def find_phases(
@@ -56,7 +53,7 @@ def find_phases(
 
     Returns
     -------
-    dict
+    Phases
         A pattern that cannot be analysed (zeros, too few I/Os) is left out.
     """
     patterns, others = _analysed(response_time_ns), _analysed(again or {})
@@ -69,8 +66,8 @@ def find_phases(
     }
 
 
-def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesOfPattern]:
+    found: dict[str, PhasesOfPattern] = {}
     for label, times in response_time_ns.items():
         with suppress(UsageError):
             found[label] = analyse(np.asarray(times, dtype=np.float64)).as_dict()
@@ -98,7 +95,7 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     ----------
     run : PlannedRun
         With a stop rule, or with an `io_ignore` that is the longest that it has room for.
-    phases : dict or None
+    phases : Phases or None
         What is known.
     io_size : int
         Of the runs that show them [bytes].
@@ -113,7 +110,7 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
         left_out = min(in_rows(run.spec, safe), run.spec.ignored_ios)
         shorter = run.spec.ignored_ios - left_out
         return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=left_out)
-    wanted = max(stop.fewest, 2 * startup + FEWEST_PERIODS * int(phases["period_ios"]))
+    wanted = max(stop.fewest, 2 * startup + FEWEST_PERIODS * phases["period_ios"])
     shortest = min(wanted, stop.most)
     # A longer run knows hardly more where the device is slower to change: see `rounds`.
     most = min(longest(shortest), stop.most)

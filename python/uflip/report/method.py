@@ -4,8 +4,8 @@ Each part is a function of the summary: a heading, a figure, and what there is t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from uflip.data.phases import PhasesOfPattern
 from uflip.data.summary import Experiment, Repetition
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
@@ -84,15 +84,14 @@ STATES = {
 
 def _state(document: Document) -> Blocks:
     state = document["state"]
-    if state["state_id"] is None:
+    known_from = state["known_from"]
+    if state["state_id"] is None or known_from is None:
         text = (
             "The device was measured in the state in which it was found. What had been written to "
             "it before changes what it does (uFLIP §4.1)."
         )
     else:
-        text = (
-            f"The state ({state['state']}, id {state['state_id']}) {STATES[state['known_from']]}."
-        )
+        text = f"The state ({state['state']}, id {state['state_id']}) {STATES[known_from]}."
     request = state["request"]
     if request is not None:
         text += (
@@ -128,7 +127,7 @@ def _phases(document: Document, traces: Traces) -> Blocks:
     ]
 
 
-def _phase_row(label: str, seen: Mapping[str, Any]) -> tuple[str, ...]:
+def _phase_row(label: str, seen: PhasesOfPattern) -> tuple[str, ...]:
     levels = ", ".join(
         f"{one['mean_ns'] / 1e6:.3g} ms {one['share']:.0%}" for one in seen["levels"]
     )

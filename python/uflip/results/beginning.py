@@ -9,7 +9,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import UNKNOWN_STATE, Manifest, entry_of, left_of
+from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Manifest, entry_of, left_of
 from uflip.durability import CACHED
 
 
@@ -31,7 +31,7 @@ def manifest_of(
     scale: str,
     seed: int,
     pause_ns: int,
-    state: Mapping[str, Any] | None = None,
+    state: DeviceState = UNKNOWN_STATE,
     target_size_bytes: int | None = None,
     repetitions: int = 1,
     method: str = "paper",
@@ -48,8 +48,8 @@ def manifest_of(
         What is known about the device, the host's provenance, what the harness costs per I/O.
     scale, seed, pause_ns
         Of the plan.
-    state : mapping, optional
-        In which state the device is: state, state_id, known_from, request.
+    state : DeviceState, optional
+        In which state the device is.
     target_size_bytes : int, optional
         The part of the device that is used, from its beginning.
     repetitions : int
@@ -85,7 +85,7 @@ def manifest_of(
             "repetitions": repetitions,
             "method": method,
             "durability": durability,
-            "state": UNKNOWN_STATE if state is None else state,
+            "state": state,
             "plan": [entry_of(run) for run in plan],
             "skipped": [left_of(each) for each in skipped],
             "warnings": [dict(entry) for entry in warnings],

@@ -8,6 +8,7 @@ from typing import Any
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, Doubt
+from uflip.data.phases import Interference
 from uflip.results.checks import CHECKS
 from uflip.results.proof import FolderProof
 from uflip.results.verdict import UNPROVEN
@@ -19,7 +20,7 @@ BUSY_LOAD_PER_CPU = 0.5
 RATED_PERCENT = 100
 
 
-def about_interference(found: Mapping[str, Any] | None) -> list[StoredWarning]:
+def about_interference(found: Interference | None) -> list[StoredWarning]:
     """Doubts about the pause between runs (uFLIP §4.3).
 
     Parameters

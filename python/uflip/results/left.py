@@ -11,14 +11,14 @@ measured.
 run that looks for its start-up itself must be twice as long as that of the baselines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from uflip.data.manifest import PlanEntry
+from uflip.data.phases import Phases
 from uflip.data.spec import Basic, Spec
 from uflip.results.agreement import AGREEMENT
-from uflip.startup import Startup, in_rows, startup_of
+from uflip.startup import Startup, in_rows, longest_of, startup_of
 
 # Runs that show the start-up themselves.
 BASELINE, INTERFERENCE = "baseline", "interference"
@@ -45,7 +45,7 @@ class Inside:
     io_ignore: int
 
 
-def carried_over(phases: Mapping[str, Any], plan: Sequence[PlanEntry]) -> Startup | None:
+def carried_over(phases: Phases, plan: Sequence[PlanEntry]) -> Startup | None:
     """Return the start-up that the runs of a plan show; None where nothing shows it."""
     for name in (BASELINE, INTERFERENCE):
         for entry in plan:
@@ -59,7 +59,7 @@ def carried_over(phases: Mapping[str, Any], plan: Sequence[PlanEntry]) -> Startu
 
 
 def all_inside(
-    runs: Sequence[Length], phases: Mapping[str, Any] | None, plan: Sequence[PlanEntry]
+    runs: Sequence[Length], phases: Phases | None, plan: Sequence[PlanEntry]
 ) -> list[Inside]:
     """Return the runs that are not clear of the start-up; a baseline is judged by its own."""
     startup = None if phases is None else carried_over(phases, plan)
@@ -69,8 +69,10 @@ def all_inside(
     for run in runs:
         known = startup
         if run.baseline is not None:
-            own = {name: seen for name, seen in phases["patterns"].items() if name == run.baseline}
-            known = startup_of({"patterns": own}, startup.io_size)
+            own = [
+                (label, seen) for label, seen in phases["patterns"].items() if label == run.baseline
+            ]
+            known = longest_of(own, startup.io_size)
         found.append(inside_startup(run, known))
     return [inside for inside in found if inside is not None]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import PlanEntry
+from uflip.data.phases import Phases
 from uflip.data.run import metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import Warned
@@ -122,9 +123,7 @@ class Examiner:
             if (doubt := check.look(run)) is not None:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
 
-    def warnings(
-        self, phases: Mapping[str, Any] | None, plan: Sequence[PlanEntry]
-    ) -> list[StoredWarning]:
+    def warnings(self, phases: Phases | None, plan: Sequence[PlanEntry]) -> list[StoredWarning]:
         """One warning per code that was raised, in the order of `CHECKS`.
 
         Parameters

@@ -1,13 +1,15 @@
 """A plan, an open device and a result folder: all that it takes to make the runs."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from msgspec import structs
 
 from uflip._native import Trace
 from uflip.data.device import Wear, with_details
+from uflip.data.manifest import DeviceState
 from uflip.device.opened import Device
 from uflip.device.virtual import behind_device
 from uflip.experiment import PlannedRun
@@ -80,7 +82,7 @@ def new_work(
     device: Device,
     plan: Plan,
     out: Path,
-    begun: Mapping[str, Any],
+    begun: DeviceState,
     *,
     record: StateRecord | None = None,
     wear: Wear | None = None,
@@ -96,8 +98,8 @@ def new_work(
         For this device.
     out : Path
         A name that is not taken.
-    begun : mapping
-        The state that the device is in, as the manifest holds it (`uflip.session.state`).
+    begun : DeviceState
+        The state that the device is in (`uflip.session.state`).
     record : StateRecord, optional
         Where its state is noted.
     wear : Wear, optional
@@ -125,10 +127,10 @@ def new_work(
             repetitions=plan.repetitions,
             method=plan.method,
             durability=plan.durability,
-            state=dict(begun) | {"record": None if record is None else str(record.path)},
+            state=begun if record is None else structs.replace(begun, record=str(record.path)),
             plan=plan.runs,
             skipped=plan.skipped,
             warnings=plan.warnings,
         ),
     )
-    return Work(device, plan, writer, History(begun["state_id"], record), Found(plan, writer))
+    return Work(device, plan, writer, History(begun.state_id, record), Found(plan, writer))

@@ -125,7 +125,7 @@ def replay(
         plan = replace(plan, device=device.info)
         device.give(ios)
         record = record_of(device.info, request.device, request.record) if writable else None
-        begun = known_state(device.info, None, record) or dict(AS_IS)
+        begun = known_state(device.info, None, record) or AS_IS
         new_work(device, plan, folder, begun, record=record).carry_out(None, on_event)
     return folder
 

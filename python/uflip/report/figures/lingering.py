@@ -9,11 +9,12 @@
 **Ambiguous** Nothing.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.data.phases import Batches, Interference, Windows
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
@@ -36,13 +37,15 @@ BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
 
 
 @styled
-def draw(found: Mapping[str, Any], *, simulated: bool) -> Drawing | None:
+def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing | None:
     """Draw the measurement of the pause.
 
     Parameters
     ----------
     found
-        `interference` of a manifest.
+        What was found.
+    windows
+        Its windows.
     simulated
         Whether to mark the figure as simulated.
 
@@ -54,20 +57,19 @@ def draw(found: Mapping[str, Any], *, simulated: bool) -> Drawing | None:
         f"Sequential reads, random writes, sequential reads. {found['reads_affected']} reads after "
         f"the writes are slower than before, for {format_ms(found['lingering_ns'])} ms."
     )
-    picture = picture_of(found, simulated=simulated)
+    picture = picture_of(found, windows, simulated=simulated)
     return to_drawing(picture, "lingering", "Measurement of the pause", described)
 
 
-def picture_of(found: Mapping[str, Any], *, simulated: bool) -> "MatplotlibFigure":
+def picture_of(found: Interference, windows: Batches, *, simulated: bool) -> "MatplotlibFigure":
     """Draw the measurement of the pause in our style."""
     from matplotlib.lines import Line2D
 
-    windows = found["windows"]
     figure, (axis,) = new_figure(height=HEIGHT)
     begin, end_affected, every = 0, 0, []
-    for name, pattern in BATCHES:
-        mean = np.asarray(windows[name]["mean_ns"]) / 1e6
-        most = np.asarray(windows[name]["max_ns"]) / 1e6
+    for (name, pattern), batch in zip(BATCHES, _batches(windows), strict=True):
+        mean = np.asarray(batch["mean_ns"]) / 1e6
+        most = np.asarray(batch["max_ns"]) / 1e6
         place = begin + windows["ios"] * (np.arange(len(mean)) + 0.5)
         look = palette.look(pattern)
         axis.plot(place, mean, ls="none", marker="o", ms=2.6, mew=0, color=look.color)
@@ -99,10 +101,17 @@ def picture_of(found: Mapping[str, Any], *, simulated: bool) -> "MatplotlibFigur
     return figure
 
 
+def _batches(windows: Batches) -> Iterator[Windows]:
+    yield windows["before"]
+    yield windows.get("writes") or {"mean_ns": [], "max_ns": []}
+    yield windows["after"]
+
+
 def figure(document: Document) -> Figure | None:
     """The measurement from which the pause between runs follows."""
     found = document["interference"]
-    drawing = None if found is None else draw(found, simulated=is_simulated(document))
+    windows = found.get("windows") if found else None
+    drawing = draw(found, windows, simulated=is_simulated(document)) if found and windows else None
     if drawing is None:
         return None
     return Figure(

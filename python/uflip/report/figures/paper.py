@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from uflip.data.phases import PhasesOfPattern
 from uflip.errors import unknown_name
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, is_simulated
@@ -63,8 +64,8 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         )
     if (phases := document["phases"]) and document["baselines"]:
         found[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
-    if pause := document["interference"]:
-        found[PAUSE] = lambda: _wide(lingering.picture_of(pause, simulated=simulated))
+    if (pause := document["interference"]) and (windows := pause.get("windows")):
+        found[PAUSE] = lambda: _wide(lingering.picture_of(pause, windows, simulated=simulated))
     return found
 
 
@@ -132,7 +133,7 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     return _small(figure, axis, simulated)
 
 
-def _phases(results: Results, found: Mapping[str, Any], simulated: bool) -> "Figure":
+def _phases(results: Results, found: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":
     known = [trace for trace in baseline_traces(results) if trace.pattern in found]
     return _wide(phases.picture_of(known, found, simulated=simulated))
 

@@ -10,10 +10,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.data.phases import PhasesOfPattern
 from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
@@ -36,7 +37,7 @@ PANEL_HEIGHT = 1.35
 
 @styled
 def draw(
-    baselines: Sequence[BaselineTrace], found: Mapping[str, Any], *, simulated: bool
+    baselines: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> Drawing | None:
     """Draw the long baseline runs with the phases that were found in them.
 
@@ -63,7 +64,7 @@ def draw(
 
 
 def picture_of(
-    drawn: Sequence[BaselineTrace], found: Mapping[str, Any], *, simulated: bool
+    drawn: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> "MatplotlibFigure":
     """Draw the phases of some long baseline runs, all of which have been found, in our style."""
     from matplotlib.lines import Line2D
@@ -94,7 +95,8 @@ def picture_of(
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
     """The phases of the long baseline runs."""
-    found = (document["phases"] or {}).get("patterns", {})
+    phases = document["phases"]
+    found = phases["patterns"] if phases else {}
     drawing = draw(baselines, found, simulated=is_simulated(document))
     if drawing is None:
         return None
@@ -108,7 +110,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
     )
 
 
-def _panel(axis: "Axes", trace: BaselineTrace, seen: Mapping[str, Any]) -> None:
+def _panel(axis: "Axes", trace: BaselineTrace, seen: PhasesOfPattern) -> None:
     times = trace.response_time_ms
     n = len(times)
     look = palette.look(trace.pattern)
@@ -137,7 +139,7 @@ def _panel(axis: "Axes", trace: BaselineTrace, seen: Mapping[str, Any]) -> None:
     axis.grid(visible=False, axis="x")
 
 
-def _verdict(seen: Mapping[str, Any]) -> str:
+def _verdict(seen: PhasesOfPattern) -> str:
     period = seen["period_ios"]
     tail = f", period {period:,}" if period > 1 else ", no period"
     return f"{seen['phase']}, start-up {seen['startup_ios']:,}{tail}"

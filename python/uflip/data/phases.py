@@ -1,0 +1,76 @@
+"""What the long baseline runs showed: phases, and what random writes leave behind.
+
+Plain data, as the manifest and the summary of a result hold it. What was added in a version is
+absent from older ones, and is read where it is there.
+"""
+
+from typing import NotRequired, TypedDict
+
+from uflip.data.document import Count, Name, Positive, Table
+
+
+class OneLevel(TypedDict):
+    """A level of the running phase: its mean [ns], and the share of the I/Os that lie on it."""
+
+    mean_ns: float
+    share: float
+
+
+class PhasesOfPattern(TypedDict):
+    """What a series of response times says: the fields of `uflip.analysis.Analysis`."""
+
+    ios: Count
+    startup_ios: Count
+    period_ios: Count
+    phase: Name
+    levels: list[OneLevel]
+    mean_ns: float
+    half_width_ns: float | None
+    confidence: NotRequired[float]
+    converged: NotRequired[bool]
+    reasons: list[Name]
+    slow_bound_ns: NotRequired[float | None]
+    slow_episodes: NotRequired[Count]
+    percentiles: NotRequired[list[Table]]
+    change_points: NotRequired[list[Count]]
+
+
+class Phases(TypedDict):
+    """Phases of the baseline patterns, by label; `again`: after the longest rest.
+
+    `startup_ios` and `period_ios` are the bounds across the patterns.
+    """
+
+    patterns: dict[str, PhasesOfPattern]
+    again: NotRequired[dict[str, PhasesOfPattern]]
+    startup_ios: Count
+    period_ios: Count
+
+
+class Windows(TypedDict):
+    """Means and maxima of the windows of a batch of I/Os [ns]."""
+
+    mean_ns: list[int | float]
+    max_ns: list[int | float]
+
+
+class Batches(TypedDict):
+    """What Figure 5 of uFLIP is drawn from; `ios`: of a window."""
+
+    ios: Positive
+    before: Windows
+    writes: NotRequired[Windows | None]
+    after: Windows
+
+
+class Interference(TypedDict):
+    """How long random writes linger: the fields of `uflip.methodology.interference.Lingering`."""
+
+    reads_affected: Count
+    lingering_ns: Count
+    over: bool
+    slow_ns: float
+    device_busy_ns: NotRequired[Count | None]
+    gap_ns: NotRequired[int | None]
+    pause_ns: Count
+    windows: NotRequired[Batches | None]
