@@ -13,7 +13,17 @@ from typing import Any
 import msgspec
 from generated import write_or_check
 
-from uflip.data import ledger, manifest, plan, run, run_summary, spec, state_record, summary
+from uflip.data import (
+    ledger,
+    manifest,
+    plan,
+    run,
+    run_summary,
+    spec,
+    state_record,
+    summary,
+    sweep,
+)
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schemas"
 DOCUMENTS: dict[str, Any] = {
@@ -25,6 +35,7 @@ DOCUMENTS: dict[str, Any] = {
     "plan-run": plan.RunEntry,
     "specification": spec.Spec,
     "summary": summary.Summary,
+    "sweep": sweep.Manifest,
 }
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 

@@ -391,6 +391,8 @@ WRITERS = {
     "results/fio_job.py",
     "results/outputs.py",
     "results/summaries.py",
+    # A device that travels, in a folder that is gone afterwards.
+    "reproduce/simulated.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",

@@ -13,12 +13,13 @@ from command_line import uflip
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
-from uflip.ranking import best, measures
+from uflip.executors import Threads, using
 from uflip.report.figures import points as points_figure
 from uflip.report.figures.points import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
 from uflip.sweeping import points, sweep
+from uflip.sweeping.ranking import best, measures
 
 URL = "sim:demo?blocks_per_die=64"
 VARY = {"spare_factor": [0.15, 0.3], "gc": ["greedy", "d_choices:5"], "queue_depth": [1, 8]}
@@ -79,7 +80,9 @@ def test_every_part_of_a_pattern_changes() -> None:
 def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
     url: str, vary: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uflip.sweeping.open_device", lambda *_, **__: pytest.fail("it has begun"))
+    monkeypatch.setattr(
+        "uflip.sweeping.measuring.open_device", lambda *_, **__: pytest.fail("it has begun")
+    )
     with pytest.raises(UsageError) as raised:
         sweep(url, WRITES, vary)
     assert message in str(raised.value)
@@ -133,8 +136,10 @@ def test_a_row_is_what_the_point_gives_alone() -> None:
 
 def test_rows_do_not_depend_on_how_many_run_at_a_time() -> None:
     seen: list[tuple[int, str]] = []
-    alone = sweep(URL, WRITES, VARY, jobs=1, on_step=lambda *step: seen.append(step))
-    assert sweep(URL, WRITES, VARY, jobs=4) == alone
+    with using(Threads(1)):
+        alone = sweep(URL, WRITES, VARY, on_step=lambda *step: seen.append(step))
+    with using(Threads(4)):
+        assert sweep(URL, WRITES, VARY) == alone
     assert [done for done, _ in seen] == list(range(1, 9))
     assert seen[1][1] == "spare_factor=0.15 gc=greedy queue_depth=8"
 
@@ -284,7 +289,9 @@ def test_what_is_wrong_is_said_before_any_work(
     here: Path, arguments: list[str], code: int, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "there.csv").write_text("mine")
-    monkeypatch.setattr("uflip.sweeping.open_device", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr(
+        "uflip.sweeping.measuring.open_device", lambda *_: pytest.fail("it has begun")
+    )
     done = uflip("sweep", URL, *arguments, "--pattern", "RW")
     assert done.code == code
     assert all(word in done.err for word in words), done.err

@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"_native"},
     "stats": set(),
     "analysis": {"_native", "data", "errors"},
-    "proof": {"_native", "analysis", "data", "methodology", "results"},
+    "proof": {"_native", "analysis", "data", "executors", "methodology", "results"},
     "units": {"_native", "errors"},
     "data": {"_native", "durability", "errors", "units"},
     "amplification": set(),
@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "profiles": {"_native", "data", "errors"},
     "spec": {"data", "errors", "units"},
     "startup": {"data"},
-    "cores": {"ends"},
+    "executors": {"_native", "device", "ends", "errors"},
     "ends": set(),
     "waiting": {"_native", "ends", "errors"},
     "device": {
@@ -83,22 +83,25 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "reproduce": {
         "_native", "choices", "data", "device", "durability", "errors", "experiment", "hints",
-        "methodology", "microbench", "models", "oc", "cores", "profiles", "report", "results",
-        "session", "spec", "stats", "table", "units", "waiting",
+        "ends", "executors", "methodology", "microbench", "models", "oc", "profiles", "report",
+        "results", "session", "spec", "stats", "table", "units", "waiting",
     },
-    "ranking": {"errors", "spec", "sweeping"},
     "sweeping": {
-        "amplification", "device", "durability", "errors", "cores", "spec", "stats",
+        "_native", "amplification", "data", "device", "durability", "errors", "executors",
+        "results", "spec", "stats",
     },
     "selftest": {
-        "analysis", "device", "errors", "models", "cores", "reproduce", "spec", "units",
+        "analysis", "device", "errors", "executors", "models", "reproduce", "spec", "units",
     },
 }  # fmt: skip
 EVERYTHING = {"cli", "__init__", "__main__"}
 # Imported inside the functions that use them: a command does not wait for what it does not need.
 HEAVY = {
+    "SALib",
     "arro3",
     "arviz_stats",
+    "dask",
+    "distributed",
     "jinja2",
     "matplotlib",
     "pandas",

@@ -9,6 +9,7 @@ import click
 
 from uflip.cli.common import echo_table, force_option, json_option, quiet_option, split_names
 from uflip.cli.displays import display
+from uflip.cli.executing import carried_out, executor_options, with_time_left
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
 
@@ -67,6 +68,7 @@ NAMED = 4
     help="uflip-table3 only: take each fitted constant of this device away by itself, and say what "
     "the row loses. Takes minutes to hours.",
 )
+@executor_options
 @quiet_option
 @json_option
 def command(
@@ -78,18 +80,24 @@ def command(
     refit: str | None,
     without: tuple[str, ...],
     leave: str | None,
+    jobs: int | None,
+    workers: int | None,
+    scheduler: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Carry out the experiment ID of a paper; without ID, list them."""
+    where = carried_out(jobs, workers, scheduler)
     if ablate is not None:
         _check_table3(reproduction_id, "--ablate", out, alone=not (refit or without or leave))
-        _ablate(ablate, quiet=quiet, as_json=as_json)
+        with where:
+            _ablate(ablate, quiet=quiet, as_json=as_json)
         return
     if refit is not None or without or leave is not None:
         _check_table3(reproduction_id, "--refit", out, alone=refit is not None)
         assert refit is not None
-        _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
+        with where:
+            _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
         return
     from uflip.report.figures import files
     from uflip.reproduce import REPRODUCTIONS, carry_out, figure
@@ -103,9 +111,9 @@ def command(
         files.check_name(out, force=force)
         files.check_library()
     reproduction = REPRODUCTIONS[reproduction_id]
-    with display(reproduction.steps, quiet=quiet or as_json) as sink:
+    with where, display(reproduction.steps, quiet=quiet or as_json) as sink:
         sink.draw(0, reproduction.title)
-        outcome = carry_out(reproduction, sink.draw)
+        outcome = carry_out(reproduction, with_time_left(sink, reproduction.steps))
     if out is not None:
         figure.write(outcome, out, force=force)
     if as_json:
@@ -135,14 +143,13 @@ def _check_table3(
 def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
     from uflip.device.catalogue import inspect_device
     from uflip.reproduce import ablation, refit
-    from uflip.reproduce.benchmarked import Stop
 
     refit.published_row(profile, where="--ablate")
     values = refit.values_of(inspect_device(f"sim:{profile}"))
     steps = len(ablation.removable(profile, values)) + 1
-    with Stop() as stopped, display(steps, quiet=quiet or as_json) as sink:
-        measure = refit.measured(profile, stopped)
-        whole, found = ablation.ablate(profile, values, measure, sink.draw)
+    with display(steps, quiet=quiet or as_json) as sink:
+        on_step = with_time_left(sink, steps)
+        whole, found = ablation.ablate(profile, values, refit.Measured(profile), on_step)
     if as_json:
         each = [asdict(one) for one in found]
         echo_json({"device": profile, "whole": asdict(whole), "constants": each})
@@ -155,19 +162,16 @@ def _refit(
 ) -> None:
     from uflip.device.catalogue import inspect_device
     from uflip.reproduce import refit, table3
-    from uflip.reproduce.benchmarked import Stop
 
     refit.published_row(profile)
     named = refit.check_columns(split_names(without, "--without") or ())
     wanted = [named] if named else [(column,) for column in table3.COLUMNS]
     rows = [row.profile for row in table3.TABLE]
     values = {name: refit.values_of(inspect_device(f"sim:{name}")) for name in rows}
-    folds = []
-    with Stop() as stopped, display(len(wanted), quiet=quiet or as_json) as sink:
-        measure = refit.measured(profile, stopped)
-        for number, columns in enumerate(wanted):
-            sink.draw(number, ", ".join(columns))
-            folds.append(refit.fold(profile, columns, leave, values, measure))
+    with display(len(wanted), quiet=quiet or as_json) as sink:
+        sink.draw(0, "")
+        on_step = with_time_left(sink, len(wanted))
+        folds = refit.folds(profile, wanted, leave, values, on_step)
     if as_json:
         echo_json({"device": profile, "leave": leave, "folds": [asdict(one) for one in folds]})
         return

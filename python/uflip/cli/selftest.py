@@ -7,6 +7,7 @@ import click
 
 from uflip.cli.common import echo_table, json_option, quiet_option
 from uflip.cli.displays import display
+from uflip.cli.executing import carried_out, executor_options, with_time_left
 from uflip.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -17,19 +18,25 @@ EXIT_CODE = 1
 
 
 @click.command("selftest")
+@executor_options
 @quiet_option
 @json_option
-def command(quiet: bool, as_json: bool) -> None:
+def command(
+    *, jobs: int | None, workers: int | None, scheduler: str | None, quiet: bool, as_json: bool
+) -> None:
     """Compare the simulator with theory: write amplification, relocated pages, channel rates.
 
     Takes less than a minute. Ends with exit code 1 if any row is not within its tolerance.
     """
     from uflip import selftest
 
-    checks = selftest.checks()
-    with display(len(checks), quiet=quiet or as_json) as sink:
+    total = len(selftest.checks())
+    with (
+        carried_out(jobs, workers, scheduler),
+        display(total, quiet=quiet or as_json) as sink,
+    ):
         sink.draw(0, "")
-        rows = selftest.run(sink.draw)
+        rows = selftest.run(with_time_left(sink, total))
     within = all(row.within for row in rows)
     if as_json:
         echo_json({"within": within, "rows": [asdict(row) for row in rows]})

@@ -1,15 +1,12 @@
-"""`uflip sweep`: one pattern on many simulated devices, every combination of what varies."""
+"""`uflip sweep`: one pattern on many simulated devices: grids and samples of what varies."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from uflip.cli.common import (
-    device_argument,
     durability_option,
-    echo_table,
     force_option,
     json_option,
     no_cache_option,
@@ -18,24 +15,27 @@ from uflip.cli.common import (
     whole,
 )
 from uflip.cli.displays import display
+from uflip.cli.executing import carried_out, executor_options, with_time_left
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
+from uflip.cli.sweep_output import (
+    best_line,
+    best_of,
+    check_table,
+    impossible_line,
+    place_of,
+    print_rows,
+    write_table,
+)
 from uflip.cli.terminal import echo, echo_json
-from uflip.device.url import read_override
+from uflip.cli.varied import FORMS, read_sample, read_varied
 from uflip.durability import chosen
 from uflip.errors import UsageError
-from uflip.stats.summary import STATISTICS
-from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.results.outputs import Place
-    from uflip.sweeping import Row
+    from uflip.sweeping import Planned, Row
 
 # Steady states are reached after a few; what is beyond takes days.
 MOST_WARM_UP = 1000.0
-# The response times of a row that are printed.
-SHOWN = ("mean", "p50", "p99", "max")
-# Threads of one process.
-MOST_JOBS = 1024
 
 EPILOG = """\b
 Examples:
@@ -44,22 +44,35 @@ Examples:
   uflip sweep sim:tlc-nvme --vary die_queue=fifo,reads_first --pattern RR --mix RW --ratio 3 \
     --best read_p99
   uflip sweep sim:demo --vary gc=d_choices:2,d_choices:10 --pattern RW --warm-up 4 --untimed
+  uflip sweep sim:demo --vary spare_factor=0.1..0.5 --vary queue_depth=1..64:log --pattern RW \
+    --sample lhs:200 --data rows --workers 2
+  uflip sweep --resume rows --scheduler tcp://rack:8786
 
 \b
 A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durability, or else a
 key of the profile. Each combination is a device of its own, in the state of its profile; they run
-on all cores, and the rows come in order.
+on all cores, and the rows come in order, the same wherever they are carried out.
 """
 
 
 @click.command("sweep", epilog=EPILOG)
-@device_argument
+@click.argument("device", required=False)
 @click.option(
     "--vary",
-    metavar="NAME=V1,V2,...",
+    metavar=FORMS,
     multiple=True,
-    required=True,
-    help="What varies; more than one: every combination.",
+    help="What varies; more than one: every combination. A range needs --sample.",
+)
+@click.option(
+    "--sample",
+    metavar="METHOD:COUNT",
+    help="Draw combinations instead of taking all: lhs:N (Latin hypercube), random:N, sobol:N.",
+)
+@click.option(
+    "--sample-seed",
+    metavar="N",
+    callback=whole(),
+    help="The same seed draws the same.  [default: 0]",
 )
 @pattern_options
 @stop_options
@@ -77,7 +90,19 @@ on all cores, and the rows come in order.
     is_flag=True,
     help="Functional: counters at the speed of memory, no times.",
 )
-@click.option("--jobs", metavar="N", callback=whole(1, MOST_JOBS), help="[default: all cores]")
+@executor_options
+@click.option(
+    "--data",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Keep the rows in a new folder as they come, as Parquet.",
+)
+@click.option(
+    "--resume",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Go on with the sweep in this folder, which was cut short.",
+)
 @click.option(
     "-o",
     "--out",
@@ -105,13 +130,19 @@ on all cores, and the rows come in order.
 @json_option
 def command(
     *,
-    device: str,
+    device: str | None,
     vary: tuple[str, ...],
+    sample: str | None,
+    sample_seed: int | None,
     spec_file: str | None,
     durability: str | None,
     warm_up: float,
     untimed: bool,
     jobs: int | None,
+    workers: int | None,
+    scheduler: str | None,
+    data: Path | None,
+    resume: Path | None,
     out: Path | None,
     table: Path | None,
     by: str | None,
@@ -120,151 +151,95 @@ def command(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Run one pattern on every combination of values of the simulated DEVICE."""
-    from uflip import sweeping as sweep
-    from uflip.ranking import check_measure
+    """Run one pattern on combinations of values of the simulated DEVICE."""
+    from uflip.data.sweep import Design
     from uflip.report.figures import files
+    from uflip.sweeping import plan, planned_again
+    from uflip.sweeping.ranking import check_measure
 
-    varied = _read_varied(vary)
-    spec = given_pattern(spec_file, parameters)
+    if resume is not None:
+        given = {"DEVICE": device, "--vary": vary, "--sample": sample, "--spec": spec_file,
+                 "--durability": durability, "--warm-up": warm_up, "--untimed": untimed,
+                 "--data": data, "--sample-seed": sample_seed}  # fmt: skip
+        _check_alone(given | {_option(name): value for name, value in parameters.items()})
+        planned = planned_again(resume)
+    else:
+        _check_given(device, vary)
+        spec = given_pattern(spec_file, parameters)
+        drawn, waits_for = read_sample(sample, sample_seed), chosen(durability)
+        varied = read_varied(vary)
+        design = Design(str(device), spec, varied, drawn, waits_for, warm_up, not untimed)
+        planned = plan(design, data)
+    design = planned.design
     if by is not None:
-        check_measure(by, spec, timed=not untimed)
-    _check_table(table, force)
+        check_measure(by, design.spec, timed=design.timed)
+    check_table(table, force)
     if out is not None:
         files.check_name(out, force=force)
         files.check_library()
-    waits_for = chosen(durability)
-    total = len(sweep.points(device, spec, varied, waits_for))
-    with display(total, quiet=quiet or as_json) as sink:
+    total, quiet = planned.distinct, quiet or as_json
+    with (
+        carried_out(jobs, workers, scheduler),
+        display(total, quiet=quiet) as sink,
+    ):
         sink.draw(0, "")
-        rows = sweep.sweep(
-            device,
-            spec,
-            varied,
-            durability=waits_for,
-            warm_up=warm_up,
-            timed=not untimed,
-            jobs=jobs,
-            on_step=sink.draw,
-        )
+        rows = planned.carry_out(with_time_left(sink, total))
     if table is not None:
-        _write_table(rows, _place_of(table, force))
+        write_table(rows, place_of(table, force))
     if out is not None:
         from uflip.report.figures.points import draw_points
 
-        draw_points([row.as_dict() for row in rows], device, out, force=force)
+        draw_points([row.as_dict() for row in rows], design.device, out, force=force)
     if as_json:
-        echo_json(
-            {
-                "device": device,
-                "spec": spec,
-                "vary": varied,
-                "warm_up": warm_up,
-                "timed": not untimed,
-                "rows": [row.as_dict() for row in rows],
-                **({"best": _best(rows, by)} if by is not None else {}),
-            }
-        )
+        echo_json(_document(planned, rows, by))
         return
-    _print(rows, list(varied))
+    print_rows(rows, list(design.vary))
+    if planned.impossible:
+        echo(impossible_line(planned))
     if by is not None:
-        echo(_best_line(_best(rows, by)))
+        echo(best_line(best_of(rows, by)))
 
 
-def _read_varied(given: Sequence[str]) -> dict[str, list[Any]]:
-    """Read NAME=V1,V2,... as often as it was given."""
-    varied: dict[str, list[Any]] = {}
-    for text in given:
-        name, equals, values = text.partition("=")
-        found = [value.strip() for value in values.split(",") if value.strip()]
-        if not equals or not name or not found or name in varied:
+def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
+    """Refuse a sweep without a device, or of nothing."""
+    if device is None or not vary:
+        raise UsageError(
+            "A sweep needs a device and what varies",
+            where="DEVICE" if device is None else "--vary",
+            got="nothing",
+            allowed="sim:NAME and --vary NAME=V1,V2,..., or --resume FOLDER",
+            action="name both; see `uflip sweep --help`",
+        )
+
+
+def _option(name: str) -> str:
+    return f"--{name.removesuffix('_ns').replace('_', '-')}"
+
+
+def _check_alone(given: dict[str, Any]) -> None:
+    """Refuse what a sweep that goes on has had already."""
+    for option, value in given.items():
+        if value:
             raise UsageError(
-                "What varies cannot be read" if name not in varied else "A name varies once",
-                where="--vary",
-                got=text,
-                allowed="NAME=V1,V2,... as in spare_factor=0.1,0.2",
-                action="give a name and its values, separated by commas",
+                "A sweep goes on as it began",
+                where=option,
+                got=f"{option} with --resume",
+                allowed="--resume FOLDER, with --jobs, --workers, --scheduler, --best, --out, "
+                "--csv, --quiet, --json",
+                action=f"leave {option} out, or begin another sweep",
             )
-        # Units stay texts until the pattern or the profile reads them.
-        varied[name.strip()] = [read_override("", value) for value in found]
-    return varied
 
 
-def _best(rows: "list[Row]", by: str) -> dict[str, Any]:
-    """Return the best point as plain data; its values are null where no point can be ranked."""
-    from uflip.ranking import best, measured
-
-    row = best(rows, by)
-    if row is None:
-        return {"by": by, "value": None, "values": None, "device": None}
-    return {"by": by, "value": measured(row, by), "values": row.values, "device": row.device}
-
-
-def _best_line(found: dict[str, Any]) -> str:
-    by, value = found["by"], found["value"]
-    if value is None:
-        return f"best {by}: no point has so many I/Os that it can be told"
-    point = " ".join(f"{name}={each}" for name, each in found["values"].items())
-    if by == "iops":
-        return f"best {by}: {point}, {format_count(round(value))} IOPS"
-    if by == "bytes_per_s":
-        return f"best {by}: {point}, {format_size(round(value))}/s"
-    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
-    return f"best {by}: {point}, {text}"
-
-
-def _print(rows: "list[Row]", names: list[str]) -> None:
-    modes = [mode for mode in ("reads", "writes") if any(getattr(row, mode) for row in rows)]
-    head = [*names]
-    if modes:
-        head.append("IOPS")
-        prefixes = [f"{mode} " if len(modes) > 1 else "" for mode in modes]
-        head += [prefix + name for prefix in prefixes for name in SHOWN]
-    head += ["write amplification", "valid pages per victim"]
-    echo_table(head, [_cells(row, names, modes) for row in rows], left=len(names))
-
-
-def _cells(row: "Row", names: list[str], modes: list[str]) -> list[str]:
-    cells = [str(row.values[name]) for name in names]
-    if modes:
-        cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
-    for mode in modes:
-        statistics = getattr(row, mode) or {}
-        times = [statistics.get(f"{name}_ns") for name in SHOWN]
-        cells += ["" if time is None else format_duration_ns(time) for time in times]
-    ratios = (row.write_amplification, row.relocated_pages_per_block)
-    return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
-
-
-def _check_table(path: Path | None, force: bool) -> None:
-    if path is None:
-        return
-    from uflip.results import outputs
-
-    outputs.check_ending(path, "table", "--csv", (".csv",))
-    _place_of(path, force)
-
-
-def _place_of(path: Path, force: bool) -> "Place":
-    from uflip.results import outputs, seals
-
-    return outputs.check(path, seals.TABLE, "--csv", force=force)
-
-
-def _write_table(rows: "list[Row]", place: "Place") -> None:
-    """Write one line a point: what varied, then every number under its name."""
-    from uflip.results.csv_text import write_table
-
-    flat = [_flat(row) for row in rows]
-    write_table(place, list(flat[0]), (row.values() for row in flat))
-
-
-def _flat(row: "Row") -> dict[str, Any]:
-    document = row.as_dict()
-    values, counters = document.pop("values"), document.pop("counters")
-    of_modes: dict[str, Any] = {}
-    for mode in ("read", "write"):
-        statistics = document.pop(f"{mode}s")
-        of_modes |= {f"{mode}_{name}": (statistics or {}).get(name) for name in STATISTICS}
-    flat: dict[str, Any] = values | document | of_modes | counters
-    return flat
+def _document(planned: "Planned", rows: "list[Row]", by: str | None) -> dict[str, Any]:
+    design = planned.design
+    return {
+        "device": design.device,
+        "spec": design.spec,
+        "vary": {n: v if isinstance(v, list) else str(v) for n, v in design.vary.items()},
+        "sample": design.sample,
+        "warm_up": design.warm_up,
+        "timed": design.timed,
+        "impossible": [values for values, _ in planned.impossible],
+        "rows": [row.as_dict() for row in rows],
+        **({"best": best_of(rows, by)} if by is not None else {}),
+    }

@@ -79,6 +79,11 @@ def switched_off() -> Iterator[None]:
         _switched_off.reset(token)
 
 
+def is_switched_off() -> bool:
+    """Whether `switched_off` holds here."""
+    return _switched_off.get()
+
+
 def folder() -> Path:
     """Return where the cache is, or would be."""
     if given := os.environ.get(FOLDER):
@@ -95,7 +100,7 @@ def limit_bytes() -> int:
     UsageError
         If the variable holds no size.
     """
-    return 0 if _switched_off.get() else parse_size(os.environ.get(SIZE) or DEFAULT_SIZE, SIZE)
+    return 0 if is_switched_off() else parse_size(os.environ.get(SIZE) or DEFAULT_SIZE, SIZE)
 
 
 def name_of(*content: Any) -> str:

@@ -6,9 +6,8 @@ With 400 repeats, which the page has, it takes some ten minutes on two processor
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable
-from functools import partial
 
+from uflip.executors import Processes, using
 from uflip.proof.economy import economy
 from uflip.proof.repeated import CASES, Repeated, measure_repeated
 from uflip.proof.rivals import RULES
@@ -19,11 +18,8 @@ from uflip.proof.trials import (
     Detected,
     Lengths,
     detect,
-    in_parallel,
     measure,
 )
-
-Mapped = Callable[..., Iterable[object]]
 
 OURS, OTHERS = tuple(RULES)[:1], tuple(RULES)[1:]
 MOST_FOR_OTHERS = 100
@@ -36,46 +32,46 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
     parser.add_argument("--only", choices=TABLES, help="one table")
     given = parser.parse_args()
-    with in_parallel(given.workers) as pool:
+    with Processes(given.workers) as processes, using(processes):
         chosen = [table for name, table in TABLES.items() if given.only in (None, name)]
         for number, table in enumerate(chosen):
             if number:
                 print()
-            table(given.repeats, partial(pool.map, chunksize=5))
+            table(given.repeats)
 
 
-def _print_detection(repeats: int, mapped: Mapped) -> None:
+def _print_detection(repeats: int) -> None:
     print(f"## Start-up and period, {repeats} series a family\n")
     _head("family", "start-up found", "claimed wrongly", "period right")
     for case in DETECTION:
-        row: Detected = detect(case, repeats, mapped)
+        row: Detected = detect(case, repeats)
         _row(row.case, _percent(row.found), _percent(row.claimed_wrongly), _percent(row.period))
 
 
-def _print_lengths(repeats: int, mapped: Mapped) -> None:
+def _print_lengths(repeats: int) -> None:
     others = min(repeats, MOST_FOR_OTHERS)
     print(f"## Where rules stop, {repeats} series a family, {others} for the other rules\n")
     _head("family", "rule", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in LENGTH:
-        rows: list[Lengths] = measure(case, repeats, OURS, mapped)
-        rows += measure(case, others, OTHERS, mapped)
+        rows: list[Lengths] = measure(case, repeats, OURS)
+        rows += measure(case, others, OTHERS)
         for row in rows:
             _row(row.case if row is rows[0] else "", row.rule, *_cells(row))
 
 
-def _print_unseen(repeats: int, mapped: Mapped) -> None:
+def _print_unseen(repeats: int) -> None:
     print(f"## What has not come yet, {repeats} series a family\n")
     _head("family", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in UNSEEN:
-        (row,) = measure(case, repeats, OURS, mapped)
+        (row,) = measure(case, repeats, OURS)
         _row(row.case, *_cells(row))
 
 
-def _print_repetitions(repeats: int, mapped: Mapped) -> None:
+def _print_repetitions(repeats: int) -> None:
     print(f"## Rounds of repetitions, {repeats} experiments a family\n")
     _head("family", "known", "interval holds the mean", "claims that are false", "runs", "I/Os")
     for case in CASES:
-        row: Repeated = measure_repeated(case, repeats, mapped)
+        row: Repeated = measure_repeated(case, repeats)
         shares = (row.known, row.covered, row.false)
         _row(row.case, *map(_percent, shares), f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
 
@@ -86,8 +82,7 @@ def _cells(row: Lengths) -> tuple[str, ...]:
     return (_percent(row.stopped), _percent(row.covered), ios, *map(_percent, shares))
 
 
-def _print_economy(repeats: int, mapped: Mapped) -> None:
-    del mapped
+def _print_economy(repeats: int) -> None:
     print("## I/Os against the best fixed rule, on what is periodic\n")
     _head("family", "half width asked for", "fewest of any fixed rule", "ours", "ratio")
     for row in economy(min(repeats, 100)):

@@ -11,7 +11,7 @@ several times may make an interval look narrow by chance; how often it does is w
 **Simplified** all of a run is at one level.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -20,6 +20,7 @@ import numpy as np
 
 from uflip.analysis import analyse, run_length
 from uflip.data.summary import Repetition
+from uflip.executors import on_all
 from uflip.methodology.lengths import longest
 from uflip.methodology.rounds import GROWTH, needed_repetitions
 from uflip.proof import families as make
@@ -122,11 +123,9 @@ class Repeated:
     ios: float
 
 
-def measure_repeated(
-    case: Case, repeats: int, mapped: Callable[..., Iterable[object]] = map
-) -> Repeated:
+def measure_repeated(case: Case, repeats: int) -> Repeated:
     """Make so many experiments of a family."""
-    trials = np.array(list(mapped(partial(_experiment, CASES.index(case)), range(repeats))))
+    trials = np.array(on_all(partial(_experiment, CASES.index(case)), range(repeats)))
     known = trials[trials[:, 0] > 0]
     return Repeated(
         case.name,

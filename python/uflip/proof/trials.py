@@ -5,14 +5,13 @@ none; is the period right. *Run length*: where a rule stops, how many I/Os it to
 its interval holds the true mean.
 """
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from uflip.analysis import analyse
+from uflip.executors import on_all
 from uflip.proof import families as make
 from uflip.proof.families import Family, Series
 from uflip.proof.rivals import RULES
@@ -151,11 +150,9 @@ def _detect(place: int, seed: int) -> tuple[bool | None, bool, bool | None]:
     return told, found.startup_ios > 0 and not right, period
 
 
-def detect(case: Case, repeats: int, mapped: Callable[..., Iterable[object]] = map) -> Detected:
+def detect(case: Case, repeats: int) -> Detected:
     """Detect start-up and period in so many series of a family."""
-    trials: list[tuple[bool | None, bool, bool | None]] = list(
-        mapped(partial(_detect, ALL.index(case)), range(repeats))  # type: ignore[arg-type]
-    )
+    trials = on_all(partial(_detect, ALL.index(case)), range(repeats))
     found = [told for told, _, _ in trials if told is not None]
     periods = [period for _, _, period in trials if period is not None]
     return Detected(
@@ -177,14 +174,9 @@ def _measure(place: int, rules: tuple[str, ...], seed: int) -> list[tuple[float,
     return rows
 
 
-def measure(
-    case: Case,
-    repeats: int,
-    rules: tuple[str, ...] = tuple(RULES),
-    mapped: Callable[..., Iterable[object]] = map,
-) -> list[Lengths]:
+def measure(case: Case, repeats: int, rules: tuple[str, ...] = tuple(RULES)) -> list[Lengths]:
     """Let rules stop in so many series of a family."""
-    trials = np.array(list(mapped(partial(_measure, ALL.index(case), rules), range(repeats))))
+    trials = np.array(on_all(partial(_measure, ALL.index(case), rules), range(repeats)))
     found = []
     for index, rule in enumerate(rules):
         rows = trials[:, index]
@@ -202,11 +194,6 @@ def measure(
         ios, error = float(np.median(stopped[:, 2])), float(stopped[:, 1].mean())
         found.append(Lengths(name, rule, share, covered, ios, error, float(stopped[:, 3].mean())))
     return found
-
-
-def in_parallel(workers: int) -> ProcessPoolExecutor:
-    """Make a pool whose `map` runs trials on several processors."""
-    return ProcessPoolExecutor(workers)
 
 
 def _share(values: list[bool]) -> float | None:

@@ -15,13 +15,15 @@ repeatability nor on the wide scale, all of them together miss by no more (`refi
 fitted to nothing else: what figures need of it is not asked here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from uflip.executors import OnStep, on_all
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
-from uflip.reproduce.refit import UNKNOWING, Measure, Number, miss, short
+from uflip.reproduce.refit import UNKNOWING, Constants, Measure, Number, miss, short
 from uflip.table import Table
 
 TABLE_3 = "uflip/table3/"
@@ -96,7 +98,7 @@ def ablate(
     profile: str,
     values: Mapping[str, Any],
     measure: Measure,
-    on_step: Callable[[int, str], None],
+    on_step: OnStep,
 ) -> tuple[Score, list[Ablation]]:
     """Take each fitted constant of a device away.
 
@@ -107,29 +109,32 @@ def ablate(
     values : mapping
         Key -> value, of all of its constants.
     measure : callable
-        From `refit.measured`.
+        `refit.Measured`.
     on_step : callable
-        Told how many devices were made, and which is next.
+        Told how many devices were made, and the last one.
 
     Returns
     -------
     Score, list of Ablation
         Of the device as it is, and without each constant.
     """
-    on_step(0, "as it is")
-    cells = measure({}, table3.COLUMNS)
-    assert cells is not None, "the device of the table is there"
-    whole, found = score(cells), []
+    taken = removable(profile, values)
+    changes: list[Constants] = [{}, *({key: without} for key, without in taken.items())]
+    rows = on_all(partial(_row, measure), changes, on_step, lambda one: next(iter(one), "as it is"))
+    assert rows[0] is not None, "the device of the table is there"
+    whole, found = score(rows[0]), []
     sources = profile_sources(profile)
-    for number, (key, without) in enumerate(removable(profile, values).items(), start=1):
-        on_step(number, key)
-        cells = measure({key: without}, table3.COLUMNS)
+    for (key, without), cells in zip(taken.items(), rows[1:], strict=True):
         now = None if cells is None else score(cells)
         told = tuple(sources[key].values)
         of_table = all(value.startswith(TABLE_3) for value in told)
         nothing = now is not None and of_table and now.is_as_good_as(whole)
         found.append(Ablation(key, values[key], without, told, now, nothing))
     return whole, found
+
+
+def _row(measure: Measure, constants: Constants) -> Mapping[str, table3.Cell] | None:
+    return measure(constants, table3.COLUMNS)
 
 
 def text(profile: str, whole: Score, found: Sequence[Ablation]) -> str:

@@ -8,15 +8,14 @@
 """
 
 import tempfile
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from uflip import ends
 from uflip.choices import SCALE, SEED
 from uflip.data.summary import Summary
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
-from uflip.errors import InterruptedRun
 from uflip.methodology import Choices, Plan, make_plan
 from uflip.reproduce import table3
 from uflip.results import Results, summary
@@ -43,7 +42,6 @@ def plan_for(profile: str, device: Device, only: Sequence[str] | None = None) ->
 def benchmark(
     profile: str,
     only: Sequence[str] | None = None,
-    stopped: Callable[[], bool] = lambda: False,
     url: str | None = None,
 ) -> Summary:
     """Run the benchmark on a new device and return the summary of its results.
@@ -54,45 +52,23 @@ def benchmark(
         One of Table 3's.
     only : sequence of str, optional
         Names of micro-benchmarks; all without it.
-    stopped : callable
-        Asked before each run; once it says so, no other run begins.
     url : str, optional
         Names the device with some of its constants changed.
 
     Raises
     ------
-    InterruptedRun
-        After Ctrl-C, or when `stopped` says so.
+    KeyboardInterrupt
+        After Ctrl-C, or when nobody waits for it any more.
     """
     with open_device(f"sim:{profile}" if url is None else url) as device:
-        return benchmark_on(device, plan_for(profile, device, only), stopped)
+        return benchmark_on(device, plan_for(profile, device, only))
 
 
-def benchmark_on(
-    device: Device, plan: Plan, stopped: Callable[[], bool] = lambda: False
-) -> Summary:
+def benchmark_on(device: Device, plan: Plan) -> Summary:
     """Carry out a plan on an open device, in a folder that is gone afterwards; see `benchmark`."""
-
-    def look(_event: object) -> None:
-        if stopped():
-            raise InterruptedRun("The benchmark was interrupted", where=device.url)
-
     begun = known_state(device.info, plan.state, None) or AS_IS
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
         command = ["uflip", "reproduce"]
         work = new_work(device, plan, Path(folder) / "result", begun, command=command)
-        work.carry_out(on_event=look)
+        work.carry_out(on_event=lambda _event: ends.check())
         return summary(Results.load(work.writer.path))
-
-
-class Stop:
-    """Tells the other threads that one was interrupted: `with Stop() as stopped: ...`."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def __enter__(self) -> Callable[[], bool]:
-        return self._event.is_set
-
-    def __exit__(self, *_: object) -> None:
-        self._event.set()

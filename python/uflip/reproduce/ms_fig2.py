@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import between
 from uflip.reproduce.reproduction import Reproduction

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import above as above_number
 from uflip.reproduce.reproduction import Reproduction

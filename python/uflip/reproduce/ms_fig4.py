@@ -12,7 +12,7 @@ with the fault both of their peaks and both of their constants come out, without
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.models import hybrid
 from uflip.models.merges import FastCost
 from uflip.reproduce import figure, ms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.microbench.open_channel.jobs import SCALES
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc0
 from uflip.oc import figures
 from uflip.reproduce import oc

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep, on_all_cores
 from uflip.data.spec import Job
+from uflip.executors import OnStep, on_all
 from uflip.microbench.open_channel.jobs import Block
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.oc import figures
@@ -82,7 +82,7 @@ def wear_out(seed: int) -> Oc1:
 
 def measure(on_step: OnStep) -> Data:
     """Wear out a block a seed."""
-    worn = on_all_cores(wear_out, list(SEEDS), on_step, lambda seed: f"seed {seed}")
+    worn = on_all(wear_out, list(SEEDS), on_step, lambda seed: f"seed {seed}")
     first = worn[0]
     return Data(
         first.pages,

@@ -10,7 +10,7 @@ reads by one thread are compared with the printed 37.09 MB/s of one LUN.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc2
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures

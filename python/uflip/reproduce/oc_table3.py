@@ -12,7 +12,7 @@ of the channels, and takes them in turn.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc3
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep, on_all_cores
+from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits
 from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import Reproduction
@@ -45,7 +45,7 @@ class Data:
 
 def measure(on_step: OnStep) -> Data:
     """Measure all numbers of pages."""
-    kiops = on_all_cores(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
+    kiops = on_all(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
     return Data(PAGES, tuple(kiops))
 
 

@@ -14,7 +14,7 @@ page; here it is compared with that.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep, on_all_cores
+from uflip.executors import OnStep, on_all
 from uflip.models.relocation import (
     PRINTED_RELOCATED_PAGES,
     relocated_pages_simplified,
@@ -75,7 +75,7 @@ class Data:
 
 def measure(on_step: OnStep) -> Data:
     """Measure all spare factors."""
-    points = on_all_cores(_measure_point, SPARE_FACTORS, on_step, "spare factor {}".format)
+    points = on_all(_measure_point, SPARE_FACTORS, on_step, "spare factor {}".format)
     return Data(tuple(points))
 
 

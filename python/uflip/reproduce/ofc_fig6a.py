@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
 from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.criterion import below, between

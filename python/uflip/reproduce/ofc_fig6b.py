@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep, on_all_cores
+from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below
 from uflip.reproduce.reproduction import Reproduction
@@ -48,7 +48,7 @@ def measure(on_step: OnStep) -> Data:
     steady = fresh.clone()
     ofc.steady_random_writes(steady)
     points = [(state, percent) for state in (fresh, steady) for percent in READ_PERCENT]
-    windows = on_all_cores(_measure_point, points, on_step, _name)
+    windows = on_all(_measure_point, points, on_step, _name)
     kiops = [window.kiops for window in windows]
     return Data(
         write_share=tuple(1 - percent / 100 for percent in READ_PERCENT),

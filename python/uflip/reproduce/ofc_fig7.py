@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep
+from uflip.executors import OnStep
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.reproduction import Reproduction

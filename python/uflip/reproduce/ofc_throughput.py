@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.cores import OnStep, on_all_cores
+from uflip.executors import OnStep, on_all
 from uflip.models.channel import channel_rate
 from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.reproduction import Reproduction
@@ -76,10 +76,14 @@ class Data:
         return self.measured[name] * self.page_bytes_with_spare / 1e3
 
 
+def _measured(name: str) -> float:
+    return MEASUREMENTS[name]()
+
+
 def measure(on_step: OnStep) -> Data:
     """Measure all rates, each on a device of its own."""
     names = list(MEASUREMENTS)
-    values = on_all_cores(lambda name: MEASUREMENTS[name](), names, on_step)
+    values = on_all(_measured, names, on_step)
     page_bytes = ofc.device(state="empty").page_bytes_with_spare
     return Data(dict(zip(names, values, strict=True)), page_bytes)
 

@@ -18,8 +18,9 @@ sheets say, or the mechanism's absence.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from math import inf, log
 from statistics import median_low
 from typing import Any
@@ -27,6 +28,7 @@ from typing import Any
 from uflip.data.device import DeviceInfo
 from uflip.device.cache import switched_off
 from uflip.errors import UsageError, unknown_name
+from uflip.executors import OnStep, ignore, on_all
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
 from uflip.reproduce.benchmarked import benchmark
@@ -216,6 +218,18 @@ def _steps(key: str, value: Number, factor: float) -> tuple[Number, ...]:
     return (up, down)
 
 
+def folds(
+    profile: str,
+    wanted: Sequence[tuple[str, ...]],
+    leave: str,
+    values: Mapping[str, Mapping[str, Any]],
+    on_step: OnStep = ignore,
+) -> list[Fold]:
+    """Hold each of several groups of columns out by itself, several at a time; see `fold`."""
+    work = partial(fold, profile, leave=leave, values=values, measure=Measured(profile))
+    return on_all(work, wanted, on_step, ", ".join)
+
+
 def fold(
     profile: str,
     held_out: tuple[str, ...],
@@ -253,27 +267,36 @@ def fold(
     )
 
 
-def measured(profile: str, stopped: Callable[[], bool]) -> Measure:
-    """Return the measurement of a real simulated device; no device is made twice for the same."""
-    row = published_row(profile)
-    known: dict[tuple[Any, ...], Mapping[str, table3.Cell] | None] = {}
+@dataclass(frozen=True)
+class Measured:
+    """Measures a real simulated device; none is made twice for the same.
 
-    def measure(constants: Constants, columns: Sequence[str]) -> Mapping[str, table3.Cell] | None:
+    Attributes
+    ----------
+    profile : str
+        The device.
+    """
+
+    profile: str
+    _known: dict[tuple[Any, ...], Mapping[str, table3.Cell] | None] = field(default_factory=dict)
+
+    def __call__(
+        self, constants: Constants, columns: Sequence[str]
+    ) -> Mapping[str, table3.Cell] | None:
+        """Make the device with some constants changed; cells of these columns and others."""
         runs = sorted({name for column in columns for name in RUNS.get(column, ())})
         asked = (tuple(sorted(constants.items())), *runs)
-        if asked not in known:
-            url = device_url(profile, **constants)
+        if asked not in self._known:
+            url = device_url(self.profile, **constants)
             try:
                 with switched_off():
-                    document = benchmark(profile, ("baseline", *runs), stopped, url=url)
+                    document = benchmark(self.profile, ("baseline", *runs), url)
             except UsageError:
-                known[asked] = None
+                self._known[asked] = None
             else:
-                cells = table3.compare(row, key_row_of(document))
-                known[asked] = {cell.column: cell for cell in cells}
-        return known[asked]
-
-    return measure
+                cells = table3.compare(published_row(self.profile), key_row_of(document))
+                self._known[asked] = {cell.column: cell for cell in cells}
+        return self._known[asked]
 
 
 def values_of(info: DeviceInfo) -> dict[str, Any]:

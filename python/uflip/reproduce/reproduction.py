@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from uflip.cores import OnStep, ignore
+from uflip.executors import OnStep, ignore
 from uflip.reproduce.row import Row
 
 if TYPE_CHECKING:

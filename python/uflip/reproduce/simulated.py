@@ -5,8 +5,10 @@ simulated ones, the functional mode and copies, is added here, on the same nativ
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
@@ -107,6 +109,13 @@ class SimulatedDevice:
         """Return a device of its own in the same state."""
         return type(self)(self.url, self._device.native_copy())
 
+    def __reduce__(self) -> "tuple[Callable[[str, bytes], SimulatedDevice], tuple[str, bytes]]":
+        """Travel to another process as what `uflip run --save` writes."""
+        with TemporaryDirectory(prefix="uflip-") as folder:
+            path = Path(folder) / "device.snapshot"
+            self._device.save(path)
+            return _arrived, (self.url, path.read_bytes())
+
     def idle(self, duration_ns: int) -> None:
         """Let virtual time pass [ns]: the device may collect blocks ahead."""
         self._device.idle(duration_ns)
@@ -135,6 +144,13 @@ class SimulatedDevice:
         completed = submitted + response
         completed.sort()
         return Window(len(trace), trace.elapsed_ns(), counters, completed)
+
+
+def _arrived(url: str, snapshot: bytes) -> SimulatedDevice:
+    with TemporaryDirectory(prefix="uflip-") as folder:
+        path = Path(folder) / "device.snapshot"
+        path.write_bytes(snapshot)
+        return SimulatedDevice(url, open_sim(parse_url(f"sim:{path}")))
 
 
 def joined(windows: Iterable[Window]) -> Window:

@@ -11,9 +11,10 @@ improvement" as none beyond the 5 % by which the paper's repetitions differed; a
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep, on_all_cores
+from uflip.executors import OnStep, on_all
 from uflip.hints import REPEATS, STEP, Lines, lines_of
 from uflip.hints.measures import (
     MOST_PROCESSES,
@@ -24,7 +25,7 @@ from uflip.hints.measures import (
     pauses,
 )
 from uflip.reproduce import figure, table3
-from uflip.reproduce.benchmarked import Stop, benchmark
+from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
@@ -59,10 +60,7 @@ class Data:
 def measure(on_step: OnStep) -> Data:
     """Run what is used of the benchmark on all seven, several at a time."""
     profiles = [published.profile for published in table3.TABLE]
-    with Stop() as stopped:
-        documents = on_all_cores(
-            lambda name: benchmark(name, USED, stopped=stopped), profiles, on_step
-        )
+    documents = on_all(partial(benchmark, only=USED), profiles, on_step)
     return Data(
         {name: lines_of(document) for name, document in zip(profiles, documents, strict=True)}
     )

@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from uflip.choices import SEED
-from uflip.cores import OnStep, on_all_cores
 from uflip.data.summary import KeyCharacteristics, Summary
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
+from uflip.executors import OnStep, on_all
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.hints import STEP
 from uflip.methodology import Choices, make_plan
 from uflip.microbench import suited
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
-from uflip.reproduce.benchmarked import Stop, benchmark_on, resting
+from uflip.reproduce.benchmarked import benchmark_on, resting
 from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
@@ -120,10 +120,7 @@ class _Measured:
 def measure(on_step: OnStep) -> Data:
     """Measure all devices in all states, several at a time."""
     points = [(device, state) for device in DEVICES for state in STATES]
-    with Stop() as stopped:
-        found = on_all_cores(
-            lambda point: _measured(*point, stopped), points, on_step, name=" ".join
-        )
+    found = on_all(_measured, points, on_step, name=" ".join)
     by = dict(zip(points, found, strict=True))
     return Data(
         {device: {state: by[device, state].means for state in STATES} for device in DEVICES},
@@ -139,7 +136,8 @@ def measure(on_step: OnStep) -> Data:
     )
 
 
-def _measured(profile: str, state: str, stopped: Any) -> _Measured:
+def _measured(point: tuple[str, str]) -> _Measured:
+    profile, state = point
     documents = []
     with open_device(f"sim:{profile}?{STATES[state]}") as device:
         for micro_benchmark in suited("sectors"):
@@ -149,7 +147,7 @@ def _measured(profile: str, state: str, stopped: Any) -> _Measured:
                     only, pause_ns=resting(profile), repetitions=1, method="paper", state="as-is"
                 )
                 plan = make_plan(copy.info, "standard", SEED, choices)
-                documents.append(benchmark_on(copy, plan, stopped=stopped))
+                documents.append(benchmark_on(copy, plan))
         disturbed = {}
         if state in ("random", "sequential"):
             before = _probed(device)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep
 from uflip.data.summary import Summary
+from uflip.executors import OnStep
 from uflip.microbench.words import by_pattern
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3

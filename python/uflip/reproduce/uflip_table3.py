@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
-from uflip.cores import OnStep, on_all_cores
 from uflip.data.summary import KeyCharacteristics
+from uflip.executors import OnStep, on_all
 from uflip.reproduce import evidence, figure, table3
-from uflip.reproduce.benchmarked import Stop, benchmark
+from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, cell
 from uflip.results.summarise import key_row_of
@@ -85,8 +85,7 @@ class Data:
 def measure(on_step: OnStep) -> Data:
     """Run the whole benchmark on all seven, several at a time."""
     profiles = [published.profile for published in table3.TABLE]
-    with Stop() as stopped:
-        documents = on_all_cores(lambda name: benchmark(name, stopped=stopped), profiles, on_step)
+    documents = on_all(benchmark, profiles, on_step)
     return Data(
         {name: key_row_of(document) for name, document in zip(profiles, documents, strict=True)}
     )

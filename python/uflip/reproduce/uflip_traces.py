@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.cores import OnStep
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
+from uflip.executors import OnStep
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed

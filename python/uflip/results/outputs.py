@@ -165,27 +165,26 @@ def written(place: Place) -> Iterator[Path]:
         raise _failed(place.kind, where, error) from error
 
 
-@contextmanager
-def new_folder(path: Path, what: str) -> Iterator[Path]:
-    """Make a folder under a name of its own beside `path`, and give it the name at the end.
-
-    Raises
-    ------
-    ResultsError
-        If anything has the name, or the folder cannot be written; nothing is left then.
-    RefusedError
-        Inside of a result folder.
-    """
-    where = str(path)
-    refuse_results(path, what, where)
+def check_new_folder(path: Path, what: str) -> None:
+    """Refuse a name that `new_folder` cannot give; raises what it does."""
+    refuse_results(path, what, str(path))
     if _lstat(path) is not None:
         raise ResultsError(
-            f"An {what} never overwrites",
-            where=where,
+            f"A new {what} never overwrites",
+            where=str(path),
             got="a name that exists",
             allowed="a name that is not taken",
             action=f"choose another --out, or move the old {what} away",
         )
+
+
+@contextmanager
+def new_folder(path: Path, what: str) -> Iterator[Path]:
+    """Make a folder under a name of its own beside `path`, and give it the name at the end.
+
+    Raises what `check_new_folder` does, and a ResultsError where the folder cannot be written.
+    """
+    check_new_folder(path, what)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = _new_name(path, lambda name: name.mkdir())
@@ -197,7 +196,7 @@ def new_folder(path: Path, what: str) -> Iterator[Path]:
     except OSError as error:
         raise ResultsError(
             f"The {what} could not be written",
-            where=where,
+            where=str(path),
             got=error.strerror or str(error),
             allowed="a writable folder with free space",
             action="choose another --out, or free some space",

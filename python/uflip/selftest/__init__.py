@@ -7,7 +7,7 @@ below; each check has a device of its own and can be repeated by hand from its n
 
 from collections.abc import Callable
 
-from uflip.cores import OnStep, ignore, on_all_cores
+from uflip.executors import OnStep, ignore, on_all
 from uflip.selftest import amplification, channels, relocation
 from uflip.selftest.check import Check, Row
 
@@ -37,7 +37,7 @@ def run(on_step: OnStep = ignore) -> list[Row]:
     list of Row
         In the order of `checks`; the simulator is as it should be if all are `within`.
     """
-    return on_all_cores(Check.made, checks(), on_step, lambda check: check.name)
+    return on_all(Check.made, checks(), on_step, lambda check: check.name)
 
 
 __all__ = ["GROUPS", "Check", "Row", "checks", "run"]

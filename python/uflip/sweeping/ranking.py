@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from uflip.errors import unknown_name
 from uflip.spec import Spec
-from uflip.sweeping import Row
+from uflip.sweeping.row import Row
 
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
 """What a point is better for with more of it: name -> field of a row."""

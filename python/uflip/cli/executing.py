@@ -1,0 +1,104 @@
+"""Where many points are carried out: options, and the executor that they ask for."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from uflip.cli.common import together, whole
+from uflip.cli.displays import Sink
+from uflip.errors import UsageError
+from uflip.units import format_duration_ns
+
+# Threads of one process; processes of one machine.
+MOST_JOBS, MOST_WORKERS = 1024, 1024
+
+executor_options = together(
+    [
+        click.option(
+            "--jobs",
+            metavar="N",
+            callback=whole(1, MOST_JOBS),
+            help="So many at a time in this process.  [default: all cores]",
+        ),
+        click.option(
+            "--workers",
+            metavar="N",
+            callback=whole(1, MOST_WORKERS),
+            help="So many processes on this machine, by Dask.",
+        ),
+        click.option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="The workers of a Dask scheduler, as in tcp://host:8786.",
+        ),
+    ]
+)
+
+
+@contextmanager
+def carried_out(jobs: int | None, workers: int | None, scheduler: str | None) -> Iterator[None]:
+    """Let what is asked for in this block be carried out where the options say.
+
+    Raises
+    ------
+    UsageError
+        If they say more than one.
+    UnavailableError
+        If Dask, its scheduler or its workers are not there.
+    """
+    given = {"--jobs": jobs, "--workers": workers, "--scheduler": scheduler}
+    said = [f"{option} {value}" for option, value in given.items() if value is not None]
+    if len(said) > 1:
+        raise UsageError(
+            "Work is carried out in one place",
+            where=said[1].split()[0],
+            got=" ".join(said),
+            allowed="one of " + ", ".join(given),
+            action="leave the others out",
+        )
+    from uflip.executors import Threads, cluster, using
+
+    if scheduler is not None:
+        with cluster.at(scheduler) as executor, using(executor):
+            yield
+    elif workers is not None:
+        with cluster.local(workers) as executor, using(executor):
+            yield
+    else:
+        with using(Threads(jobs)):
+            yield
+
+
+def with_time_left(
+    sink: Sink, total: int, clock_s: Callable[[], float] = time.monotonic
+) -> Callable[[int, str], None]:
+    """Return what draws how many of so many points are over, and how long the rest will take.
+
+    Examples
+    --------
+    >>> class Paper(list):
+    ...     def draw(self, done, text):
+    ...         self.append(f"{done} {text}")
+    >>> seconds, paper = iter([0.0, 2.0, 4.0]), Paper()
+    >>> draw = with_time_left(paper, 10, lambda: next(seconds))
+    >>> draw(4, "as kept")
+    >>> draw(5, "gc=greedy")
+    >>> paper
+    ['4 as kept', '5 20 s left  gc=greedy']
+    """
+    began: list[Any] = [clock_s()]
+
+    def draw(done: int, text: str) -> None:
+        if len(began) == 1:
+            # What was kept took no time now.
+            began.append(done if done > 1 else 0)
+        passed, made = clock_s() - began[0], done - began[1]
+        if made > 0:
+            left_ns = round(passed / made * (total - done) * 1e9)
+            text = f"{format_duration_ns(left_ns)} left  {text}"
+        sink.draw(done, text)
+
+    return draw

@@ -1,0 +1,96 @@
+"""What `uflip sweep` says of its rows: a table, the best, a file of all numbers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uflip.cli.common import echo_table
+from uflip.units import format_count, format_duration_ns, format_size
+
+if TYPE_CHECKING:
+    from uflip.results.outputs import Place
+    from uflip.sweeping import Planned, Row
+
+# The response times of a row that are printed.
+SHOWN = ("mean", "p50", "p99", "max")
+
+
+def best_of(rows: "list[Row]", by: str) -> dict[str, Any]:
+    """Return the best point as plain data; its values are null where no point can be ranked."""
+    from uflip.sweeping.ranking import best, measured
+
+    row = best(rows, by)
+    if row is None:
+        return {"by": by, "value": None, "values": None, "device": None}
+    return {"by": by, "value": measured(row, by), "values": row.values, "device": row.device}
+
+
+def best_line(found: dict[str, Any]) -> str:
+    """Say which point is best."""
+    by, value = found["by"], found["value"]
+    if value is None:
+        return f"best {by}: no point has so many I/Os that it can be told"
+    point = " ".join(f"{name}={each}" for name, each in found["values"].items())
+    if by == "iops":
+        return f"best {by}: {point}, {format_count(round(value))} IOPS"
+    if by == "bytes_per_s":
+        return f"best {by}: {point}, {format_size(round(value))}/s"
+    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
+    return f"best {by}: {point}, {text}"
+
+
+def impossible_line(planned: "Planned") -> str:
+    """Say how many combinations of a sample make no device, and why the first does not."""
+    count, drawn = len(planned.impossible), len(planned.impossible) + len(planned.points)
+    values, error = planned.impossible[0]
+    first = " ".join(f"{name}={value}" for name, value in values.items())
+    return f"{count} of {drawn} combinations make no device; {first}: {error.what}"
+
+
+def print_rows(rows: "list[Row]", names: list[str]) -> None:
+    """Print the table."""
+    modes = [mode for mode in ("reads", "writes") if any(getattr(row, mode) for row in rows)]
+    head = [*names]
+    if modes:
+        head.append("IOPS")
+        prefixes = [f"{mode} " if len(modes) > 1 else "" for mode in modes]
+        head += [prefix + name for prefix in prefixes for name in SHOWN]
+    head += ["write amplification", "valid pages per victim"]
+    echo_table(head, [_cells(row, names, modes) for row in rows], left=len(names))
+
+
+def _cells(row: "Row", names: list[str], modes: list[str]) -> list[str]:
+    cells = [str(row.values[name]) for name in names]
+    if modes:
+        cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
+    for mode in modes:
+        statistics = getattr(row, mode) or {}
+        times = [statistics.get(f"{name}_ns") for name in SHOWN]
+        cells += ["" if time is None else format_duration_ns(time) for time in times]
+    ratios = (row.write_amplification, row.relocated_pages_per_block)
+    return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+
+
+def check_table(path: Path | None, force: bool) -> None:
+    """Refuse a name for the table before any work is done."""
+    if path is None:
+        return
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "table", "--csv", (".csv",))
+    place_of(path, force)
+
+
+def place_of(path: Path, force: bool) -> "Place":
+    """Return where the table goes."""
+    from uflip.results import outputs, seals
+
+    return outputs.check(path, seals.TABLE, "--csv", force=force)
+
+
+def write_table(rows: "list[Row]", place: "Place") -> None:
+    """Write one line a point: what varied, then every number under its name."""
+    from uflip.results.csv_text import write_table as write
+    from uflip.sweeping.columns import columns, flat
+
+    names = columns(rows)
+    write(place, names, ([of.get(name) for name in names] for of in map(flat, rows)))

@@ -1,0 +1,109 @@
+"""What varies in a sweep, as it is typed: NAME=V1,V2,... or NAME=LOW..HIGH."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from uflip.data.sweep import METHODS, Range, Sample, Varied
+from uflip.device.url import read_override
+from uflip.errors import UflipError, UsageError, unknown_name
+from uflip.units import parse_count, parse_duration, parse_size
+
+FORMS = "NAME=V1,V2,... | NAME=LOW..HIGH[/STEP][:log]"
+_RANGE = re.compile(
+    r"(?P<low>[^.,/:]+(\.\d+)?)\.\.(?P<high>[^,/:]+)(/(?P<step>[^,/:]+)|:(?P<log>log))?"
+)
+# A range with a step is a list; a longer one is a slip of the hand.
+MOST_STEPS = 10_000
+
+
+def read_varied(given: Sequence[str]) -> Varied:
+    """Read NAME=V1,V2,... as often as it was given.
+
+    Examples
+    --------
+    >>> read_varied(["gc=greedy,cyclic", "queue_depth=1..4/1", "spare_factor=0.1..0.3"])
+    {'gc': ['greedy', 'cyclic'], 'queue_depth': [1, 2, 3, 4], \
+'spare_factor': Range(low=0.1, high=0.3, logarithmic=False)}
+    """
+    varied: Varied = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        found = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not name or not found or name in varied:
+            raise UsageError(
+                "What varies cannot be read" if name not in varied else "A name varies once",
+                where="--vary",
+                got=text,
+                allowed=f"{FORMS}, as in spare_factor=0.1,0.2 or spare_factor=0.1..0.3",
+                action="give a name and its values, separated by commas, or two ends of a range",
+            )
+        # Units stay texts until the pattern or the profile reads them.
+        ends = _RANGE.fullmatch(values.strip())
+        varied[name.strip()] = (
+            [read_override("", value) for value in found] if ends is None else _range(text, ends)
+        )
+    return varied
+
+
+def _range(text: str, found: re.Match[str]) -> list[Any] | Range:
+    low, high = (_number(text, found[end]) for end in ("low", "high"))
+    whole = Range(low, high, found["log"] is not None)
+    whole.check(text)
+    if found["step"] is None:
+        return whole
+    step = _number(text, found["step"])
+    if step <= 0 or (high - low) / step > MOST_STEPS:
+        raise UsageError(
+            "A step leads from one end of a range to the other",
+            where=text,
+            got=found["step"],
+            allowed=f"a number above 0, with at most {MOST_STEPS} steps",
+            action="correct the step",
+        )
+    count = int((high - low) / step * (1 + 1e-12)) + 1
+    values = [low + step * number for number in range(count)]
+    return [float(f"{value:.12g}") if isinstance(value, float) else value for value in values]
+
+
+def _number(text: str, given: str) -> int | float:
+    """Read an end of a range: a number, a size or a duration."""
+    value = read_override("", given.strip())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    for read in (parse_size, parse_duration):
+        try:
+            return read(given.strip(), text)
+        except UflipError:
+            continue
+    raise UsageError(
+        "An end of a range is no number",
+        where=text,
+        got=given,
+        allowed="numbers, sizes or durations, as in 1..64, 4KiB..64KiB, 10us..1ms",
+        action="list the values instead: NAME=V1,V2,...",
+    )
+
+
+def read_sample(given: str | None, seed: int | None) -> Sample | None:
+    """Read METHOD:COUNT.
+
+    Examples
+    --------
+    >>> read_sample("lhs:200", 7)
+    Sample(method='lhs', count=200, seed=7)
+    """
+    if given is None:
+        if seed is not None:
+            raise UsageError(
+                "Nothing is drawn",
+                where="--sample-seed",
+                got=str(seed),
+                allowed="a seed with --sample",
+                action="say how combinations are drawn: --sample lhs:100",
+            )
+        return None
+    method, _, count = given.partition(":")
+    if method not in METHODS:
+        raise unknown_name("way to draw combinations", method, METHODS, where="--sample")
+    return Sample(method, parse_count(count, "--sample", 1, 100_000), seed or 0)  # type: ignore[arg-type]

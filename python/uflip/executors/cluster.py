@@ -1,0 +1,272 @@
+"""Dask's workers: processes here, or those of a scheduler that somebody runs.
+
+    this process ── points, a thousand at a time ──▶ scheduler ──▶ worker, worker, worker …
+                 ◀── results as they are over ──────
+
+A task costs Dask milliseconds, on a machine that is busy ten: points that are over sooner go in
+bundles (`bundles`).
+A worker that dies is Dask's to notice: what it was at goes to another. A point whose workers died
+too often for the scheduler's taste is handed over again, a few times, by itself. A task that nobody
+waits for any more sees so at its next look, as a thread of this process does.
+
+Whoever reaches a scheduler can run anything on its workers. One that is started here listens on the
+loopback alone; what others run is theirs to protect (docs/how-to/use-several-machines.md).
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uflip import ends
+from uflip.errors import UnavailableError
+from uflip.executors.bundles import Bundles
+from uflip.executors.executor import Result, killed
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# So many tasks are with the scheduler at a time: enough for some hundred workers, and soon taken
+# back.
+WINDOW = 1024
+# How long to wait for a scheduler, for its first worker, and for any worker after the last is gone
+# [s]: nannies start a new one within seconds, machines within minutes.
+CONNECT_S, FIRST_WORKER_S, NO_WORKER_S = 10.0, 60.0, 120.0
+# How often to look for workers while nothing is over [s], and how long to sleep between two looks.
+LOOK_S, SLICE_S = 5.0, 0.1
+# How long processes that were started here may take to end [s].
+CLOSE_S = 10.0
+
+SETTINGS = {
+    # Looks into every thread a hundred times a second.
+    "distributed.worker.profile.enabled": False,
+    # Workers are gone with whoever started them.
+    "distributed.worker.daemon": True,
+}
+
+
+class Cluster:
+    """The workers of a scheduler; made by `local` and `at`."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    @property
+    def workers(self) -> int:
+        """How many threads the workers have together, now."""
+        return sum(self._client.nthreads().values())
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (place, result) of each point when it is over."""
+        from distributed import KilledWorker, as_completed
+
+        bundles = Bundles(len(points))
+        at_work: dict[Future, list[int]] = {}
+        done = as_completed(with_results=True, raise_errors=False, loop=self._client.loop)
+        try:
+            while bundles.left or at_work:
+                if len(at_work) <= WINDOW // 2:  # a call costs as much as many points
+                    sent = self._send(work, points, bundles.next(WINDOW - len(at_work)))
+                    at_work.update(sent)
+                    done.update(list(sent))
+                for future, result in self._over(done):
+                    places = at_work.pop(future)
+                    if future.status == "finished":
+                        bundles.took(result.seconds)
+                        yield from zip(places, result.results, strict=True)
+                        continue
+                    error = result[1] if isinstance(result, tuple) else result
+                    if not future.cancelled() and not isinstance(error, KilledWorker):
+                        raise error
+                    if (place := bundles.died(places)) is not None:
+                        raise killed(points[place]) from error
+        finally:
+            done.clear()
+            self._take_back(list(at_work))
+
+    def _send(
+        self, work: Callable[[Any], Any], points: Sequence[Any], bundles: list[list[int]]
+    ) -> "dict[Future, list[int]]":
+        if not bundles:
+            return {}
+        each = [[points[place] for place in places] for places in bundles]
+        futures = self._client.map(_at_worker, each, work=work, pure=False)
+        return dict(zip(futures, bundles, strict=True))
+
+    def _over(self, done: Any) -> "list[tuple[Future, Any]]":
+        """Wait for something to be over; an error where nobody is left to do it."""
+        looked = began = time.monotonic()
+        while not (batch := done.next_batch(block=False)):
+            with done.thread_condition:
+                done.thread_condition.wait(SLICE_S)
+            now = time.monotonic()
+            if now - looked < LOOK_S:
+                continue
+            looked = now
+            self._check_scheduler()
+            if self.workers:
+                began = now
+            elif now - began > NO_WORKER_S:
+                raise _no_worker(self._client, NO_WORKER_S)
+        found: list[tuple[Future, Any]] = batch
+        if any(future.cancelled() for future, _ in found):
+            self._check_scheduler()
+        return found
+
+    def _check_scheduler(self) -> None:
+        if self._client.status not in {"running", "connecting"}:
+            raise UnavailableError(
+                "The scheduler is gone",
+                where=_address(self._client),
+                got=f"a connection that is {self._client.status}",
+                allowed="a scheduler that stays until everything is over",
+                action="start it again; a sweep with --data goes on where it stopped",
+            )
+
+    def _take_back(self, futures: "list[Future]") -> None:
+        if futures:
+            with suppress(Exception):  # of a scheduler that is gone
+                self._client.cancel(futures, force=True)
+
+
+class _NobodyWaits(ends.Leaving):
+    """Whether a task was taken back, as its worker knows."""
+
+    def __init__(self) -> None:
+        from distributed.worker import get_worker, thread_state
+
+        self._tasks, self._key = get_worker().state.tasks, thread_state.key
+
+    @property
+    def gone(self) -> bool:  # type: ignore[override]
+        """Look for the task."""
+        task = self._tasks.get(self._key)
+        return task is None or task.state in {"cancelled", "resumed"}
+
+
+@dataclass(frozen=True)
+class _Over:
+    results: list[Any]
+    seconds: list[float]
+
+
+def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
+    token = ends.leaving.set(_NobodyWaits())
+    over = _Over([], [])
+    try:
+        for point in points:
+            ends.check()
+            began = time.monotonic()
+            over.results.append(work(point))
+            over.seconds.append(time.monotonic() - began)
+    except KeyboardInterrupt as error:
+        # As such it would end the worker.
+        raise RuntimeError("nobody waits for this any more") from error
+    finally:
+        ends.leaving.reset(token)
+    return over
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Cluster]:
+    """Start so many processes on this machine, and end them with the block.
+
+    Parameters
+    ----------
+    workers : int
+        Each with one thread.
+    """
+    distributed = _library()
+    import dask
+
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(SETTINGS))
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+        stack.callback(_closed, cluster)
+        client = stack.enter_context(_client(distributed, cluster))
+        yield Cluster(client)
+
+
+@contextmanager
+def at(scheduler: str) -> Iterator[Cluster]:
+    """Use the workers of a scheduler that runs already.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address, as in tcp://host:8786.
+
+    Raises
+    ------
+    UnavailableError
+        If it does not answer, or has no worker.
+    """
+    distributed = _library()
+    with _client(distributed, scheduler) as client:
+        try:
+            client.wait_for_workers(1, timeout=FIRST_WORKER_S)
+        except TimeoutError:
+            raise _no_worker(client, FIRST_WORKER_S) from None
+        yield Cluster(client)
+
+
+@contextmanager
+def _client(distributed: Any, where: Any) -> "Iterator[Client]":
+    try:
+        client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:  # a TimeoutError is an OSError
+        raise UnavailableError(
+            "The scheduler does not answer",
+            where="--scheduler",
+            got=f"{where}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            allowed="the address of a scheduler, as in tcp://host:8786",
+            action="start one with `dask scheduler`, and a `dask worker` on every machine",
+        ) from error
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # of a scheduler that is gone
+            client.close(timeout=CLOSE_S)
+
+
+def _closed(cluster: Any) -> None:
+    with ends.shielded(), suppress(TimeoutError):
+        cluster.close(timeout=CLOSE_S)
+
+
+def _library() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise UnavailableError(
+            "A cluster needs Dask",
+            where="--workers, --scheduler",
+            got=f"no module {error.name}",
+            allowed="distributed, an optional library",
+            action="install it: pip install 'uflip[cluster]'",
+        ) from error
+    return distributed
+
+
+def _no_worker(client: "Client", seconds: float) -> UnavailableError:
+    return UnavailableError(
+        "The scheduler has no worker",
+        where=_address(client),
+        got=f"none for {seconds:.0f} s",
+        allowed="at least one",
+        action="start `dask worker` with this address on each machine that is to take part",
+    )
+
+
+def _address(client: "Client") -> str:
+    return str(getattr(client.scheduler, "address", "--scheduler"))

@@ -1,0 +1,64 @@
+"""What an executor is: somewhere to carry out the same work at many points.
+
+::
+
+    points  0 1 2 3 4 5 …      handed over in their order
+            │ │ │
+    workers ▒ ▒ ▒              as many at a time as there are
+            │ │ │
+    results 1 0 2 …            told as they are over, each with its place
+
+Three promises. What was told is over, and told once. Whoever stops listening (an error, Ctrl-C)
+ends the rest: what has not begun never does, and what has is told to stop. Where a worker dies, its
+points are carried out again, `MOST_DEATHS` times at most: a point that kills whoever takes it up
+would do so for ever.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from uflip.errors import DeviceError
+
+Point = TypeVar("Point")
+Result = TypeVar("Result")
+
+OnStep = Callable[[int, str], None]
+"""Called with (points done, what the last one was)."""
+
+# A machine that is rebooted, a worker that is out of memory, a second one: bad luck. More is the
+# point's own doing.
+MOST_DEATHS = 5
+
+
+class Executor(Protocol):
+    """Carries out work at points."""
+
+    @property
+    def workers(self) -> int:
+        """How many points are carried out at a time, as far as is known."""
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (place, result) of each point when it is over, in whichever order that is.
+
+        Raises
+        ------
+        Exception
+            What the work raised first; the rest is ended.
+        """
+
+
+def ignore(done: int, text: str) -> None:
+    """Show no progress."""
+
+
+def killed(point: Any) -> DeviceError:
+    """Return the error for a point that every worker dies of."""
+    return DeviceError(
+        "Every worker that takes up this point dies",
+        where=str(point)[:200],
+        got=f"{MOST_DEATHS} deaths",
+        allowed="a point that a worker lives through",
+        action="see why: too little memory for as many at a time is the usual reason",
+    )

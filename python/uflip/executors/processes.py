@@ -1,0 +1,143 @@
+"""On this machine: one process a worker, for work that holds the interpreter's lock.
+
+A pool of processes is of no use any more when one of them dies, so a new one takes over, with what
+was not over yet. Processes are forked from one that has loaded what they need and has no threads: a
+fork of this one would take half of the threads of the native part along. They hear of Ctrl-C from
+this process alone, and are gone with it, however it ends.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection, get_context, parent_process
+from typing import Any, Self
+
+from uflip import ends
+from uflip.executors.executor import MOST_DEATHS, Result, killed
+
+# What work needs that takes time to load.
+PRELOADED = ["uflip.executors.work", "uflip.device.opening", "uflip.results"]
+
+
+class _Told(ends.Leaving):
+    """Whether the process that waits has left, as told by an event."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    @property
+    def gone(self) -> bool:  # type: ignore[override]
+        """Ask the event."""
+        return bool(self._event.is_set())
+
+
+_told: _Told | None = None
+
+
+def _begin(event: Any) -> None:
+    """In a new process: leave signals to the parent, and do not outlive it."""
+    global _told  # noqa: PLW0603 -- of this process, which belongs to one pool
+    _told = _Told(event)
+    for number in ends.SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = parent_process()
+    assert parent is not None, "a worker is somebody's child"
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _call(work: Callable[[Any], Any], point: Any) -> Any:
+    token = ends.leaving.set(_told)
+    try:
+        return work(point)
+    finally:
+        ends.leaving.reset(token)
+
+
+class Processes:
+    """As many processes as there are cores, from the first point on until the block is left.
+
+    Parameters
+    ----------
+    workers : int, optional
+        So many instead.
+
+    Examples
+    --------
+    >>> from uflip.executors.running import on_all, using
+    >>> with Processes(2) as both, using(both):
+    ...     on_all(abs, [-1, 2])
+    [1, 2]
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or os.cpu_count() or 1
+        self._pool: ProcessPoolExecutor | None = None
+        self._gone: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (place, result) of each point when it is over."""
+        left = dict(enumerate(points))
+        deaths = 0
+        try:
+            while left:
+                before = len(left)
+                for place, result in self._until_one_dies(work, left):
+                    del left[place]
+                    yield place, result
+                deaths = 0 if len(left) < before else deaths + 1
+                if left and deaths >= MOST_DEATHS:
+                    raise killed(next(iter(left.values())))
+        finally:
+            if left:  # an error, or nobody listens any more
+                self._end()
+
+    def _until_one_dies(
+        self, work: Callable[[Any], Result], points: dict[int, Any]
+    ) -> Iterator[tuple[int, Result]]:
+        pool = self._begun()
+        try:
+            futures = {pool.submit(_call, work, point): place for place, point in [*points.items()]}
+        except BrokenProcessPool:  # before everything was handed over
+            self._end()
+            return
+        broken = False
+        for future in as_completed(futures):
+            if isinstance(future.exception(), BrokenProcessPool):
+                broken = True
+            else:
+                yield futures[future], future.result()
+        if broken:
+            self._end()
+
+    def _begun(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            context = get_context("forkserver")
+            context.set_forkserver_preload(PRELOADED)
+            self._gone = context.Event()
+            self._pool = ProcessPoolExecutor(
+                self.workers, context, initializer=_begin, initargs=(self._gone,)
+            )
+        return self._pool
+
+    def _end(self) -> None:
+        """Tell what is at work to stop, and wait: who is just starting must find the pool."""
+        if self._pool is not None:
+            self._gone.set()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None

@@ -1,0 +1,94 @@
+"""Who carries out, and results in the order of their points."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from typing import Any, cast
+
+from uflip.executors.executor import Executor, OnStep, Point, Result, ignore
+from uflip.executors.threads import Here, Threads
+from uflip.executors.work import Work
+
+_current: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+def current() -> Executor:
+    """Return who carries out: what `using` says, or else threads on all cores."""
+    return _current.get() or Threads()
+
+
+@contextmanager
+def using(executor: Executor) -> Iterator[Executor]:
+    """Let an executor carry out what is asked for in this block."""
+    token = _current.set(executor)
+    try:
+        yield executor
+    finally:
+        _current.reset(token)
+
+
+class _Inside:
+    """A worker's own `on_all` stays with that worker: it has one place, and no pool of its own."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def __call__(self, point: Any) -> Any:
+        with using(Here()):
+            return self.work(point)
+
+
+def each(
+    function: Callable[[Point], Result], points: Sequence[Point]
+) -> Iterator[tuple[int, Result]]:
+    """Yield (place, result) of each point when it is over; closing it ends the rest.
+
+    Parameters
+    ----------
+    function : callable
+        Makes its own device; of a module, or a `functools.partial` of such, so that it can be sent.
+    points : sequence
+        What to call it with.
+    """
+    outcomes = current().outcomes(_Inside(Work(function)), points)
+    return cast("Iterator[tuple[int, Result]]", outcomes)
+
+
+def on_all(
+    function: Callable[[Point], Result],
+    points: Sequence[Point],
+    on_step: OnStep = ignore,
+    name: Callable[[Point], str] = str,
+) -> list[Result]:
+    """Call a function for every point; results are in the order of the points.
+
+    Parameters
+    ----------
+    function, points
+        As for `each`.
+    on_step : callable, optional
+        Called after each point, in the order in which they are over.
+    name : callable, optional
+        Says what a point is.
+
+    Returns
+    -------
+    list
+        One result per point.
+
+    Raises
+    ------
+    Exception
+        What the function raised first; points that have not begun never do.
+
+    Examples
+    --------
+    >>> on_all(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    results: dict[int, Result] = {}
+    with closing(cast("Any", each(function, points))) as outcomes:
+        for place, result in outcomes:
+            results[place] = result
+            on_step(len(results), name(points[place]))
+    return [results[place] for place in range(len(points))]

@@ -1,0 +1,68 @@
+"""In this process: one thread a worker, or the thread that asks."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
+from typing import Any
+
+from uflip import ends
+from uflip.executors.executor import Result
+
+
+class Threads:
+    """As many threads as there are cores; native calls release the interpreter's lock.
+
+    Parameters
+    ----------
+    workers : int, optional
+        So many points at a time instead.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or os.cpu_count() or 1
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (place, result) of each point when it is over."""
+        pool = ThreadPoolExecutor(max_workers=self.workers)
+        leaving = ends.Leaving()
+        token = ends.leaving.set(leaving)
+        futures = {
+            pool.submit(copy_context().run, _call, leaving, work, point): place
+            for place, point in enumerate(points)
+        }
+        ends.leaving.reset(token)
+        try:
+            for future in as_completed(futures):
+                if leaving.gone and isinstance(future.exception(), ends.Ended):
+                    continue  # one of the others failed, and is told
+                yield futures[future], future.result()
+        finally:
+            # After an error or Ctrl-C: what has not begun never does, what has ends at its next
+            # look.
+            leaving.gone = True
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _call(leaving: ends.Leaving, work: Callable[[Any], Any], point: Any) -> Any:
+    ends.check()
+    try:
+        return work(point)
+    except Exception:
+        leaving.gone = True  # what has not begun never does
+        raise
+
+
+class Here:
+    """The thread that asks, one point after the other: for points of points."""
+
+    workers = 1
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (place, result) of each point, in order."""
+        for place, point in enumerate(points):
+            yield place, work(point)

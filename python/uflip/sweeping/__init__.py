@@ -1,0 +1,95 @@
+"""One pattern on many simulated devices: grids, samples, what matters, and what is best.
+
+`points`       which combinations: every one, or a sample
+`sampling`     random, Latin hypercube and Sobol' samples
+`measuring`    what a point gives
+`data_set`     rows on disk: Parquet beside a manifest, resumed after a kill
+`columns`      a row as flat columns, and back
+`ranking`      which point is best
+`pareto`       which points nobody beats in everything
+`sensitivity`  which names matter, by Sobol' indices
+
+Points know nothing of each other: a row is what the same command would give alone, wherever and
+with however many others it was measured (`uflip.executors`).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from uflip.data.sweep import Design, Range, Sample, Value, Varied
+from uflip.durability import CACHED
+from uflip.executors import OnStep, ignore
+from uflip.spec import Functions
+from uflip.sweeping.carrying_out import Planned, plan, planned_again
+from uflip.sweeping.points import Point, points
+from uflip.sweeping.row import Row
+
+__all__ = [
+    "Design", "Planned", "Point", "Range", "Row", "Sample", "Value", "Varied", "plan",
+    "planned_again", "points", "sweep",
+]  # fmt: skip
+
+
+def sweep(
+    url: str,
+    spec: Functions,
+    vary: Mapping[str, Sequence[Any] | Range],
+    *,
+    sample: Sample | None = None,
+    durability: str = CACHED,
+    warm_up: float = 0.0,
+    timed: bool = True,
+    data: Path | None = None,
+    on_step: OnStep = ignore,
+) -> list[Row]:
+    """Run a pattern on every combination of the values that vary, or on a sample of them.
+
+    Parameters
+    ----------
+    url : str
+        A simulated device; its own overrides hold at every point.
+    spec : Basic, Mix or Parallel
+        The pattern, as `uflip.baseline` and the like make it.
+    vary : mapping
+        Name -> values, or a `Range` of numbers. A name is one of `uflip.spec.CHANGEABLE`,
+        "durability", or else a key of the profile.
+    sample : Sample, optional
+        Draw so many combinations instead of taking all. Those that make no device are left out.
+    durability : str
+        What writes wait for, see `uflip.durability`, where it does not vary.
+    warm_up : float
+        Before the run, write so many times the size of the device in functional mode, by the same
+        pattern with another seed: what is measured is then its steady state.
+    timed : bool
+        False: run in functional mode, at the speed of memory. There are no times then, only what
+        was counted.
+    data : Path, optional
+        A new folder for the rows; `planned_again(data).carry_out()` goes on with it.
+    on_step : callable, optional
+        Called after each point.
+
+    Returns
+    -------
+    list of Row
+        In the order of the points, whoever carried them out; see `uflip.executors.using`.
+
+    Raises
+    ------
+    UsageError
+        If the device is not simulated, nothing varies, or a point of a grid makes no device or
+        pattern; for a warm-up by a pattern that only reads, and for writes that wait for their
+        durability in functional mode.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> rows = sweep(
+    ...     "sim:demo?blocks_per_die=64", baseline("RW"), {"spare_factor": [0.15, 0.3]}, timed=False
+    ... )
+    >>> rows[0].write_amplification > rows[1].write_amplification
+    True
+    """
+    given = {name: each if isinstance(each, Range) else [*each] for name, each in vary.items()}
+    design = Design(url, spec, given, sample, durability, warm_up, timed)
+    return plan(design, data).carry_out(on_step)

@@ -1,0 +1,160 @@
+"""A sweep from its design to its rows: by whoever carries out, kept on disk, resumed."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, cast
+
+from uflip.data.sweep import Design, read
+from uflip.device import cache
+from uflip.errors import UsageError
+from uflip.executors import OnStep, each, ignore
+from uflip.sweeping import data_set
+from uflip.sweeping.data_set import DataSet
+from uflip.sweeping.measuring import measure
+from uflip.sweeping.points import Point, checked, combinations
+from uflip.sweeping.row import Row, Values
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A sweep that can be carried out.
+
+    Attributes
+    ----------
+    design : Design
+        What it does.
+    points : list of Point
+        In the order of the rows.
+    impossible : list
+        (values, error) of combinations of a sample that make no device; there are no rows of them.
+    folder : Path or None
+        Where the rows are kept.
+    begun : bool
+        Whether that is there already.
+    """
+
+    design: Design
+    points: list[Point]
+    impossible: list[tuple[Values, UsageError]]
+    folder: Path | None
+    begun: bool
+
+    @cached_property
+    def places(self) -> dict[tuple[str, str, str], int]:
+        """Identity -> the first of the points that are alike: each is measured once."""
+        found: dict[tuple[str, str, str], int] = {}
+        for place, point in enumerate(self.points):
+            found.setdefault(point.identity, place)
+        return found
+
+    @property
+    def distinct(self) -> int:
+        """How many points are measured."""
+        return len(self.places)
+
+    def carry_out(self, on_step: OnStep = ignore) -> list[Row]:
+        """Measure what is not there.
+
+        Parameters
+        ----------
+        on_step : callable, optional
+            Called after each point; first with how many are there, if any are.
+
+        Returns
+        -------
+        list of Row
+            Of all points, in order.
+
+        Raises
+        ------
+        ResultsError
+            If the folder cannot be written, another simulator began it, or somebody is at work.
+        """
+        with self._kept() as kept:
+            found = {} if kept is None else kept.rows(self.points)
+            missing = [place for place in self.places.values() if place not in found]
+            done = self.distinct - len(missing)
+            if done:
+                on_step(done, "as kept")
+            work = partial(measure, warm_up=self.design.warm_up, timed=self.design.timed)
+            # A device that was drawn is hardly met again: nothing is gained by keeping it.
+            once = nullcontext() if self.design.sample is None else cache.switched_off()
+            with once:
+                outcomes = each(work, [self.points[place] for place in missing])
+            with closing(cast("Any", outcomes)):
+                for index, row in outcomes:
+                    place = missing[index]
+                    found[place] = row
+                    if kept is not None:
+                        kept.add(place, row)
+                    done += 1
+                    on_step(done, str(self.points[place]))
+            rows = [_named(found[self.places[one.identity]], one) for one in self.points]
+            if kept is not None:
+                kept.finish(rows)
+            return rows
+
+    @contextmanager
+    def _kept(self) -> Iterator[DataSet | None]:
+        if self.folder is None:
+            yield None
+        elif self.begun:
+            with DataSet.opened(self.folder) as kept:
+                yield kept
+        else:
+            values = [[*point.values.values()] for point in self.points]
+            with DataSet.begun(self.folder, self.design, values) as kept:
+                yield kept
+
+
+def plan(design: Design, folder: Path | None = None) -> Planned:
+    """Draw and check the points of a sweep.
+
+    Parameters
+    ----------
+    design : Design
+        What it is to do.
+    folder : Path, optional
+        A new one, for the rows.
+
+    Raises
+    ------
+    UsageError
+        As `uflip.sweeping.sweep`.
+    ResultsError
+        If the folder is there.
+    """
+    if design.warm_up > 0 and not design.spec.writes:
+        raise UsageError(
+            "A pattern that only reads warms nothing up",
+            where="warm_up",
+            got=str(design.warm_up),
+            action="leave it away, or vary a pattern that writes",
+        )
+    if folder is not None:
+        data_set.check_new(folder)
+    chosen = checked(design, combinations(design))
+    return Planned(design, chosen.points, chosen.impossible, folder, begun=False)
+
+
+def planned_again(folder: Path) -> Planned:
+    """Take up a sweep whose rows are kept in a folder.
+
+    Raises
+    ------
+    ResultsError
+        If there is none.
+    """
+    manifest = read(folder)
+    points = checked(manifest.design, manifest.points).points
+    return Planned(manifest.design, points, [], folder, begun=True)
+
+
+def _named(row: Row, point: Point) -> Row:
+    """Return a row under the values of a point that is alike."""
+    if row.values == point.values:
+        return row
+    return Row(**(vars(row) | {"values": point.values}))

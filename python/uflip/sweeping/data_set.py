@@ -1,0 +1,232 @@
+"""The rows of a sweep on disk: a Parquet data set, and the manifest that says what they are.
+
+::
+
+    FOLDER/
+      sweep.json          what is swept, and every point (`uflip.data.sweep`)
+      parts/000000.parquet, …   rows as they came, each with its place among the points
+      points.parquet      all rows in the order of the points, once all are there; the parts are
+                          gone then
+
+A part gets its name when it is complete and synced, so a kill costs the rows since the last one: a
+few seconds. `points.parquet` follows from the rows alone, bit for bit, whoever measured them, and
+its digest stands in the manifest. One process at a time works on a folder.
+"""
+
+import io
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from uflip import _native
+from uflip.data import sweep as document
+from uflip.data.sweep import Design, Manifest, Range, Value
+from uflip.errors import ResultsError, UnavailableError
+from uflip.results import lock, outputs
+from uflip.results.atomic import write_file
+from uflip.sweeping.columns import MODES, columns, flat, row_of
+from uflip.sweeping.points import Point
+from uflip.sweeping.row import Row
+
+PARTS, ALL = "parts", "points.parquet"
+PLACE = "point"
+# A part is written when it has so many rows, or so long [s] after the last one.
+PART_ROWS, PART_S = 1024, 1.0
+
+_FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
+    f"{mode}_{name}" for mode in MODES for name in ("mean_ns", "std_ns")
+}
+_TEXTS = {"device", "durability"}
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that rows cannot go to, before any work is done.
+
+    Raises
+    ------
+    ResultsError, RefusedError, UnavailableError
+    """
+    arrow()
+    outputs.check_new_folder(folder, "sweep")
+
+
+class DataSet:
+    """The rows of one sweep; made by `begun` and `opened`."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._new: dict[int, Row] = {}
+        self._written_s = time.monotonic()
+        numbers = (int(path.stem) for path in self._parts())
+        self._next = max(numbers, default=-1) + 1
+
+    @classmethod
+    @contextmanager
+    def begun(
+        cls, folder: Path, design: Design, points: Sequence[Sequence[Value]]
+    ) -> Iterator["DataSet"]:
+        """Make a new folder; what was added is there when the block is left, however it is.
+
+        Raises
+        ------
+        ResultsError
+            If anything has the name.
+        """
+        manifest = Manifest(
+            uflip_version=_native.__version__,
+            simulator=_native.SIMULATOR_VERSION,
+            created_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            design=design,
+            points=[[*values] for values in points],
+        )
+        with outputs.new_folder(folder, "sweep") as temporary:
+            (temporary / PARTS).mkdir()
+            write_file(temporary / document.FILE_NAME, document.encoded(manifest))
+        with cls.opened(folder) as found:
+            yield found
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path) -> Iterator["DataSet"]:
+        """Go on with a folder; what was added is there when the block is left, however it is.
+
+        Raises
+        ------
+        ResultsError
+            If there is no sweep, another simulator made it, or somebody is at work on it.
+        """
+        arrow()
+        manifest = document.read(folder)
+        if manifest.simulator != _native.SIMULATOR_VERSION:
+            raise ResultsError(
+                "Another simulator began this sweep",
+                where=str(folder),
+                got=manifest.simulator,
+                allowed=_native.SIMULATOR_VERSION,
+                action=f"go on with uflip {manifest.uflip_version}, or sweep again into another "
+                "folder",
+            )
+        held = lock.acquire_alone(folder)
+        try:
+            found = cls(folder, manifest)
+            try:
+                yield found
+            finally:
+                found._write()
+        finally:
+            lock.release(held)
+
+    def rows(self, points: Sequence[Point]) -> dict[int, Row]:
+        """Read the rows that are there: place among the points -> row."""
+        found: dict[int, Row] = {}
+        whole = self.folder / ALL
+        for path in [*self._parts(), *([whole] if whole.exists() else [])]:
+            for content in self._read(path):
+                place = content.pop(PLACE)
+                if 0 <= place < len(points) and content["device"] == points[place].url:
+                    found[place] = row_of(points[place], content)
+        return found
+
+    def add(self, place: int, row: Row) -> None:
+        """Keep a row."""
+        self._new[place] = row
+        late = time.monotonic() - self._written_s >= PART_S
+        if late or len(self._new) >= PART_ROWS:
+            self._write()
+
+    def finish(self, rows: Sequence[Row]) -> None:
+        """Put all rows in one file, in order; the parts are gone then."""
+        self._write()
+        content = _parquet(self.manifest, dict(enumerate(rows)))
+        write_file(self.folder / ALL, content)
+        self.manifest = replace(self.manifest, rows=_native.digest(content))
+        write_file(self.folder / document.FILE_NAME, document.encoded(self.manifest))
+        for path in self._parts():
+            path.unlink()
+
+    def _parts(self) -> list[Path]:
+        return sorted((self.folder / PARTS).glob("[0-9]*.parquet"))
+
+    def _write(self) -> None:
+        if self._new:
+            path = self.folder / PARTS / f"{self._next:06}.parquet"
+            write_file(path, _parquet(self.manifest, self._new))
+            self._next += 1
+            self._new = {}
+        self._written_s = time.monotonic()
+
+    def _read(self, path: Path) -> list[dict[str, Any]]:
+        """Read the rows of a file; of one that a power failure damaged, none."""
+        with suppress(arrow().ArrowException, OSError):
+            from pyarrow import parquet
+
+            found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+            if all(content.keys() >= {PLACE, "device", "ios"} for content in found):
+                return found
+        return []
+
+
+def _parquet(manifest: Manifest, rows: Mapping[int, Row]) -> bytes:
+    """Return rows by their places as a Parquet file; the same rows, the same bytes."""
+    pyarrow = arrow()
+    from pyarrow import parquet
+
+    names = columns([*rows.values()])
+    content = [{PLACE: place} | flat(row) for place, row in sorted(rows.items())]
+    table = pyarrow.table(
+        [
+            pyarrow.array([_cell(row.get(name), kind) for row in content], kind)
+            for name in (PLACE, *names)
+            for kind in [_kind(name, manifest.design.vary.get(name))]
+        ],
+        names=[PLACE, *names],
+    )
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _kind(name: str, varied: list[Value] | Range | None) -> Any:
+    """Return the type of a column; values that are of several kinds are text."""
+    pyarrow = arrow()
+    if isinstance(varied, Range):
+        varied = [varied.low, varied.high]
+    if varied is not None:
+        kinds = {type(value) for value in varied}
+        if kinds == {int, float}:
+            kinds = {float}
+        by_kind = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
+        return by_kind.get(kinds.pop(), pyarrow.string()) if len(kinds) == 1 else pyarrow.string()
+    if name in _TEXTS:
+        return pyarrow.string()
+    return pyarrow.float64() if name in _FLOATS else pyarrow.int64()
+
+
+def _cell(value: Any, kind: Any) -> Any:
+    return str(value) if value is not None and kind == arrow().string() else value
+
+
+def arrow() -> Any:
+    """Import pyarrow.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not there.
+    """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UnavailableError(
+            "Rows are kept as Parquet by an optional library",
+            where="--data",
+            got=f"no module {error.name}",
+            allowed="pyarrow",
+            action="install it: pip install 'uflip[sweep]', or write --csv instead",
+        ) from error
+    return pyarrow

@@ -1,0 +1,90 @@
+"""What a point of a sweep gives: the device, a warm-up if asked for, and the run.
+
+The device is made from its profile, in the state of that profile; the cache makes the second sweep
+of the same devices start at once.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from uflip.amplification import write_amplification
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
+from uflip.device.resolving import resolve
+from uflip.spec import Functions, Parallel
+from uflip.stats import summarise
+from uflip.sweeping.points import Point
+from uflip.sweeping.row import Row, Statistics
+
+
+def measure(point: Point, *, warm_up: float, timed: bool) -> Row:
+    """Measure a point, as it would be measured alone."""
+    with open_device(point.url, durability=point.durability) as device:
+        if warm_up > 0:
+            _warm_up(device, point.spec, warm_up)
+        return _timed(device, point) if timed else _untimed(device, point)
+
+
+def _warm_up(device: Device, spec: Functions, times: float) -> None:
+    """Write by the same pattern, with a seed of its own, until it is enough."""
+    info = device.info
+    written = resolve(spec, info).totals.bytes_written
+    rounds = times * info.capacity_bytes / max(written, 1)
+    device.apply(_longer(spec, rounds).but(seed=((spec.seed or 0) + 1) % 2**64))
+
+
+def _longer(spec: Functions, rounds: float) -> Functions:
+    """Make a pattern so many times as long."""
+    if isinstance(spec, Parallel):
+        return spec.but(patterns=tuple(_longer(each, rounds) for each in spec.patterns))
+    io_count = max(1, round(spec.ios * rounds))
+    return spec.but(stop=None, io_count=io_count, io_ignore=0)
+
+
+def _timed(device: Device, point: Point) -> Row:
+    trace = device.run(point.spec)
+    kept = np.asarray(trace.column("ignored")) == 0
+    response_ns = np.asarray(trace.column("response_time_ns"))
+    elapsed_ns = trace.elapsed_ns()
+    sizes, modes = (np.asarray(trace.column(name)) for name in ("io_size_bytes", "mode"))
+    reads, writes = (_statistics(response_ns[kept & (modes == mode)]) for mode in (0, 1))
+    size_bytes = int(sizes.sum(dtype=np.uint64))
+    written_bytes = int(sizes[modes == 1].sum(dtype=np.uint64))
+    counters = json.loads(trace.counters_json() or "{}")
+    return _row(
+        point,
+        counters,
+        write_amplification=write_amplification(counters, device.info.page_bytes, written_bytes),
+        ios=len(trace),
+        elapsed_ns=elapsed_ns,
+        ios_per_s=len(trace) / elapsed_ns * 1e9,
+        bytes_per_s=size_bytes / elapsed_ns * 1e9,
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _statistics(response_ns: np.ndarray) -> Statistics | None:
+    return summarise(response_ns).as_dict() if len(response_ns) else None
+
+
+def _untimed(device: Device, point: Point) -> Row:
+    counters = device.apply(point.spec)
+    totals = resolve(point.spec, device.info).totals
+    ratio = write_amplification(counters, device.info.page_bytes, totals.bytes_written)
+    nothing = dict.fromkeys(("elapsed_ns", "ios_per_s", "bytes_per_s", "reads", "writes"))
+    return _row(point, counters, write_amplification=ratio, ios=totals.total_ios, **nothing)
+
+
+def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:
+    collected = counters["blocks_collected"]
+    return Row(
+        values=point.values,
+        device=point.url,
+        durability=point.durability,
+        relocated_pages_per_block=counters["pages_relocated"] / collected if collected else None,
+        counters=counters,
+        **measured,
+    )

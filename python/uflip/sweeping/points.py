@@ -1,0 +1,188 @@
+"""Which combinations a sweep meets; each is checked before any device is made."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from uflip.data.spec import text_of
+from uflip.data.sweep import Design, Range, Value, Varied
+from uflip.device.catalogue import inspect_device
+from uflip.device.resolving import resolve
+from uflip.device.url import parse_url, with_overrides
+from uflip.durability import CACHED, chosen
+from uflip.errors import UsageError
+from uflip.spec import CHANGEABLE, Functions, Replay, changed
+from uflip.sweeping.row import Values
+from uflip.sweeping.sampling import drawn
+
+# Each is a device of its own; what is more is a slip of the hand.
+MOST_POINTS = 100_000
+# What writes wait for varies as a parameter does.
+DURABILITY = "durability"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination: a device, a complete pattern, and which values make it this one."""
+
+    values: Values
+    url: str
+    spec: Functions
+    durability: str
+
+    @cached_property
+    def identity(self) -> tuple[str, str, str]:
+        """What is alike here gives the same row, but for the values that name it."""
+        return self.url, self.durability, text_of(self.spec)
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.values.items())
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The points of a design.
+
+    Attributes
+    ----------
+    points : list of Point
+        In order.
+    impossible : list
+        (values, error) of combinations of a sample that make no device or no pattern.
+    """
+
+    points: list[Point]
+    impossible: list[tuple[Values, UsageError]]
+
+
+def points(
+    url: str, spec: Functions, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
+) -> list[Point]:
+    """List every combination, the last name varying fastest; all of them are checked.
+
+    Parameters
+    ----------
+    url, spec, vary, durability
+        As for `sweep`.
+
+    Returns
+    -------
+    list of Point
+
+    Raises
+    ------
+    UsageError
+        If the device is not simulated, nothing varies, or any point makes no device or pattern.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> found = points("sim:demo", baseline("RW"), {"gc": ["greedy", "cyclic"], "io_size": ["4k"]})
+    >>> [(point.url, point.spec.parts[0].io_size) for point in found]
+    [('sim:demo?gc=greedy', 4096), ('sim:demo?gc=cyclic', 4096)]
+    """
+    given: Varied = {name: [*values] for name, values in vary.items()}
+    design = Design(url, spec, given, durability=durability)
+    return checked(design, combinations(design)).points
+
+
+def combinations(design: Design) -> list[list[Value]]:
+    """List the values of each point, in the order of the names.
+
+    Raises
+    ------
+    UsageError
+        If nothing varies, or there are too many; for a range where every combination is asked for.
+    """
+    for name, values in design.vary.items():
+        if isinstance(values, Range):
+            values.check(name)
+        elif not values:
+            raise UsageError("Nothing varies", where=name, got="no value", allowed="NAME=V1,V2,...")
+    if design.sample is not None:
+        _check_count(design.sample.points(len(design.vary)), "--sample")
+        return drawn(design.vary, design.sample)
+    ranges = [name for name, values in design.vary.items() if isinstance(values, Range)]
+    if ranges:
+        raise UsageError(
+            "A range has no end of values",
+            where="--vary",
+            got=f"{ranges[0]}={design.vary[ranges[0]]}",
+            allowed="values, LOW..HIGH/STEP, or a range with --sample",
+            action="list the values, or say how many combinations to draw: --sample lhs:100",
+        )
+    lists = [values for values in design.vary.values() if not isinstance(values, Range)]
+    _check_count(math.prod(map(len, lists)), "--vary")
+    return [[*values] for values in itertools.product(*lists)]
+
+
+def _check_count(count: int, where: str) -> None:
+    if count > MOST_POINTS:
+        raise UsageError(
+            "There are too many combinations",
+            where=where,
+            got=str(count),
+            allowed=f"at most {MOST_POINTS}",
+            action="vary less at a time",
+        )
+
+
+def checked(design: Design, values: Sequence[Sequence[Value]]) -> Chosen:
+    """Make the points of combinations; those of a grid, and of a Sobol' design, must all be.
+
+    Raises
+    ------
+    UsageError
+        For a device that is not simulated, or a point that makes no device or pattern: any, or
+        where they were drawn at random, all.
+    """
+    if parse_url(design.device).kind != "sim":
+        raise UsageError(
+            "Only simulated devices can be swept",
+            where="DEVICE",
+            got=design.device,
+            allowed="sim:NAME",
+            action="a real device is one device: vary a pattern with `uflip run`",
+        )
+    may_fail = design.sample is not None and design.sample.method != "sobol"
+    found = Chosen([], [])
+    for each in values:
+        of_names = dict(zip(design.vary, each, strict=True))
+        try:
+            found.points.append(_point(design, of_names))
+        except UsageError as error:
+            found.impossible.append((of_names, error))
+            if not may_fail:
+                raise
+    if not found.points:
+        raise found.impossible[0][1]
+    return found
+
+
+def _point(design: Design, values: Values) -> Point:
+    overrides = {}
+    durability = design.durability
+    spec = cast("Functions", design.spec)
+    for name, value in values.items():
+        if name == DURABILITY:
+            durability = str(value)
+        elif name in CHANGEABLE:
+            spec = changed(spec, name, value)
+        else:
+            overrides[name] = value
+    url = with_overrides(design.device, overrides)
+    complete = resolve(spec, inspect_device(url)).spec
+    assert not isinstance(complete, Replay), "what functions make stays so"
+    durability = chosen(durability)
+    if not design.timed and durability != CACHED:
+        raise UsageError(
+            "What takes no time waits for nothing",
+            where=DURABILITY,
+            got=durability,
+            allowed=CACHED,
+            action="take times (without --untimed), or leave the durability away",
+        )
+    return Point(values, url, complete, durability)

@@ -1,0 +1,55 @@
+"""What a point of a sweep gave."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Values = dict[str, Any]
+"""What varies: name -> value at a point."""
+Statistics = dict[str, int | float | None]
+"""As `uflip.stats.Summary` has them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a point gave.
+
+    Attributes
+    ----------
+    values : dict
+        What varied.
+    device : str
+        The device's URL: what is measured here can be repeated by hand.
+    durability : str
+        What writes waited for, see `uflip.durability`.
+    ios : int
+        I/Os of the run, ignored ones included.
+    elapsed_ns : int or None
+        From the first submission to the last completion [ns]; None where no time passed.
+    ios_per_s, bytes_per_s : float or None
+        Rates of the whole run.
+    reads, writes : dict or None
+        Of the response times of either: mean_ns, std_ns, percentiles, ...; None without any.
+    write_amplification : float or None
+        Bytes programmed over bytes that the host wrote; None where it wrote none.
+    relocated_pages_per_block : float or None
+        Pages moved a collected block; None where none was collected.
+    counters : dict
+        What the device counted during the run.
+    """
+
+    values: Values
+    device: str
+    durability: str
+    ios: int
+    elapsed_ns: int | None
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    reads: Statistics | None
+    writes: Statistics | None
+    write_amplification: float | None
+    relocated_pages_per_block: float | None
+    counters: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, in the order of the fields."""
+        return asdict(self)

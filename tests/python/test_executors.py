@@ -1,0 +1,178 @@
+"""Is the same work the same wherever it is carried out, and done though a worker dies?"""
+
+import os
+import pickle
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import executor_tasks as tasks
+import pytest
+from command_line import uflip
+
+from uflip.device import cache
+from uflip.errors import DeviceError, UnavailableError, UsageError
+from uflip.executors import Executor, Here, Processes, Threads, cluster, each, on_all, using
+from uflip.executors.bundles import Bundles
+from uflip.executors.work import Work
+from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
+from uflip.reproduce.refit import Measured
+from uflip.reproduce.simulated import SimulatedDevice
+from uflip.selftest import checks
+from uflip.spec import baseline
+from uflip.sweeping import sweep
+
+URL = "sim:demo?blocks_per_die=64"
+WRITES = baseline("RW", io_size="4k", io_count=500)
+VARY = {"spare_factor": [0.15, 0.3], "gc": ["greedy", "cyclic"]}
+KINDS = ("here", "threads", "processes", "cluster")
+
+
+@pytest.fixture(scope="module")
+def executors() -> Iterator[dict[str, Executor]]:
+    with ExitStack() as stack:
+        yield {
+            "here": Here(),
+            "threads": Threads(3),
+            "processes": stack.enter_context(Processes(2)),
+            "cluster": stack.enter_context(cluster.local(2)),
+        }
+
+
+@pytest.fixture(params=KINDS)
+def executor(request: pytest.FixtureRequest, executors: dict[str, Executor]) -> Executor:
+    return executors[request.param]
+
+
+# What is carried out
+
+
+def test_results_are_in_the_order_of_their_points(executor: Executor) -> None:
+    seen: list[tuple[int, str]] = []
+    with using(executor):
+        found = on_all(abs, range(-40, 0), lambda *step: seen.append(step))
+    assert found == list(range(40, 0, -1))
+    assert [done for done, _ in seen] == list(range(1, 41))
+    assert sorted(name for _, name in seen) == sorted(map(str, range(-40, 0)))
+
+
+def test_a_sweep_is_the_same_bit_for_bit(executor: Executor) -> None:
+    with using(executor):
+        assert sweep(URL, WRITES, VARY, warm_up=0.5) == _alone()
+
+
+def _alone() -> list[Any]:
+    with using(Here()):
+        return sweep(URL, WRITES, VARY, warm_up=0.5)
+
+
+def test_an_error_is_that_of_the_work(executor: Executor) -> None:
+    with using(executor), pytest.raises(DeviceError, match="no such flash"):
+        on_all(tasks.fails_at_7, range(20))
+
+
+def test_what_was_switched_is_switched_for_the_work(executor: Executor) -> None:
+    with using(executor):
+        with cache.switched_off():
+            assert on_all(tasks.is_cached, [0, 1]) == [False, False]
+        assert on_all(tasks.is_cached, [0, 1]) == [True, True]
+
+
+def test_points_of_points_stay_with_their_worker(executor: Executor) -> None:
+    with using(executor):
+        assert on_all(tasks.squares, [2, 3]) == [[0, 1], [0, 1, 4]]
+
+
+def test_nothing_begins_after_nobody_listens(executor: Executor, tmp_path: Path) -> None:
+    with using(executor):
+        outcomes = each(partial(tasks.leave_a_mark, tmp_path), range(2000))
+        with closing(outcomes):  # type: ignore[type-var]
+            next(outcomes)
+        time.sleep(0.3)  # whoever had begun has ended
+        there = len([*tmp_path.iterdir()])
+        assert there < 2000
+        assert on_all(abs, [-1]) == [1], "the executor is there for the next"
+    assert len([*tmp_path.iterdir()]) - there < 100
+
+
+def test_another_simulator_is_refused() -> None:
+    with pytest.raises(UnavailableError, match="another simulator"):
+        Work(abs, simulator="0.0.1")(-1)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        *checks()[:1],
+        ofc_throughput._measured,
+        ofc_fig5a.fits.fixed_relocation,
+        partial(Measured(table3.TABLE[0].profile), columns=("SR",)),
+    ],
+    ids=["self-test", "throughput", "relocation", "refit"],
+)
+def test_what_papers_and_checks_ask_for_can_be_sent(work: Any) -> None:
+    assert type(pickle.loads(pickle.dumps(work))) is type(work)
+
+
+def test_a_device_travels_in_its_state() -> None:
+    device = SimulatedDevice("sim:demo?blocks_per_die=64&state=empty")
+    device.apply(WRITES)
+    there = pickle.loads(pickle.dumps(device))
+    assert (there.url, there.logical_pages) == (device.url, device.logical_pages)
+    assert there.run(WRITES).completed_ns.tolist() == device.run(WRITES).completed_ns.tolist()
+
+
+# Workers that die
+
+
+@pytest.mark.parametrize("kind", ["processes", "cluster"])
+def test_what_a_worker_died_of_is_carried_out_again(
+    kind: str, executors: dict[str, Executor], tmp_path: Path
+) -> None:
+    work = partial(tasks.die_once, tmp_path, os.getpid())
+    with using(executors[kind]):
+        assert on_all(work, range(12)) == list(range(12))
+    assert (tmp_path / "3").exists(), "one died"
+
+
+def test_a_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uflip.executors.processes.MOST_DEATHS", 2)
+    with Processes(1) as alone, using(alone), pytest.raises(DeviceError) as raised:
+        on_all(partial(tasks.die, os.getpid()), [41])
+    assert "41" in str(raised.value)
+
+
+def test_a_bundle_that_a_worker_died_of_is_taken_apart() -> None:
+    bundles = Bundles(20)
+    first = bundles.next(100)
+    assert first == [[place] for place in range(8)], "nobody knows yet how long a point takes"
+    bundles.took([0.1] * 8)
+    five = bundles.next(1)[0]
+    assert len(five) == 5
+    assert bundles.died(five) is None
+    assert bundles.next(5) == [[place] for place in five]
+    assert [bundles.died([five[0]]) for _ in range(5)] == [None] * 4 + [five[0]]
+
+
+# On the command line
+
+
+def test_options_say_where() -> None:
+    arguments = ("--vary", "gc=greedy,cyclic", "--pattern", "RW", "--io-count", "200", "--json")
+    done = uflip("sweep", URL, *arguments, "--jobs", "1")
+    assert done.code == 0, done.err
+    both = uflip("sweep", URL, *arguments, "--jobs", "2", "--workers", "1")
+    assert (both.code, "one place" in both.out) == (UsageError.exit_code, True)
+    nobody = uflip("sweep", URL, *arguments, "--scheduler", "nowhere")
+    assert (nobody.code, "does not answer" in nobody.out) == (6, True), nobody.out
+
+
+def test_a_scheduler_of_others_is_used(executors: dict[str, Executor]) -> None:
+    arguments = ("--vary", "gc=greedy,cyclic", "--pattern", "RW", "--io-count", "200", "--json")
+    address = executors["cluster"]._client.scheduler.address  # type: ignore[attr-defined]
+    there = uflip("sweep", URL, *arguments, "--scheduler", address)
+    assert there.code == 0, there.err
+    assert there.out == uflip("sweep", URL, *arguments).out

@@ -1,0 +1,286 @@
+"""Are samples what they are called, and are rows kept, gone on with, and the same bit for bit?"""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import uflip
+from pyarrow import parquet
+from scipy.stats import kstest
+
+from uflip.cli.varied import read_varied
+from uflip.data.sweep import Design, Range, Sample, Value, Varied
+from uflip.errors import ResultsError, UsageError
+from uflip.executors import Threads, using
+from uflip.spec import baseline, mix
+from uflip.sweeping import plan, planned_again, sweep
+from uflip.sweeping.points import combinations
+
+URL = "sim:demo?blocks_per_die=64"
+READS = baseline("RR", io_size="4k", io_count=64)
+VARY: Varied = {
+    "spare_factor": Range(0.1, 0.5),
+    "queue_depth": Range(1, 8),
+    "gc": ["greedy", "cyclic"],
+}
+
+
+# Samples
+
+
+def drawn(vary: Varied, sample: Sample) -> list[list[Value]]:
+    return combinations(Design(URL, READS, vary, sample))
+
+
+def test_a_latin_hypercube_has_one_value_in_every_stretch() -> None:
+    count = 40
+    vary: Varied = {
+        "spare_factor": Range(0.0, 1.0),
+        "depth": Range(1, 4),
+        "gc": ["a", "b", "c", "d"],
+    }
+    table = drawn(vary, Sample("lhs", count, 3))
+    assert len(table) == count
+    shares = sorted(float(row[0]) for row in table)
+    assert [int(share * count) for share in shares] == list(range(count))
+    for column, values in ((1, [1, 2, 3, 4]), (2, ["a", "b", "c", "d"])):
+        assert sorted(row[column] for row in table) == sorted(values * (count // 4))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("method", ["random", "lhs"])
+def test_values_lie_in_their_range_as_they_should(method: str) -> None:
+    vary: Varied = {"a": Range(0.5, 2.0), "b": Range(1, 1024, logarithmic=True)}
+    table = np.array(drawn(vary, Sample(method, 2000, 1)), dtype=float)  # type: ignore[arg-type]
+    assert kstest((table[:, 0] - 0.5) / 1.5, "uniform").pvalue > 0.001
+    assert table[:, 1].min() == 1
+    assert table[:, 1].max() <= 1024
+    # As many from 1 to 31 as from 32 to 1024: half of the exponents either way.
+    assert np.mean(table[:, 1] < 32) == pytest.approx(0.5, abs=0.04)
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    for method in ("random", "lhs", "sobol"):
+        samples = [drawn(VARY, Sample(method, 16, seed)) for seed in (1, 1, 2)]  # type: ignore[arg-type]
+        assert samples[0] == samples[1] != samples[2]
+
+
+def test_a_sobol_design_changes_one_name_at_a_time() -> None:
+    names, count = 3, 16
+    table = drawn(VARY, Sample("sobol", count, 0))
+    assert len(table) == count * (names + 2)
+    for block in itertools.batched(table, names + 2) if hasattr(itertools, "batched") else [
+        table[start : start + names + 2] for start in range(0, len(table), names + 2)
+    ]:  # fmt: skip
+        first, *mixed, _last = block
+        for name, row in enumerate(mixed):
+            others = [place for place in range(names) if place != name]
+            assert [row[place] for place in others] == [first[place] for place in others]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("a=1..4/1", [1, 2, 3, 4]),
+        ("a=0.1..0.3/0.1", [0.1, 0.2, 0.3]),
+        ("a=4k..16KiB/4k", [4096, 8192, 12288, 16384]),
+        ("a=1..64:log", Range(1, 64, True)),
+        ("a=0.5..1", Range(0.5, 1)),
+        ("a=1us..1ms", Range(1_000, 1_000_000)),
+        ("a=d_choices:2,greedy", ["d_choices:2", "greedy"]),
+    ],
+)
+def test_what_varies_is_read(given: str, found: Any) -> None:
+    assert read_varied([given]) == {"a": found}
+
+
+@pytest.mark.parametrize(
+    "given", ["a=4..1", "a=1..1", "a=0..8:log", "a=x..y", "a=1..2/0", "a=0..1/1e-9"]
+)
+def test_a_range_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(UsageError):
+        read_varied([given])
+
+
+def test_a_range_needs_a_sample_and_a_sobol_sequence_a_power_of_two() -> None:
+    with pytest.raises(UsageError, match="no end of values"):
+        combinations(Design(URL, READS, VARY))
+    with pytest.raises(UsageError, match="powers of two"):
+        drawn(VARY, Sample("sobol", 12))
+    with pytest.raises(UsageError, match="too many"):
+        drawn(VARY, Sample("random", 100_001))
+
+
+def test_combinations_that_make_no_device_are_left_out_of_a_sample() -> None:
+    vary: Varied = {"spare_factor": Range(0.1, 1.5)}
+    planned = plan(Design(URL, READS, vary, Sample("lhs", 20)))
+    assert len(planned.points) + len(planned.impossible) == 20
+    for values, _ in planned.impossible:
+        with pytest.raises(UsageError):
+            plan(Design(URL, READS, {"spare_factor": [values["spare_factor"]]}))
+    assert 4 < len(planned.impossible) < 16
+    with pytest.raises(UsageError):
+        plan(Design(URL, READS, {"spare_factor": Range(1.1, 1.5)}, Sample("lhs", 4)))
+
+
+def test_points_that_are_alike_are_measured_once() -> None:
+    vary: Varied = {"queue_depth": Range(1, 2)}
+    planned = plan(Design(URL, READS, vary, Sample("random", 12)))
+    steps: list[int] = []
+    rows = planned.carry_out(lambda done, _text: steps.append(done))
+    assert (len(rows), steps) == (12, [1, 2])
+    assert [row.values for row in rows] == [point.values for point in planned.points]
+
+
+# Rows on disk
+
+
+def test_rows_that_were_kept_are_the_rows(tmp_path: Path) -> None:
+    spec = mix(baseline("RR"), baseline("RW"), 3, io_count=1100)
+    for name, each, timed in (("a", spec, True), ("b", baseline("RW", io_count=64), False)):
+        rows = sweep(URL, each, VARY, sample=Sample("lhs", 6), timed=timed, data=tmp_path / name)
+        assert planned_again(tmp_path / name).carry_out() == rows
+        table = pd.read_parquet(tmp_path / name / "points.parquet")
+        assert list(table["point"]) == list(range(6))
+        assert list(table["gc"]) == [row.values["gc"] for row in rows]
+        assert list(table["spare_factor"]) == [row.values["spare_factor"] for row in rows]
+        assert list(table["blocks_erased"]) == [row.counters["blocks_erased"] for row in rows]
+        means = [None if row.writes is None else row.writes["mean_ns"] for row in rows]
+        assert table["write_mean_ns"].replace({np.nan: None}).tolist() == means
+
+
+def test_kept_rows_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> None:
+    for workers in (1, 3):
+        with using(Threads(workers)):
+            sweep(URL, READS, VARY, sample=Sample("lhs", 8), data=tmp_path / str(workers))
+    files = [(tmp_path / name / "points.parquet").read_bytes() for name in "13"]
+    assert files[0] == files[1]
+
+
+def test_what_was_kept_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sweep(URL, READS, VARY, sample=Sample("lhs", 10), data=tmp_path / "whole")
+    monkeypatch.setattr("uflip.sweeping.data_set.PART_ROWS", 1)
+    planned = plan(Design(URL, READS, VARY, Sample("lhs", 10)), tmp_path / "cut")
+
+    class Enough(Exception):  # noqa: N818
+        pass
+
+    def stop(done: int, _text: str) -> None:
+        if done == 4:
+            raise Enough
+
+    with using(Threads(1)), pytest.raises(Enough):
+        planned.carry_out(stop)
+    parts = sorted((tmp_path / "cut" / "parts").iterdir())
+    assert len(parts) == 4
+    parts[0].write_bytes(parts[0].read_bytes()[:100])  # as a power failure may leave it
+    steps: list[tuple[int, str]] = []
+    rows = planned_again(tmp_path / "cut").carry_out(lambda *step: steps.append(step))
+    assert steps[0] == (3, "as kept")
+    assert len(steps) == 1 + 7
+    assert rows == whole
+    both = [(tmp_path / name / "points.parquet").read_bytes() for name in ("cut", "whole")]
+    assert both[0] == both[1]
+    assert not [*(tmp_path / "cut" / "parts").iterdir()]
+
+
+def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
+    arguments = [
+        URL, "--vary", "spare_factor=0.1..0.5", "--sample", "lhs:60", "--pattern", "RW",
+        "--io-count", "4k", "--quiet", "--jobs", "1",
+    ]  # fmt: skip
+    data = tmp_path / "rows"
+    command = [sys.executable, "-m", "uflip", "sweep", *arguments, "--data", str(data)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while not [*data.glob("parts/*.parquet")] and process.poll() is None:
+            assert time.monotonic() < until, "nothing was kept"
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    if process.returncode != -signal.SIGKILL:
+        pytest.skip("this machine was done before it could be killed")
+    kept = sum(parquet.read_metadata(path).num_rows for path in data.glob("parts/*.parquet"))
+    assert 0 < kept < 60
+    shutil.copytree(data, tmp_path / "copy")
+    done = uflip("sweep", "--resume", str(data), "--json", "--jobs", "2")
+    assert done.code == 0, done.err
+    assert len(json.loads(done.out)["rows"]) == 60
+    table = pd.read_parquet(data / "points.parquet")
+    assert list(table["point"]) == list(range(60))
+    # What was there is what comes out, and what came later is what it would have been.
+    for path in (tmp_path / "copy" / "parts").iterdir():
+        part = pd.read_parquet(path).set_index("point")
+        pd.testing.assert_frame_equal(
+            part, table.set_index("point").loc[part.index], check_like=True
+        )
+
+
+def test_ctrl_c_keeps_what_is_there(tmp_path: Path) -> None:
+    data = tmp_path / "rows"
+    command = [
+        sys.executable, "-m", "uflip", "sweep", URL, "--vary", "queue_depth=1..16", "--sample",
+        "random:200", "--vary", "spare_factor=0.1..0.5", "--pattern", "RW", "--io-count", "4k",
+        "--data", str(data), "--quiet",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (data / "sweep.json").exists():
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert [*data.glob("parts/*.parquet")], "what was measured is kept"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text.replace('"uflip-sweep"', '"uflip-seep"'), "format"),
+        (lambda text: text.replace('"simulator": "', '"simulator": "0'), "Another simulator"),
+        (lambda text: text[:100], "JSON"),
+        (lambda text: text.replace('"kind": "basic"', '"kind": "replay"'), "cannot be read"),
+    ],
+)
+def test_a_manifest_of_somebody_else_is_refused(tmp_path: Path, change: Any, words: str) -> None:
+    sweep(URL, READS, {"queue_depth": [1]}, data=tmp_path / "rows")
+    path = tmp_path / "rows" / "sweep.json"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(ResultsError, match=words):
+        planned_again(tmp_path / "rows").carry_out()
+
+
+def test_names_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    os.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    common = ("sweep", URL, "--vary", "queue_depth=1,2", "--pattern", "RR")
+    there = uflip(*common, "--data", "mine")
+    assert (there.code, "never overwrites" in there.err) == (5, True)
+    for options, word in (
+        (["--resume", "mine", "--pattern", "RR"], "--pattern"),
+        (["--resume", "mine"], "sweep.json"),
+        ([URL, "--pattern", "RR"], "--vary"),
+        ([*common[1:], "--sample-seed", "3"], "--sample"),
+        ([*common[1:], "--sample", "lsh:3"], "lhs"),
+        ([*common[1:], "--sample", "lhs:none"], "--sample"),
+    ):
+        done = uflip("sweep", *options)
+        assert done.code in (2, 5), done.err
+        assert word in done.err
