@@ -84,6 +84,8 @@ def test_a_result_is_submitted_checked_published_browsed_and_fetched(
         answer = nobody.get(f"/explore/{path}")
         assert answer.status_code == 200, path
         assert str(either.folder) not in answer.text
+    # A site runs nothing: the page is told what it can do.
+    assert 'data-views="site results"' in nobody.get("/explore/").text
     # What comes back is the result, and proves itself.
     assert uflip("pull", either.url, first["id"], "--out", tmp_path / "pulled").code == 0
     assert uflip("verify", tmp_path / "pulled").code == 0

@@ -13,13 +13,17 @@ import * as run from "./run";
 type View = (main: HTMLElement, route: Route) => Promise<void>;
 const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show };
 
+// What the server can do: a results site runs nothing, and has pages of its own around these.
+const offered = (document.body.dataset.views ?? "").split(" ");
+const LINKS: Record<string, [string, string]> = { site: ["../", "Site"], results: ["#/results", "Results"], play: ["#/play", "Play"] };
+
 const main = document.getElementById("main")!;
 const head = document.getElementById("head")!;
 let first = true;
 
 async function go(): Promise<void> {
   const route = read();
-  const view = VIEWS[route.view] ?? results.show;
+  const view = (route.view === "play" && !offered.includes("play") ? null : VIEWS[route.view]) ?? results.show;
   leave();
   document.body.dataset.busy = "1";
   // A page of its own: a view that was left while it waited fills what nobody sees.
@@ -40,7 +44,7 @@ async function go(): Promise<void> {
   first = false;
 }
 
-fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, h("a", { href: "#/results" }, "Results"), h("a", { href: "#/play" }, "Play")));
+fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, ...offered.map((name) => h("a", { href: LINKS[name]![0] }, LINKS[name]![1]))));
 addEventListener("hashchange", () => void go());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void go()); // colours are on canvases
 void go();

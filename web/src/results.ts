@@ -114,7 +114,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 
   fill(main,
     h("h1", {}, "Results"),
-    h("p", { class: "quiet" }, "In ", listed.roots.map((each: string) => [h("code", {}, each), " "])),
+    h("p", { class: "quiet" }, listed.roots.length ? "In " : "What is published, the newest first", listed.roots.map((each: string) => [h("code", {}, each), " "])),
     rows.length ? null : h("p", { class: "notice" }, "There are none. ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
     h("div", { class: "bar" },
       h("label", {}, "Filter ", filter), compare,

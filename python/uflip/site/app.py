@@ -164,7 +164,9 @@ def application(
         (site.root / "folders").stat()
         return {"status": "ok", "uflip": __version__}
 
-    app.router.routes += looking(Opened(PublishedFolders(site.sessions, site.blobs)), "/explore")
+    app.router.routes += looking(
+        Opened(PublishedFolders(site.sessions, site.blobs)), "/explore", ("site", "results")
+    )
     app.include_router(api.router)
     app.include_router(pages.router)
     _explain(app)

@@ -150,13 +150,13 @@ def _routes(opened: Opened, stage: Stage, token: str) -> "Starlette":
         Route(f"/{token}/{playing.ACTS}{name}", partial(_done, act=act), methods=["POST"])
         for name, act in playing.acts(stage, opened.folders).items()
     ]
-    routes += looking(opened, f"/{token}")
+    routes += looking(opened, f"/{token}", ("results", "play"))
     made = Starlette(routes=routes, exception_handlers={404: _nothing})
     made.router.redirect_slashes = False
     return made
 
 
-def looking(opened: Opened, prefix: str = "") -> "list[Route]":
+def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]":
     """Make the addresses under which results are looked at, and nothing is run.
 
     Parameters
@@ -165,6 +165,8 @@ def looking(opened: Opened, prefix: str = "") -> "list[Route]":
         What may be looked at.
     prefix : str
         What every address begins with.
+    offered : sequence of str
+        The links at the head of the page: "site" (the page above it), "results", "play".
     """
     from starlette.routing import Route
 
@@ -190,7 +192,7 @@ def looking(opened: Opened, prefix: str = "") -> "list[Route]":
         for name, answer in pictures.items()
     ]
     routes += [
-        Route(f"{prefix}/{name}", partial(_static, content=_content(file), name=file))
+        Route(f"{prefix}/{name}", partial(_static, content=_content(file, offered), name=file))
         for name, file in STATIC.items()
     ]
     return routes
@@ -207,8 +209,9 @@ def missing_library() -> UnavailableError:
     )
 
 
-def _content(file: str) -> bytes:
-    return (resources.files("uflip.web") / "static" / file).read_bytes()
+def _content(file: str, offered: Sequence[str]) -> bytes:
+    content = (resources.files("uflip.web") / "static" / file).read_bytes()
+    return content.replace(b'data-views="results"', f'data-views="{" ".join(offered)}"'.encode(), 1)
 
 
 # Starlette calls plain functions on threads, so that none waits for another one.
