@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.data.asked import DRAWN
 from uflip.data.spec import Mix, Parallel, Part, Replay, Spec
 
 Offsets = NDArray[np.int64]
@@ -156,7 +157,7 @@ def _of_part(part: Part, count: int) -> Extents:
 
 def _slots(part: Part, slots: int, count: int) -> Extents:
     """Return which slots one process touches, of `slots` in a partition or in its target."""
-    if part.location == "random":
+    if part.location in DRAWN:
         return _run(0, slots)
     if part.location == "partitioned":
         each = np.arange(_partitions(part), dtype=np.int64)

@@ -52,8 +52,8 @@ BASELINES: dict[str, tuple[str, str]] = {
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause", "interval")
 COUNTS = (
-    "partitions", "incr", "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore",
-    "seed",
+    "partitions", "incr", "skew_percent", "hot_space_percent", "hot_io_percent", "burst",
+    "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
 )  # fmt: skip
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 """What `basic` takes beside mode and location."""
@@ -77,7 +77,7 @@ def basic(mode: str, location: str, **parameters: Given) -> Basic:
     mode : str
         "read" or "write".
     location : str
-        "sequential", "random", "ordered" or "partitioned".
+        "sequential", "random", "ordered", "partitioned", "zipf" or "hotcold".
     **parameters : str, int or None
         Any of `PARAMETERS`: sizes in bytes, the pause in nanoseconds, or strings with units. None
         means "not given".

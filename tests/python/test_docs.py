@@ -239,6 +239,11 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
     ordered = table_of(resolve(basic("read", "ordered"), info).spec)
     partitioned = table_of(resolve(basic("read", "partitioned"), info).spec)
     assert shown["incr"] == f"`{ordered['incr']}`"
+    zipf = table_of(resolve(basic("read", "zipf"), info).spec)
+    hot = table_of(resolve(basic("read", "hotcold"), info).spec)
+    assert shown["skew_percent"] == f"`{zipf['skew_percent']}`"
+    for name in ("hot_space_percent", "hot_io_percent"):
+        assert shown[name] == f"`{hot[name]}`"
     assert shown["partitions"] == f"`{partitioned['partitions']}`"
     pause = table_of(resolve(basic("read", "random", time="pause"), info).spec)
     burst = table_of(resolve(basic("read", "random", time="burst"), info).spec)

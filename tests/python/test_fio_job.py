@@ -43,6 +43,8 @@ RANDOM = {
         first_percent=70,
         io_count=400,
     ),
+    "zipf": spec.basic("read", "zipf", skew_percent=120, **PLACE),
+    "hotcold": spec.basic("write", "hotcold", **PLACE),
     "poisson": spec.baseline("RR", time="poisson", interval="100us", **PLACE),
 }
 
@@ -103,6 +105,29 @@ def test_random_ios_are_of_the_same_distribution(name: str, here: Path) -> None:
         assert abs(made[:, 2].sum() - 120) < 37
     else:
         assert set(made[:, 2]) == set(expected[:, 2])
+
+
+@pytest.mark.parametrize(
+    ("location", "skew", "share"),
+    [("hotcold", {}, 0.8), ("zipf", {"skew_percent": 120}, None), ("random", {}, None)],
+)
+def test_skewed_ios_are_as_skewed(
+    location: str, skew: Any, share: float | None, here: Path
+) -> None:
+    """How often the most frequent fifth of 64 slots is met: by fio, by uflip, and by the law."""
+    asked, expected = complete(spec.basic("read", location, **PLACE | {"io_count": 4000}, **skew))
+    made = made_by_fio(_sections(asked, "run", "cached"))
+
+    def fifth(rows: Any) -> float:
+        counts = np.bincount((rows[:, 0] - (64 << 10)) // 4096, minlength=64)
+        return float(np.sort(counts)[::-1][:12].sum() / len(rows))
+
+    weights = np.arange(1, 65) ** -(skew.get("skew_percent", 0) / 100)
+    law = share or weights[:12].sum() / weights.sum()
+    # Which slots are the most frequent is seen, not known: of equal ones, some seem more.
+    assert fifth(expected) == pytest.approx(law, abs=0.04)
+    # fio's hash lets slots share ranks, so that its likely ones are a little more likely.
+    assert fifth(made) == pytest.approx(fifth(expected), abs=0.08)
 
 
 def test_every_run_of_a_benchmark_is_a_job_that_fio_takes(here: Path) -> None:

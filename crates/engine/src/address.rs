@@ -3,6 +3,7 @@
 //! **Source**: uFLIP (2009) §3.1 and Table 1, attribute LBA(IOᵢ).
 //! **Faithful**: sequential, random, ordered(Incr), partitioned(Partitions), IOShift, TargetOffset.
 //! **Simplified**: nothing.
+//! **Ours**: zipf and hotcold, which are not uniform ([`crate::skewed`]).
 //! **Ambiguous**: (1) the table lets addresses leave the target space (a shift at its end, Incr < 0
 //! at its beginning, a long run); here they wrap, and only slots that lie wholly inside the target
 //! space are used: `slots = ⌊(TargetSize − IOShift) / IOSize⌋`. (2) PS = TargetSize / Partitions is
@@ -20,6 +21,8 @@
 //! component of a mix from the one after a long jump.
 
 use uflip_core::random::{Xoshiro256PlusPlus, uniform};
+
+use crate::skewed::{HotCold, Zipf};
 
 /// A location function together with where it stands. Yields slot numbers: the address is
 /// `TargetOffset + IOShift + slot × IOSize`.
@@ -59,6 +62,10 @@ pub enum Location {
         /// Slots in one partition.
         slots: u64,
     },
+    /// A slot drawn by Zipf's law; boxed, as the next, to keep the enum small.
+    Zipf(Box<Zipf>),
+    /// A slot of a hot or of a cold area.
+    HotCold(Box<HotCold>),
 }
 
 impl Location {
@@ -98,6 +105,8 @@ impl Location {
                 this
             }
             Location::Random { rng, slots } => uniform(rng, *slots),
+            Location::Zipf(zipf) => zipf.next_slot(),
+            Location::HotCold(areas) => areas.next_slot(),
             Location::Ordered { slot, step, slots } => {
                 let this = *slot;
                 let next = this + *step;

@@ -17,6 +17,7 @@
 use uflip_core::Nanos;
 use uflip_core::random::{Rng, Xoshiro256PlusPlus};
 
+use crate::logarithm::minus_log2;
 use crate::spec::StreamSpec;
 use crate::turns::generator;
 
@@ -78,21 +79,9 @@ impl Arrivals {
 /// ln 2 × 2⁶⁴.
 const LN_2: u128 = 0xb172_17f7_d1cf_79ab;
 
-/// −ln u × 2³² of u = (`bits` + 1) / 2⁶⁴: bits of the binary logarithm one after another, by squaring.
+/// −ln u × 2³² of u = (`bits` + 1) / 2⁶⁴.
 fn exponential(bits: u64) -> u128 {
-    let Some(bits) = bits.checked_add(1) else { return 0 };
-    let zeros = bits.leading_zeros();
-    // 2⁶³ ≤ x < 2⁶⁴ stands for 1 ≤ x < 2, and u = x / 2^(zeros + 1).
-    let mut x = bits << zeros;
-    let mut fraction = 0u64;
-    for _ in 0..32 {
-        let square = (u128::from(x) * u128::from(x)) >> 63;
-        let carry = (square >> 64) as u64;
-        x = (square >> carry) as u64;
-        fraction = (fraction << 1) | carry;
-    }
-    let logarithm = ((u128::from(zeros) + 1) << 32) - u128::from(fraction);
-    (logarithm * LN_2) >> 64
+    (minus_log2(bits) * LN_2) >> 64
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::address::Location;
 use crate::arrivals::Arrivals;
 use crate::drive::Requests;
 use crate::list::IoList;
+use crate::skewed::{HotCold, Zipf};
 use crate::spec::{Basic, LocationKind, Source, StreamSpec};
 use crate::turns::{Turns, generator};
 
@@ -140,6 +141,12 @@ impl Cursor {
         let location = match basic.location {
             LocationKind::Sequential => Location::sequential(basic.slots),
             LocationKind::Random => Location::random(basic.slots, rng),
+            LocationKind::Zipf { skew_percent } => {
+                Location::Zipf(Box::new(Zipf::new(basic.slots, skew_percent, rng)))
+            }
+            LocationKind::HotCold { space_percent, io_percent } => Location::HotCold(Box::new(
+                HotCold::new(basic.slots, space_percent, io_percent, rng),
+            )),
             LocationKind::Ordered { incr } => Location::ordered(basic.slots, incr),
             LocationKind::Partitioned { partitions } => {
                 Location::partitioned(basic.slots, partitions)

@@ -4,7 +4,7 @@
 //! **Faithful**: the parameters and their names; 3 × 1 × 4 × 2 basic patterns; mixes and parallel
 //! patterns; io_count and io_ignore of a mix scale with the ratio.
 //! **Simplified**: nothing.
-//! **Ours**: times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
+//! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
 //! ([`crate::list`]); queue_depth.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
@@ -58,6 +58,9 @@ pub struct BasicSpec {
     pub target_size: Option<u64>,
     pub partitions: Option<u64>,
     pub incr: Option<i64>,
+    pub skew_percent: Option<u64>,
+    pub hot_space_percent: Option<u64>,
+    pub hot_io_percent: Option<u64>,
     pub pause: Option<u64>,
     pub burst: Option<u64>,
     pub interval: Option<u64>,
@@ -111,7 +114,7 @@ pub struct ReplaySpec {
     pub io_ignore: Option<u64>,
 }
 
-/// The four location functions.
+/// The four location functions of the paper, and two that are not uniform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -120,6 +123,8 @@ pub enum LocationName {
     Random,
     Ordered,
     Partitioned,
+    Zipf,
+    HotCold,
 }
 
 /// The three time functions of the paper, and two of open loops.
@@ -158,6 +163,8 @@ pub enum LocationKind {
     Random,
     Ordered { incr: i64 },
     Partitioned { partitions: u64 },
+    Zipf { skew_percent: u64 },
+    HotCold { space_percent: u64, io_percent: u64 },
 }
 
 /// What one process does.

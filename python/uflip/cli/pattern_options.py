@@ -68,6 +68,9 @@ pattern_options = together(
             callback=whole(-(2**63), 2**63 - 1),
             help="Increment in I/Os, also 0 and negative; ordered only.",
         ),
+        _count("--skew-percent", "Zipf's θ in hundredths; zipf only."),
+        _count("--hot-space-percent", "Share of the target that is hot; hotcold only."),
+        _count("--hot-io-percent", "Share of the I/Os that go there; hotcold only."),
         click.option(
             "--pause",
             metavar="DURATION",

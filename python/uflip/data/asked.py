@@ -8,11 +8,13 @@ from msgspec import Meta, Struct
 from uflip.errors import UsageError
 
 Mode = Literal["read", "write"]
-Location = Literal["sequential", "random", "ordered", "partitioned"]
+Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
 Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
+DRAWN = ("random", "zipf", "hotcold")
+"""Locations that chance decides."""
 OPEN_TIMES = ("fixed", "poisson")
 """Times of an open loop."""
 
@@ -71,6 +73,9 @@ class Part(Asked, frozen=True):
     target_size: Whole | None = None
     partitions: Whole | None = None
     incr: int | None = None
+    skew_percent: Whole | None = None
+    hot_space_percent: Whole | None = None
+    hot_io_percent: Whole | None = None
     pause: Whole | None = None
     burst: Whole | None = None
     interval: Whole | None = None
@@ -82,8 +87,8 @@ class Part(Asked, frozen=True):
 
     @property
     def is_sequential_write(self) -> bool:
-        """Whether they are writes that are not random."""
-        return self.is_write and self.location != "random"
+        """Whether they are writes whose places no chance decides."""
+        return self.is_write and self.location not in DRAWN
 
     @property
     def io_bytes(self) -> int:

@@ -18,6 +18,8 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
         Size of an I/O, its shift, where the target space begins and how large it is [bytes].
     partitions, incr : int or None
         Of a partitioned, of an ordered location.
+    skew_percent, hot_space_percent, hot_io_percent : int or None
+        Of Zipf's law θ in hundredths; of a hot and a cold area the shares of the hot one [%].
     pause, burst : int or None
         Between I/Os [ns]; I/Os between two pauses.
     interval : int or None

@@ -23,6 +23,7 @@ devices in a random state: one that is measured as it is is left as it is.
 
 from typing import TYPE_CHECKING
 
+from uflip.data.asked import DRAWN
 from uflip.spec import Spec, baseline
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ IO_SIZE = 128 << 10
 
 
 def writes_within_a_part(spec: Spec, target_size: int) -> bool:
-    """Whether random writes keep to a part of the target.
+    """Whether random writes keep to a part of the target, or mostly do.
 
     Examples
     --------
@@ -47,7 +48,9 @@ def writes_within_a_part(spec: Spec, target_size: int) -> bool:
     False
     """
     return any(
-        part.is_write and part.location == "random" and part.target_bytes < NEARLY_ALL * target_size
+        part.is_write
+        and part.location in DRAWN
+        and (part.location != "random" or part.target_bytes < NEARLY_ALL * target_size)
         for part in spec.parts
     )
 

@@ -3,10 +3,11 @@
     OUT/<run>.fio       the job; `UFLIP_TARGET=FILE fio OUT/<run>.fio` runs it, on FILE
     OUT/<run>.iolog     its I/Os one by one, where no option of fio makes them
 
-fio has options for sequential and random I/Os, for pauses between groups of them, queues, processes
-side by side, open loops and random mixes. For all else (increments, partitions, mixes in turn,
-replays) the job reads the I/Os from a log, and is exact. A random job draws from fio's own
-generator: other addresses of the same distribution, which the job says.
+fio has options for sequential and random I/Os, also by Zipf's law and in zones, for pauses between
+groups of them, queues, processes side by side, open loops and random mixes. For all else
+(increments, partitions, mixes in turn, replays) the job reads the I/Os from a log, and is exact. A
+random job draws from fio's own generator: other addresses of the same distribution, which the job
+says.
 
 Whatever fio does otherwise than uflip stands in the job as a comment. The target is named when the
 job is run, and by nothing that stands in it.
@@ -15,6 +16,7 @@ job is run, and by nothing that stands in it.
 from collections.abc import Iterable
 from pathlib import Path
 
+from uflip.data.asked import DRAWN
 from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, Replay, read_spec
 from uflip.durability import CACHED
 from uflip.results.store import Results, StoredRun
@@ -23,6 +25,7 @@ TARGET = "${UFLIP_TARGET}"
 NAMED_LATER = "target"
 """What a log calls its file; the job sends it to `TARGET`."""
 _NS_A_US = 1000
+_WHOLE = 100  # per cent
 _NS_A_S = 1_000_000_000
 
 Lines = list[str]
@@ -65,7 +68,7 @@ def _has_options(spec: Pattern) -> bool:
     if isinstance(spec, Parallel):
         return all(_has_options(each) for each in spec.patterns)
     if isinstance(spec, Basic):
-        return spec.location in ("sequential", "random")
+        return spec.location == "sequential" or spec.location in DRAWN
     return isinstance(spec, Mix) and _is_random_mix(spec)
 
 
@@ -78,7 +81,7 @@ def _is_random_mix(spec: Mix) -> bool:
         second.end,
         second.shift,
     )
-    random = first.location == second.location == "random"
+    random = first.location in DRAWN and _distribution(first) == _distribution(second)
     times = (first.time, second.time) == ("consecutive", "consecutive")
     return spec.ratio is None and same and random and times and first.mode != second.mode
 
@@ -119,8 +122,9 @@ def _durable(durability: str) -> Lines:
 
 def _basic(spec: Basic) -> Lines:
     lines = [*_place(spec, spec.processes), *_length(spec.ios, spec.io_bytes)]
-    if spec.location == "random":
-        lines = [f"rw=rand{spec.mode}", "norandommap=1", *_seed(spec.seed), *lines]
+    if spec.location in DRAWN:
+        drawn = [*_distribution(spec), *_seed(spec.seed)]
+        lines = [f"rw=rand{spec.mode}", "norandommap=1", *drawn, *lines]
     else:
         lines = [f"rw={spec.mode}", *lines]
     return [*lines, *_times(spec, spec.processes), *_ignored(spec.ignored_ios)]
@@ -133,12 +137,29 @@ def _mix(spec: Mix) -> Lines:
         "rw=randrw",
         f"rwmixread={reads}",
         "norandommap=1",
+        *_distribution(spec.first),
         *_seed(spec.seed),
         *_place(spec.first, 1),
         *_length(spec.ios, spec.first.io_bytes),
         *_arrivals(spec.time, spec.interval),
         *_ignored(spec.ignored_ios),
     ]
+
+
+def _distribution(part: Part) -> Lines:
+    """Say how likely each place is, where they are not all equally likely."""
+    if part.location == "zipf":
+        skew = part.skew_percent or 0
+        # fio takes every number but 1; nobody tells these two apart.
+        theta = "1.0001" if skew == _WHOLE else f"{skew / _WHOLE:g}"
+        return [
+            "; other places are the likely ones: fio scatters ranks by a hash, which may join some",
+            f"random_distribution=zipf:{theta}",
+        ]
+    if part.location == "hotcold":
+        space, ios = part.hot_space_percent or 0, part.hot_io_percent or 0
+        return [f"random_distribution=zoned:{ios}/{space}:{_WHOLE - ios}/{_WHOLE - space}"]
+    return []
 
 
 def _length(ios: int, io_size: int) -> Lines:

@@ -24,6 +24,13 @@ pub(super) const SEED: u64 = 1;
 const BURST_PAUSE_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 100_000;
 const BURST: u64 = 10;
+/// θ = 0.99, the skew of most benchmarks of storage since J. Gray et al. (1994).
+const SKEW_PERCENT: u64 = 99;
+/// Beyond, the first slot has 96 % of all I/Os, and more says nothing more.
+const SKEW_PERCENT_MAX: u64 = 500;
+/// "80 % of the I/Os go to 20 % of the space".
+const HOT_SPACE_PERCENT: u64 = 20;
+const HOT_IO_PERCENT: u64 = 80;
 /// A thousand I/Os a second.
 const INTERVAL_NS: u64 = 1_000_000;
 
@@ -310,6 +317,13 @@ fn resolve_one(
         LocationKind::Partitioned { partitions } => {
             drop(map.insert("partitions".into(), partitions.into()));
         }
+        LocationKind::Zipf { skew_percent } => {
+            drop(map.insert("skew_percent".into(), skew_percent.into()));
+        }
+        LocationKind::HotCold { space_percent, io_percent } => {
+            map.insert("hot_space_percent".into(), space_percent.into());
+            map.insert("hot_io_percent".into(), io_percent.into());
+        }
         LocationKind::Sequential | LocationKind::Random => {}
     }
     if matches!(time, TimeName::Pause | TimeName::Burst) {
@@ -330,7 +344,19 @@ fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
     if spec.partitions.is_some() && name != LocationName::Partitioned {
         return Err(foreign("partitions", "location 'partitioned'"));
     }
+    if spec.skew_percent.is_some() && name != LocationName::Zipf {
+        return Err(foreign("skew_percent", "location 'zipf'"));
+    }
+    for (key, given) in
+        [("hot_space_percent", spec.hot_space_percent), ("hot_io_percent", spec.hot_io_percent)]
+    {
+        if given.is_some() && name != LocationName::HotCold {
+            return Err(foreign(key, "location 'hotcold'"));
+        }
+    }
     Ok(match name {
+        LocationName::Zipf => (zipf_of(spec)?, 1),
+        LocationName::HotCold => (areas_of(spec)?, 1),
         LocationName::Sequential => (LocationKind::Sequential, 1),
         LocationName::Random => (LocationKind::Random, 1),
         LocationName::Ordered => (LocationKind::Ordered { incr: spec.incr.unwrap_or(1) }, 1),
@@ -341,6 +367,24 @@ fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
             }
             (LocationKind::Partitioned { partitions }, partitions)
         }
+    })
+}
+
+fn zipf_of(spec: &BasicSpec) -> Result<LocationKind> {
+    match spec.skew_percent.unwrap_or(SKEW_PERCENT) {
+        skew_percent @ 1..=SKEW_PERCENT_MAX => Ok(LocationKind::Zipf { skew_percent }),
+        other => Err(out_of_range("skew_percent", other, &format!("1 to {SKEW_PERCENT_MAX}"))),
+    }
+}
+
+fn areas_of(spec: &BasicSpec) -> Result<LocationKind> {
+    let share = |name, given: Option<u64>, default| match given.unwrap_or(default) {
+        percent @ 1..=99 => Ok(percent),
+        other => Err(out_of_range(name, other, "1 to 99")),
+    };
+    Ok(LocationKind::HotCold {
+        space_percent: share("hot_space_percent", spec.hot_space_percent, HOT_SPACE_PERCENT)?,
+        io_percent: share("hot_io_percent", spec.hot_io_percent, HOT_IO_PERCENT)?,
     })
 }
 

@@ -1,0 +1,255 @@
+//! Slots that are not equally likely: Zipf's law, and a hot and a cold area.
+//!
+//! **Source**: ours; uFLIP's locations (§3.1) are uniform. G. Zipf (1949); J. Gray et al., *Quickly
+//! generating billion-record synthetic databases* (SIGMOD 1994) for skewed accesses; P. Desnoyers,
+//! *Analytic modeling of SSD write performance* (SYSTOR 2012) for hot and cold data.
+//! **Faithful**: the slot of rank r has a chance in proportion to r^−θ, exactly; the hot area has its
+//! share of the I/Os, and within either area all slots are equally likely.
+//! **Simplified**: θ is whole hundredths.
+//! **Ambiguous**: where the hot slots of Zipf's law lie. Side by side they would be one small area;
+//! here ranks are spread over the target space, a golden section from one to the next (each slot has one
+//! rank). Those of a hot area lie side by side, at the beginning of the target space.
+//!
+//! Zipf's law is drawn by rejection, without tables over slots and without a float:
+//!
+//! ```text
+//! ranks    1 | 2 3 | 4 5 6 7 | 8 …        groups [2^k, 2^(k+1)), drawn by their number × 2^(−kθ)
+//!                      ↑ all equally likely, and kept with a chance of (2^k / r)^θ, else drawn anew
+//! ```
+
+use uflip_core::random::{Rng, Xoshiro256PlusPlus, uniform};
+
+use crate::logarithm::{fraction_of_log2, minus_log2, root_of_half};
+
+/// What θ is counted in.
+const HUNDREDTHS: u64 = 100;
+/// (√5 − 1) / 2 × 2⁶⁴.
+const GOLDEN_SECTION: u128 = 0x9E37_79B9_7F4A_7C15;
+
+/// Slots by Zipf's law.
+#[derive(Clone, Debug)]
+pub struct Zipf {
+    rng: Xoshiro256PlusPlus,
+    slots: u64,
+    /// θ in hundredths.
+    skew_percent: u64,
+    /// Weights of the groups, each with those before it.
+    until: Vec<u64>,
+    /// From the slot of one rank to that of the next.
+    step: u64,
+}
+
+impl Zipf {
+    /// The slots of a target space, at least one, at most 2⁵⁴ of them.
+    #[must_use]
+    pub fn new(slots: u64, skew_percent: u64, rng: Xoshiro256PlusPlus) -> Zipf {
+        let groups = u64::from(slots.ilog2()) + 1;
+        let weights: Vec<u128> = (0..groups)
+            .map(|k| u128::from(members(k, slots)) * u128::from(power(k * skew_percent)))
+            .collect();
+        // As exact as 63 bits are.
+        let total: u128 = weights.iter().sum();
+        let excess = (128 - total.leading_zeros()).saturating_sub(63);
+        let mut sum = 0;
+        let until = weights.iter().map(|weight| {
+            sum += (weight >> excess) as u64;
+            sum
+        });
+        Zipf { slots, skew_percent, until: until.collect(), step: golden_step(slots), rng }
+    }
+
+    /// The slot of the next I/O.
+    #[inline]
+    pub fn next_slot(&mut self) -> u64 {
+        let rank = loop {
+            let total = *self.until.last().expect("at least one group");
+            let drawn = uniform(&mut self.rng, total);
+            let k = self.until.partition_point(|until| *until <= drawn) as u64;
+            let first = 1 << k;
+            let rank = first + uniform(&mut self.rng, members(k, self.slots));
+            if self.keeps(rank, k) {
+                break rank;
+            }
+        };
+        (u128::from(rank - 1) * u128::from(self.step) % u128::from(self.slots)) as u64
+    }
+
+    /// Whether a draw counts: with a chance of (2^k / rank)^θ.
+    fn keeps(&mut self, rank: u64, k: u64) -> bool {
+        let bits = self.rng.next_u64();
+        // −log₂ u is at least so many, and θ × log₂ (rank / 2^k) less than θ: mostly that is enough.
+        if u64::from(bits.leading_zeros()) * HUNDREDTHS >= self.skew_percent {
+            return true;
+        }
+        let above = fraction_of_log2(rank << (63 - k));
+        minus_log2(bits) * u128::from(HUNDREDTHS)
+            >= u128::from(self.skew_percent) * u128::from(above)
+    }
+}
+
+/// How many ranks group `k` has.
+fn members(k: u64, slots: u64) -> u64 {
+    let first = 1 << k;
+    (slots + 1 - first).min(first)
+}
+
+/// 2^(−`hundredths` / 100) × 2⁶².
+fn power(hundredths: u64) -> u64 {
+    let fraction = root_of_half(hundredths % HUNDREDTHS, HUNDREDTHS);
+    fraction.checked_shr((hundredths / HUNDREDTHS) as u32).unwrap_or(0)
+}
+
+/// The first number from a golden section of `slots` on that has no factor in common with it.
+fn golden_step(slots: u64) -> u64 {
+    let section = ((u128::from(slots) * GOLDEN_SECTION) >> 64) as u64;
+    (section.max(1)..).find(|step| factor(*step, slots) == 1).expect("slots + 1 has none")
+}
+
+/// The greatest common divisor.
+fn factor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+/// Slots of a hot area at the beginning, or of the cold rest.
+#[derive(Clone, Debug)]
+pub struct HotCold {
+    rng: Xoshiro256PlusPlus,
+    hot: u64,
+    cold: u64,
+    hot_io_percent: u64,
+}
+
+impl HotCold {
+    /// The slots of a target space, of which a share is hot: at least one, and all but one at most.
+    #[must_use]
+    pub fn new(
+        slots: u64,
+        space_percent: u64,
+        io_percent: u64,
+        rng: Xoshiro256PlusPlus,
+    ) -> HotCold {
+        let share = (u128::from(slots) * u128::from(space_percent) / 100) as u64;
+        let hot = share.clamp(1, (slots - 1).max(1));
+        HotCold { rng, hot, cold: slots - hot, hot_io_percent: io_percent }
+    }
+
+    /// The slot of the next I/O.
+    #[inline]
+    pub fn next_slot(&mut self) -> u64 {
+        if uniform(&mut self.rng, 100) < self.hot_io_percent || self.cold == 0 {
+            uniform(&mut self.rng, self.hot)
+        } else {
+            self.hot + uniform(&mut self.rng, self.cold)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uflip_core::random::SeedableRng;
+
+    /// 99.9 % of the sums of `degrees` + 1 squared deviations are below this (Wilson & Hilferty 1931).
+    fn critical(degrees: f64) -> f64 {
+        if degrees == 0.0 {
+            return 1e-9;
+        }
+        let spread = 2.0 / (9.0 * degrees);
+        degrees * (1.0 - spread + 3.09 * spread.sqrt()).powi(3)
+    }
+
+    /// Pearson's sum over slots; those of which fewer than ten are expected count together.
+    fn deviation(counts: &[u64], expected: &[f64]) -> (f64, f64) {
+        let (mut sum, mut cells, mut rest) = (0.0, 0.0, (0.0, 0.0));
+        for (count, expected) in counts.iter().map(|count| *count as f64).zip(expected) {
+            if *expected < 10.0 {
+                rest = (rest.0 + count, rest.1 + expected);
+                continue;
+            }
+            sum += (count - expected).powi(2) / expected;
+            cells += 1.0;
+        }
+        if rest.1 >= 10.0 {
+            sum += (rest.0 - rest.1).powi(2) / rest.1;
+            cells += 1.0;
+        }
+        (sum, cells - 1.0)
+    }
+
+    fn counted(slots: u64, ios: u64, mut next_slot: impl FnMut() -> u64) -> Vec<u64> {
+        let mut counts = vec![0; slots as usize];
+        (0..ios).for_each(|_| counts[next_slot() as usize] += 1);
+        counts
+    }
+
+    /// Against r^−θ / Σ r^−θ, for numbers of slots that are powers of two, beside one, and primes.
+    #[test]
+    fn ranks_are_drawn_as_zipf_s_law_says() {
+        const IOS: u64 = 400_000;
+        for (seed, slots) in (1..).zip([1u64, 2, 3, 64, 65, 1000, 4093]) {
+            for skew in [1, 50, 99, 100, 120, 250] {
+                let rng = Xoshiro256PlusPlus::seed_from_u64(seed * 1000 + skew);
+                let mut zipf = Zipf::new(slots, skew, rng);
+                let step = zipf.step;
+                let counts = counted(slots, IOS, || zipf.next_slot());
+                let by_rank: Vec<u64> =
+                    (0..slots).map(|rank| counts[(rank * step % slots) as usize]).collect();
+                assert_eq!(by_rank.iter().sum::<u64>(), IOS, "each slot has one rank");
+                let weight = |rank: u64| (rank as f64).powf(-(skew as f64) / 100.0);
+                let sum: f64 = (1..=slots).map(weight).sum();
+                let expected: Vec<f64> =
+                    (1..=slots).map(|rank| IOS as f64 * weight(rank) / sum).collect();
+                let (found, degrees) = deviation(&by_rank, &expected);
+                assert!(found <= critical(degrees), "{slots} slots, θ {skew}: {found} {degrees}");
+            }
+        }
+    }
+
+    /// Of 2⁴⁰ slots and θ = 1 the hottest has 1 / (ln n + γ) of all I/Os.
+    #[test]
+    fn a_space_without_end_is_drawn_as_well() {
+        const IOS: u64 = 200_000;
+        let (slots, rng) = (1u64 << 40, Xoshiro256PlusPlus::seed_from_u64(3));
+        let mut zipf = Zipf::new(slots, 100, rng);
+        let hottest = (0..IOS).filter(|_| zipf.next_slot() == 0).count() as f64;
+        let harmonic = 40.0 * 2f64.ln() + 0.577_215_664_9;
+        let expected = IOS as f64 / harmonic;
+        assert!((hottest - expected).abs() < 3.3 * expected.sqrt(), "{hottest} {expected}");
+    }
+
+    #[test]
+    fn a_hot_area_has_its_share() {
+        const IOS: u64 = 400_000;
+        for (seed, slots) in (1..).zip([1u64, 2, 3, 10, 1000, 4093]) {
+            for (space, io) in [(20, 80), (1, 99), (50, 50), (99, 1)] {
+                let rng = Xoshiro256PlusPlus::seed_from_u64(seed * 1000 + space);
+                let mut area = HotCold::new(slots, space, io, rng);
+                let counts = counted(slots, IOS, || area.next_slot());
+                let hot = (slots * space / 100).clamp(1, (slots - 1).max(1));
+                let of = |slot: u64| match slot < hot {
+                    true if slots == hot => IOS as f64 / hot as f64,
+                    true => IOS as f64 * io as f64 / 100.0 / hot as f64,
+                    false => IOS as f64 * (100 - io) as f64 / 100.0 / (slots - hot) as f64,
+                };
+                let expected: Vec<f64> = (0..slots).map(of).collect();
+                let (found, degrees) = deviation(&counts, &expected);
+                assert!(found <= critical(degrees), "{slots}, {space}/{io}: {found}");
+            }
+        }
+    }
+
+    /// The same seed is the same sequence for ever: what these were when they were written.
+    #[test]
+    fn a_seed_is_a_sequence() {
+        let rng = || Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut zipf = Zipf::new(1000, 99, rng());
+        let mut area = HotCold::new(1000, 20, 80, rng());
+        let drawn: Vec<u64> = (0..6).map(|_| zipf.next_slot()).collect();
+        let hot: Vec<u64> = (0..6).map(|_| area.next_slot()).collect();
+        assert_eq!(drawn, [74, 850, 154, 238, 0, 238]);
+        assert_eq!(hot, [797, 149, 118, 618, 26, 474]);
+    }
+}

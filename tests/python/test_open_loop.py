@@ -1,0 +1,115 @@
+"""Does an open loop on a real device tell of a stall what everybody who came meanwhile has waited?
+
+A file of FUSE, served by nbdkit over a socket, is a device that can be stopped: while the server is
+stopped for S nothing completes. I/Os go on arriving every τ, so that of those that arrive t after
+the stop each waits S − t at least: S / τ of them are late, the first by nearly all of S. A closed
+loop would have told of as many as its queue is deep. These are lower bounds, whatever the machine
+does besides; how near the sum of all waits comes to S² / 2τ is a row of `make bench`.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uflip.device.opening import open_device
+from uflip.errors import UnavailableError
+from uflip.spec import basic
+
+MISSING = [name for name in ("nbdkit", "nbdfuse", "umount") if shutil.which(name) is None]
+pytestmark = pytest.mark.skipif(
+    bool(MISSING) or os.geteuid() != 0 or not Path("/dev/fuse").exists(),
+    reason=f"needs root, /dev/fuse and {', '.join(MISSING) or 'nothing else'}",
+)
+
+INTERVAL_S, STALL_S, COUNT = 0.002, 0.3, 400
+
+
+@contextmanager
+def stoppable(folder: Path) -> Iterator[tuple[Path, int]]:
+    """A file, and the process that answers for it."""
+    image, socket = folder / "image", folder / "s"
+    image.touch()
+    kit = subprocess.Popen(
+        ["nbdkit", "-f", "-U", socket, "memory", "16M"], stderr=subprocess.DEVNULL
+    )
+    fuse = None
+    try:
+        until(socket.exists)
+        fuse = subprocess.Popen(
+            ["nbdfuse", image, f"nbd+unix:///?socket={socket}"], stderr=subprocess.DEVNULL
+        )
+        if not until(lambda: image.stat().st_size > 0):
+            pytest.skip("nbdfuse cannot mount here")
+        yield image, kit.pid
+    finally:
+        kit.send_signal(signal.SIGCONT)
+        subprocess.run(["umount", image], check=False, timeout=10, stderr=subprocess.DEVNULL)
+        for process in (fuse, kit):
+            if process is not None:
+                process.terminate()
+                process.wait(timeout=10)
+
+
+def until(holds: object) -> bool:
+    """Wait ten seconds at most until something holds."""
+    assert callable(holds)
+    for _ in range(1000):
+        if holds():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def stop_for(pid: int, stopped: list[float]) -> None:
+    """Stop a process for a while; note for how long it was stopped, at least."""
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGSTOP)
+    # A signal is on its way for a while: what counts is when the process has stopped.
+    until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+    began = time.monotonic()
+    time.sleep(STALL_S)
+    stopped.append(time.monotonic() - began)
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("depth", [1, 4, 256])
+def test_a_stall_is_told_by_all_who_arrived_in_it(tmp_path: Path, depth: int) -> None:
+    stopped: list[float] = []
+    pattern = basic(
+        "read",
+        "random",
+        io_size=4096,
+        io_count=COUNT,
+        queue_depth=depth,
+        time="fixed",
+        interval=round(INTERVAL_S * 1e9),
+    )
+    with stoppable(tmp_path) as (image, pid), open_device(f"file:{image}", destroy=str(image)) as d:
+        stopper = threading.Thread(target=stop_for, args=(pid, stopped))
+        stopper.start()
+        try:
+            trace = d.run(pattern)
+        except UnavailableError as error:
+            pytest.skip(str(error))
+        finally:
+            stopper.join(timeout=30)
+    (stall_s,) = stopped
+    assert len(trace) == COUNT
+    arrived = np.asarray(trace.column("submit_ns")) / 1e9
+    np.testing.assert_allclose(np.diff(arrived), INTERVAL_S, rtol=0, atol=1e-9)
+    waited = np.sort(np.asarray(trace.column("response_time_ns")) / 1e9)[::-1]
+    least = stall_s - INTERVAL_S * np.arange(1, int(stall_s / INTERVAL_S))
+    assert (waited[: len(least)] >= least).all()
+    assert waited.sum() >= least.sum()
+    # Waiting for room in the queue and the time of the device make up the whole.
+    causes = [np.asarray(trace.column(cause)) for cause in trace.causes]
+    np.testing.assert_array_equal(sum(causes), np.asarray(trace.column("response_time_ns")))
