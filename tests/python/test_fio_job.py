@@ -125,9 +125,13 @@ def test_skewed_ios_are_as_skewed(
     weights = np.arange(1, 65) ** -(skew.get("skew_percent", 0) / 100)
     law = share or weights[:12].sum() / weights.sum()
     # Which slots are the most frequent is seen, not known: of equal ones, some seem more.
-    assert fifth(expected) == pytest.approx(law, abs=0.04)
+    assert fifth(expected) == pytest.approx(law, abs=0.06)
     # fio's hash lets slots share ranks, so that its likely ones are a little more likely.
     assert fifth(made) == pytest.approx(fifth(expected), abs=0.08)
+    if location == "hotcold":
+        # And where: fio ends its zone within a slot, uflip before it.
+        for rows in (made, expected):
+            assert np.mean(rows[:, 0] < (64 + 13 * 4) << 10) > 0.77
 
 
 def test_every_run_of_a_benchmark_is_a_job_that_fio_takes(here: Path) -> None:

@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 from command_line import uflip
+from msgspec import structs
 from numpy.typing import NDArray
 
+from uflip.device.beneath import beneath
 from uflip.device.opening import open_device
-from uflip.device.virtual import behind, behind_device
+from uflip.device.virtual import behind, behind_device, place_of
 from uflip.results import Results
+from uflip.results.circumstances import about_circumstances
 from uflip.results.pace import TREND_Z, Pace, limit, pace_of, trend
 from uflip.results.ticks import TICKS_PER_S, ticking
 from uflip.spec import baseline
@@ -306,6 +310,105 @@ def test_a_simulated_device_has_no_disk() -> None:
     assert behind_device(open_device("null").info) is None
 
 
+DISK = {
+    "model": "Fast 9000\n",
+    "hwmon1/temp1_input": "71850\n",
+}
+QUEUE = {
+    "scheduler": "none [mq-deadline] kyber\n",
+    "write_cache": "write back\n",
+    "zoned": "none\n",
+    "logical_block_size": "512\n",
+    "physical_block_size": "4096\n",
+    "max_sectors_kb": "128\n",
+    "nr_requests": "1023\n",
+}
+
+
+def a_disk(system: Path, number: str, *, begin_sectors: int) -> None:
+    """A tree of devices with one NVMe disk, and a partition of it that has the number."""
+    disk = system / "devices" / "pci0" / "nvme" / "nvme0" / "nvme0n1"
+    partition = disk / "nvme0n1p2"
+    for folder, files in ((disk / "device", DISK), (disk / "queue", QUEUE)):
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+    partition.mkdir()
+    (partition / "partition").write_text("2\n")
+    (partition / "start").write_text(f"{begin_sectors}\n")
+    (system / "dev" / "block").mkdir(parents=True)
+    (system / "dev" / "block" / number).symlink_to(partition)
+
+
+def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.touch()
+    number = target.stat().st_dev
+    a_disk(tmp_path / "sys", f"{os.major(number)}:{os.minor(number)}", begin_sectors=63)
+    info = stored.described("file", url=f"file:{target}")
+    assert beneath(info, tmp_path / "sys") == {
+        "name": "nvme0n1",
+        "model": "Fast 9000",
+        "transport": "nvme",
+        "scheduler": "mq-deadline",
+        "write_cache": "write back",
+        "zoned": "none",
+        "logical_block_bytes": 512,
+        "physical_block_bytes": 4096,
+        "io_bytes_max": 128 << 10,
+        "queue_requests": 1023,
+        "partition_begin_bytes": 63 * 512,
+        "temperature_celsius": 71.85,
+        "unknown": [],
+    }
+    (tmp_path / "sys/devices/pci0/nvme/nvme0/nvme0n1/device/model").unlink()
+    known = beneath(info, tmp_path / "sys")
+    assert known is not None
+    assert known["unknown"] == ["model"]
+    assert beneath(info, tmp_path / "nowhere") is None
+    assert beneath(open_device("null").info) is None
+
+
+@pytest.mark.parametrize(
+    ("disk", "durability", "doubts"),
+    [
+        ({"write_cache": "write back"}, "cached", ["volatile_cache"]),
+        ({"write_cache": "write back"}, "fua", []),
+        ({"write_cache": "write through"}, "cached", []),
+        ({"io_bytes_max": 128 << 10}, "fua", ["split_ios"]),
+        ({"io_bytes_max": 256 << 10}, "fua", []),
+        ({"partition_begin_bytes": 63 * 512}, "fua", ["misaligned_partition"]),
+        ({"partition_begin_bytes": 1 << 20}, "fua", []),
+        ({"scheduler": "bfq"}, "fua", ["scheduler_between"]),
+        ({"scheduler": "none"}, "fua", []),
+        ({"temperature_celsius": 71.0}, "fua", ["hot_disk"]),
+        ({"temperature_celsius": 40.0}, "fua", []),
+        (None, "cached", []),
+    ],
+)
+def test_what_lies_between_is_doubted_with_its_numbers(
+    disk: dict[str, Any] | None, durability: str, doubts: list[str], tmp_path: Path
+) -> None:
+    kept = stored.results(tmp_path / "r").manifest
+    specs = (
+        baseline("SW", io_size=256 << 10, io_count=1),
+        baseline("RR", io_size=4096, io_count=1, queue_depth=8),
+    )
+    plan = tuple(
+        structs.replace(entry, spec=spec) for entry, spec in zip(kept.plan, specs, strict=False)
+    )
+    real = stored.described("file", io="O_DIRECT")
+    measured = structs.replace(
+        kept, device=real, host={"disk": disk}, plan=plan, durability=durability
+    )
+    found = about_circumstances(measured)
+    assert [doubt.code for doubt in found] == doubts
+    assert all(doubt.numbers and doubt.advice for doubt in found)
+    paced = structs.replace(measured, host={"cpu_governor": "powersave"})
+    assert [doubt.code for doubt in about_circumstances(paced)] == ["changing_pace"]
+    assert about_circumstances(structs.replace(paced, device=stored.described("sim"))) == []
+
+
 def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
     """On this machine, whatever its disk is."""
     target, out = tmp_path / "target.bin", tmp_path / "out"
@@ -319,4 +422,7 @@ def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
     assert bool(told) is (expected is not None)
     if told:
         assert told[0]["numbers"] == {"virtual_disk": expected}
+        disk = json.loads((out / "manifest.json").read_text())["host"]["disk"]
+        place = place_of(os.major(number), os.minor(number))
+        assert disk is None if place is None else disk["name"] in place.parts
         assert json.loads((out / "manifest.json").read_text())["host"]["virtual_disk"] == expected

@@ -8,65 +8,22 @@ does besides; how near the sum of all waits comes to S² / 2τ is a row of `make
 """
 
 import os
-import shutil
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fused import fused, needed, until
 
 from uflip.device.opening import open_device
 from uflip.errors import UnavailableError
 from uflip.spec import basic
 
-MISSING = [name for name in ("nbdkit", "nbdfuse", "umount") if shutil.which(name) is None]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING) or os.geteuid() != 0 or not Path("/dev/fuse").exists(),
-    reason=f"needs root, /dev/fuse and {', '.join(MISSING) or 'nothing else'}",
-)
+pytestmark = needed
 
 INTERVAL_S, STALL_S, COUNT = 0.002, 0.3, 400
-
-
-@contextmanager
-def stoppable(folder: Path) -> Iterator[tuple[Path, int]]:
-    """A file, and the process that answers for it."""
-    image, socket = folder / "image", folder / "s"
-    image.touch()
-    kit = subprocess.Popen(
-        ["nbdkit", "-f", "-U", socket, "memory", "16M"], stderr=subprocess.DEVNULL
-    )
-    fuse = None
-    try:
-        until(socket.exists)
-        fuse = subprocess.Popen(
-            ["nbdfuse", image, f"nbd+unix:///?socket={socket}"], stderr=subprocess.DEVNULL
-        )
-        if not until(lambda: image.stat().st_size > 0):
-            pytest.skip("nbdfuse cannot mount here")
-        yield image, kit.pid
-    finally:
-        kit.send_signal(signal.SIGCONT)
-        subprocess.run(["umount", image], check=False, timeout=10, stderr=subprocess.DEVNULL)
-        for process in (fuse, kit):
-            if process is not None:
-                process.terminate()
-                process.wait(timeout=10)
-
-
-def until(holds: object) -> bool:
-    """Wait ten seconds at most until something holds."""
-    assert callable(holds)
-    for _ in range(1000):
-        if holds():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def stop_for(pid: int, stopped: list[float]) -> None:
@@ -93,11 +50,14 @@ def test_a_stall_is_told_by_all_who_arrived_in_it(tmp_path: Path, depth: int) ->
         time="fixed",
         interval=round(INTERVAL_S * 1e9),
     )
-    with stoppable(tmp_path) as (image, pid), open_device(f"file:{image}", destroy=str(image)) as d:
+    with (
+        fused(tmp_path, "memory", "16M") as (image, pid),
+        open_device(f"file:{image}", destroy=str(image)) as device,
+    ):
         stopper = threading.Thread(target=stop_for, args=(pid, stopped))
         stopper.start()
         try:
-            trace = d.run(pattern)
+            trace = device.run(pattern)
         except UnavailableError as error:
             pytest.skip(str(error))
         finally:

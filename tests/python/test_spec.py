@@ -57,14 +57,22 @@ def test_every_parameter_keeps_its_name_and_value() -> None:
     """Each name that Python knows, the native part knows too."""
     values: dict[str, Any] = {
         "io_size": 4096, "io_shift": 512, "target_offset": 8192, "target_size": 1 << 20,
-        "partitions": 4, "incr": -3, "pause": 5000, "burst": 7, "parallel_degree": 2,
+        "partitions": 4, "incr": -3, "skew_percent": 120, "hot_space_percent": 10,
+        "hot_io_percent": 90, "pause": 5000, "burst": 7, "parallel_degree": 2,
         "queue_depth": 5, "io_count": 11, "io_ignore": 3, "seed": 9, "time": "burst",
     }  # fmt: skip
     assert {*values, "interval"} == set(PARAMETERS)
     open_loop = basic("read", "random", time="poisson", interval="3us")
     assert table_of(resolve(open_loop, SIM).spec)["interval"] == 3000
-    for location, foreign in (("ordered", "partitions"), ("partitioned", "incr")):
-        given = {name: value for name, value in values.items() if name != foreign}
+    own = {
+        "ordered": {"incr"},
+        "partitioned": {"partitions"},
+        "zipf": {"skew_percent"},
+        "hotcold": {"hot_space_percent", "hot_io_percent"},
+    }
+    for location, theirs in own.items():
+        foreign = set().union(*own.values()) - theirs
+        given = {name: value for name, value in values.items() if name not in foreign}
         resolved = table_of(resolve(basic("write", location, **given), SIM).spec)
         assert {name: resolved[name] for name in given} == given
 

@@ -186,7 +186,19 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 # What is read of the plain data, wherever it is read. Other keys are let be.
 
 
+class _Disk(Struct, frozen=True):
+    name: Text = ""
+    scheduler: Text | None = None
+    write_cache: Text | None = None
+    physical_block_bytes: Count | None = None
+    io_bytes_max: Count | None = None
+    partition_begin_bytes: Count | None = None
+    temperature_celsius: float | None = None
+
+
 class _Host(Struct, frozen=True):
+    disk: _Disk | None = None
+    cpu_governor: Text | None = None
     load_average_1min: float | None = None
     cpus: Count | None = None
     cpus_usable: Count | None = None

@@ -49,9 +49,8 @@ def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
     system : Path
         Where the system tells of devices.
     """
-    try:
-        place = (system / "dev" / "block" / f"{major}:{minor}").resolve(strict=True)
-    except OSError:
+    place = place_of(major, minor, system)
+    if place is None:
         return None
     disk = place.parent if (place / "partition").exists() else place
     for prefix, what in SOFTWARE.items():
@@ -78,6 +77,12 @@ def behind_device(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
     system : Path
         Where the system tells of devices.
     """
+    number = number_of(info)
+    return None if number is None else behind(*number, system)
+
+
+def number_of(info: DeviceInfo) -> tuple[int, int] | None:
+    """Return the number of the block device that a target is, or that its file system is on."""
     if not info.real:
         return None
     try:
@@ -85,7 +90,15 @@ def behind_device(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
     except OSError:
         return None
     number = about.st_rdev if info.kind == "block" else about.st_dev
-    return behind(os.major(number), os.minor(number), system)
+    return os.major(number), os.minor(number)
+
+
+def place_of(major: int, minor: int, system: Path = Path("/sys")) -> Path | None:
+    """Return the place of a block device in the tree of devices; None where it has none."""
+    try:
+        return (system / "dev" / "block" / f"{major}:{minor}").resolve(strict=True)
+    except OSError:
+        return None
 
 
 def _text(path: Path) -> str:

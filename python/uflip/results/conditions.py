@@ -10,6 +10,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, Doubt
 from uflip.data.phases import Interference
 from uflip.results.checks import CHECKS
+from uflip.results.circumstances import CIRCUMSTANCES
 from uflip.results.proof import FolderProof
 from uflip.results.verdict import UNPROVEN
 from uflip.results.warnings import StoredWarning
@@ -193,6 +194,7 @@ def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
         "repetitions_disagree",
         "consistency",
         *CONDITIONS,
+        *CIRCUMSTANCES,
         *(check.code for check in CHECKS),
     }
     return [warning for warning in warnings if warning.code not in found_later]

@@ -27,6 +27,7 @@ from uflip.data.spec import Spec
 from uflip.data.summary import Warned
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import lock
+from uflip.results.circumstances import about_circumstances
 from uflip.results.columns import as_array, measured
 from uflip.results.conditions import about_conditions, about_interference, about_the_files
 from uflip.results.flash_file import read_log
@@ -207,6 +208,7 @@ class Results:
             assert entry is not None, "runs are of the plan"
             examiner.look(entry, run.log() if run.is_job else run.trace())
         found = about_conditions(kept.device, kept.host, kept.state)
+        found += about_circumstances(kept)
         found += about_interference(kept.interference)
         found += examiner.warnings(kept.phases, kept.plan)
         if self.status != "running":

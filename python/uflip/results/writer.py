@@ -25,6 +25,7 @@ from uflip.data.summary import Certainty, Warned
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
 from uflip.results.beginning import new_folder_id, utc_now
+from uflip.results.circumstances import about_circumstances
 from uflip.results.conditions import about_conditions, about_interference, of_the_plan
 from uflip.results.files import Files
 from uflip.results.flash_file import read_log
@@ -290,6 +291,7 @@ class ResultsWriter:
         """
         seen: list[StoredWarning] = [
             *about_conditions(self._manifest.device, self._manifest.host, self._manifest.state),
+            *about_circumstances(self._manifest),
             *about_interference(self._manifest.interference),
             *self._examiner.warnings(self._manifest.phases, self._manifest.plan),
         ]

@@ -10,6 +10,7 @@ from msgspec import structs
 from uflip._native import Trace
 from uflip.data.device import Wear, with_details
 from uflip.data.manifest import DeviceState
+from uflip.device.beneath import beneath
 from uflip.device.opened import Device
 from uflip.device.virtual import behind_device
 from uflip.experiment import PlannedRun
@@ -118,7 +119,7 @@ def new_work(
         out,
         manifest_of(
             device=with_details(plan.device, wear=worn),
-            host=host | {"virtual_disk": behind_device(plan.device)},
+            host=host | {"virtual_disk": behind_device(plan.device), "disk": beneath(plan.device)},
             harness=measure_harness(),
             scale=plan.scale,
             seed=plan.seed,

@@ -1,0 +1,102 @@
+"""The disk beneath a target, as the kernel describes it: what its queue does to I/Os on their way.
+
+    file ─▶ file system ─▶ partition ─▶ queue of the disk ─▶ disk
+                           begins at    scheduler, splits    cache, blocks, temperature
+
+**Source** Linux, `Documentation/ABI/stable/sysfs-block`; `hwmon` for temperatures.
+**Faithful** A file is traced to the disk that its file system is on, a partition to its disk.
+**Simplified** Of a mapped device (LVM, RAID, encryption) the queue of the mapping is told, which is
+the one that takes the I/Os. One temperature of several: the first, the composite one of NVMe.
+**Ambiguous** What cannot be read is `unknown`, and nothing is said about it: there may be none.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from uflip.data.device import DeviceInfo
+from uflip.device.virtual import number_of, place_of
+
+SECTOR = 512
+"""In which sysfs counts where a partition begins [bytes]."""
+# Parts of the place in the tree of devices -> how the disk is connected.
+TRANSPORTS = {"usb": "usb", "nvme": "nvme", "ata": "ata", "mmc": "mmc", "virtio": "virtio"}
+SIZES = {
+    "logical_block_bytes": ("logical_block_size", 1),
+    "physical_block_bytes": ("physical_block_size", 1),
+    "io_bytes_max": ("max_sectors_kb", 1 << 10),
+    "queue_requests": ("nr_requests", 1),
+}
+WORDS = {"write_cache": "write_cache", "zoned": "zoned"}
+
+
+def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> dict[str, Any] | None:
+    """Describe the disk of a file or block device; None where there is none, or nothing is known.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device, open or inspected.
+    system : Path
+        Where the kernel tells of devices.
+
+    Returns
+    -------
+    dict
+        `name`, `model`, `transport`, `scheduler`, `write_cache`, `zoned`, `logical_block_bytes`,
+        `physical_block_bytes`, `io_bytes_max` (longer I/Os are split), `queue_requests`,
+        `partition_begin_bytes`, `temperature_celsius`: null what is not known, and `unknown` names
+        it.
+    """
+    number = number_of(info)
+    place = None if number is None else place_of(*number, system)
+    if place is None:
+        return None
+    is_partition = (place / "partition").exists()
+    disk = place.parent if is_partition else place
+    queue = disk / "queue"
+    told: dict[str, Any] = {
+        "name": disk.name,
+        "model": _line(disk / "device" / "model") or None,
+        "transport": _transport(disk),
+        "scheduler": _scheduler(_line(queue / "scheduler")),
+        "partition_begin_bytes": _number(place / "start", SECTOR) if is_partition else 0,
+        "temperature_celsius": _temperature(disk),
+    }
+    told |= {name: _line(queue / file) or None for name, file in WORDS.items()}
+    told |= {name: _number(queue / file, unit) for name, (file, unit) in SIZES.items()}
+    return told | {"unknown": sorted(name for name, value in told.items() if value is None)}
+
+
+def _transport(disk: Path) -> str | None:
+    for part in disk.parts:
+        for prefix, name in TRANSPORTS.items():
+            if re.fullmatch(rf"{prefix}[\d-]+.*", part):
+                return name
+    return None
+
+
+def _scheduler(line: str) -> str | None:
+    """Return the one in brackets; a line without any names the only one."""
+    chosen = re.search(r"\[([\w-]+)\]", line)
+    return chosen[1] if chosen else line or None
+
+
+def _temperature(disk: Path) -> float | None:
+    for pattern in ("device/hwmon*/temp1_input", "device/hwmon/hwmon*/temp1_input"):
+        for path in sorted(disk.glob(pattern)):
+            if (millidegrees := _number(path, 1)) is not None:
+                return millidegrees / 1000
+    return None
+
+
+def _number(path: Path, unit: int) -> int | None:
+    line = _line(path)
+    return int(line) * unit if line.isdigit() else None
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

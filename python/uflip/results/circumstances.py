@@ -1,0 +1,125 @@
+"""Doubts about what lies between a benchmark and its disk: queue, cache, partition, processor.
+
+What is doubted was noted when the benchmark began (`device.beneath`, `results.provenance`), and is
+no fault of the device. Where something could not be read nothing is said about it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from uflip.data.manifest import Manifest
+from uflip.durability import CACHED
+from uflip.results.warnings import StoredWarning
+
+# Blocks of a flash device are multiples of this, whatever its sectors are [bytes].
+PAGE = 4096
+# Disks are rated up to 70 °C, and slow down beyond.
+HOT_CELSIUS = 70
+# Governors that change the pace of the processor by how busy it was.
+CHANGING = ("powersave", "ondemand", "conservative", "schedutil")
+CIRCUMSTANCES = (
+    "volatile_cache", "split_ios", "misaligned_partition", "scheduler_between", "changing_pace",
+    "hot_disk",
+)  # fmt: skip
+
+
+def about_circumstances(kept: Manifest) -> list[StoredWarning]:
+    """Doubts that concern a real device only: none of one that was not measured on a disk."""
+    if not kept.device.real:
+        return []
+    disk: Mapping[str, Any] = kept.host.get("disk") or {}
+    found = [
+        _cache(kept, disk),
+        _splits(kept, disk),
+        _partition(disk),
+        _scheduler(kept, disk),
+        _governor(kept.host),
+        _temperature(disk),
+    ]
+    return [each for each in found if each is not None]
+
+
+def _cache(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
+    writes = any(entry.spec.writes for entry in kept.plan)
+    if disk.get("write_cache") != "write back" or kept.durability != CACHED or not writes:
+        return None
+    return StoredWarning(
+        "volatile_cache",
+        "Writes counted as done when the disk had them in a cache that may be volatile",
+        {"write_cache": disk["write_cache"], "durability": CACHED},
+        "this is what an application sees that does not flush; with --durability fua or flush:N "
+        "writes are measured that outlive a loss of power",
+    )
+
+
+def _splits(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
+    most = disk.get("io_bytes_max")
+    longest = [max((part.io_size or 0 for part in e.spec.parts), default=0) for e in kept.plan]
+    split = [size for size in longest if most and size > most]
+    if not split:
+        return None
+    return StoredWarning(
+        "split_ios",
+        f"I/Os of {len(split)} runs were longer than the {most} bytes that the kernel hands to "
+        "this disk at a time",
+        {"io_bytes_max": most, "longest_bytes": max(split), "runs": len(split)},
+        "their response times are those of several I/Os: raise max_sectors_kb in "
+        f"/sys/block/{disk.get('name')}/queue, or leave these sizes out",
+    )
+
+
+def _partition(disk: Mapping[str, Any]) -> StoredWarning | None:
+    begin = disk.get("partition_begin_bytes") or 0
+    block = max(disk.get("physical_block_bytes") or PAGE, PAGE)
+    if begin % block == 0:
+        return None
+    return StoredWarning(
+        "misaligned_partition",
+        f"The partition begins at byte {begin}, within a block of {block} bytes",
+        {"partition_begin_bytes": begin, "block_bytes": block},
+        "every I/O touches one block more than it need: measure the whole disk, or move the "
+        "partition to a multiple of 1 MiB",
+    )
+
+
+def _scheduler(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
+    scheduler = disk.get("scheduler")
+    several = sum(
+        entry.spec.depth > 1 or any(part.processes > 1 for part in entry.spec.parts)
+        for entry in kept.plan
+    )
+    if scheduler in (None, "none") or not several:
+        return None
+    return StoredWarning(
+        "scheduler_between",
+        f"In {several} runs with several I/Os under way the scheduler {scheduler} of the kernel "
+        "decided which of them the disk got first",
+        {"scheduler": scheduler, "runs": several},
+        "order and merging are the kernel's: for those of the disk echo none > "
+        f"/sys/block/{disk.get('name')}/queue/scheduler",
+    )
+
+
+def _governor(host: Mapping[str, Any]) -> StoredWarning | None:
+    governor = host.get("cpu_governor")
+    if governor not in CHANGING:
+        return None
+    return StoredWarning(
+        "changing_pace",
+        f"The processor changed its pace with its load (governor {governor})",
+        {"cpu_governor": governor},
+        "a processor that has slowed down adds microseconds to each I/O: measure with the governor "
+        "performance (`cpupower frequency-set -g performance`)",
+    )
+
+
+def _temperature(disk: Mapping[str, Any]) -> StoredWarning | None:
+    celsius = disk.get("temperature_celsius")
+    if celsius is None or celsius < HOT_CELSIUS:
+        return None
+    return StoredWarning(
+        "hot_disk",
+        f"The disk had {celsius:g} °C when the benchmark began",
+        {"temperature_celsius": celsius},
+        "disks slow down when they are hot: cool it, wait, and measure again",
+    )

@@ -1,0 +1,57 @@
+"""A file whose I/Os a server answers: nbdkit behind FUSE, a device that fails or stops when told.
+
+Needs root, /dev/fuse, nbdkit and nbdfuse; who uses it is skipped with the reason where one is
+missing (`needed`).
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+MISSING = [name for name in ("nbdkit", "nbdfuse", "umount") if shutil.which(name) is None]
+needed = pytest.mark.skipif(
+    bool(MISSING) or os.geteuid() != 0 or not Path("/dev/fuse").exists(),
+    reason=f"needs root, /dev/fuse and {', '.join(MISSING) or 'nothing else'}",
+)
+
+
+@contextmanager
+def fused(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
+    """Make a file and a process that answers for it; `arguments` are those of nbdkit."""
+    image, socket = folder / "image", folder / "s"
+    image.touch()
+    kit = subprocess.Popen(["nbdkit", "-f", "-U", socket, *arguments], stderr=subprocess.DEVNULL)
+    fuse = None
+    try:
+        until(socket.exists)
+        fuse = subprocess.Popen(
+            ["nbdfuse", image, f"nbd+unix:///?socket={socket}"], stderr=subprocess.DEVNULL
+        )
+        if not until(lambda: image.stat().st_size > 0):
+            pytest.skip("nbdfuse cannot mount here")
+        yield image, kit.pid
+    finally:
+        kit.send_signal(signal.SIGCONT)
+        subprocess.run(["umount", image], check=False, timeout=10, stderr=subprocess.DEVNULL)
+        for process in (fuse, kit):
+            if process is not None:
+                process.terminate()
+                process.wait(timeout=10)
+        socket.unlink(missing_ok=True)
+        image.unlink(missing_ok=True)
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Wait ten seconds at most until something holds."""
+    for _ in range(1000):
+        if holds():
+            return True
+        time.sleep(0.01)
+    return False
