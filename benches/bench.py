@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from explorer import explorer
+from real import real_rows
 from serving import serving_rows
 from uflip import _native
 from uflip.device.cache import FOLDER
@@ -170,6 +171,7 @@ def main() -> None:
     rows.append(simulated_plan())
     rows += explorer(row)
     rows += serving_rows()
+    rows += real_rows()
     show(rows)
     (ROOT / "build").mkdir(exist_ok=True)
     (ROOT / "build" / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")

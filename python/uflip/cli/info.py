@@ -50,6 +50,8 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         wear = wear_of(info)
         document["wear"] = plain(wear) if as_json else describe_used(wear)
     document["micro_benchmarks"] = [*suited(info.addresses)]
+    if of_today := suited(info.addresses, "today"):
+        document["micro_benchmarks_of_today"] = [*of_today]
     if as_json:
         echo_json(document)
     else:

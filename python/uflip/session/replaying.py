@@ -131,10 +131,8 @@ def replay(
 
 
 def deepest(info: DeviceInfo) -> int:
-    """Return how many I/Os of one process a device takes at a time."""
-    if info.kind == "nbd":
-        return 1
-    return 1024 if info.simulated else _QUEUE
+    """Return how many I/Os of one process are under way at most: as a device can, and queues do."""
+    return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
 
 
 def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:

@@ -11,6 +11,8 @@ and is never above its maximum X, so that N* = X × R(1).
 this size: an I/O that occupies two dies halves it.
 """
 
+from collections.abc import Sequence
+
 from uflip.experiment import Context, Counts, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
@@ -50,7 +52,7 @@ def rate(run: Run) -> float:
     return float(run["value"]) / mean_ns(run) * 1e9
 
 
-def knee(runs: list[Run]) -> float | None:
+def knee(runs: Sequence[Run]) -> float | None:
     """Return N* = X × R(1); None where depth 1, or any other, was not measured."""
     if len(runs) < 2 or runs[0]["value"] != 1:
         return None
@@ -96,9 +98,12 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=experiments,
     question="How many I/Os does the device work on at a time?",
     how_to_read=(
-        "Flat: the I/Os overlap, and throughput grows with the depth. Doubling with the depth: the "
-        "device is busy, and more I/Os under way only wait. The knee lies where the two meet."
+        "While the response time is flat the I/Os overlap, and throughput grows with the depth. "
+        "Where it doubles with the depth the device is busy, and more I/Os under way only wait. "
+        "Short lines at the bottom mark the knees, where the two meet."
     ),
     finding=finding,
+    figure="queue",
+    levels=False,
     suites=("today",),
 )

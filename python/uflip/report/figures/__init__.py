@@ -7,6 +7,7 @@ what it finds.
 =================  ==========================================================================
 `sweep`            response time against the varying parameter (the paper's figures 6–8)
 `mix`              the six mixes, each against what its baselines would cost
+`queue`            throughput and response time against the depth of a queue
 `traces`           every I/O of the baselines, with running averages (figure 3)
 `distribution`     the share of I/Os slower than a given time: the whole distribution
 `phases`           start-up and levels of the baselines, as they were found
@@ -35,6 +36,7 @@ from uflip.report.figures import (
     mix,
     phases,
     places,
+    queue,
     spent,
     sweep,
     traces,
@@ -49,6 +51,7 @@ __all__ = [
     "mix",
     "phases",
     "places",
+    "queue",
     "spent",
     "sweep",
     "traces",
@@ -64,5 +67,6 @@ BASELINES: list[Callable[[Document, Traces], Figure | None]] = [
 MICRO_BENCHMARKS: dict[str, Callable[[Document, str], Figure | None]] = {
     "sweep": sweep.figure,
     "mix": mix.figure,
+    "queue": queue.figure,
 }
 """How a micro-benchmark can be drawn."""

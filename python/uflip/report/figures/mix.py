@@ -10,7 +10,7 @@
 n I/Os of the first per one of the second, (n × first + second) / (n + 1) of the baseline means.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,7 +83,8 @@ def draw(
     for axis in panels[::columns]:
         axis.set_ylabel("response time [ms]")
     first = next(iter(experiments.values()))[0]
-    legend_above(figure, _legend(in_turn=_is_in_turn(first)))
+    labels = {label for pattern in experiments for label in pattern.split("/")}
+    legend_above(figure, _legend(labels, in_turn=_is_in_turn(first)))
     figure.supxlabel(axis_name(first["parameter"], first["unit"]), size=8.5)
     mark_simulated(figure, simulated)
     return to_drawing(figure, name, title(name), _describe(experiments, baselines_ms))
@@ -153,12 +154,13 @@ def _expected_ms(run: Measured, baselines_ms: Mapping[str, float | None]) -> flo
     return expected_mix_ms(run, baselines_ms) if _is_in_turn(run) else None
 
 
-def _legend(*, in_turn: bool) -> list[object]:
+def _legend(labels: Collection[str], *, in_turn: bool) -> list[object]:
     from matplotlib.lines import Line2D
 
     patterns = [
         Line2D([], [], color=look.color, marker="o", markersize=2.5, lw=1.0, label=f"{name} in it")
         for name, look in palette.PATTERNS.items()
+        if name in labels
     ]
     alone = Line2D([], [], color=palette.INK, ls=":", lw=1.3, label="from baselines")
     return [

@@ -1,0 +1,148 @@
+"""Real I/O beside fio: the same file in memory, the same flags, in turn; an open loop in a stall.
+
+The file is on tmpfs, so that nothing but the two programs and the kernel takes time. fio keeps no
+response time of a single I/O here; we keep all of them.
+"""
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uflip.device.opening import open_device
+from uflip.spec import baseline, basic
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
+
+SIZE = 256 << 20
+ROUNDS = 5
+SECONDS = 2
+DEPTH = 32
+SYNC_IOS, QUEUE_IOS = 1_000_000, 1_000_000
+INTERVAL_NS, STALL_S = 5_000_000, 2.0
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def fio(target: Path, *more: str) -> dict[str, Any]:
+    """Let fio read at random for a while; return what it measured."""
+    command = [
+        "fio", "--name=x", f"--filename={target}", "--rw=randread", "--bs=4k", f"--size={SIZE}",
+        "--norandommap", "--thread", "--lat_percentiles=1", "--time_based",
+        f"--runtime={SECONDS}", "--output-format=json", *more,
+    ]  # fmt: skip
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    measured: dict[str, Any] = json.loads(done.stdout)["jobs"][0]["read"]
+    return measured
+
+
+def entry(name: str, value: float, unit: str, reference: float, target: str) -> dict[str, Any]:
+    """Make one line of the table."""
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "reference": reference,
+        "ratio": value / reference,
+        "target": target,
+    }
+
+
+def beside_fio() -> list[dict[str, Any]]:
+    """The median of single reads, and the rate of a queue, each beside fio's."""
+    if shutil.which("fio") is None or not SHARED_MEMORY.is_dir():
+        return []
+    medians: list[tuple[float, float]] = []
+    rates: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as folder:
+        target = Path(folder) / "scratch.bin"
+        reads = baseline("RR", io_size=4096)
+        for _ in range(ROUNDS):
+            with open_device(f"file:{target}", size=SIZE, buffered=True) as device:
+                one = device.run(reads.but(io_count=SYNC_IOS))
+                several = device.run(reads.but(io_count=QUEUE_IOS, queue_depth=DEPTH))
+            median = float(np.median(np.asarray(one.column("response_time_ns"))))
+            rate = len(several) / several.elapsed_ns() * 1e9
+            theirs = fio(target, "--ioengine=psync")["lat_ns"]["percentile"]["50.000000"]
+            fixed = ("--registerfiles", "--fixedbufs")
+            queued = fio(target, "--ioengine=io_uring", f"--iodepth={DEPTH}", *fixed)["iops"]
+            medians.append((median, float(theirs)))
+            rates.append((rate, float(queued)))
+    ours, theirs = (statistics.median(column) for column in zip(*medians, strict=True))
+    rate, queued = (statistics.median(column) for column in zip(*rates, strict=True))
+    return [
+        entry("4 KiB read of a cached file, median", ours, "ns", theirs, "<= fio (psync)"),
+        entry(f"the same, io_uring, {DEPTH} under way", rate, "I/Os/s", queued, ">= fio"),
+    ]
+
+
+def null_queue() -> dict[str, Any]:
+    """I/Os a second of one core where the device does nothing, with a queue."""
+    device = open_device("null")
+    spec = baseline("RR", io_size=4096, queue_depth=DEPTH)
+    rates = []
+    for _ in range(ROUNDS):
+        trace = device.run(spec.but(io_count=QUEUE_IOS))
+        rates.append(len(trace) / trace.elapsed_ns() * 1e9)
+    name = f"null device, {DEPTH} under way"
+    return entry(name, statistics.median(rates), "I/Os/s", 1e6, ">= 1 M a core")
+
+
+def stalled() -> list[dict[str, Any]]:
+    """What all who arrive in a stall of S wait together, over S² / 2τ(1 − s/τ).
+
+    A server that takes s for each I/O works off what has arrived while others go on arriving every
+    τ; s is measured beforehand, by a closed loop that keeps it busy.
+    """
+    from fused import MISSING, fused
+
+    if MISSING or os.geteuid() != 0:
+        return []
+    reads = basic("read", "random", io_size=4096, queue_depth=512)
+    open_loop = reads.but(time="fixed", interval=INTERVAL_NS, io_count=800)
+    stopped: list[float] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        fused(Path(folder), "memory", "16M") as (image, pid),
+        open_device(f"file:{image}", destroy=str(image)) as device,
+    ):
+        busy = device.run(reads.but(io_count=4000))
+        stopper = threading.Thread(target=stop, args=(pid, stopped))
+        stopper.start()
+        trace = device.run(open_loop)
+        stopper.join(timeout=30)
+    share = busy.elapsed_ns() / len(busy) / INTERVAL_NS
+    waited = np.asarray(trace.column("response_time_ns")) / 1e9
+    ordinary = float(np.median(waited[:50]))
+    late = float((waited - ordinary).clip(0).sum())
+    expected = stopped[0] ** 2 / (2 * INTERVAL_NS / 1e9) / (1 - share)
+    return [entry("open loop in a stall, sum of waits", late, "s", expected, "1 ± 0.01")]
+
+
+def stop(pid: int, stopped: list[float]) -> None:
+    """Stop a process for a while, and note for how long."""
+    time.sleep(0.5)
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    time.sleep(STALL_S)
+    os.kill(pid, signal.SIGCONT)
+    stopped.append(time.monotonic() - began)
+
+
+def real_rows() -> list[dict[str, Any]]:
+    """All of them; none where fio, FUSE or root is missing."""
+    return [*beside_fio(), null_queue(), *stalled()]
+
+
+if __name__ == "__main__":
+    for line in real_rows():
+        print(line)
