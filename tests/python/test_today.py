@@ -27,6 +27,7 @@ from uflip.microbench.today.loaded import DEPTH
 from uflip.microbench.words import by_pattern
 from uflip.report.findings import finding
 from uflip.results import Results
+from uflip.results.consistency import asks_for, question
 from uflip.spec import BASELINES
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -184,6 +185,16 @@ def test_no_method_changes_a_length_that_is_the_question(method: str) -> None:
         if run.micro_benchmark == "cache_cliff":
             assert run.spec.io_count == run.value // cache_cliff.IO_SIZE
             assert (run.spec.stop, run.spec.io_ignore) == (None, 0)
+
+
+def test_what_differs_by_its_length_alone_is_no_repetition() -> None:
+    (bursts,) = lay_out("cache_cliff")
+    for run in bursts.runs:
+        assert question(run.spec, run.spec.ios) == ("SW", cache_cliff.IO_SIZE)
+        assert asks_for(run.micro_benchmark, run.spec, run.spec.ios) is None
+    (deep, *_) = lay_out("queue_depth")
+    first = deep.runs[0]
+    assert asks_for(first.micro_benchmark, first.spec, first.spec.ios) == ("SR", 32 * KIB)
 
 
 # What they find

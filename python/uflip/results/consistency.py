@@ -26,6 +26,8 @@ from uflip.results.agreement import AGREEMENT
 BASELINE = "baseline"
 # Up to this factor a mean counts as that of the sequential write (`characteristics.LIKE`).
 REPEATS_WELL = 1.25
+LENGTHS = ("cache_cliff",)
+"""Micro-benchmarks whose runs differ in nothing but their length, and are told apart by it."""
 ONE = ("parallel_degree", "queue_depth", "incr", "partitions")
 """What is neutral at one."""
 VERDICTS_OVER = {
@@ -85,6 +87,11 @@ def question(spec: Spec, ios: int) -> Question | None:
     if ios * spec.io_bytes > spec.target_bytes:
         return None
     return (LABELS[spec.mode, "sequential"], spec.io_bytes)
+
+
+def asks_for(micro_benchmark: str, spec: Spec, ios: int) -> Question | None:
+    """Return the same of a run of a micro-benchmark: none where it asks what its length does."""
+    return None if micro_benchmark in LENGTHS else question(spec, ios)
 
 
 def _is_consecutive(spec: Basic, ios: int) -> bool:

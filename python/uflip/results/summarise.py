@@ -27,9 +27,9 @@ from uflip.results.characteristics import characteristics
 from uflip.results.consistency import (
     Answer,
     Question,
+    asks_for,
     gathered,
     only_what_repeats,
-    question,
     repeatability,
 )
 from uflip.results.store import Results, repeated
@@ -141,12 +141,12 @@ def around(results: Results, found: Found, target_spaces: Sequence[TargetSpace])
 def _answer(name: str, run: Experiment) -> tuple[Question | None, Answer]:
     """What a run asked for, if it was a baseline pattern, and what it found."""
     statistics = run["statistics"]
-    asked = None
+    found = None
     if statistics is not None and name != INTERFERENCE:
-        asked = question(typed_spec(run["spec"]), run["io_count"])
+        found = asks_for(name, typed_spec(run["spec"]), run["io_count"])
     mean_ns = 0.0 if statistics is None else float(statistics["mean_ns"])
     named = f"{name} {run['pattern']} {run['parameter']} {run['value']}"
-    return asked, Answer(name, named, mean_ns, run["together"]["half_width_ns"])
+    return found, Answer(name, named, mean_ns, run["together"]["half_width_ns"])
 
 
 def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:

@@ -26,10 +26,10 @@ from uflip.results.columns import as_array, measured
 from uflip.results.consistency import (
     Answer,
     Question,
+    asks_for,
     comparisons,
     gathered,
     inconsistent,
-    question,
     repeatability,
 )
 from uflip.results.ended import how_it_ended
@@ -111,7 +111,7 @@ class Examiner:
             key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
             mean_ns = float(run.measured_ns.mean())
             self._means.setdefault(key, []).append(mean_ns)
-            asked = question(spec, len(run.response_time_ns))
+            asked = asks_for(entry.micro_benchmark, spec, len(run.response_time_ns))
             if asked is not None and entry.micro_benchmark != INTERFERENCE:
                 found = {"mean_ns": mean_ns} | how_it_ended(trace)
                 self._asked.setdefault((asked, key), []).append(found)
