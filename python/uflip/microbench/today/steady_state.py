@@ -20,7 +20,8 @@ VARYING = Varying("steady_state", "io_size", "bytes")
 PATTERN = "RW"
 STANDARD = (4 << 10, 16 << 10, 64 << 10, 256 << 10)
 QUICK = (4 << 10, 64 << 10)
-# The device twice over is what SNIA takes to precondition one; a run in quick is short.
+# The device twice over, in all sizes together, is what SNIA takes to precondition one; a run in
+# quick is short.
 OVERWRITES = 2
 QUICK_BYTES = 256 << 20
 # A run is no longer, however small its I/Os: five minutes as of any other run, or ten seconds.
@@ -35,7 +36,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
-    size = OVERWRITES * context.capacity
+    size = OVERWRITES * context.capacity // len(QUICK if context.quick else STANDARD)
     most = max(min(size, QUICK_BYTES) if context.quick else size, 2 * FEWEST * io_size) // io_size
     return until_converged(
         baseline_spec(context, pattern, io_size=io_size),
