@@ -17,9 +17,8 @@ from uflip.cli.common import (
 from uflip.cli.displays import display
 from uflip.cli.executing import carried_out, executor_options, with_time_left
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
+from uflip.cli.sweep_findings import asked, check_asked, draw, findings, print_findings
 from uflip.cli.sweep_output import (
-    best_line,
-    best_of,
     check_table,
     impossible_line,
     place_of,
@@ -46,6 +45,10 @@ Examples:
   uflip sweep sim:demo --vary gc=d_choices:2,d_choices:10 --pattern RW --warm-up 4 --untimed
   uflip sweep sim:demo --vary spare_factor=0.1..0.5 --vary queue_depth=1..64:log --pattern RW \
     --sample lhs:200 --data rows --workers 2
+  uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary write_cache_bytes=0..4MiB/64k \
+    --sample lhs:200 --pattern RW --pareto spare_bytes,memory_bytes,p99 -o front.svg
+  uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary queue_depth=1..64:log --pattern RW \
+    --sample sobol:64 --sensitivity p99
   uflip sweep --resume rows --scheduler tcp://rack:8786
 
 \b
@@ -124,6 +127,18 @@ on all cores, and the rows come in order, the same wherever they are carried out
     help="Say which point is best: iops, mean, p50, p99, max, write_amplification, ...; of a mix "
     "read_p99, write_p99, ...",
 )
+@click.option(
+    "--pareto",
+    metavar="MEASURE,...",
+    multiple=True,
+    help="Say which points nobody beats in all of these: measures as for --best, and what a "
+    "point costs: spare_bytes, memory_bytes.",
+)
+@click.option(
+    "--sensitivity",
+    metavar="MEASURE",
+    help="Say how much of a measure's variance each name explains; with --sample sobol:N.",
+)
 @force_option
 @no_cache_option
 @quiet_option
@@ -146,6 +161,8 @@ def command(
     out: Path | None,
     table: Path | None,
     by: str | None,
+    pareto: tuple[str, ...],
+    sensitivity: str | None,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -155,7 +172,6 @@ def command(
     from uflip.data.sweep import Design
     from uflip.report.figures import files
     from uflip.sweeping import plan, planned_again
-    from uflip.sweeping.ranking import check_measure
 
     if resume is not None:
         given = {"DEVICE": device, "--vary": vary, "--sample": sample, "--spec": spec_file,
@@ -171,8 +187,8 @@ def command(
         design = Design(str(device), spec, varied, drawn, waits_for, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
-    if by is not None:
-        check_measure(by, design.spec, timed=design.timed)
+    what = asked(by, pareto, sensitivity)
+    check_asked(what, design)
     check_table(table, force)
     if out is not None:
         files.check_name(out, force=force)
@@ -187,17 +203,15 @@ def command(
     if table is not None:
         write_table(rows, place_of(table, force))
     if out is not None:
-        from uflip.report.figures.points import draw_points
-
-        draw_points([row.as_dict() for row in rows], design.device, out, force=force)
+        draw(rows, design, what, out, force=force)
+    found = findings(what, rows)
     if as_json:
-        echo_json(_document(planned, rows, by))
+        echo_json(_document(planned, rows) | found)
         return
     print_rows(rows, list(design.vary))
     if planned.impossible:
         echo(impossible_line(planned))
-    if by is not None:
-        echo(best_line(best_of(rows, by)))
+    print_findings(found, rows, list(design.vary))
 
 
 def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
@@ -224,13 +238,13 @@ def _check_alone(given: dict[str, Any]) -> None:
                 "A sweep goes on as it began",
                 where=option,
                 got=f"{option} with --resume",
-                allowed="--resume FOLDER, with --jobs, --workers, --scheduler, --best, --out, "
-                "--csv, --quiet, --json",
+                allowed="--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, "
+                "--sensitivity, --out, --csv, --quiet, --json",
                 action=f"leave {option} out, or begin another sweep",
             )
 
 
-def _document(planned: "Planned", rows: "list[Row]", by: str | None) -> dict[str, Any]:
+def _document(planned: "Planned", rows: "list[Row]") -> dict[str, Any]:
     design = planned.design
     return {
         "device": design.device,
@@ -241,5 +255,4 @@ def _document(planned: "Planned", rows: "list[Row]", by: str | None) -> dict[str
         "timed": design.timed,
         "impossible": [values for values, _ in planned.impossible],
         "rows": [row.as_dict() for row in rows],
-        **({"best": best_of(rows, by)} if by is not None else {}),
     }

@@ -1,7 +1,8 @@
-"""What `uflip sweep` says of its rows: a table, the best, a file of all numbers."""
+"""What `uflip sweep` says of its rows: a table, and a file of all numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.cli.common import echo_table
 from uflip.units import format_count, format_duration_ns, format_size
@@ -10,32 +11,10 @@ if TYPE_CHECKING:
     from uflip.results.outputs import Place
     from uflip.sweeping import Planned, Row
 
+# What of the costs of a row can be printed.
+COSTS = ("spare_bytes", "memory_bytes")
 # The response times of a row that are printed.
 SHOWN = ("mean", "p50", "p99", "max")
-
-
-def best_of(rows: "list[Row]", by: str) -> dict[str, Any]:
-    """Return the best point as plain data; its values are null where no point can be ranked."""
-    from uflip.sweeping.ranking import best, measured
-
-    row = best(rows, by)
-    if row is None:
-        return {"by": by, "value": None, "values": None, "device": None}
-    return {"by": by, "value": measured(row, by), "values": row.values, "device": row.device}
-
-
-def best_line(found: dict[str, Any]) -> str:
-    """Say which point is best."""
-    by, value = found["by"], found["value"]
-    if value is None:
-        return f"best {by}: no point has so many I/Os that it can be told"
-    point = " ".join(f"{name}={each}" for name, each in found["values"].items())
-    if by == "iops":
-        return f"best {by}: {point}, {format_count(round(value))} IOPS"
-    if by == "bytes_per_s":
-        return f"best {by}: {point}, {format_size(round(value))}/s"
-    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
-    return f"best {by}: {point}, {text}"
 
 
 def impossible_line(planned: "Planned") -> str:
@@ -46,20 +25,23 @@ def impossible_line(planned: "Planned") -> str:
     return f"{count} of {drawn} combinations make no device; {first}: {error.what}"
 
 
-def print_rows(rows: "list[Row]", names: list[str]) -> None:
-    """Print the table."""
+def print_rows(rows: "list[Row]", names: list[str], others: Sequence[str] = ()) -> None:
+    """Print the table; of `others`, what rows cost stands before what was measured."""
     modes = [mode for mode in ("reads", "writes") if any(getattr(row, mode) for row in rows)]
-    head = [*names]
+    costs = [name for name in COSTS if name in others]
+    head = [*names, *(name.removesuffix("_bytes") for name in costs)]
     if modes:
         head.append("IOPS")
         prefixes = [f"{mode} " if len(modes) > 1 else "" for mode in modes]
         head += [prefix + name for prefix in prefixes for name in SHOWN]
     head += ["write amplification", "valid pages per victim"]
-    echo_table(head, [_cells(row, names, modes) for row in rows], left=len(names))
+    echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
 
 
-def _cells(row: "Row", names: list[str], modes: list[str]) -> list[str]:
+def _cells(row: "Row", names: list[str], costs: list[str], modes: list[str]) -> list[str]:
     cells = [str(row.values[name]) for name in names]
+    sizes = [getattr(row, name) for name in costs]
+    cells += ["" if size is None else format_size(size) for size in sizes]
     if modes:
         cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
     for mode in modes:

@@ -6,6 +6,7 @@
 `data_set`     rows on disk: Parquet beside a manifest, resumed after a kill
 `columns`      a row as flat columns, and back
 `ranking`      which point is best
+`costs`        spare flash and memory
 `pareto`       which points nobody beats in everything
 `sensitivity`  which names matter, by Sobol' indices
 

@@ -28,7 +28,7 @@ from uflip.data.sweep import Design, Manifest, Range, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
-from uflip.sweeping.columns import MODES, columns, flat, row_of
+from uflip.sweeping.columns import MEASURED, MODES, OF_MODES, columns, flat, row_of
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row
 
@@ -166,7 +166,7 @@ class DataSet:
             from pyarrow import parquet
 
             found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-            if all(content.keys() >= {PLACE, "device", "ios"} for content in found):
+            if all(content.keys() >= {PLACE, *MEASURED, *OF_MODES} for content in found):
                 return found
         return []
 

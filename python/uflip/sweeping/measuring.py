@@ -15,6 +15,7 @@ from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.spec import Functions, Parallel
 from uflip.stats import summarise
+from uflip.sweeping.costs import costs
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row, Statistics
 
@@ -54,6 +55,7 @@ def _timed(device: Device, point: Point) -> Row:
     written_bytes = int(sizes[modes == 1].sum(dtype=np.uint64))
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
+        device,
         point,
         counters,
         write_amplification=write_amplification(counters, device.info.page_bytes, written_bytes),
@@ -75,10 +77,10 @@ def _untimed(device: Device, point: Point) -> Row:
     totals = resolve(point.spec, device.info).totals
     ratio = write_amplification(counters, device.info.page_bytes, totals.bytes_written)
     nothing = dict.fromkeys(("elapsed_ns", "ios_per_s", "bytes_per_s", "reads", "writes"))
-    return _row(point, counters, write_amplification=ratio, ios=totals.total_ios, **nothing)
+    return _row(device, point, counters, write_amplification=ratio, ios=totals.total_ios, **nothing)
 
 
-def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:
+def _row(device: Device, point: Point, counters: dict[str, int], **measured: Any) -> Row:
     collected = counters["blocks_collected"]
     return Row(
         values=point.values,
@@ -86,5 +88,6 @@ def _row(point: Point, counters: dict[str, int], **measured: Any) -> Row:
         durability=point.durability,
         relocated_pages_per_block=counters["pages_relocated"] / collected if collected else None,
         counters=counters,
+        **vars(costs(device.info)),
         **measured,
     )

@@ -11,6 +11,8 @@ RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
 TIMES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "max", "std")
 """What a point is better for with less of [ns]; in a mix with `read_` or `write_` before it."""
 WRITE_AMPLIFICATION = "write_amplification"
+COSTS = ("spare_bytes", "memory_bytes")
+"""What a point costs, see `uflip.sweeping.costs`: for fronts, where something stands against it."""
 
 
 def measures(spec: Spec, *, timed: bool = True) -> list[str]:
@@ -32,7 +34,7 @@ def measures(spec: Spec, *, timed: bool = True) -> list[str]:
     return [*RATES, *times, *amplified]
 
 
-def check_measure(by: str, spec: Spec, *, timed: bool = True) -> None:
+def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--best") -> None:
     """Refuse what the points of a sweep cannot be ranked by.
 
     Raises
@@ -42,7 +44,7 @@ def check_measure(by: str, spec: Spec, *, timed: bool = True) -> None:
     """
     known = measures(spec, timed=timed)
     if by not in known:
-        raise unknown_name("measure of a point", by, known, where="--best")
+        raise unknown_name("measure of a point", by, known, where=where)
 
 
 def measured(row: Row, by: str) -> float | None:
@@ -53,9 +55,9 @@ def measured(row: Row, by: str) -> float | None:
     row : Row
         Of a sweep.
     by : str
-        One of `measures`.
+        One of `measures`, or of `COSTS`.
     """
-    if by in (*RATES, WRITE_AMPLIFICATION):
+    if by in (*RATES, *COSTS, WRITE_AMPLIFICATION):
         value: float | None = getattr(row, RATES.get(by, by))
         return value
     if by in TIMES:

@@ -21,6 +21,8 @@ class Row:
         The device's URL: what is measured here can be repeated by hand.
     durability : str
         What writes waited for, see `uflip.durability`.
+    spare_bytes, memory_bytes : int or None
+        What the configuration costs, see `uflip.sweeping.costs`; None where it is not known.
     ios : int
         I/Os of the run, ignored ones included.
     elapsed_ns : int or None
@@ -40,6 +42,8 @@ class Row:
     values: Values
     device: str
     durability: str
+    spare_bytes: int | None
+    memory_bytes: int | None
     ios: int
     elapsed_ns: int | None
     ios_per_s: float | None

@@ -1,0 +1,157 @@
+"""What `uflip sweep` finds in its rows when it is asked: the best, the front, what matters."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uflip.cli.common import echo_table, split_names
+from uflip.cli.sweep_output import print_rows
+from uflip.cli.terminal import echo
+from uflip.errors import UsageError
+from uflip.units import format_count, format_duration_ns, format_size
+
+if TYPE_CHECKING:
+    from uflip.sweeping import Design, Row
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the rows: a measure of each kind, None where it is not."""
+
+    best: str | None
+    objectives: tuple[str, ...] | None
+    sensitivity: str | None
+
+
+def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) -> Asked:
+    """Take the options as they were typed."""
+    names = split_names(pareto, "--pareto")
+    return Asked(best, None if names is None else tuple(names), sensitivity)
+
+
+def check_asked(what: Asked, design: "Design") -> None:
+    """Refuse what the rows of a design cannot tell, before any work is done.
+
+    Raises
+    ------
+    UsageError
+    """
+    from uflip.sweeping.pareto import check_objectives
+    from uflip.sweeping.ranking import check_measure
+
+    for option, measure in (("--best", what.best), ("--sensitivity", what.sensitivity)):
+        if measure is not None:
+            check_measure(measure, design.spec, timed=design.timed, where=option)
+    if what.objectives is not None:
+        check_objectives(what.objectives, design.spec, timed=design.timed)
+    is_sobol = design.sample is not None and design.sample.method == "sobol"
+    if what.sensitivity is not None and not is_sobol:
+        raise UsageError(
+            "Sobol' indices need their design",
+            where="--sensitivity",
+            got="combinations that were not drawn for it",
+            allowed="--sample sobol:N",
+            action="draw them so: N is a power of two, 64 or more",
+        )
+
+
+def findings(what: Asked, rows: "list[Row]") -> dict[str, Any]:
+    """Return what was asked for as plain data."""
+    from uflip.sweeping.pareto import front
+    from uflip.sweeping.sensitivity import sensitivity
+
+    found: dict[str, Any] = {}
+    if what.best is not None:
+        found["best"] = _best(rows, what.best)
+    if what.objectives is not None:
+        points = front(rows, what.objectives)
+        found["pareto"] = {"objectives": list(what.objectives), "points": points}
+    if what.sensitivity is not None:
+        indices = [asdict(each) for each in sensitivity(rows, what.sensitivity)]
+        found["sensitivity"] = {"of": what.sensitivity, "indices": indices}
+    return found
+
+
+def print_findings(found: dict[str, Any], rows: "list[Row]", names: list[str]) -> None:
+    """Print them."""
+    if "pareto" in found:
+        objectives, points = found["pareto"]["objectives"], found["pareto"]["points"]
+        echo(f"\nPareto front of {', '.join(objectives)}: {len(points)} of {len(rows)} points")
+        print_rows([rows[place] for place in points], names, objectives)
+    if "sensitivity" in found:
+        said = found["sensitivity"]
+        echo(f"\nshare of the variance of {said['of']} that a name explains")
+        cells = [
+            (
+                each["name"],
+                f"{each['first']:.2f} ± {each['first_half_width']:.2f}",
+                f"{each['total']:.2f} ± {each['total_half_width']:.2f}",
+            )
+            for each in said["indices"]
+        ]
+        echo_table(("name", "alone", "with interactions"), cells)
+    if "best" in found:
+        echo(_best_line(found["best"]))
+
+
+def draw(rows: "list[Row]", design: "Design", what: Asked, out: Path, *, force: bool) -> None:
+    """Draw what fits what was asked: the front, a sample, or a grid."""
+    from uflip.report.figures import design_space
+    from uflip.report.figures.points import draw_points
+    from uflip.sweeping.pareto import front
+
+    if what.objectives is not None and design.sample is None:
+        on_front = front(rows, what.objectives)
+        first, *_, last = (_column(rows, name) for name in what.objectives)
+        design_space.draw_front(first, last, on_front, design.device, out, force=force)
+    elif design.sample is not None:
+        on_front = front(rows, what.objectives) if what.objectives else []
+        measures = what.objectives or [what.best or what.sensitivity or _default(rows)]
+        varied = [(name, [row.values[name] for row in rows]) for name in design.vary]
+        columns = [*varied, *(_column(rows, name) for name in measures)]
+        design_space.draw_parallel(columns, design.device, out, front=on_front, force=force)
+    else:
+        draw_points([row.as_dict() for row in rows], design.device, out, force=force)
+
+
+def _default(rows: "list[Row]") -> str:
+    """Return the measure that is drawn where none was named."""
+    row = rows[0]
+    if row.reads is None and row.writes is None:
+        return "write_amplification"
+    return "mean" if row.reads is None or row.writes is None else "read_mean"
+
+
+def _column(rows: "list[Row]", name: str) -> tuple[str, list[float | None]]:
+    """Return a measure of every row, in the unit that people read, which its name says."""
+    from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured
+
+    values = [measured(row, name) for row in rows]
+    if name in (*RATES, WRITE_AMPLIFICATION):
+        return name.replace("_", " "), values
+    label, unit = (f"{name[:-6]} [MiB]", 1 << 20) if name in COSTS else (f"{name} [ms]", 10**6)
+    return label.replace("_", " "), [None if value is None else value / unit for value in values]
+
+
+def _best(rows: "list[Row]", by: str) -> dict[str, Any]:
+    """Return the best point as plain data; its values are null where no point can be ranked."""
+    from uflip.sweeping.ranking import best, measured
+
+    row = best(rows, by)
+    if row is None:
+        return {"by": by, "value": None, "values": None, "device": None}
+    return {"by": by, "value": measured(row, by), "values": row.values, "device": row.device}
+
+
+def _best_line(found: dict[str, Any]) -> str:
+    """Say which point is best."""
+    by, value = found["by"], found["value"]
+    if value is None:
+        return f"best {by}: no point has so many I/Os that it can be told"
+    point = " ".join(f"{name}={each}" for name, each in found["values"].items())
+    if by == "iops":
+        return f"best {by}: {point}, {format_count(round(value))} IOPS"
+    if by == "bytes_per_s":
+        return f"best {by}: {point}, {format_size(round(value))}/s"
+    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
+    return f"best {by}: {point}, {text}"

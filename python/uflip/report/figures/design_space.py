@@ -1,0 +1,146 @@
+"""A sample of a design space as a figure: parallel coordinates, and what stands against what.
+
+**Source** Inselberg (The Visual Computer 1985).
+**Faithful** One axis for each name that varies and one for each measure; a line is a point.
+**Simplified** Every axis goes from its least to its largest value; words stand in their order.
+**Ambiguous** What the colour says: the last measure, dark where it is least.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uflip.report.figures.canvas import mark_simulated, new_figure, styled
+from uflip.report.figures.files import save
+from uflip.report.figures.palette import CARD, CAUSES, INK, MUTED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HEIGHT = 3.6
+# Lines that lie over each other are told apart down to so much ink.
+LEAST_ALPHA, MOST_ALPHA = 0.15, 0.9
+COLOURS = "viridis"
+# A front is drawn over the rest.
+ABOVE = 3
+
+Column = tuple[str, Sequence[Any]]
+"""A name, and its value at every point; None where there is none."""
+
+
+@styled
+def draw_parallel(
+    columns: Sequence[Column], title: str, path: Path, *, front: Sequence[int] = (), force: bool
+) -> str:
+    """Draw a line for each point across an axis for each column; returns the path.
+
+    Parameters
+    ----------
+    columns : sequence
+        What varied and what was measured; the last gives the colours. Points without a value in
+        any are left out.
+    title : str
+        What was swept.
+    path : Path
+        As `check_name` takes it.
+    front : sequence of int
+        Places of points that are drawn strongly, over the others.
+    force : bool
+        Replace any regular file of this name.
+    """
+    from matplotlib import colormaps
+    from matplotlib.collections import LineCollection
+
+    count = len(columns[0][1])
+    whole = [place for place in range(count) if all(each[place] is not None for _, each in columns)]
+    figure, (axis,) = new_figure(height=HEIGHT)
+    scaled = np.array([_scaled([each[place] for place in whole]) for _, each in columns])
+    colours = colormaps[COLOURS](scaled[-1])
+    strong = np.isin(whole, front)
+    colours[:, 3] = np.where(strong, MOST_ALPHA, _alpha(len(whole), bool(front)))
+    places = np.arange(len(columns))
+    lines = [np.column_stack([places, line]) for line in scaled.T]
+    order = np.argsort(strong, kind="stable")
+    widths = np.where(strong, 1.8, 0.9)
+    axis.add_collection(
+        LineCollection([lines[i] for i in order], colors=colours[order], linewidths=widths[order])
+    )
+    axis.set_xlim(-0.2, len(columns) - 0.8)
+    axis.set_ylim(-0.06, 1.06)
+    axis.set_xticks(places, [name for name, _ in columns])
+    axis.set_yticks([])
+    axis.grid(visible=False)
+    for place, (_, values) in enumerate(columns):
+        axis.axvline(place, color=MUTED, lw=0.7)
+        _label(axis, place, [value for value in values if value is not None])
+    figure.suptitle(title, x=0.01, ha="left", size=9)
+    mark_simulated(figure, True)
+    return save(figure, path, title, force=force)
+
+
+@styled
+def draw_front(
+    across: Column, up: Column, front: Sequence[int], title: str, path: Path, *, force: bool
+) -> str:
+    """Draw two objectives against each other, with the points of a front; returns the path."""
+    figure, (axis,) = new_figure(height=HEIGHT)
+    pairs = [
+        (place, x, y)
+        for place, (x, y) in enumerate(zip(across[1], up[1], strict=True))
+        if x is not None and y is not None
+    ]
+    beaten = [(x, y) for place, x, y in pairs if place not in set(front)]
+    best = sorted((x, y) for place, x, y in pairs if place in set(front))
+    if beaten:
+        axis.plot(*zip(*beaten, strict=True), "o", color=MUTED, alpha=0.45, label="beaten")
+    if best:
+        axis.plot(*zip(*best, strict=True), "D", color=CAUSES[4], zorder=ABOVE, label="front")
+    axis.set_xlabel(across[0])
+    axis.set_ylabel(up[0])
+    axis.margins(0.06)
+    axis.set_ylim(bottom=0)
+    axis.legend(loc="best")
+    figure.suptitle(title, x=0.01, ha="left", size=9)
+    mark_simulated(figure, True)
+    return save(figure, path, title, force=force)
+
+
+def _scaled(values: Sequence[Any]) -> np.ndarray:
+    """Put values on 0 to 1: numbers to scale, others side by side."""
+    if not _numbers(values):
+        known = sorted(set(map(str, values)))
+        values = [known.index(str(value)) for value in values]
+    found = np.array(values, dtype=float)
+    span = np.ptp(found)
+    return (found - found.min()) / span if span else np.full(len(found), 0.5)
+
+
+def _numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+
+
+def _alpha(count: int, fainter: bool) -> float:
+    return max(LEAST_ALPHA, min(MOST_ALPHA, 20 / count)) * (0.5 if fainter else 1.0)
+
+
+def _label(axis: "Axes", place: int, values: Sequence[Any]) -> None:
+    """Write the ends of an axis, or every word on it, beside it."""
+    if _numbers(values):
+        low, high = min(values), max(values)
+        marks = [(0.0, f"{low:.4g}"), (1.0, f"{high:.4g}")] if high > low else [(0.5, f"{low:.4g}")]
+    else:
+        known = sorted(set(map(str, values)))
+        heights = np.linspace(0, 1, len(known)) if len(known) > 1 else [0.5]
+        marks = [*zip(heights, known, strict=True)]
+    for height, text in marks:
+        axis.annotate(
+            text,
+            (place, height),
+            xytext=(3, 2),
+            textcoords="offset points",
+            size=7,
+            color=INK,
+            bbox={"facecolor": CARD, "edgecolor": "none", "alpha": 0.75, "pad": 0.4},
+        )

@@ -1,0 +1,165 @@
+"""Are fronts, shares of variance and costs what theory and a naive search say?"""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import uflip
+
+from uflip.data.sweep import Design, Range, Sample, Varied
+from uflip.device.catalogue import inspect_device
+from uflip.errors import UsageError
+from uflip.spec import baseline
+from uflip.sweeping import Row
+from uflip.sweeping.costs import costs
+from uflip.sweeping.pareto import check_objectives, front
+from uflip.sweeping.points import combinations
+from uflip.sweeping.sensitivity import sensitivity
+
+URL = "sim:demo?blocks_per_die=64"
+
+
+def row(values: dict[str, Any], **measured: Any) -> Row:
+    """A row of which nothing but this is known."""
+    nothing = dict.fromkeys(
+        ("spare_bytes", "memory_bytes", "elapsed_ns", "ios_per_s", "bytes_per_s", "reads",
+         "writes", "write_amplification", "relocated_pages_per_block")
+    )  # fmt: skip
+    about = {"values": values, "device": "", "durability": "", "ios": 1, "counters": {}}
+    return Row(**(nothing | about | measured))
+
+
+# Fronts
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_front_is_what_comparing_everybody_finds(seed: int) -> None:
+    chance = random.Random(seed)
+    # Few values, so that many are alike in some objective or in all.
+    rows = [
+        row(
+            {},
+            spare_bytes=chance.randrange(12),
+            memory_bytes=chance.choice([None, *range(6)]),
+            ios_per_s=float(chance.randrange(12)),
+        )
+        for _ in range(120)
+    ]
+    objectives = ("spare_bytes", "memory_bytes", "iops")
+
+    def beats(one: Row, other: Row) -> bool:
+        pairs = [
+            (one.spare_bytes, other.spare_bytes),
+            (one.memory_bytes, other.memory_bytes),
+            (other.ios_per_s, one.ios_per_s),
+        ]
+        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)  # type: ignore[operator]
+
+    known = [each for each in rows if each.memory_bytes is not None]
+    expected = [rows.index(a) for a in known if not any(beats(b, a) for b in known)]
+    found = front(rows, objectives)
+    assert sorted(rows.index(rows[place]) for place in found) == sorted(expected)
+    assert [rows[place].spare_bytes for place in found] == sorted(
+        rows[place].spare_bytes or 0 for place in found
+    )
+
+
+@pytest.mark.parametrize("names", [["p99"], ["p99", "p99"], ["p99", "spare"], ["p42", "p99"]])
+def test_a_front_is_between_objectives_that_there_are(names: list[str]) -> None:
+    with pytest.raises(UsageError):
+        check_objectives(names, baseline("RW"))
+    assert check_objectives(["spare_bytes", "p99"], baseline("RW")) == ("spare_bytes", "p99")
+
+
+# What matters
+
+
+def test_shares_of_variance_are_those_of_a_sum_and_of_a_product() -> None:
+    vary: Varied = {"a": Range(0.0, 1.0), "b": Range(0.0, 1.0), "c": Range(0.0, 1.0)}
+    design = Design(URL, baseline("RW"), vary, Sample("sobol", 1024))
+    drawn = [dict(zip(vary, map(float, each), strict=True)) for each in combinations(design)]
+    # 3a + b: variances stand as 9 to 1. (a - ½)(b - ½): neither alone explains anything.
+    total = [row(each, ios_per_s=3 * each["a"] + each["b"]) for each in drawn]
+    found = {index.name: index for index in sensitivity(total, "iops")}
+    for name, share in (("a", 0.9), ("b", 0.1), ("c", 0.0)):
+        assert found[name].first == pytest.approx(share, abs=0.03)
+        assert found[name].total == pytest.approx(share, abs=0.03)
+    product = [row(each, ios_per_s=(each["a"] - 0.5) * (each["b"] - 0.5)) for each in drawn]
+    found = {index.name: index for index in sensitivity(product, "iops")}
+    for name, share in (("a", 1.0), ("b", 1.0), ("c", 0.0)):
+        assert found[name].first == pytest.approx(0, abs=0.05)
+        assert found[name].total == pytest.approx(share, abs=0.05)
+    assert sensitivity(total, "iops") == sensitivity(total, "iops")
+
+
+def test_what_does_not_vary_has_no_shares_and_what_is_not_known_is_said() -> None:
+    rows = [row({"a": 1, "b": 2}, ios_per_s=5.0) for _ in range(32)]
+    assert [(each.first, each.total) for each in sensitivity(rows, "iops")] == [(0, 0), (0, 0)]
+    with pytest.raises(UsageError, match="Not every point"):
+        sensitivity([*rows, row({"a": 1, "b": 2})], "iops")
+
+
+# Costs
+
+
+@pytest.mark.parametrize(
+    ("url", "memory_bytes"),
+    [
+        ("sim:demo", 4 * (1 << 20)),  # 4 GiB in pages of 4 KiB, 4 bytes each
+        ("sim:demo?write_cache_bytes=1MiB", 5 << 20),
+        (
+            "sim:demo?mapping_cache_bytes=64KiB&mapping_cache_policy=lru&mapping_batch_update=true",
+            64 << 10,
+        ),
+        ("sim:memoright", None),  # of a hybrid's tables nothing is known
+    ],
+)
+def test_costs_are_what_counting_gives(url: str, memory_bytes: int | None) -> None:
+    info = inspect_device(url)
+    found = costs(info)
+    assert found.memory_bytes == memory_bytes
+    shape = info.profile_table["geometry"]
+    dies = shape["channels"] * shape["dies_per_channel"]
+    blocks = dies * shape["blocks_per_die"] * shape["pages_per_block"]
+    assert found.spare_bytes == blocks * shape["page_bytes"] - info.capacity_bytes
+
+
+# On the command line
+
+
+def test_a_front_is_printed_drawn_and_told(here: Path) -> None:
+    arguments = (
+        "sweep", URL, "--vary", "spare_factor=0.15,0.3", "--vary", "gc=greedy,random",
+        "--pattern", "RW", "--untimed", "--pareto", "spare_bytes,write_amplification",
+    )  # fmt: skip
+    done = uflip(*arguments, "-o", "front.svg")
+    assert done.code == 0, done.err
+    assert "Pareto front of spare_bytes, write_amplification: 2 of 4 points" in done.out
+    assert (here / "front.svg").is_file()
+    document = json.loads(uflip(*arguments, "--json").out)
+    assert document["pareto"]["points"] == [0, 2]
+    assert document["rows"][0]["spare_bytes"] < document["rows"][2]["spare_bytes"]
+
+
+def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
+    arguments = (
+        "sweep", URL, "--vary", "spare_factor=0.15..0.3", "--vary", "gc=greedy,random",
+        "--pattern", "RW", "--untimed", "--sample", "sobol:4", "-o", "sample.svg",
+    )  # fmt: skip
+    done = uflip(*arguments, "--sensitivity", "write_amplification", "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert len(document["rows"]) == 4 * 4
+    assert [each["name"] for each in document["sensitivity"]["indices"]] == ["spare_factor", "gc"]
+    first = (here / "sample.svg").read_bytes()
+    again = uflip(*arguments, "--sensitivity", "write_amplification")
+    assert "with interactions" in again.out
+    assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"
+
+
+def test_indices_need_their_design() -> None:
+    arguments = ("sweep", URL, "--vary", "spare_factor=0.15..0.3", "--pattern", "RW")
+    done = uflip(*arguments, "--sample", "lhs:4", "--sensitivity", "p99")
+    assert (done.code, "sobol:N" in done.err) == (2, True)
