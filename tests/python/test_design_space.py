@@ -110,7 +110,8 @@ def test_what_does_not_vary_has_no_shares_and_what_is_not_known_is_said() -> Non
         ("sim:demo", 4 * (1 << 20)),  # 4 GiB in pages of 4 KiB, 4 bytes each
         ("sim:demo?write_cache_bytes=1MiB", 5 << 20),
         (
-            "sim:demo?mapping_cache_bytes=64KiB&mapping_cache_policy=lru&mapping_batch_update=true",
+            "sim:demo?ftl=dftl&mapping_cache_bytes=64KiB&mapping_cache_policy=lru"
+            "&mapping_batch_update=true&idle_free_blocks=0",
             64 << 10,
         ),
         ("sim:memoright", None),  # of a hybrid's tables nothing is known

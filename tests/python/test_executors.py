@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -23,7 +25,7 @@ from uflip.reproduce.refit import Measured
 from uflip.reproduce.simulated import SimulatedDevice
 from uflip.selftest import checks
 from uflip.spec import baseline
-from uflip.sweeping import sweep
+from uflip.sweeping import Range, Sample, sweep
 
 URL = "sim:demo?blocks_per_die=64"
 WRITES = baseline("RW", io_size="4k", io_count=500)
@@ -136,6 +138,39 @@ def test_what_a_worker_died_of_is_carried_out_again(
     with using(executors[kind]):
         assert on_all(work, range(12)) == list(range(12))
     assert (tmp_path / "3").exists(), "one died"
+
+
+def test_nothing_is_lost_while_workers_are_killed(
+    executors: dict[str, Executor], tmp_path: Path
+) -> None:
+    """A worker is killed now and again; `make soak` goes on for minutes, with one every 10 s."""
+    soak = "UFLIP_SOAK" in os.environ
+    vary: dict[str, Range] = {"spare_factor": Range(0.1, 0.5)}
+    sample = Sample("lhs", 6000 if soak else 24, 5)
+    with using(Threads()):
+        whole = sweep(URL, WRITES, vary, sample=sample, data=tmp_path / "here")
+    over = threading.Event()
+    client = executors["cluster"]._client  # type: ignore[attr-defined]
+    killed: list[int] = []
+
+    def kill() -> None:
+        while not over.wait(10.0 if soak else 0.05):
+            workers = [*client.run(os.getpid).values()] if soak or not killed else []
+            if workers:
+                os.kill(workers[0], signal.SIGKILL)
+                killed.append(workers[0])
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with using(executors["cluster"]):
+            rows = sweep(URL, WRITES, vary, sample=sample, data=tmp_path / "there")
+    finally:
+        over.set()
+        killer.join(timeout=60)
+    assert rows == whole
+    files = [(tmp_path / name / "points.parquet").read_bytes() for name in ("here", "there")]
+    assert files[0] == files[1], f"{len(killed)} were killed"
 
 
 def test_a_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,122 @@
+"""What executors cost: `python benches/executors.py [--points N] [--seconds S]`.
+
+Printed are, for threads, processes and Dask's workers: how much quicker two are than one on a sweep
+(1.0 is twice as quick), how long tasks of `S` seconds take beside what they must, and what a task
+that does nothing takes. The more else the machine does, the worse the numbers: its load is printed,
+too. With `--kill-every S` a worker is killed so often while Dask sweeps, and rows are compared.
+"""
+
+import argparse
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from uflip.device import cache
+from uflip.executors import Executor, Processes, Threads, cluster, on_all, using
+from uflip.spec import baseline
+from uflip.sweeping import Range, Sample, sweep
+
+URL = "sim:demo?blocks_per_die=256"
+WRITES = baseline("RW", io_size="4k", io_count=50_000)
+NOTHINGS = 2000
+
+
+@contextmanager
+def made(kind: str, workers: int) -> Iterator[Executor]:
+    """Start an executor, with its processes, for this block."""
+    with ExitStack() as stack:
+        executor: Executor = Threads(workers)
+        if kind == "processes":
+            executor = stack.enter_context(Processes(workers))
+        elif kind == "dask":
+            executor = stack.enter_context(cluster.local(workers))
+        stack.enter_context(using(executor))
+        on_all(abs, range(4 * workers))  # processes are there
+        yield executor
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Return how long something takes [s]."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def swept(points: int) -> Any:
+    """Sweep so many devices."""
+    return sweep(URL, WRITES, {"spare_factor": Range(0.1, 0.5)}, sample=Sample("lhs", points))
+
+
+def waited(duration_s: float, _point: int) -> None:
+    """Take so long, and no processor."""
+    time.sleep(duration_s)
+
+
+def measure(kind: str, points: int, duration_s: float) -> None:
+    """Print what one kind of executor costs."""
+    with made(kind, 1):
+        alone = seconds(partial(swept, points))
+    with made(kind, 2):
+        both = seconds(partial(swept, points))
+        tasks = 20
+        lasted = seconds(partial(on_all, partial(waited, duration_s), range(tasks)))
+        nothing = seconds(partial(on_all, abs, range(NOTHINGS)))
+    overhead = lasted / (tasks / 2 * duration_s) - 1
+    print(
+        f"{kind:10} {points} points: 1 worker {alone:.1f} s, 2 workers {both:.1f} s, efficiency "
+        f"{alone / both / 2:.2f}; tasks of {duration_s:g} s: {overhead:+.1%}; nothing: "
+        f"{nothing / NOTHINGS * 1e3:.2f} ms"
+    )
+
+
+def killing(points: int, every_s: float) -> None:
+    """Sweep while workers are killed, and compare with threads."""
+    with using(Threads()):
+        expected = swept(points)
+    over, killed = threading.Event(), 0
+    with made("dask", 2) as executor:
+        client = executor._client  # type: ignore[attr-defined]
+
+        def kill() -> None:
+            nonlocal killed
+            while not over.wait(every_s):
+                for worker in [*client.run(os.getpid).values()][:1]:
+                    os.kill(worker, signal.SIGKILL)
+                    killed += 1
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            began = time.perf_counter()
+            rows = swept(points)
+            lasted = time.perf_counter() - began
+        finally:
+            over.set()
+            killer.join(timeout=60)
+    same = "the same" if rows == expected else "OTHERS"
+    print(f"dask       {points} points in {lasted:.1f} s, {killed} workers killed: rows are {same}")
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--kill-every", type=float, default=0.0)
+    given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    with cache.switched_off():
+        for kind in ("threads", "processes", "dask"):
+            measure(kind, given.points, given.seconds)
+        if given.kill_every:
+            killing(given.points, given.kill_every)
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
