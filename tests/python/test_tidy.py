@@ -387,7 +387,7 @@ def labelled() -> list[Path]:
         "crates/sim/src/ftl/mapping_cache.rs",
         "crates/sim/src/device/collector.rs",
         "crates/core/src/state.rs",
-        "crates/sim/src/timeline/clocks/mod.rs",
+        "crates/sim/src/device/jobs/mod.rs",
         "crates/sim/src/timeline/mod.rs",
         "python/uflip/methodology/places.py",
         "python/uflip/methodology/plan.py",

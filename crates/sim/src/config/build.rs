@@ -108,6 +108,7 @@ impl Profile {
             link_bytes_per_s: part.link_bytes_per_s,
             copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
             die_queue: part.die_queue,
+            in_turn: self.merges() && at_rate(part.channel_bytes_per_s) > 0,
         }
     }
 }

@@ -3,7 +3,6 @@
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
 use super::{GcPart, Profile, Relocation};
-use crate::timeline::DieQueue;
 
 /// The cache keeps one bit a sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
@@ -119,8 +118,6 @@ impl Profile {
             ("[reliability]", self.reliability.is_some() && !of_page_maps),
             ("[recovery]", self.recovery.is_some() && !of_page_maps),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
-            ("cache_program", self.timing.cache_program && of_page_maps),
-            ("die_queue", self.timing.die_queue != DieQueue::Fifo && !of_page_maps),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
             ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
         ];

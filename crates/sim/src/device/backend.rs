@@ -6,8 +6,8 @@
 
 use uflip_core::{Counters, Error, Mode};
 
-use crate::device::token::{Target, Token};
-use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::device::token::{Target, Token, Told};
+use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::{CollectMedia, Flash, Media as _};
 use crate::ftl::extent::Extent;
 use crate::timeline::Timeline;
@@ -50,8 +50,8 @@ pub(crate) trait Backend {
     /// Write a page from `at` on, when its data is there.
     fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>);
 
-    /// What the collection of `die` waited for has happened.
-    fn collect(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>);
+    /// What a collection, or a plan, waited for has happened.
+    fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>);
 
     /// A read of the host ends at `end`.
     #[inline]
@@ -60,10 +60,11 @@ pub(crate) trait Backend {
     /// Keep nothing in memory that the host takes for written, or what is usual.
     fn set_write_through(&mut self, _write_through: bool) {}
 
-    /// Write to flash, from `at` on, what memory alone has; returns when it is there.
+    /// Write to flash, from `at` on, what memory alone has; `target` is told when it is there. False where
+    /// there is nothing.
     #[inline]
-    fn drain(&mut self, at: u64, _hardware: &mut Hardware<'_>) -> u64 {
-        at
+    fn drain(&mut self, _at: u64, _target: Target, _hardware: &mut Hardware<'_>) -> bool {
+        false
     }
 
     /// The host leaves the device alone from `now` to `until`.
@@ -86,12 +87,6 @@ pub(crate) trait Backend {
 
     /// Why it is.
     fn why_read_only(&self) -> Error;
-
-    /// Until when operations are planned already, where they are planned ahead.
-    #[inline]
-    fn planned_until(&self) -> u64 {
-        0
-    }
 
     /// What is under way ends now; the untimed gear follows.
     fn end_untimed(&mut self, flash: &mut Flash);

@@ -8,7 +8,6 @@ use crate::device::cache::WriteCache;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
 use crate::ftl::{Merging, PageMap};
-use crate::timeline::clocks::Clocks;
 
 impl Profile {
     /// The write cache, where the profile has one.
@@ -23,15 +22,14 @@ impl Profile {
     /// # Errors
     /// Names and parameters of policies that do not exist.
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
+        let dies = self.geometry().shape().dies;
         if self.merges() {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
             let ftl = Merging::by_name(&self.merging_options())?;
-            let clocks = Clocks::new(self.geometry(), self.timing());
-            return Ok(AnyBackend::Merged(Merged::new(ftl, clocks, steps, buffers)));
+            return Ok(AnyBackend::Merged(Merged::new(ftl, dies, steps, buffers)));
         }
         let goal = self.gc()?.idle_free_blocks as usize;
-        let dies = self.geometry().shape().dies;
         Ok(AnyBackend::Paged(Paged::new(PageMap::new(self.ftl_options()?), dies, goal)))
     }
 }

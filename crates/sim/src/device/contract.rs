@@ -69,7 +69,7 @@ impl Device for SimDevice {
         {
             return Err(self.failure(request));
         }
-        if now.max(either!(&self.backend, backend => backend.planned_until())) >= CLOCK_END_NS {
+        if now >= CLOCK_END_NS {
             return Err(clock_ran_out().at(&self.info.url));
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);

@@ -7,36 +7,31 @@
 //! host read    ──┤ read ├──▶ end ─┤ step ├             whoever wants its dies then waits for them
 //! ```
 //!
-//! The firmware does one merge at a time: a write that comes while another write merges waits for it.
-//! So all operations of a write are placed when the write is planned, on clocks of their own: nothing
-//! can come between them.
+//! The FTL plans a write when it is taken in, and its plan is carried out when the data is there
+//! (`jobs/`). The firmware does one merge at a time: a write that comes while another write merges waits
+//! for it.
 
 use uflip_core::{Counters, Error};
 
 use crate::device::backend::{Backend, Hardware, Write};
-use crate::device::timed::Timed;
-use crate::device::token::Target;
-use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::device::jobs::{Jobs, Line, Order, serve};
+use crate::device::token::{Target, Told};
+use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::{CollectMedia, Flash};
 use crate::flash::plan::Plan;
 use crate::ftl::Merging;
 use crate::ftl::extent::Extent;
-use crate::timeline::breakdown::{Account, Cause, SimBreakdown};
-use crate::timeline::clocks::Clocks;
 
-/// The FTL, and until when its merges go on.
+/// The FTL, and what it has planned.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
     ftl: Merging,
     /// What it wants now; kept, so that nothing is allocated.
     #[serde(skip)]
     plan: Plan,
-    /// Dies and channels.
-    clocks: Clocks,
-    /// When the last merge in a write's path ended.
-    merging_until: u64,
-    /// When the last step beside the host ended.
-    reclaiming_until: u64,
+    jobs: Jobs,
+    /// Steps begin beside the host until then.
+    idle_until: u64,
     /// A step follows every so many host reads; 0: none. And how many came since the last.
     reads_per_step: u32,
     reads: u32,
@@ -54,13 +49,12 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn new(ftl: Merging, clocks: Clocks, reads_per_step: u32, buffers: bool) -> Merged {
+    pub(crate) fn new(ftl: Merging, dies: u32, reads_per_step: u32, buffers: bool) -> Merged {
         Merged {
             ftl,
             plan: Plan::default(),
-            clocks,
-            merging_until: 0,
-            reclaiming_until: 0,
+            jobs: Jobs::new(dies),
+            idle_until: 0,
             reads_per_step,
             reads: 0,
             beside: 0,
@@ -84,37 +78,50 @@ impl Merged {
         self.dirty
     }
 
-    /// Write to flash what has stayed in memory, unless a write to `extent` renews it; returns when it
-    /// is there.
-    fn flush(&mut self, at: u64, extent: Option<&Extent>, flash: &mut Flash) -> u64 {
+    /// Write to flash, from `ready` on, what has stayed in memory, unless a write to `extent` renews it;
+    /// `target` is told of the end. False where there is nothing.
+    fn flush(
+        &mut self,
+        ready: u64,
+        extent: Option<&Extent>,
+        target: Option<Target>,
+        hardware: &mut Hardware<'_>,
+    ) -> bool {
         let Some(last) = self.last.filter(|last| self.dirty && Some(last) != extent) else {
-            return at;
+            return false;
         };
         self.dirty = false;
         self.plan.clear();
         last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
-        let timed = self.carry_out(at, &mut (), flash);
-        self.merging_until = self.merging_until.max(timed.1);
-        timed.0
+        hardware.flash.carry_out(&self.plan);
+        let order = Order { ready, target, read_bytes: None };
+        self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
+        true
     }
 
-    /// Do what is planned, from `at` on; returns when it ends, and until when merges go on.
-    #[inline]
-    fn carry_out(&mut self, at: u64, path: &mut impl Account, flash: &mut Flash) -> (u64, u64) {
-        flash.carry_out(&self.plan);
-        let mut timed = Timed::new(flash.geometry, &mut self.clocks, at, path);
-        timed.charge(&self.plan);
-        (timed.end, timed.merged_until())
-    }
-
-    /// One step from `at` on; `None` where nothing is to be done.
-    fn step(&mut self, at: u64, hardware: &mut Hardware<'_>) -> Option<u64> {
+    /// One step beside the host from `ready` on; returns when the next may begin at the earliest, `None`
+    /// where nothing is to be done.
+    fn step(&mut self, ready: u64, hardware: &mut Hardware<'_>) -> Option<u64> {
         self.plan.clear();
         let worked = self.ftl.reclaim(&mut self.plan);
         self.beside += self.plan.merges();
-        let (end, _) = self.carry_out(at, &mut (), hardware.flash);
-        // A step that only puts books in order takes no time; the clock must go on all the same.
-        worked.then_some(end.max(at + 1))
+        hardware.flash.carry_out(&self.plan);
+        if !self.plan.is_timeless() {
+            let order = Order { ready, target: None, read_bytes: None };
+            self.jobs.queue(&mut self.plan, order, Line::Beside, hardware);
+        }
+        // What only puts books in order takes no time; the clock must go on all the same.
+        worked.then_some(ready + 1)
+    }
+
+    /// Steps follow each other as long as the host leaves the device alone.
+    fn go_on_beside(&mut self, mut at: u64, hardware: &mut Hardware<'_>) {
+        while at < self.idle_until && self.jobs.is_free(Line::Beside) {
+            match self.step(at, hardware) {
+                Some(next) => at = next,
+                None => self.idle_until = 0,
+            }
+        }
     }
 
     /// Write `page` without time.
@@ -142,37 +149,36 @@ impl Backend for Merged {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) {
-        self.clocks.advance(hardware.events.now());
-        let mut path = SimBreakdown::default();
         self.plan.clear();
-        // Where nothing was ever written the controller answers alone, once it knows that.
         if let Some(from) = self.ftl.find(page, &mut self.plan) {
             self.plan.read(from);
         }
-        let (end, _) = self.carry_out(at, &mut path, hardware.flash);
-        hardware.events.all_spent(target.account, &path);
-        hardware.events.deliver(end, at, bytes, target.op());
+        hardware.flash.carry_out(&self.plan);
+        let order = Order { ready: at, target: Some(target), read_bytes: Some(bytes) };
+        match self.plan.only() {
+            Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
+            // Where nothing was ever written the controller answers alone, once it knows that.
+            None => self.jobs.begin(&mut self.plan, order, hardware),
+        }
     }
 
     #[inline]
     fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target } = write;
-        self.clocks.advance(hardware.events.now());
         if self.buffers {
-            self.flush(ready, Some(&extent), hardware.flash);
+            self.flush(ready, Some(&extent), None, hardware);
             if self.absorbs(page, &extent) {
-                return hardware.events.end(ready, ready, target.op());
+                return hardware.events.end(ready, hardware.events.now(), target.op());
             }
         }
-        let at = ready.max(self.merging_until);
-        let mut path = SimBreakdown::default();
-        path.add(Cause::Merge, at - ready);
         self.plan.clear();
         self.ftl.write(page, &extent, &mut self.plan);
-        let (end, merged_until) = self.carry_out(at, &mut path, hardware.flash);
-        self.merging_until = self.merging_until.max(merged_until);
-        hardware.events.all_spent(target.account, &path);
-        hardware.events.end(end, ready, target.op());
+        hardware.flash.carry_out(&self.plan);
+        let order = Order { ready, target: Some(target), read_bytes: None };
+        match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
+            Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
+            None => self.jobs.queue(&mut self.plan, order, Line::Path, hardware),
+        }
     }
 
     #[inline]
@@ -183,53 +189,45 @@ impl Backend for Merged {
         self.reads += 1;
         if self.reads >= self.reads_per_step {
             self.reads = 0;
-            let at = end.max(self.reclaiming_until);
-            if let Some(end) = self.step(at, hardware) {
-                self.reclaiming_until = end;
-            }
+            self.step(end, hardware);
         }
     }
 
-    fn collect(&mut self, _: DieIdx, _: u64, _: &mut Hardware<'_>) {
-        unreachable!("nothing is collected beside the host")
+    #[inline]
+    fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+        self.jobs.happened(told, at, hardware);
+        self.go_on_beside(at, hardware);
     }
 
     fn stuck(&mut self, _: u64, _: &mut Hardware<'_>) {
-        unreachable!("the end of everything is known when it begins")
+        unreachable!("a plan under way ends")
     }
 
     fn why_read_only(&self) -> Error {
         unreachable!("nothing is retired")
     }
 
-    #[inline]
-    fn planned_until(&self) -> u64 {
-        self.merging_until.max(self.reclaiming_until)
-    }
-
     fn set_write_through(&mut self, write_through: bool) {
         self.write_through = write_through;
     }
 
-    fn drain(&mut self, at: u64, hardware: &mut Hardware<'_>) -> u64 {
-        let begin = at.max(self.merging_until);
-        let end = self.flush(begin, None, hardware.flash);
-        if end > begin { end } else { at }
+    fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
+        self.flush(at, None, Some(target), hardware)
     }
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
-        self.flush(now, None, hardware.flash);
-        self.reclaiming_until = self.reclaiming_until.max(now);
-        while self.reclaiming_until < until {
-            match self.step(self.reclaiming_until, hardware) {
-                Some(end) => self.reclaiming_until = end,
-                None => return,
-            }
-        }
+        self.flush(now, None, None, hardware);
+        self.idle_until = until;
+        self.go_on_beside(now, hardware);
+    }
+
+    fn end_idle(&mut self) {
+        self.idle_until = 0;
     }
 
     /// Nothing is under way but in time, which the untimed gear does not know.
     fn end_untimed(&mut self, flash: &mut Flash) {
+        self.jobs.clear();
         if let Some(last) = self.last.take().filter(|_| self.dirty) {
             last.pages().for_each(|page| self.write_now(page, &last, flash));
         }

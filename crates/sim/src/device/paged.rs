@@ -6,7 +6,7 @@ use uflip_core::{Counters, Error, Mode};
 use crate::device::backend::{Backend, Hardware, Piece, Write};
 use crate::device::collector::{Collector, Parts};
 use crate::device::issued::Issued;
-use crate::device::token::Target;
+use crate::device::token::{Target, Told};
 use crate::device::waiting::{Waiter, Waiting};
 use crate::flash::geometry::{DieIdx, Lpn, Place};
 use crate::flash::media::{CollectMedia, Flash, Media as _};
@@ -212,7 +212,8 @@ impl Backend for Paged {
     }
 
     #[inline]
-    fn collect(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) {
+    fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+        let Told::Collect(die) = told else { unreachable!("{told:?} is about no collection") };
         let (collector, mut parts) = self.split(hardware);
         collector.step(die, at, &mut parts);
         if !self.waiting.is_empty() {

@@ -19,6 +19,14 @@ impl PageIdx {
     }
 }
 
+/// A plan under way; there are few.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct JobIdx(pub(crate) u32);
+
+/// A step of a plan: what one die does for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct StepIdx(pub(crate) u32);
+
 /// Between two wishes that everything be flushed.
 pub(crate) type Epoch = u32;
 
@@ -37,6 +45,14 @@ pub(crate) enum Told {
     Flushed(Epoch),
     /// The next step of the collection of a die.
     Collect(DieIdx),
+    /// A plan may begin.
+    Begin(JobIdx),
+    /// The processor has planned to move a page of a plan.
+    Planned(JobIdx, StepIdx),
+    /// A step of a plan has ended.
+    Stepped(JobIdx, StepIdx),
+    /// A page of the host that waited for memory to be written to flash ends.
+    Drained(PageIdx),
     /// A command of the host has ended: the next that waits for that is let in.
     Freed,
 }
@@ -46,23 +62,38 @@ pub(crate) enum Told {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Token(u64);
 
+/// Where the kind of a token is, and where the plan that it is about.
+const KIND: u32 = 56;
+const JOB: u32 = 32;
+
 impl Token {
     #[inline]
     fn new(kind: u64, index: u32) -> Token {
-        Token(kind << 32 | u64::from(index))
+        Token(kind << KIND | u64::from(index))
+    }
+
+    #[inline]
+    fn of_job(kind: u64, job: JobIdx, step: u32) -> Token {
+        debug_assert!(job.0 >> (KIND - JOB) == 0, "few plans are under way");
+        Token(kind << KIND | u64::from(job.0) << JOB | u64::from(step))
     }
 
     #[inline]
     pub(crate) fn told(self) -> Told {
         let index = self.0 as u32;
-        match self.0 >> 32 {
+        let job = JobIdx((self.0 >> JOB) as u32 & ((1 << (KIND - JOB)) - 1));
+        match self.0 >> KIND {
             0 => Told::TakenIn(IoIdx(index)),
             1 => Told::Arrived(PageIdx(index)),
             2 => Told::Ended(PageIdx(index)),
             3 => Told::Failed(PageIdx(index)),
             4 => Told::Flushed(index),
             5 => Told::Collect(DieIdx(index)),
-            _ => Told::Freed,
+            6 => Told::Freed,
+            7 => Told::Begin(job),
+            8 => Told::Planned(job, StepIdx(index)),
+            9 => Told::Stepped(job, StepIdx(index)),
+            _ => Told::Drained(PageIdx(index)),
         }
     }
 }
@@ -78,6 +109,10 @@ impl From<Told> for Token {
             Told::Flushed(epoch) => Token::new(4, epoch),
             Told::Collect(die) => Token::new(5, die.0),
             Told::Freed => Token::new(6, 0),
+            Told::Begin(job) => Token::of_job(7, job, 0),
+            Told::Planned(job, step) => Token::of_job(8, job, step.0),
+            Told::Stepped(job, step) => Token::of_job(9, job, step.0),
+            Told::Drained(page) => Token::new(10, page.0),
         }
     }
 }
@@ -130,6 +165,11 @@ impl Target {
     /// A page that leaves the write cache.
     pub(crate) fn flush(epoch: Epoch) -> Target {
         Target { token: Told::Flushed(epoch).into(), report: Report::AtEnd, account: None }
+    }
+
+    /// A page of the host that waits for memory to be written to flash.
+    pub(crate) fn drained(page: PageIdx) -> Target {
+        Target { token: Told::Drained(page).into(), report: Report::AtEnd, account: None }
     }
 
     /// The collection of a die.

@@ -88,10 +88,11 @@ impl SimDevice {
                     self.begin(next, at);
                 }
             }
-            Told::Collect(die) => {
+            Told::Drained(page) => self.drained(page, at),
+            Told::Collect(_) | Told::Begin(_) | Told::Planned(..) | Told::Stepped(..) => {
                 let SimDevice { backend, flash, events, .. } = self;
                 let hardware = &mut Hardware { flash, events };
-                either!(backend, backend => backend.collect(die, at, hardware));
+                either!(backend, backend => backend.happened(token.told(), at, hardware));
             }
         }
     }
@@ -131,6 +132,7 @@ impl SimDevice {
 
     /// Write the pages of an I/O one after the other, none of another one's between them.
     fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        self.events.reach(at);
         for page in extent.touched().map(Lpn) {
             let (of_host, end) = self.send(index, io, page, at);
             self.write(Write { page, extent, target: Target::host(of_host) }, end);
@@ -231,8 +233,7 @@ impl SimDevice {
             && let Some(held) = self.durable.release(|until| cache.is_over(until))
         {
             self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
-            let end = self.drain(held.page, at, at);
-            self.end(held.page, end);
+            self.drain(held.page, at, at);
         }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
             let waited = at - self.host.page_of(index).arrived;
@@ -262,21 +263,27 @@ impl SimDevice {
         if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
             return self.durable.hold(Held { page: index, since: end, until });
         }
-        let end = self.drain(index, end, taken);
-        self.end(index, end);
+        self.drain(index, end, taken);
     }
 
-    /// Write to flash what the FTL keeps in memory, from `at` on; returns when the page `index`, which
-    /// has ended at `end`, ends with that.
-    fn drain(&mut self, index: PageIdx, end: u64, at: u64) -> u64 {
-        let SimDevice { backend, flash, events, .. } = self;
+    /// Write to flash what the FTL keeps in memory, from `at` on: the page `index`, which would end at
+    /// `end`, ends with that.
+    fn drain(&mut self, index: PageIdx, end: u64, at: u64) {
+        let SimDevice { backend, flash, events, host, .. } = self;
         let hardware = &mut Hardware { flash, events };
-        let drained = either!(backend, backend => backend.drain(at, hardware));
-        if drained == at {
-            return end;
+        if either!(backend, backend => backend.drain(at, Target::drained(index), hardware)) {
+            // From then on it waits.
+            host.arrived(index, end);
+        } else {
+            self.end(index, end);
         }
-        events.spent(Some(index.account()), Cause::CacheWait, drained - end);
-        drained
+    }
+
+    /// What the FTL kept in memory when `index` was to end is on flash.
+    fn drained(&mut self, index: PageIdx, at: u64) {
+        let since = self.host.page_of(index).arrived;
+        self.events.spent(Some(index.account()), Cause::CacheWait, at - since);
+        self.end(index, at);
     }
 
     #[inline]

@@ -19,7 +19,7 @@ pub(crate) enum Cmd {
     /// Read a page for the host.
     Read(Place),
     /// Program `to` with data of the host; the rest of the page comes from `rest` where given. Begins when
-    /// all merges before it have ended.
+    /// everything of the firmware before it has ended; what follows of that begins behind it.
     Program { to: Place, rest: Option<Place> },
     /// Move a page.
     Copy { from: Place, to: Place },
@@ -40,6 +40,14 @@ pub(crate) enum Cmd {
     Count(Counted),
     /// What follows begins when everything before has ended.
     Barrier,
+}
+
+impl Cmd {
+    /// Whether it serves the host, and not the firmware.
+    #[inline]
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(self, Cmd::Read(_) | Cmd::Program { .. })
+    }
 }
 
 /// A part of what a plan keeps beside its commands.
@@ -86,6 +94,9 @@ pub(crate) struct Plan {
     words: Vec<u64>,
     /// What streams move.
     moves: Vec<Move>,
+    /// So many commands take time; and no command of a merge, or on the map, comes after so many.
+    timed: u32,
+    merges_until: u32,
 }
 
 impl Plan {
@@ -95,6 +106,42 @@ impl Plan {
         self.commands.clear();
         self.words.clear();
         self.moves.clear();
+        (self.timed, self.merges_until) = (0, 0);
+    }
+
+    /// The command of the host, where nothing else takes time.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<Cmd> {
+        if self.timed != 1 || self.merges_until > 0 {
+            return None;
+        }
+        self.commands.iter().copied().find(Cmd::is_of_host)
+    }
+
+    /// Whether nothing takes time.
+    pub(crate) fn is_timeless(&self) -> bool {
+        self.timed == 0
+    }
+
+    /// No merge begins after so many commands, nor anything else that the firmware does itself.
+    #[inline]
+    pub(crate) fn merges_until(&self) -> usize {
+        self.merges_until as usize
+    }
+
+    /// Something of a merge, or on the map.
+    #[inline]
+    fn merge(&mut self, command: Cmd) {
+        self.commands.push(command);
+        self.timed += 1;
+        self.merges_until = self.commands.len() as u32;
+    }
+
+    /// Something of the host.
+    #[inline]
+    fn host(&mut self, command: Cmd) {
+        self.commands.push(command);
+        self.timed += 1;
     }
 
     /// What is to be done, in order.
@@ -124,19 +171,19 @@ impl Plan {
     /// Read `from` for the host.
     #[inline]
     pub(crate) fn read(&mut self, from: Place) {
-        self.commands.push(Cmd::Read(from));
+        self.host(Cmd::Read(from));
     }
 
     /// Program `to` with host data; the rest of the page comes from `rest` where given.
     #[inline]
     pub(crate) fn program(&mut self, to: Place, rest: Option<Place>) {
-        self.commands.push(Cmd::Program { to, rest });
+        self.host(Cmd::Program { to, rest });
     }
 
     /// Move the page `from` to `to`.
     #[inline]
     pub(crate) fn copy(&mut self, from: Place, to: Place) {
-        self.commands.push(Cmd::Copy { from, to });
+        self.merge(Cmd::Copy { from, to });
     }
 
     /// [`Plan::copy`] of several pages of a block to the same places of another: those that `set` has, of
@@ -155,37 +202,37 @@ impl Plan {
         let word = |at: usize| bits::word(set, first + at, (pages - at).min(64));
         self.words.extend((0..pages).step_by(64).map(word));
         let set = Span::new(begin, self.words.len());
-        self.commands.push(Cmd::CopySet { from, to, set });
+        self.merge(Cmd::CopySet { from, to, set });
     }
 
     /// [`Plan::copy`] of several pages, each from the first place to the second, as one stream.
     pub(crate) fn copy_stream(&mut self, pages: &[(Place, Place)]) {
         let begin = self.moves.len();
         self.moves.extend(pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to }));
-        self.commands.push(Cmd::CopyStream(Span::new(begin, self.moves.len())));
+        self.merge(Cmd::CopyStream(Span::new(begin, self.moves.len())));
     }
 
     /// Erase `block`.
     #[inline]
     pub(crate) fn erase(&mut self, block: BlockIdx) {
-        self.commands.push(Cmd::Erase(block));
+        self.merge(Cmd::Erase(block));
     }
 
     /// The firmware stores its map on `to`.
     pub(crate) fn program_map(&mut self, to: Place) {
-        self.commands.push(Cmd::ProgramMap(to));
+        self.merge(Cmd::ProgramMap(to));
     }
 
     /// Read a page of the map.
     pub(crate) fn load_map(&mut self, from: Place) {
-        self.commands.push(Cmd::LoadMap(from));
+        self.merge(Cmd::LoadMap(from));
     }
 
     /// Program pages of the map; entries that have not changed come from a second place where given.
     pub(crate) fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
         let begin = self.moves.len();
         self.moves.extend(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
-        self.commands.push(Cmd::StoreMap(Span::new(begin, self.moves.len())));
+        self.merge(Cmd::StoreMap(Span::new(begin, self.moves.len())));
     }
 
     /// A log block was chosen to be reclaimed.

@@ -52,13 +52,6 @@ impl SimBreakdown {
     const COUNT: usize = 17;
 }
 
-impl SimBreakdown {
-    /// Add what `other` was spent on.
-    pub(crate) fn add_all(&mut self, other: &SimBreakdown) {
-        self.parts.iter_mut().zip(other.parts).for_each(|(part, ns)| *part += ns);
-    }
-}
-
 /// Somebody who keeps account of where time goes, or does not care (`()`).
 pub(crate) trait Account {
     fn add(&mut self, cause: Cause, ns: u64);
@@ -69,11 +62,6 @@ impl Account for SimBreakdown {
     fn add(&mut self, cause: Cause, ns: u64) {
         self.parts[cause as usize] += ns;
     }
-}
-
-impl Account for () {
-    #[inline]
-    fn add(&mut self, _: Cause, _: u64) {}
 }
 
 impl Breakdown for SimBreakdown {

@@ -64,6 +64,13 @@ impl Calendar {
         Some(event)
     }
 
+    /// It is `at`: what happened before has.
+    #[inline]
+    pub(super) fn reach(&mut self, at: u64) {
+        debug_assert!(self.events.get(self.first).is_none_or(|event| event.at >= at));
+        self.now = self.now.max(at);
+    }
+
     #[inline]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
         self.add(at, ARRIVE, u64::from(index));

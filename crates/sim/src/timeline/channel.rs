@@ -1,4 +1,9 @@
 //! A channel, and who will arrive there.
+//!
+//! It carries who came first. Where a plan moves many pages at once, that is the plan: whichever of its
+//! pages brought it there, the one goes that was planned first, as one processor that goes through its
+//! pages in order would send them. So a page that has been read is not kept from being programmed by
+//! reads of pages that come after it.
 
 use super::Lane;
 
@@ -34,5 +39,62 @@ impl Channel {
         }
         self.announced.pop();
         Some(first)
+    }
+
+    /// [`Channel::take`] where operations of a plan have turns, told by `turn`: which plan, and the place
+    /// in it. Certain is only what began before `now`: at that moment others may still arrive.
+    #[inline]
+    pub(super) fn take_in_turn(
+        &mut self,
+        now: u64,
+        turn: impl Fn(u32) -> Option<(u32, u32)>,
+    ) -> Option<u32> {
+        let (at, first) = *self.announced.last()?;
+        let start = self.lane.free_at.max(at);
+        if start >= now {
+            return None;
+        }
+        self.announced.pop();
+        let Some((plan, mut best)) = turn(first) else { return Some(first) };
+        let mut chosen = None;
+        let there = self.announced.iter().enumerate().rev();
+        for (place, (_, index)) in there.take_while(|(_, (at, _))| *at <= start) {
+            if let Some((_, rank)) =
+                turn(*index).filter(|(other, rank)| *other == plan && *rank < best)
+            {
+                (chosen, best) = (Some(place), rank);
+            }
+        }
+        let Some(place) = chosen else { return Some(first) };
+        // They change places.
+        Some(std::mem::replace(&mut self.announced[place].1, first))
+    }
+
+    /// Whether who arrives at `at` has to wait.
+    #[inline]
+    pub(super) fn is_taken(&self, at: u64) -> bool {
+        self.lane.free_at > at || self.announced.last().is_some_and(|(other, _)| *other <= at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_sends_the_page_that_was_planned_first_when_its_turn_comes() {
+        let mut channel = Channel { lane: Lane { free_at: 11 }, ..Channel::default() };
+        // Two of plan 1, one of nobody, and another of plan 1 which comes too late for the first turn.
+        let turns = [Some((1, 7)), None, Some((1, 3)), Some((1, 2))];
+        for (at, index) in [(9, 0), (10, 1), (10, 2), (12, 3)] {
+            channel.announce(at, index);
+        }
+        let mut take = |now| channel.take_in_turn(now, |index| turns[index as usize]);
+        assert_eq!(take(11), None, "at 11 others may still arrive");
+        assert_eq!(take(12), Some(2));
+        assert_eq!(take(12), Some(1), "whoever came before the page that was passed over");
+        assert_eq!(take(12), Some(0));
+        assert_eq!(take(12), None);
+        assert_eq!(take(13), Some(3));
     }
 }

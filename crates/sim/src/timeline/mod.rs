@@ -31,8 +31,8 @@
 
 pub(crate) mod breakdown;
 mod calendar;
+mod carry;
 mod channel;
-pub(crate) mod clocks;
 mod op;
 #[cfg(test)]
 mod reference;
@@ -75,6 +75,8 @@ pub(crate) struct Timing {
     /// A host write has ended when its data is in the register of the die; while a page is programmed
     /// the register takes the next (cache program).
     pub(crate) cache_program: bool,
+    /// Operations may have turns: who is next on a channel is certain when it begins, and not before.
+    pub(crate) in_turn: bool,
     /// The processor's time for a read that does not go on where the last one ended.
     pub(crate) seek_read_ns: u64,
 }
@@ -171,6 +173,11 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.calendar.now
     }
 
+    /// Everything before `at` has happened, and nothing will before it.
+    pub(crate) fn reach(&mut self, at: u64) {
+        self.calendar.reach(at);
+    }
+
     /// Let things happen until there is something to tell, but nothing later than `until`. What is told
     /// may have its time in the future: its user asked for no more than to know.
     #[inline]
@@ -209,18 +216,19 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         if before.is_empty() {
             self.issue(at, op);
         } else {
-            self.issue_chain(at, before, op);
+            self.issue_chain(at, at, before, op);
         }
     }
 
+    /// [`Timeline::issue_after`] at a time which lies not before `now`.
     #[cold]
-    fn issue_chain(&mut self, at: u64, before: &[Op<T>], mut op: Op<T>) {
+    pub(crate) fn issue_chain(&mut self, at: u64, now: u64, before: &[Op<T>], mut op: Op<T>) {
         op.die = self.geometry.clock_of(op.die);
         for before in before.iter().rev() {
             let next = NonZeroU32::new(self.put(op) + 1);
             op = Op { next, die: self.geometry.clock_of(before.die), ..*before };
         }
-        self.begin(at, op);
+        self.begin_when(at, now, op);
     }
 
     /// Let `op` begin at `at`, which lies not before `now`.
@@ -282,14 +290,6 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline]
     pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
         self.finish(end, now, &op);
-    }
-
-    /// A host page's time was spent on all of `parts`.
-    #[inline]
-    pub(crate) fn all_spent(&mut self, account: Option<AccountIdx>, parts: &SimBreakdown) {
-        if let Some(account) = account {
-            self.accounts[account.index()].add_all(parts);
-        }
     }
 
     /// So much of a host page's time was spent on `cause`.

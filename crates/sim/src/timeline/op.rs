@@ -23,6 +23,7 @@ pub(crate) enum Purpose {
     HostRead,
     HostWrite,
     Relocation,
+    Merge,
     Erase,
     Metadata,
     Mapping,
@@ -30,10 +31,11 @@ pub(crate) enum Purpose {
 
 impl Purpose {
     /// What somebody else's wait for it is charged to.
-    pub(super) fn cause(self) -> Cause {
+    pub(crate) fn cause(self) -> Cause {
         match self {
             Purpose::HostRead | Purpose::HostWrite => Cause::DieWait,
             Purpose::Relocation => Cause::Relocation,
+            Purpose::Merge => Cause::Merge,
             Purpose::Erase => Cause::Erase,
             Purpose::Metadata => Cause::Metadata,
             Purpose::Mapping => Cause::Mapping,
@@ -75,6 +77,9 @@ pub(crate) struct Op<T> {
     /// Pages that go over the channel.
     pub(crate) transfers: u16,
     pub(crate) account: Option<AccountIdx>,
+    /// It is of a plan, which its token names in the upper half, and its place in that in the lower: at a
+    /// channel the first of a plan goes first.
+    pub(crate) in_turn: bool,
     /// Everything is charged to this cause, whatever it is.
     pub(crate) lump: Option<Cause>,
     /// Bytes of a read that go to the host.
@@ -82,10 +87,28 @@ pub(crate) struct Op<T> {
     /// The operation that begins when this one has ended: its index and one more.
     pub(crate) next: Option<NonZeroU32>,
     pub(crate) token: T,
-    /// When it arrived at the ring of its die, or from when on it is not known what it waits for.
+    /// When it arrived at the ring of its die, or from when on it is not known what it waits for; and at
+    /// its channel, where that was announced.
     pub(crate) arrived: u64,
     /// When its die will have done it, where its arrival at the channel was announced.
     pub(crate) ends: u64,
+}
+
+impl<T> Op<T> {
+    /// Whether it programs a page of the host.
+    #[inline]
+    pub(crate) fn is_host_program(&self) -> bool {
+        self.kind == Kind::Program && self.purpose == Purpose::HostWrite
+    }
+}
+
+impl<T: Copy + Into<u64>> Op<T> {
+    /// The plan that it is of, and its place in that.
+    #[inline]
+    pub(crate) fn turn(&self) -> Option<(u32, u32)> {
+        let token: u64 = self.token.into();
+        self.in_turn.then_some(((token >> 32) as u32, token as u32))
+    }
 }
 
 impl<T: Copy> Op<T> {
@@ -101,6 +124,7 @@ impl<T: Copy> Op<T> {
             cell_ns,
             transfers: 1,
             account: None,
+            in_turn: false,
             lump: None,
             link_bytes: 0,
             next: None,

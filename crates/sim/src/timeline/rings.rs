@@ -42,10 +42,17 @@ pub(super) struct Die<T> {
     /// From when on it has done, or will do, the operation that was started last, and for whom.
     pub(super) held_since: u64,
     pub(super) purpose: Purpose,
+    /// With cache program: whether what was started last is a page of the host in the register, when that
+    /// can take the next, and until when the cells program those before.
+    pub(super) cached: bool,
+    pub(super) register_free_at: u64,
+    pub(super) cells_free_at: u64,
     pub(super) channel: u32,
     /// Until when it does, or did, those before, and for whom; some may be over.
     before: Vec<(u64, Purpose)>,
     pub(super) ring: VecDeque<Op<T>>,
+    /// So many of those that wait keep account of their time.
+    pub(super) accounted: u32,
 }
 
 impl<T> Die<T> {
@@ -55,9 +62,13 @@ impl<T> Die<T> {
             free_at: 0,
             held_since: 0,
             purpose: Purpose::HostRead,
+            cached: false,
+            register_free_at: 0,
+            cells_free_at: 0,
             channel: channel as u32,
             before: Vec::new(),
             ring: VecDeque::new(),
+            accounted: 0,
         }
     }
 
@@ -76,13 +87,39 @@ impl<T> Die<T> {
         self.before.iter().copied().chain(last)
     }
 
+    /// Whether the register takes a page of the host while the die programs the one before: nobody
+    /// waits, and it is known when the register is free.
+    #[inline]
+    pub(super) fn takes_next(&self) -> bool {
+        self.cached && self.ring.is_empty() && self.free_at != UNKNOWN
+    }
+
+    /// When the register takes the page that waits first, where that and the one being programmed are
+    /// the host's.
+    pub(super) fn next_in_register(&self) -> Option<u64> {
+        let first = self.ring.front()?;
+        let both = self.cached && first.is_host_program();
+        both.then_some(self.register_free_at)
+    }
+
+    /// The register has a page of the host at `at`, which the cells then take `cell_ns` to program;
+    /// returns when they have.
+    #[inline]
+    pub(super) fn program(&mut self, at: u64, cell_ns: u64) -> u64 {
+        self.register_free_at = at.max(self.cells_free_at);
+        self.register_free_at + cell_ns
+    }
+
     /// Take the next one out of the ring.
     pub(super) fn next(&mut self, queue: DieQueue) -> Option<Op<T>> {
-        if queue == DieQueue::Fifo {
-            return self.ring.pop_front();
-        }
-        let ranks = self.ring.iter().map(|op| queue.rank(op.purpose));
-        let (place, _) = ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place))?;
-        self.ring.remove(place)
+        let place = if queue == DieQueue::Fifo {
+            0
+        } else {
+            let ranks = self.ring.iter().map(|op| queue.rank(op.purpose));
+            ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place))?.0
+        };
+        let next = self.ring.remove(place)?;
+        self.accounted -= u32::from(next.account.is_some());
+        Some(next)
     }
 }

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroU32;
 
+use super::carry::{charge, transfer};
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
-use super::{DieQueue, Lane, Op, Report, Stage, Timeline};
+use super::{DieQueue, Op, Report, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
-use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
+use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation arrives at `at` where its stage says.
@@ -67,6 +68,10 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             debug_assert!(die.free_at == at, "who waits is released first");
             return self.wait(at, op);
         }
+        let first = self.timing.die_queue == DieQueue::Fifo || die.register_free_at <= at;
+        if die.takes_next() && first && op.is_host_program() {
+            return self.start_in_register(at, op);
+        }
         if self.timing.die_queue == DieQueue::Fifo && die.free_at != UNKNOWN {
             let free_at = die.free_at;
             if op.account.is_some() {
@@ -78,6 +83,21 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.wait(at, op);
     }
 
+    /// Whether the operation ends when its data is in the register of its die.
+    #[inline]
+    pub(super) fn is_cached(&self, op: &Op<T>) -> bool {
+        self.timing.cache_program && op.is_host_program()
+    }
+
+    /// The operation has arrived at its die, which programs the page before it: its data goes to the
+    /// register when that is free.
+    fn start_in_register(&mut self, at: u64, op: Op<T>) {
+        let start = self.dies[op.die.0 as usize].register_free_at.max(at);
+        self.charge(&op, Cause::DieWait, start - at);
+        self.dies[op.die.0 as usize].passes_on(at);
+        self.start(start, at, op);
+    }
+
     /// The operation waits for its die, and nobody knows until when.
     #[inline(never)]
     fn wait(&mut self, at: u64, mut op: Op<T>) {
@@ -86,7 +106,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             op.arrived = self.charge_known(at, &op);
         }
         let die = op.die;
-        let Die { free_at, ring, .. } = &mut self.dies[die.0 as usize];
+        let Die { free_at, ring, accounted, .. } = &mut self.dies[die.0 as usize];
+        *accounted += u32::from(op.account.is_some());
         ring.push_back(op);
         if *free_at != UNKNOWN && ring.len() == 1 {
             self.calendar.release(*free_at, die);
@@ -109,7 +130,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The die does what it does until `end`.
     #[inline]
-    fn hold(&mut self, die: DieIdx, end: u64, now: u64) {
+    pub(super) fn hold(&mut self, die: DieIdx, end: u64, now: u64) {
         let state = &mut self.dies[die.0 as usize];
         state.free_at = end;
         if !state.ring.is_empty() {
@@ -129,12 +150,17 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// The next in the ring of `die` has it from `at` on.
-    pub(super) fn let_next_start(&mut self, at: u64, now: u64, die: DieIdx) {
+    pub(super) fn let_next_start(&mut self, mut at: u64, now: u64, die: DieIdx) {
         let Timeline { dies, accounts, timing, .. } = self;
         let state = &mut dies[die.0 as usize];
-        for op in &state.ring {
-            let waited = at - op.arrived.max(state.held_since);
-            charge(accounts, op, state.purpose.cause(), waited);
+        if timing.die_queue == DieQueue::Fifo {
+            at = state.next_in_register().map_or(at, |free| free.max(now));
+        }
+        if state.accounted > 0 {
+            for op in &state.ring {
+                let waited = at - op.arrived.max(state.held_since);
+                charge(accounts, op, state.purpose.cause(), waited);
+            }
         }
         state.passes_on(now);
         let next = state.next(timing.die_queue).expect("a die is released for somebody");
@@ -144,83 +170,42 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
     fn start(&mut self, at: u64, now: u64, op: Op<T>) {
+        let cached = self.is_cached(&op);
         let state = &mut self.dies[op.die.0 as usize];
-        (state.held_since, state.purpose) = (at, op.purpose);
+        (state.held_since, state.purpose, state.cached) = (at, op.purpose, cached);
+        if cached {
+            state.cells_free_at = state.free_at;
+        }
         let end = match op.kind {
             Kind::Read => {
                 self.charge(&op, Cause::CellRead, op.cell_ns);
                 return self.announce(at + op.cell_ns, 0, op);
             }
+            Kind::Program if at > now && cached => return self.announce(at, 0, op),
             Kind::Program if at > now => return self.announce(at, op.cell_ns, op),
             Kind::Program => {
                 let channel = state.channel as usize;
                 self.serve(channel, at);
+                // Another of its plan may arrive at this very moment.
+                if self.timing.in_turn && (op.in_turn || self.channels[channel].is_taken(at)) {
+                    return self.announce(at, if cached { 0 } else { op.cell_ns }, op);
+                }
                 let Timeline { channels, accounts, timing, .. } = self;
-                transfer(&mut channels[channel].lane, at, &op, timing.transfer_ns, accounts)
+                transfer(&mut channels[channel].lane, at, &op, timing, accounts)
             }
             Kind::Inside => {
                 self.charge(&op, op.purpose.cause(), op.cell_ns);
                 at + op.cell_ns
             }
         };
-        self.hold(op.die, end, now);
+        let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
+        self.hold(op.die, held, now);
         self.finish(end, now, &op);
-    }
-
-    /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
-    /// `after` longer than the channel.
-    #[inline(always)]
-    fn announce(&mut self, at: u64, after: u64, mut op: Op<T>) {
-        op.stage = Stage::Channel;
-        op.ends = UNKNOWN;
-        let length = self.timing.transfer_ns * u64::from(op.transfers);
-        let die = &mut self.dies[op.die.0 as usize];
-        die.free_at = UNKNOWN;
-        let channel = die.channel as usize;
-        let index = self.put(op);
-        let channel = &mut self.channels[channel];
-        channel.announce(at, index);
-        // Sooner it cannot end.
-        let end = channel.lane.free_at.max(at) + length + after;
-        self.calendar.arrive(end, index);
-    }
-
-    /// Everybody who has arrived at `channel` by `now` is served, in order.
-    #[inline]
-    fn serve(&mut self, channel: usize, now: u64) {
-        while let Some((at, index)) = self.channels[channel].take(now) {
-            let Timeline { ops, channels, accounts, timing, .. } = self;
-            let op = &mut ops[index as usize];
-            op.ends = transfer(&mut channels[channel].lane, at, op, timing.transfer_ns, accounts);
-            let (die, end) = (op.die, op.ends);
-            self.hold(die, end, now);
-        }
-    }
-
-    /// An operation whose arrival at the channel was announced could have ended by now.
-    #[inline]
-    fn leave_channel(&mut self, at: u64, index: u32) {
-        let Op { die, ends, .. } = self.ops[index as usize];
-        if ends == UNKNOWN {
-            self.serve(self.dies[die.0 as usize].channel as usize, at);
-        }
-        let ends = self.ops[index as usize].ends;
-        if ends > at {
-            return self.calendar.arrive(ends, index);
-        }
-        // Not copied as a whole: what has just been written in parts is slow to read together.
-        let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
-        let over_bus = kind == Kind::Read && !self.buses.is_empty();
-        if over_bus || link_bytes > 0 {
-            return self.go_out(at, index, over_bus);
-        }
-        self.unused.push(index);
-        self.end_of(at, at, next, report, token);
     }
 
     /// What the operation that was kept has read leaves the channel.
     #[inline(never)]
-    fn go_out(&mut self, at: u64, index: u32, over_bus: bool) {
+    pub(super) fn go_out(&mut self, at: u64, index: u32, over_bus: bool) {
         let mut op = self.take(index);
         if over_bus {
             op.stage = Stage::BusOut;
@@ -247,7 +232,14 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     #[inline]
-    fn end_of(&mut self, end: u64, now: u64, next: Option<NonZeroU32>, report: Report, token: T) {
+    pub(super) fn end_of(
+        &mut self,
+        end: u64,
+        now: u64,
+        next: Option<NonZeroU32>,
+        report: Report,
+        token: T,
+    ) {
         if let Some(next) = next {
             return self.go_on(end, now, next.get() - 1);
         }
@@ -283,34 +275,5 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline]
     fn charge(&mut self, op: &Op<T>, cause: Cause, ns: u64) {
         charge(&mut self.accounts, op, cause, ns);
-    }
-}
-
-/// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
-/// it.
-#[inline]
-fn transfer<T>(
-    channel: &mut Lane,
-    at: u64,
-    op: &Op<T>,
-    page_ns: u64,
-    accounts: &mut [SimBreakdown],
-) -> u64 {
-    let length = page_ns * u64::from(op.transfers);
-    let sent = channel.take(at, length);
-    // The cells of a read came before.
-    let cell_ns = if op.kind == Kind::Read { 0 } else { op.cell_ns };
-    if op.account.is_some() {
-        charge(accounts, op, Cause::ChannelWait, sent - at);
-        charge(accounts, op, Cause::Transfer, length);
-        charge(accounts, op, Cause::CellProgram, cell_ns);
-    }
-    sent + length + cell_ns
-}
-
-#[inline]
-fn charge<T>(accounts: &mut [SimBreakdown], op: &Op<T>, cause: Cause, ns: u64) {
-    if let Some(account) = op.account {
-        accounts[account.index()].add(op.lump.unwrap_or(cause), ns);
     }
 }

@@ -1,6 +1,7 @@
 //! A simulated device from outside: its times against sums worked out by hand from the profile, its
-//! determinism, and (`refused.rs`) what a bad profile says.
+//! determinism; what goes on beside a merge (`beside.rs`), and what a bad profile says (`refused.rs`).
 
+mod beside;
 mod refused;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};

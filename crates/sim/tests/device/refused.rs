@@ -90,9 +90,7 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
     assert!(message("fast", log, r#"{"static_wear_gap": 1}"#).contains("no static wear levelling"));
     assert!(message("block_map", log, "{}").contains("[log] means nothing"));
-    for (key, value) in
-        [("die_queue", "\"reads_first\""), ("collect_ns", "1"), ("dynamic_wear_levelling", "true")]
-    {
+    for (key, value) in [("collect_ns", "1"), ("dynamic_wear_levelling", "true")] {
         let unused = message("fast", log, &format!("{{\"{key}\": {value}}}"));
         assert!(unused.contains(&format!("{key} means nothing to this FTL")), "{unused}");
     }

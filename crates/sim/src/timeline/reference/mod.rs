@@ -23,12 +23,27 @@ struct Job {
     die: u32,
     then: Option<u32>,
     purpose: usize,
+    /// The plan that it is of, if it is of one: the first of a plan goes first on a channel.
+    plan: Option<u32>,
     /// The operation that follows when this one has ended.
     follow: Option<Box<Job>>,
 }
 
-const PURPOSES: [Purpose; 5] =
-    [Purpose::HostRead, Purpose::HostWrite, Purpose::Relocation, Purpose::Erase, Purpose::Metadata];
+impl Job {
+    /// What an operation for it is known by: its number, and where it has turns its plan.
+    fn token(&self, number: usize) -> u64 {
+        u64::from(self.plan.unwrap_or(0)) << 32 | number as u64
+    }
+}
+
+const PURPOSES: [Purpose; 6] = [
+    Purpose::HostRead,
+    Purpose::HostWrite,
+    Purpose::Relocation,
+    Purpose::Merge,
+    Purpose::Erase,
+    Purpose::Metadata,
+];
 const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
 
 /// Times are long, and those of operations random beside, so that nothing happens by chance at the very
@@ -41,7 +56,7 @@ const CHANNELS: u32 = 3;
 /// Bytes of a page: its time on the link is that many times the same.
 const PAGE: u32 = 100;
 
-fn timing(buses: u32, queue: usize) -> Timing {
+fn timing(buses: u32, queue: usize, cache_program: bool, in_turn: bool) -> Timing {
     Timing {
         read_ns: 7 * LONG,
         program_ns: 23 * LONG,
@@ -52,6 +67,8 @@ fn timing(buses: u32, queue: usize) -> Timing {
         buses,
         link_bytes_per_s: 1_000_000_000 * u64::from(PAGE) / LINK_NS,
         die_queue: QUEUES[queue],
+        cache_program,
+        in_turn,
         ..Timing::default()
     }
 }
@@ -68,15 +85,15 @@ fn geometry() -> Geometry {
     })
 }
 
-/// The operation that a job asks for; its token is its number.
+/// The operation that a job asks for.
 fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
-    let (die, purpose) = (DieIdx(job.die), PURPOSES[job.purpose]);
+    let (die, purpose, token) = (DieIdx(job.die), PURPOSES[job.purpose], job.token(number));
     let mut op = match job.kind {
-        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, number as u64) },
-        1 => Op::read(die, timing.read_ns, purpose, number as u64),
-        2 => Op::program(die, timing.program_ns, purpose, number as u64),
-        3 => Op::inside(die, timing.erase_ns, purpose, number as u64),
-        _ => Op::read(die, 2 * timing.read_ns, purpose, number as u64),
+        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, token) },
+        1 => Op::read(die, timing.read_ns, purpose, token),
+        2 => Op::program(die, timing.program_ns, purpose, token),
+        3 => Op::inside(die, timing.erase_ns, purpose, token),
+        _ => Op::read(die, 2 * timing.read_ns, purpose, token),
     };
     if job.then.is_some() {
         op.link_bytes = 0;
@@ -85,6 +102,7 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
     op.transfers = job.transfers;
     op.account = Some(AccountIdx::new(number as u32));
     op.report = Report::AtEnd;
+    op.in_turn = timing.in_turn && job.plan.is_some();
     op
 }
 
@@ -92,9 +110,10 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
 fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
     let die = DieIdx(job.then?);
     let program_ns = timing.program_high_ns + job.extra_ns / 2;
-    let op = Op::program(die, program_ns, PURPOSES[job.purpose], number as u64);
+    let op = Op::program(die, program_ns, PURPOSES[job.purpose], job.token(number));
     let account = Some(AccountIdx::new(number as u32));
-    Some(Op { account, report: Report::AtEnd, transfers: job.transfers / 2, ..op })
+    let in_turn = timing.in_turn && job.plan.is_some();
+    Some(Op { account, report: Report::AtEnd, transfers: job.transfers / 2, in_turn, ..op })
 }
 
 /// When every operation began and ended, by number.
@@ -123,8 +142,8 @@ impl Fast {
     }
 
     fn run(&mut self, until: u64) {
-        while let Some((at, number)) = self.timeline.next(until) {
-            let number = number as usize;
+        while let Some((at, token)) = self.timeline.next(until) {
+            let number = token as u32 as usize;
             self.times.1[number] = at;
             if let Some(job) = self.follows[number].take() {
                 self.issue(at, &job);
@@ -160,9 +179,10 @@ fn reference(jobs: &[Job], timing: Timing) -> Vec<u64> {
 
 fn job() -> impl Strategy<Value = Job> {
     let times = (0..30 * LONG, 0..8 * LONG, 2..30_000_u16);
-    let what = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0usize..5);
-    let plain =
-        (times, what).prop_map(|((after, extra_ns, transfers), (kind, die, then, purpose))| Job {
+    let plan = prop::option::of(0..2u32);
+    let what = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0..PURPOSES.len(), plan);
+    let plain = (times, what).prop_map(
+        |((after, extra_ns, transfers), (kind, die, then, purpose, plan))| Job {
             after,
             extra_ns,
             transfers,
@@ -170,8 +190,10 @@ fn job() -> impl Strategy<Value = Job> {
             die,
             then,
             purpose,
+            plan,
             follow: None,
-        });
+        },
+    );
     plain.prop_recursive(3, 4, 1, |inner| {
         (inner.clone(), inner)
             .prop_map(|(first, follow)| Job { follow: Some(Box::new(follow)), ..first })
@@ -187,9 +209,12 @@ proptest! {
         jobs in prop::collection::vec(job(), 1..60),
         buses in 0u32..3,
         queue in 0usize..3,
+        cache_program in any::<bool>(),
+        in_turn in any::<bool>(),
     ) {
-        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing(buses, queue));
-        prop_assert_eq!(&ends, &reference(&jobs, timing(buses, queue)));
+        let timing = timing(buses, queue, cache_program, in_turn);
+        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        prop_assert_eq!(&ends, &reference(&jobs, timing));
         for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
             prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
         }

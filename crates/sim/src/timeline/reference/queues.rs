@@ -10,7 +10,13 @@ use crate::timeline::{DieQueue, Op, Purpose, Stage, Timing};
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     ReleaseDie(usize),
+    /// A page that the host writes is in the register of a die, and takes so long to program.
+    Loaded(usize, u64),
+    /// The cells of a page that was in the register are programmed.
+    Programmed(usize),
     ReleaseLane(usize),
+    /// All has happened at this moment but that a lane, if it is free, takes the next.
+    Serve(usize),
     Arrive(usize),
     /// The operation is over.
     End(usize),
@@ -26,8 +32,22 @@ struct Resource {
     queue: VecDeque<Waiting>,
 }
 
+/// With cache program: what a die does with pages that the host writes.
+#[derive(Default)]
+struct Register {
+    /// Nothing else holds the die.
+    alone: bool,
+    /// A page is on its way to the register, or in it.
+    taken: bool,
+    /// It is in it, waits for the cells, and takes so long.
+    loaded: Option<u64>,
+    /// The cells work.
+    cells: bool,
+}
+
 pub(super) struct Reference {
     timing: Timing,
+    registers: Vec<Register>,
     now: u64,
     events: Vec<(u64, u64, Happens)>,
     orders: u64,
@@ -47,6 +67,7 @@ impl Reference {
         let lanes = CHANNELS as usize + timing.buses as usize + 1;
         Reference {
             timing,
+            registers: (0..DIES).map(|_| Register::default()).collect(),
             now: 0,
             events: Vec::new(),
             orders: 1000,
@@ -89,7 +110,10 @@ impl Reference {
                     self.now = at;
                     match happens {
                         Happens::ReleaseDie(die) => self.release_die(die),
+                        Happens::Loaded(die, cell_ns) => self.loaded(die, cell_ns),
+                        Happens::Programmed(die) => self.programmed(die),
                         Happens::ReleaseLane(lane) => self.release_lane(lane),
+                        Happens::Serve(lane) => self.serve(lane),
                         Happens::Arrive(number) => self.arrive(number),
                         Happens::End(number) => self.end(number),
                     }
@@ -113,7 +137,11 @@ impl Reference {
                 self.arrive(number);
             }
             Stage::Ring if self.dies[die.0 as usize].busy => {
-                self.dies[die.0 as usize].queue.push_back((number, 0, self.now));
+                let die = die.0 as usize;
+                if self.dies[die].queue.is_empty() && self.takes(die, number) {
+                    return self.hold(number);
+                }
+                self.dies[die].queue.push_back((number, 0, self.now));
             }
             Stage::Ring => self.hold(number),
             Stage::Channel => {
@@ -129,13 +157,34 @@ impl Reference {
         let order = self.order();
         self.lanes[lane].queue.push_back((number, length, order));
         if !self.lanes[lane].busy {
-            self.release_lane(lane);
+            self.events.push((self.now, u64::MAX, Happens::Serve(lane)));
         }
     }
 
     fn release_lane(&mut self, lane: usize) {
         self.lanes[lane].busy = false;
-        let Some((number, length, order)) = self.lanes[lane].queue.pop_front() else { return };
+        self.events.push((self.now, u64::MAX, Happens::Serve(lane)));
+    }
+
+    /// Who came first, or who of its plan goes before it.
+    fn next_on(&mut self, lane: usize) -> Option<Waiting> {
+        let place = |number: usize| self.ops[number].turn();
+        let Resource { queue, .. } = &mut self.lanes[lane];
+        let first = *queue.front()?;
+        let mut best = 0;
+        if let Some((plan, _)) = place(first.0).filter(|_| lane < CHANNELS as usize) {
+            let of_plan = |at: &usize| place(queue[*at].0).is_some_and(|turn| turn.0 == plan);
+            best = (0..queue.len()).filter(of_plan).min_by_key(|at| place(queue[*at].0))?;
+        }
+        queue.swap(0, best);
+        queue.pop_front()
+    }
+
+    fn serve(&mut self, lane: usize) {
+        if self.lanes[lane].busy {
+            return;
+        }
+        let Some((number, length, order)) = self.next_on(lane) else { return };
         self.lanes[lane].busy = true;
         // A lane is free before anybody arrives at the same moment; among lanes there is no order.
         self.events.push((self.now + length, 500, Happens::ReleaseLane(lane)));
@@ -147,7 +196,9 @@ impl Reference {
         let Op { stage, kind, die, cell_ns, .. } = self.ops[number];
         let release = (u64::from(die.0), Happens::ReleaseDie(die.0 as usize));
         let mut end = end;
-        if stage == Stage::Channel {
+        if stage == Stage::Channel && self.is_cached(number) {
+            self.events.push((end, release.0, Happens::Loaded(die.0 as usize, cell_ns)));
+        } else if stage == Stage::Channel {
             end += if kind == Kind::Program { cell_ns } else { 0 };
             self.events.push((end, release.0, release.1));
         }
@@ -179,9 +230,55 @@ impl Reference {
         Happens::Arrive(number)
     }
 
+    /// Whether the operation ends when its data is in the register of its die.
+    fn is_cached(&self, number: usize) -> bool {
+        let Op { kind, purpose, .. } = self.ops[number];
+        self.timing.cache_program && kind == Kind::Program && purpose == Purpose::HostWrite
+    }
+
+    /// Whether the register of the die takes a page while the cells work.
+    fn takes(&self, die: usize, number: usize) -> bool {
+        let Register { alone, taken, .. } = self.registers[die];
+        alone && !taken && self.is_cached(number)
+    }
+
+    fn loaded(&mut self, die: usize, cell_ns: u64) {
+        self.registers[die].loaded = Some(cell_ns);
+        if !self.registers[die].cells {
+            self.program(die);
+        }
+    }
+
+    /// What is in the register goes to the cells; the next may take its place.
+    fn program(&mut self, die: usize) {
+        let register = &mut self.registers[die];
+        let cell_ns = register.loaded.take().expect("the register is loaded");
+        (register.cells, register.taken) = (true, false);
+        self.events.push((self.now + cell_ns, die as u64, Happens::Programmed(die)));
+        let first = self.dies[die].queue.front().map(|first| first.0);
+        if self.timing.die_queue == DieQueue::Fifo
+            && let Some(first) = first.filter(|first| self.takes(die, *first))
+        {
+            self.dies[die].queue.pop_front();
+            self.hold(first);
+        }
+    }
+
+    fn programmed(&mut self, die: usize) {
+        self.registers[die].cells = false;
+        if self.registers[die].loaded.is_some() {
+            self.program(die);
+        } else if !self.registers[die].taken {
+            self.release_die(die);
+        }
+    }
+
     fn hold(&mut self, number: usize) {
         let Op { die, kind, cell_ns, .. } = self.ops[number];
         self.dies[die.0 as usize].busy = true;
+        let cached = self.is_cached(number);
+        let register = &mut self.registers[die.0 as usize];
+        (register.alone, register.taken) = (cached, cached);
         match kind {
             Kind::Read => {
                 self.ops[number].stage = Stage::Channel;

@@ -6,7 +6,6 @@ use super::{Draw, set};
 
 /// What FTLs that merge have no use for, and are refused with.
 pub(super) fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {
-    set(overrides, "die_queue", "fifo");
     set(overrides, "collect_ns", 0);
     set(overrides, "dynamic_wear_levelling", false);
 }

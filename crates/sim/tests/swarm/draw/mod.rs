@@ -149,6 +149,7 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
     set(overrides, "buses", draw.of(&[0, 0, 1, 2, 4]));
     set(overrides, "die_queue", draw.of(&["fifo", "collection_first", "reads_first"]));
+    set(overrides, "cache_program", draw.yes(30));
 }
 
 /// What every FTL has.

@@ -1,0 +1,343 @@
+//! Plans under way: the one executor of what FTLs that merge decide.
+//!
+//! ```text
+//! path     ┤ plan ├┤ plan ├┤ plan ├ …     of host writes: one merges at a time, and what only programs
+//!                                          a page does not hold up the next
+//! beside   ┤ plan ├┤ plan ├ …             of idle time, and of steps after reads: one at a time
+//! no line  ┤ plan ├                        of a host read that has to read the map
+//! ```
+//!
+//! A plan goes phase by phase (`phase.rs`), and a barrier is a count of what has not ended. Everything
+//! is an event on the timeline: nobody reserves a die for what cannot have begun. One processor takes in
+//! the host's commands and plans the pages that move, one after the other.
+//!
+//! **Source**: as the timeline's; what a firmware does at once is not published.
+//! **Faithful**: dies, channels, buses, link and processor are those of the host's I/Os.
+//! **Simplified**: what a plan changes in the map counts from when it was made: a read of a page that
+//! is being moved goes to its new place, and does not wait for it to be there.
+//! **Ambiguous**: nothing that the FTLs leave open.
+
+mod phase;
+
+use std::collections::VecDeque;
+
+use crate::device::backend::Hardware;
+use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
+use crate::flash::geometry::Geometry;
+use crate::flash::plan::{Cmd, Plan};
+use crate::timeline::breakdown::Cause;
+use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline};
+use phase::{NONE, Phase, Site, Step, Tails, What};
+
+/// Where plans wait for each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Line {
+    Path,
+    Beside,
+}
+
+/// For whom a plan is carried out, and from when on.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Order {
+    pub(crate) ready: u64,
+    /// Who is told of the end.
+    pub(crate) target: Option<Target>,
+    /// A host read has so many bytes.
+    pub(crate) read_bytes: Option<u64>,
+}
+
+/// A plan under way.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Job {
+    plan: Plan,
+    order: Order,
+    /// The line that it holds up.
+    line: Option<Line>,
+    /// The first command behind the phase.
+    next: usize,
+    phase: Phase,
+    /// Until when the host's time is accounted for.
+    charged: u64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Jobs {
+    jobs: Vec<Job>,
+    unused: Vec<u32>,
+    /// Those that wait for their turn, and who has it.
+    path: VecDeque<JobIdx>,
+    beside: VecDeque<JobIdx>,
+    tails: Tails,
+}
+
+impl Jobs {
+    pub(crate) fn new(dies: u32) -> Jobs {
+        Jobs {
+            jobs: Vec::new(),
+            unused: Vec::new(),
+            path: VecDeque::new(),
+            beside: VecDeque::new(),
+            tails: vec![(NONE, NONE); dies as usize],
+        }
+    }
+
+    /// Nothing is under way any more.
+    pub(crate) fn clear(&mut self) {
+        *self = Jobs::new(self.tails.len() as u32);
+    }
+
+    /// Whether nobody is in `line`.
+    #[inline]
+    pub(crate) fn is_free(&self, line: Line) -> bool {
+        match line {
+            Line::Path => self.path.is_empty(),
+            Line::Beside => self.beside.is_empty(),
+        }
+    }
+
+    fn line(&mut self, line: Line) -> &mut VecDeque<JobIdx> {
+        match line {
+            Line::Path => &mut self.path,
+            Line::Beside => &mut self.beside,
+        }
+    }
+
+    /// Let `plan` have its turn in `line`; what it held is left to whoever plans next.
+    pub(crate) fn queue(
+        &mut self,
+        plan: &mut Plan,
+        order: Order,
+        line: Line,
+        hardware: &mut Hardware<'_>,
+    ) {
+        let first = self.is_free(line);
+        let job = self.add(plan, order, Some(line));
+        self.line(line).push_back(job);
+        if first {
+            self.let_begin(line, hardware.events.now(), hardware);
+        }
+    }
+
+    /// Begin with `plan` now.
+    pub(crate) fn begin(&mut self, plan: &mut Plan, order: Order, hardware: &mut Hardware<'_>) {
+        let job = self.add(plan, order, None);
+        self.jobs[job.0 as usize].charged = order.ready;
+        self.run(job, order.ready, hardware);
+    }
+
+    fn add(&mut self, plan: &mut Plan, order: Order, line: Option<Line>) -> JobIdx {
+        let index = self.unused.pop().unwrap_or_else(|| {
+            let (plan, phase) = (Plan::default(), Phase::default());
+            self.jobs.push(Job { plan, order, line, next: 0, phase, charged: 0 });
+            self.jobs.len() as u32 - 1
+        });
+        let job = &mut self.jobs[index as usize];
+        std::mem::swap(&mut job.plan, plan);
+        (job.order, job.line, job.next) = (order, line, 0);
+        JobIdx(index)
+    }
+
+    /// A plan may begin, the processor has planned a page, or a step has ended.
+    #[inline]
+    pub(crate) fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+        match told {
+            Told::Begin(job) => {
+                let line = self.jobs[job.0 as usize].line.expect("it waits in a line");
+                self.let_begin(line, at, hardware);
+            }
+            Told::Planned(job, step) => self.planned(job, step, at, hardware),
+            Told::Stepped(job, step) => self.stepped(job, step, at, hardware),
+            other => unreachable!("{other:?} is about no plan"),
+        }
+    }
+
+    /// Whoever is first in `line` begins, and those behind until one holds them up.
+    fn let_begin(&mut self, line: Line, at: u64, hardware: &mut Hardware<'_>) {
+        while let Some(first) = self.line(line).front().copied() {
+            let job = &mut self.jobs[first.0 as usize];
+            let Order { ready, target, .. } = job.order;
+            if ready > at {
+                return hardware.events.remind(ready, Told::Begin(first).into());
+            }
+            job.charged = at;
+            let account = target.and_then(|target| target.account);
+            hardware.events.spent(account, Cause::Merge, at - ready);
+            if self.run(first, at, hardware).is_none() {
+                return;
+            }
+            self.line(line).pop_front();
+        }
+    }
+
+    fn go_on(&mut self, job: JobIdx, at: u64, hardware: &mut Hardware<'_>) {
+        if let Some(line) = self.run(job, at, hardware) {
+            self.line(line).pop_front();
+            self.let_begin(line, at, hardware);
+        }
+    }
+
+    /// The next phase of a plan begins, if there is one. The line that it holds up no more.
+    fn run(&mut self, index: JobIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Line> {
+        let Jobs { jobs, tails, unused, .. } = self;
+        let job = &mut jobs[index.0 as usize];
+        let path = job.line.filter(|line| *line == Line::Path);
+        loop {
+            let only_host = job.next >= job.plan.merges_until();
+            let Hardware { flash, events } = &*hardware;
+            let site = Site { geometry: &flash.geometry, timing: &events.timing };
+            job.next = job.phase.lay_out(&job.plan, job.next, site, tails);
+            let rest = &job.plan.commands()[job.next..];
+            let last = rest.iter().all(|other| matches!(other, Cmd::Count(_) | Cmd::Barrier));
+            if last && (job.phase.is_empty() || job.ends_with_host()) {
+                job.end(at, hardware.events);
+                unused.push(index.0);
+                return job.line.take();
+            }
+            if job.phase.is_empty() {
+                continue;
+            }
+            job.issue_phase(index, at, hardware);
+            return path.filter(|_| only_host).inspect(|_| job.line = None);
+        }
+    }
+
+    fn planned(&mut self, index: JobIdx, step: StepIdx, at: u64, hardware: &mut Hardware<'_>) {
+        let job = &mut self.jobs[index.0 as usize];
+        let account = job.account();
+        let events = &mut *hardware.events;
+        job.phase.release(step.0, |number, step| issue(index, number, step, account, at, events));
+        job.plan_next(index, at, events);
+    }
+
+    fn stepped(&mut self, index: JobIdx, step: StepIdx, at: u64, hardware: &mut Hardware<'_>) {
+        let job = &mut self.jobs[index.0 as usize];
+        let Step { feeds, counts, purpose, .. } = *job.phase.step(step.0);
+        let account = job.account();
+        let events = &mut *hardware.events;
+        if feeds != NONE {
+            job.phase
+                .release(feeds, |number, step| issue(index, number, step, account, at, events));
+        }
+        if counts {
+            if purpose != Purpose::HostWrite {
+                events.spent(account, purpose.cause(), at - job.charged);
+            }
+            job.charged = at;
+            if job.phase.ended() {
+                self.go_on(index, at, hardware);
+            }
+        }
+    }
+}
+
+impl Job {
+    fn account(&self) -> Option<AccountIdx> {
+        self.order.target.and_then(|target| target.account)
+    }
+
+    /// Whether the phase is the page of the host that the plan is for.
+    fn ends_with_host(&self) -> bool {
+        let of_host = |step: &Step| matches!(step.purpose, Purpose::HostRead | Purpose::HostWrite);
+        self.order.target.is_some() && self.phase.only().is_some_and(of_host)
+    }
+
+    fn issue_phase(&mut self, index: JobIdx, at: u64, hardware: &mut Hardware<'_>) {
+        let account = self.account();
+        let events = &mut *hardware.events;
+        self.phase.begin(|number, step| issue(index, number, step, account, at, events));
+        self.plan_next(index, at, events);
+    }
+
+    /// The processor plans the next page that moves.
+    fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<Token>) {
+        if let Some(step) = self.phase.plan_next() {
+            let planned = events.process(at, events.timing.relocate_ns);
+            events.remind(planned, Told::Planned(index, StepIdx(step)).into());
+        }
+    }
+
+    /// Nothing but the host's page is left, or nothing at all.
+    fn end(&mut self, at: u64, events: &mut Timeline<Token>) {
+        let Order { target, read_bytes, .. } = self.order;
+        let Some(target) = target else { return };
+        match (self.phase.only(), read_bytes) {
+            (Some(step), _) => serve_step(step, target, read_bytes, at, at, events),
+            (None, None) => events.end(at, at, target.op()),
+            (None, Some(bytes)) => events.deliver(at, at, bytes, target.op()),
+        }
+    }
+}
+
+/// Serve the host with `command`, which begins at `ready` and needs nothing of the firmware.
+#[inline]
+pub(crate) fn serve(command: Cmd, order: Order, geometry: &Geometry, events: &mut Timeline<Token>) {
+    let Order { ready, target, read_bytes } = order;
+    let target = target.expect("the host is told");
+    let step = Step::of_host(command, Site { geometry, timing: &events.timing });
+    serve_step(&step, target, read_bytes, ready, events.now(), events);
+}
+
+/// The page of the host is read or programmed from `at` on, and `target` is told.
+fn serve_step(
+    step: &Step,
+    target: Target,
+    read_bytes: Option<u64>,
+    at: u64,
+    now: u64,
+    events: &mut Timeline<Token>,
+) {
+    let Target { token, report, account } = target;
+    let link_bytes = read_bytes.unwrap_or(0) as u32;
+    let op = Op { report, account, link_bytes, ..step.op(token) };
+    match step.read_before(account, token, events.timing.read_ns) {
+        None => events.issue_when(at, now, op),
+        Some(before) => events.issue_chain(at, now, &[before], op),
+    }
+}
+
+/// A step goes to its die; told when somebody waits for its end.
+#[inline]
+fn issue(
+    job: JobIdx,
+    number: u32,
+    step: &Step,
+    account: Option<AccountIdx>,
+    at: u64,
+    events: &mut Timeline<Token>,
+) {
+    let token = Told::Stepped(job, StepIdx(number)).into();
+    let waited_for = step.counts || step.feeds != NONE;
+    let report = if waited_for { Report::AtEnd } else { Report::Never };
+    // What the firmware does is charged as a whole when it has ended.
+    let account = account.filter(|_| step.purpose == Purpose::HostWrite);
+    let in_turn = step.purpose != Purpose::HostWrite;
+    let op = Op { report, account, in_turn, ..step.op(token) };
+    match step.read_before(account, token, events.timing.read_ns) {
+        None => events.issue(at, op),
+        Some(before) => events.issue_after(at, &[before], op),
+    }
+}
+
+impl Step {
+    #[inline]
+    fn op(&self, token: Token) -> Op<Token> {
+        let Step { what, die, cell_ns, purpose, .. } = *self;
+        match what {
+            What::Read => Op::read(die, cell_ns, purpose, token),
+            What::Program => Op::program(die, cell_ns, purpose, token),
+            What::Inside => Op::inside(die, cell_ns, purpose, token),
+        }
+    }
+
+    /// The rest of a page of the host is read before that is programmed.
+    fn read_before(
+        &self,
+        account: Option<AccountIdx>,
+        token: Token,
+        read_ns: u64,
+    ) -> Option<Op<Token>> {
+        let read = Op::read(self.rest?, read_ns, Purpose::HostWrite, token);
+        Some(Op { account, lump: Some(Cause::ReadToModify), ..read })
+    }
+}

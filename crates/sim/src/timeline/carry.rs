@@ -1,0 +1,115 @@
+//! Over a channel: who is there, who goes first, and when it is over.
+
+use super::op::Kind;
+use super::{Lane, Op, Stage, Timeline, Timing, UNKNOWN};
+use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
+
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+    /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
+    /// `after` longer than the channel.
+    #[inline(always)]
+    pub(super) fn announce(&mut self, at: u64, after: u64, mut op: Op<T>) {
+        op.stage = Stage::Channel;
+        (op.arrived, op.ends) = (at, UNKNOWN);
+        let length = self.timing.transfer_ns * u64::from(op.transfers);
+        let die = &mut self.dies[op.die.0 as usize];
+        die.free_at = UNKNOWN;
+        let channel = die.channel as usize;
+        let index = self.put(op);
+        let channel = &mut self.channels[channel];
+        channel.announce(at, index);
+        // Sooner it cannot end.
+        let end = channel.lane.free_at.max(at) + length + after;
+        self.calendar.arrive(end, index);
+    }
+
+    /// Everybody who has arrived at `channel` by `now` is served, in order.
+    #[inline]
+    pub(super) fn serve(&mut self, channel: usize, now: u64) {
+        while let Some((at, index)) = self.next_served(channel, now) {
+            let Timeline { ops, channels, accounts, timing, dies, .. } = self;
+            let op = &mut ops[index as usize];
+            op.ends = transfer(&mut channels[channel].lane, at, op, timing, accounts);
+            let (die, mut end) = (op.die, op.ends);
+            if timing.cache_program && op.is_host_program() {
+                end = dies[die.0 as usize].program(end, op.cell_ns);
+            }
+            self.hold(die, end, now);
+        }
+    }
+
+    /// Who is served next on `channel`, where that is certain by `now`.
+    #[inline]
+    fn next_served(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
+        let Timeline { ops, channels, timing, .. } = self;
+        if timing.in_turn {
+            let index = channels[channel].take_in_turn(now, |index| ops[index as usize].turn())?;
+            Some((ops[index as usize].arrived, index))
+        } else {
+            channels[channel].take(now)
+        }
+    }
+
+    /// An operation whose arrival at the channel was announced could have ended by now.
+    #[inline]
+    pub(super) fn leave_channel(&mut self, at: u64, index: u32) {
+        let Op { die, ends, .. } = self.ops[index as usize];
+        if ends == UNKNOWN {
+            self.serve(self.dies[die.0 as usize].channel as usize, at);
+        }
+        let ends = self.ops[index as usize].ends;
+        if ends == UNKNOWN {
+            return self.look_again(index);
+        }
+        if ends > at {
+            return self.calendar.arrive(ends, index);
+        }
+        // Not copied as a whole: what has just been written in parts is slow to read together.
+        let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
+        let over_bus = kind == Kind::Read && !self.buses.is_empty();
+        if over_bus || link_bytes > 0 {
+            return self.go_out(at, index, over_bus);
+        }
+        self.unused.push(index);
+        self.end_of(at, at, next, report, token);
+    }
+
+    /// The operation has not had its turn on the channel, which is not free before then.
+    fn look_again(&mut self, index: u32) {
+        let op = &self.ops[index as usize];
+        let length = self.timing.transfer_ns * u64::from(op.transfers);
+        let after = if op.kind == Kind::Read || self.is_cached(op) { 0 } else { op.cell_ns };
+        let lane = self.channels[self.dies[op.die.0 as usize].channel as usize].lane;
+        self.calendar.arrive(lane.free_at + length + after, index);
+    }
+}
+
+/// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
+/// it, or where the register takes the page for it, when that has.
+#[inline]
+pub(super) fn transfer<T>(
+    channel: &mut Lane,
+    at: u64,
+    op: &Op<T>,
+    timing: &Timing,
+    accounts: &mut [SimBreakdown],
+) -> u64 {
+    let length = timing.transfer_ns * u64::from(op.transfers);
+    let sent = channel.take(at, length);
+    // The cells of a read came before; those of a page in the register come after.
+    let later = op.kind == Kind::Read || timing.cache_program && op.is_host_program();
+    let cell_ns = if later { 0 } else { op.cell_ns };
+    if op.account.is_some() {
+        charge(accounts, op, Cause::ChannelWait, sent - at);
+        charge(accounts, op, Cause::Transfer, length);
+        charge(accounts, op, Cause::CellProgram, cell_ns);
+    }
+    sent + length + cell_ns
+}
+
+#[inline]
+pub(super) fn charge<T>(accounts: &mut [SimBreakdown], op: &Op<T>, cause: Cause, ns: u64) {
+    if let Some(account) = op.account {
+        accounts[account.index()].add(op.lump.unwrap_or(cause), ns);
+    }
+}

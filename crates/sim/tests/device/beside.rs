@@ -1,0 +1,150 @@
+//! What goes on beside a merge: dies that it does not need serve the host, and so do those for which it
+//! waits itself. Times are sums worked out by hand.
+
+use uflip_core::{Device, Io, Mode, Nanos};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+
+const PAGES: u64 = 16;
+/// A page of a merge, moved from a block to another of the same die.
+const MOVE: u64 = READ + TRANSFER + TRANSFER + PROGRAM;
+
+/// A full device of `dies` dies, each on a channel of its own; block n is on die n mod `dies`.
+fn block_map(dies: u32, overrides: &str) -> SimDevice {
+    let text = profile(dies, 1, "sequential").replace(", allocator = \"round_robin\"", "");
+    let text = text.replace("\"page_map\"", "\"block_map\"");
+    let from = text.find("gc = {").unwrap();
+    let to = from + text[from..].find('\n').unwrap();
+    let text = text.replacen(&text[from..to], "", 1);
+    SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap()).unwrap()
+}
+
+fn write(block: u64) -> Io {
+    io(Mode::Write, block * PAGES, 1)
+}
+
+fn read(block: u64) -> Io {
+    io(Mode::Read, block * PAGES + 1, 1)
+}
+
+/// All of `ios`, submitted one right after the other: the response time and parts of each, in that order.
+fn at_once(device: &mut SimDevice, ios: &[Io]) -> Vec<(u64, Vec<u64>)> {
+    let tickets: Vec<_> = ios.iter().map(|io| device.submit(io).unwrap()).collect();
+    let mut done = vec![(0, Vec::new()); ios.len()];
+    for _ in ios {
+        let completion = device.complete().unwrap();
+        let which = tickets.iter().position(|ticket| *ticket == completion.ticket).unwrap();
+        let response = (completion.completed - completion.submitted).0;
+        done[which] = (response, device_parts(&completion.breakdown));
+    }
+    done
+}
+
+fn device_parts(breakdown: &uflip_sim::SimBreakdown) -> Vec<u64> {
+    use uflip_core::Breakdown as _;
+    breakdown.parts().to_vec()
+}
+
+/// A write that merges a block: its other pages move, then it is programmed, then the old block is erased.
+const MERGE: u64 = COMMAND + LINK + (PAGES - 1) * MOVE + TRANSFER + PROGRAM + ERASE;
+
+#[test]
+fn a_merge_takes_the_sum_of_its_steps() {
+    let mut device = block_map(2, "{}");
+    let (response, parts) = alone(&mut device, write(0));
+    assert_eq!(response, MERGE);
+    assert_eq!(part(&parts, "merge_ns"), (PAGES - 1) * MOVE);
+    assert_eq!(part(&parts, "erase_ns"), ERASE);
+    assert_eq!(part(&parts, "cell_program_ns"), PROGRAM);
+}
+
+#[test]
+fn a_read_beside_a_merge_begins_when_its_die_is_free() {
+    let mut device = block_map(2, "{}");
+    let (alone, _) = alone(&mut device, read(1));
+    assert_eq!(alone, COMMAND + READ + TRANSFER + LINK);
+    // The first write merges on die 0. The second, to die 1, waits for it and has reserved nothing there.
+    let done = at_once(&mut device, &[write(0), write(1), read(3)]);
+    assert_eq!(done[0].0, MERGE);
+    // The third command is taken in behind the two others.
+    assert_eq!(done[2].0, 2 * COMMAND + alone);
+    // The firmware merges one block after the other; the second write waits for that.
+    assert_eq!(done[1].0, 2 * MERGE - COMMAND - LINK);
+    assert_eq!(part(&done[1].1, "merge_ns"), MERGE - 2 * COMMAND - LINK + (PAGES - 1) * MOVE);
+}
+
+#[test]
+fn a_read_on_the_die_that_merges_waits_for_a_page_and_not_for_the_block() {
+    let mut device = block_map(2, "{}");
+    let done = at_once(&mut device, &[write(0), read(2)]);
+    // It comes while the first page is read, behind which it is next.
+    let waited = LINK + READ + TRANSFER - COMMAND;
+    assert_eq!(done[1].0, 2 * COMMAND + waited + READ + TRANSFER + LINK);
+    assert_eq!(part(&done[1].1, "merge_ns"), waited);
+    assert_eq!(done[0].0, MERGE + READ + TRANSFER, "and the merge waits for it");
+}
+
+#[test]
+fn the_processor_plans_one_page_and_takes_commands_in_between() {
+    let relocate = 1_000_000;
+    let mut device = block_map(2, &format!(r#"{{"relocate_ns": {relocate}}}"#));
+    // A page moves while the processor plans the next.
+    let (merge, _) = alone(&mut device, write(0));
+    assert_eq!(merge, MERGE + (PAGES - 1) * (relocate - MOVE) + MOVE);
+    device.wait_until(device.now() + Nanos(1_000_000_000));
+    let done = at_once(&mut device, &[write(0), read(3)]);
+    assert_eq!(done[1].0, 2 * COMMAND + READ + TRANSFER + LINK, "it is taken in before any page");
+    let begun = device.submit(&write(0)).unwrap();
+    device.wait_until(device.now() + Nanos(COMMAND + LINK + 1));
+    device.submit(&read(3)).unwrap();
+    let completion = device.complete().unwrap();
+    assert_ne!(completion.ticket, begun);
+    // The processor plans the first page; the command is next, before the second.
+    let response = (completion.completed - completion.submitted).0;
+    assert_eq!(response, relocate - 1 + COMMAND + READ + TRANSFER + LINK);
+}
+
+#[test]
+fn a_read_goes_before_the_next_page_of_a_merge_where_reads_come_first() {
+    let response = |queue: &str| {
+        let mut device = block_map(2, &format!(r#"{{"die_queue": "{queue}"}}"#));
+        device.submit(&write(0)).unwrap();
+        // The first page is programmed, and the read of the second waits for that.
+        device.wait_until(device.now() + Nanos(200_000));
+        device.submit(&read(2)).unwrap();
+        let done = device.complete().unwrap();
+        (done.completed - done.submitted).0
+    };
+    let first_page = COMMAND + LINK + MOVE - 200_000;
+    let read = READ + TRANSFER + LINK;
+    assert_eq!(response("fifo"), first_page + READ + TRANSFER + read);
+    assert_eq!(response("collection_first"), first_page + READ + TRANSFER + read);
+    assert_eq!(response("reads_first"), first_page + read);
+}
+
+#[test]
+fn a_register_takes_the_next_page_while_one_is_programmed() {
+    for profile_of in [block_map as fn(u32, &str) -> SimDevice, page_map] {
+        let mut device = profile_of(1, r#"{"cache_program": true, "state": "empty"}"#);
+        let (one, _) = alone(&mut device, io(Mode::Write, 0, 1));
+        assert_eq!(one, COMMAND + LINK + TRANSFER);
+        device.wait_until(device.now() + Nanos(1_000_000_000));
+        // The second is in the register while the first is programmed, the third waits for that.
+        let (two, _) = alone(&mut device, io(Mode::Write, 1, 2));
+        assert_eq!(two, COMMAND + LINK + 2 * TRANSFER);
+        device.wait_until(device.now() + Nanos(1_000_000_000));
+        let (three, parts) = alone(&mut device, io(Mode::Write, 3, 3));
+        assert_eq!(three, COMMAND + LINK + TRANSFER + PROGRAM + TRANSFER);
+        assert_eq!(part(&parts, "die_wait_ns"), TRANSFER + PROGRAM - 2 * LINK);
+        // A read waits for the cells: the page before, which began when the register was free, and the last.
+        let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+        let cells = 2 * PROGRAM - TRANSFER;
+        assert_eq!(read, cells + READ + TRANSFER + LINK);
+    }
+}
+
+fn page_map(dies: u32, overrides: &str) -> SimDevice {
+    let text = profile(dies, 1, "empty");
+    SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap()).unwrap()
+}
