@@ -127,6 +127,12 @@ def test_a_device_travels_in_its_state() -> None:
     assert there.run(WRITES).completed_ns.tolist() == device.run(WRITES).completed_ns.tolist()
 
 
+def test_large_points_are_sent_without_a_word(executors: dict[str, Executor]) -> None:
+    large = [bytes(6_000_000)] * 3
+    with using(executors["cluster"]):
+        assert on_all(len, large, name=lambda _: "") == [6_000_000] * 3
+
+
 # Workers that die
 
 

@@ -44,6 +44,8 @@ SETTINGS = {
     "distributed.worker.profile.enabled": False,
     # Workers are gone with whoever started them.
     "distributed.worker.daemon": True,
+    # Points may be devices in their state, some megabytes each.
+    "distributed.admin.large-graph-warning-threshold": "1 TB",
 }
 
 
@@ -180,11 +182,8 @@ def local(workers: int) -> Iterator[Cluster]:
     workers : int
         Each with one thread.
     """
-    distributed = _library()
-    import dask
-
     with ExitStack() as stack:
-        stack.enter_context(dask.config.set(SETTINGS))
+        distributed = stack.enter_context(_library())
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -211,8 +210,7 @@ def at(scheduler: str) -> Iterator[Cluster]:
     UnavailableError
         If it does not answer, or has no worker.
     """
-    distributed = _library()
-    with _client(distributed, scheduler) as client:
+    with _library() as distributed, _client(distributed, scheduler) as client:
         try:
             client.wait_for_workers(1, timeout=FIRST_WORKER_S)
         except TimeoutError:
@@ -244,8 +242,11 @@ def _closed(cluster: Any) -> None:
         cluster.close(timeout=CLOSE_S)
 
 
-def _library() -> Any:
+@contextmanager
+def _library() -> Iterator[Any]:
+    """Import Dask, with our settings until the block is left."""
     try:
+        import dask
         import distributed
     except ImportError as error:
         raise UnavailableError(
@@ -255,7 +256,8 @@ def _library() -> Any:
             allowed="distributed, an optional library",
             action="install it: pip install 'uflip[cluster]'",
         ) from error
-    return distributed
+    with dask.config.set(SETTINGS):
+        yield distributed
 
 
 def _no_worker(client: "Client", seconds: float) -> UnavailableError:
