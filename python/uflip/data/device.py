@@ -118,7 +118,7 @@ class Recovery(Struct, frozen=True):
 class Profile(Struct, frozen=True):
     """What is read of the profile of a simulated device; its keys are in `docs/reference`."""
 
-    description: Text = ""
+    description: str = ""
     geometry: FlashGeometry = FlashGeometry()
     state: ProfileState = ProfileState()
     reliability: Reliability | None = None
