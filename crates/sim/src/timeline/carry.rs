@@ -23,6 +23,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.calendar.arrive(end, index);
     }
 
+    /// [`Timeline::announce`] of an operation that has arrived, and may not be the next.
+    #[inline(never)]
+    pub(super) fn take_turn(&mut self, at: u64, after: u64, op: Op<T>) {
+        self.announce(at, after, op);
+    }
+
     /// Everybody who has arrived at `channel` by `now` is served, in order.
     #[inline]
     pub(super) fn serve(&mut self, channel: usize, now: u64) {
@@ -41,13 +47,19 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// Who is served next on `channel`, where that is certain by `now`.
     #[inline]
     fn next_served(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
-        let Timeline { ops, channels, timing, .. } = self;
-        if timing.in_turn {
-            let index = channels[channel].take_in_turn(now, |index| ops[index as usize].turn())?;
-            Some((ops[index as usize].arrived, index))
+        if self.timing.in_turn {
+            self.next_in_turn(channel, now)
         } else {
-            channels[channel].take(now)
+            self.channels[channel].take(now)
         }
+    }
+
+    /// The same where operations may have turns; apart, so that those that have none are quick.
+    #[inline(never)]
+    fn next_in_turn(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
+        let Timeline { ops, channels, .. } = self;
+        let index = channels[channel].take_in_turn(now, |index| ops[index as usize].turn())?;
+        Some((ops[index as usize].arrived, index))
     }
 
     /// An operation whose arrival at the channel was announced could have ended by now.
@@ -75,6 +87,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// The operation has not had its turn on the channel, which is not free before then.
+    #[inline(never)]
     fn look_again(&mut self, index: u32) {
         let op = &self.ops[index as usize];
         let length = self.timing.transfer_ns * u64::from(op.transfers);

@@ -188,7 +188,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 self.serve(channel, at);
                 // Another of its plan may arrive at this very moment.
                 if self.timing.in_turn && (op.in_turn || self.channels[channel].is_taken(at)) {
-                    return self.announce(at, if cached { 0 } else { op.cell_ns }, op);
+                    return self.take_turn(at, if cached { 0 } else { op.cell_ns }, op);
                 }
                 let Timeline { channels, accounts, timing, .. } = self;
                 transfer(&mut channels[channel].lane, at, &op, timing, accounts)
