@@ -48,3 +48,8 @@ def die_once(folder: Path, tests: int, point: int) -> int:
 def die(tests: int, _point: int) -> None:
     assert os.getpid() != tests
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def own_pid(_point: int) -> int:
+    time.sleep(0.002)
+    return os.getpid()

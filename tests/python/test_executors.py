@@ -198,6 +198,18 @@ def test_a_bundle_that_a_worker_died_of_is_taken_apart() -> None:
     assert [bundles.died([five[0]]) for _ in range(5)] == [None] * 4 + [five[0]]
 
 
+@pytest.mark.parametrize("kind", ["processes", "cluster"])
+def test_ctrl_c_is_left_to_who_waits(kind: str, executors: dict[str, Executor]) -> None:
+    """A terminal sends it to the workers as well: they go on until they are told."""
+    with using(executors[kind]):
+        before = {*on_all(tasks.own_pid, range(64))}
+        assert os.getpid() not in before
+        for worker in before:
+            os.kill(worker, signal.SIGINT)
+            os.kill(worker, signal.SIGHUP)
+        assert {*on_all(tasks.own_pid, range(64))} & before
+
+
 # On the command line
 
 

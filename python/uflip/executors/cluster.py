@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from uflip import ends
@@ -184,12 +185,17 @@ def local(workers: int) -> Iterator[Cluster]:
     """
     with ExitStack() as stack:
         distributed = stack.enter_context(_library())
+        folder = stack.enter_context(
+            TemporaryDirectory(prefix="uflip-", ignore_cleanup_errors=True)
+        )
+        stack.enter_context(_files_in(folder))
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address=None,
             silence_logs=logging.CRITICAL,
+            preload=["uflip.executors.beside"],
         )
         stack.callback(_closed, cluster)
         client = stack.enter_context(_client(distributed, cluster))
@@ -235,6 +241,13 @@ def _client(distributed: Any, where: Any) -> "Iterator[Client]":
     finally:
         with suppress(Exception):  # of a scheduler that is gone
             client.close(timeout=CLOSE_S)
+
+
+def _files_in(folder: str) -> Any:
+    """Let Dask keep its files in a folder that is gone afterwards, not in one for everybody."""
+    import dask
+
+    return dask.config.set({"temporary-directory": folder})
 
 
 def _closed(cluster: Any) -> None:
