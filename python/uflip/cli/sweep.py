@@ -40,14 +40,14 @@ EPILOG = """\b
 Examples:
   uflip sweep sim:ofc --vary spare_factor=0.3,0.45,0.6 --vary gc=greedy,cyclic --pattern RW
   uflip sweep sim:demo --vary queue_depth=1,2,4,8,16 --pattern RR --io-size 4k -o depth.png
-  uflip sweep sim:tlc-nvme --vary die_queue=fifo,reads_first --pattern RR --mix RW --ratio 3 \
+  uflip sweep sim:tlc-nvme --vary die_queue=fifo,reads_first --pattern RR --mix RW --ratio 3 \\
     --best read_p99
   uflip sweep sim:demo --vary gc=d_choices:2,d_choices:10 --pattern RW --warm-up 4 --untimed
-  uflip sweep sim:demo --vary spare_factor=0.1..0.5 --vary queue_depth=1..64:log --pattern RW \
+  uflip sweep sim:demo --vary spare_factor=0.1..0.5 --vary queue_depth=1..64:log --pattern RW \\
     --sample lhs:200 --data rows --workers 2
-  uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary write_cache_bytes=0..4MiB/64k \
+  uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary write_cache_bytes=0..4MiB/64k \\
     --sample lhs:200 --pattern RW --pareto spare_bytes,memory_bytes,p99 -o front.svg
-  uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary queue_depth=1..64:log --pattern RW \
+  uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary queue_depth=1..64:log --pattern RW \\
     --sample sobol:64 --sensitivity p99
   uflip sweep --resume rows --scheduler tcp://rack:8786
 
