@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.data.summary import Experiment, Measured
-from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
@@ -31,10 +30,9 @@ from uflip.report.figures.canvas import (
     styled,
     to_drawing,
 )
-from uflip.report.figures.sweep import whisker_ms
-from uflip.report.findings import finding
-from uflip.report.tables import components_tables, runs_table
-from uflip.report.words import anchor, axis_name, title
+from uflip.report.figures.sweep import whisker_ms, with_numbers
+from uflip.report.tables import components_tables
+from uflip.report.words import axis_name, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,24 +90,14 @@ def draw(
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
     """The mixes, with the numbers of the patterns within them."""
-    about, runs = MICRO_BENCHMARKS[micro_benchmark], document["micro_benchmarks"]
-    measured = runs.get(micro_benchmark, [])
+    measured = document["micro_benchmarks"].get(micro_benchmark, [])
     drawing = draw(
         measured,
         document["baselines_ms"],
         simulated=is_simulated(document),
         name=micro_benchmark,
     )
-    if drawing is None:
-        return None
-    return Figure(
-        anchor(micro_benchmark),
-        title(micro_benchmark),
-        drawing,
-        about.how_to_read,
-        data=[runs_table(micro_benchmark, measured), *components_tables(measured)],
-        found=finding(micro_benchmark, document),
-    )
+    return with_numbers(document, micro_benchmark, drawing, *components_tables(measured))
 
 
 def _panel(

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uflip.data.summary import Experiment, Measured
-from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.today.queue_depth import knee, rate
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
@@ -29,10 +28,8 @@ from uflip.report.figures.canvas import (
     styled,
     to_drawing,
 )
-from uflip.report.figures.sweep import draw_experiment, whisker_ms
-from uflip.report.findings import finding
-from uflip.report.tables import runs_table
-from uflip.report.words import anchor, axis_name, title
+from uflip.report.figures.sweep import draw_experiment, whisker_ms, with_numbers
+from uflip.report.words import axis_name, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,19 +97,9 @@ def _throughput(axis: "Axes", experiments: Mapping[str, Sequence[Measured]]) -> 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
     """A queue, with the numbers of its runs."""
-    about, runs = MICRO_BENCHMARKS[micro_benchmark], document["micro_benchmarks"]
-    measured = runs.get(micro_benchmark, [])
+    measured = document["micro_benchmarks"].get(micro_benchmark, [])
     drawing = draw(micro_benchmark, measured, simulated=is_simulated(document))
-    if drawing is None:
-        return None
-    return Figure(
-        anchor(micro_benchmark),
-        title(micro_benchmark),
-        drawing,
-        about.how_to_read,
-        data=[runs_table(micro_benchmark, measured)],
-        found=finding(micro_benchmark, document),
-    )
+    return with_numbers(document, micro_benchmark, drawing)
 
 
 def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:

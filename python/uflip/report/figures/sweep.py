@@ -18,7 +18,7 @@ import numpy as np
 from uflip.data.summary import Experiment, Measured
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value
-from uflip.report.blocks import Figure
+from uflip.report.blocks import Figure, Table
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
@@ -120,14 +120,22 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
         simulated=is_simulated(document),
         levels=document["baselines_ms"] if about is None or about.levels else None,
     )
+    return with_numbers(document, micro_benchmark, drawing)
+
+
+def with_numbers(
+    document: Document, micro_benchmark: str, drawing: Drawing | None, *more: Table
+) -> Figure | None:
+    """A micro-benchmark as drawn, with the numbers of its runs; None where nothing is."""
     if drawing is None:
         return None
+    about, runs = MICRO_BENCHMARKS.get(micro_benchmark), document["micro_benchmarks"]
     return Figure(
         anchor(micro_benchmark),
         title(micro_benchmark),
         drawing,
         about.how_to_read if about else "",
-        data=[runs_table(micro_benchmark, runs[micro_benchmark])],
+        data=[runs_table(micro_benchmark, runs[micro_benchmark]), *more],
         found=finding(micro_benchmark, document),
     )
 
