@@ -92,9 +92,7 @@ impl Profile {
         let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.spare_bytes);
         let at_rate = |rate: u64| page * 1_000_000_000 / rate.max(1);
         Timing {
-            read_ns: part.read_ns,
-            program_ns: part.program_ns,
-            program_high_ns: part.program_high_ns,
+            cells: part.cells(),
             erase_ns: part.erase_ns,
             transfer_ns: at_rate(part.channel_bytes_per_s),
             bus_ns: at_rate(part.bus_bytes_per_s),

@@ -101,6 +101,7 @@ impl Profile {
         let overwrites = self.state.random_overwrites;
         let beyond = !(0.0..=100.0).contains(&overwrites);
         bad(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
+        found.extend(self.timing.misfits_of_cells());
         found
     }
 

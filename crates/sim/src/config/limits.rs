@@ -72,11 +72,11 @@ impl Profile {
             .reliability
             .as_ref()
             .map_or(0, |laws| wide(laws.erase_step_ns) * u128::from(laws.erase_steps_max));
-        let program = wide(part.program_ns.max(part.program_high_ns));
+        let (read, program) = part.slowest_cells();
         let retries = self.recovery.as_ref().map_or(0, |part| u128::from(part.read_retries));
-        let reads = wide(part.read_ns) + at_rate(part.channel_bytes_per_s) + bus;
+        let reads = wide(read) + at_rate(part.channel_bytes_per_s) + bus;
         let a_page = reads * (1 + retries)
-            + program
+            + wide(program)
             + at_rate(part.channel_bytes_per_s)
             + bus
             + at_rate(part.link_bytes_per_s)

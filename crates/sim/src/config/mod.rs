@@ -1,6 +1,7 @@
 //! A simulated device as plain data: TOML with every number named, checked before any work.
 
 mod build;
+mod cells;
 mod checks;
 pub(crate) mod faults;
 mod limits;
@@ -27,6 +28,7 @@ use crate::timeline::DieQueue;
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
+    ("timing", cells::LEFT_OUT),
     ("gc", &["relocate_exactly"]),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
     ("reliability", recovery::LAWS),
@@ -108,10 +110,21 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct TimingPart {
+    /// The first of the pages that share cells (LSB).
     pub read_ns: u64,
     pub program_ns: u64,
-    /// Odd pages of a block, where two bits share a cell (MLC); the same as `program_ns` for SLC.
+    /// The last of them (MSB).
     pub program_high_ns: u64,
+    /// Pages that share cells; 2 where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits_per_cell: Option<u32>,
+    /// Those between the first and the last (CSB); as the first where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_middle_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_middle_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_high_ns: Option<u64>,
     pub erase_ns: u64,
     pub channel_bytes_per_s: u64,
     /// Internal buses between channels and memory; 0: none in the way.

@@ -90,7 +90,7 @@ impl Profile {
             seed: self.state.seed,
             cycles_before: recovery.cycles_before,
             rated_cycles: laws.rated_cycles,
-            paired: laws.high_page_factor != 1.0,
+            pages_of_a_cell: if laws.high_page_factor == 1.0 { 1 } else { self.timing.bits() },
             data_age_ns: (recovery.data_age_s * 1e9) as u64,
             read_retries: recovery.read_retries,
             retry_gain: recovery.retry_gain,

@@ -17,7 +17,7 @@
 
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
 use crate::timeline::{Op, Purpose, Timeline};
@@ -132,7 +132,7 @@ impl Collector {
         }
         if let Some(item) = parts.ftl.next_item(&mut job.collection) {
             job.step = Step::Reading(item);
-            read(parts.events, die, at);
+            read(parts, item.from, at);
         } else {
             job.step = Step::Erasing;
             let extra_ns = parts.flash.erase_extra_ns(job.collection.victim);
@@ -165,11 +165,12 @@ impl Collector {
     }
 }
 
-/// Read a page of `die` that is to be moved, once the processor has planned it. With copy-back it stays
-/// in the die.
+/// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
 #[inline]
-fn read(events: &mut Timeline<Token>, die: DieIdx, at: u64) {
-    let (token, read_ns) = (Told::Collect(die).into(), events.timing.read_ns);
+fn read(parts: &mut Parts<'_>, from: Place, at: u64) {
+    let Parts { flash, events, .. } = parts;
+    let (die, token) = (from.die, Told::Collect(from.die).into());
+    let read_ns = events.timing.cells.read_page(|| flash.geometry.page_in_block(from));
     let op = if events.timing.copy_back {
         Op::inside(die, read_ns, Purpose::Relocation, token)
     } else {

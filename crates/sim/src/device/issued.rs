@@ -54,7 +54,7 @@ impl<'a> Issued<'a> {
     fn read_again(&mut self, from: Place, purpose: Purpose) {
         for _ in 0..std::mem::take(&mut self.flash.retries) {
             let Target { token, account, .. } = self.target;
-            let op = Op::read(from.die, self.events.timing.read_ns, purpose, token);
+            let op = Op::read(from.die, self.read_ns(from), purpose, token);
             let report = Report::Never;
             self.before.push(Op { report, account, lump: Some(Cause::Retry), ..op });
         }
@@ -63,9 +63,13 @@ impl<'a> Issued<'a> {
     /// How long the cells of `page` are programmed.
     #[inline]
     fn program_ns(&self, page: Place) -> u64 {
-        // Odd pages are the second of two that share their cells.
-        let high = self.flash.geometry.page_in_block(page) % 2 == 1;
-        self.events.timing.program(high)
+        self.events.timing.cells.program_page(self.flash.geometry.page_in_block(page))
+    }
+
+    /// How long the cells of `page` are read.
+    #[inline]
+    fn read_ns(&self, page: Place) -> u64 {
+        self.events.timing.cells.read_page(|| self.flash.geometry.page_in_block(page))
     }
 }
 
@@ -77,7 +81,7 @@ impl Media for Issued<'_> {
         let failed = std::mem::take(&mut self.flash.read_failed);
         let target = if failed { self.target.failed() } else { self.target };
         let Target { token, report, account } = target;
-        let read_ns = self.events.timing.read_ns;
+        let read_ns = self.read_ns(from);
         let op = Op::read(from.die, read_ns, Purpose::HostRead, token);
         let op = Op { report, account, link_bytes: self.read_bytes as u32, ..op };
         self.events.issue_after(self.at, &self.before, op);
@@ -90,7 +94,7 @@ impl Media for Issued<'_> {
         let program_ns = self.program_ns(to);
         if let Some(from) = merge_from {
             self.read_again(from, Purpose::HostWrite);
-            let read = Op::read(from.die, self.events.timing.read_ns, Purpose::HostWrite, token);
+            let read = Op::read(from.die, self.read_ns(from), Purpose::HostWrite, token);
             self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
         }
         let op = Op::program(to.die, program_ns, Purpose::HostWrite, token);
@@ -122,7 +126,7 @@ impl CollectMedia for Issued<'_> {
         match metadata {
             None => self.events.remind(planned, token),
             Some(page) => {
-                let read_ns = self.events.timing.read_ns;
+                let read_ns = self.read_ns(page);
                 let op = Op::read(page.die, read_ns, Purpose::Relocation, token);
                 self.flash.retries = 0;
                 self.events.issue_when(planned, self.at, op);
@@ -179,7 +183,7 @@ impl CollectMedia for Issued<'_> {
 
     fn read_mapping(&mut self, from: Place) {
         self.flash.read_mapping(from);
-        let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
+        let (read_ns, token) = (self.read_ns(from), self.target.token);
         for _ in 0..=std::mem::take(&mut self.flash.retries) {
             self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
         }
@@ -187,8 +191,9 @@ impl CollectMedia for Issued<'_> {
 
     fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         let programmed = self.flash.program_mapping(to, merge_from);
-        let (read_ns, token) = (self.events.timing.read_ns, self.target.token);
+        let token = self.target.token;
         if let Some(from) = merge_from {
+            let read_ns = self.read_ns(from);
             for _ in 0..=std::mem::take(&mut self.flash.retries) {
                 self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
             }

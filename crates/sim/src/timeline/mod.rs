@@ -32,6 +32,7 @@
 pub(crate) mod breakdown;
 mod calendar;
 mod carry;
+pub(crate) mod cells;
 mod channel;
 mod op;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use std::num::NonZeroU32;
 use crate::flash::geometry::{DieIdx, Geometry};
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 use calendar::{Calendar, What};
+use cells::Cells;
 use channel::Channel;
 pub(crate) use op::{Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
@@ -53,10 +55,7 @@ use rings::{Die, UNKNOWN};
 /// How long things take [ns].
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timing {
-    pub(crate) read_ns: u64,
-    pub(crate) program_ns: u64,
-    /// Odd pages of a block, where two bits share a cell; `program_ns` where they do not.
-    pub(crate) program_high_ns: u64,
+    pub(crate) cells: Cells,
     pub(crate) erase_ns: u64,
     /// One page over a channel.
     pub(crate) transfer_ns: u64,
@@ -79,14 +78,6 @@ pub(crate) struct Timing {
     pub(crate) in_turn: bool,
     /// The processor's time for a read that does not go on where the last one ended.
     pub(crate) seek_read_ns: u64,
-}
-
-impl Timing {
-    /// How long the cells of a page are programmed; `high`: the second of two that share them.
-    #[inline]
-    pub(crate) fn program(&self, high: bool) -> u64 {
-        if high { self.program_high_ns } else { self.program_ns }
-    }
 }
 
 /// Where the time of a host page is written down.

@@ -1,7 +1,9 @@
 //! A simulated device from outside: its times against sums worked out by hand from the profile, its
-//! determinism; what goes on beside a merge (`beside.rs`), and what a bad profile says (`refused.rs`).
+//! determinism; what goes on beside a merge (`beside.rs`), pages that
+//! share cells (`page_types.rs`), and what a bad profile says (`refused.rs`).
 
 mod beside;
+mod page_types;
 mod refused;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};

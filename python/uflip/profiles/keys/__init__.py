@@ -26,8 +26,8 @@ def known_keys(interface: str) -> dict[str, dict[str, Key]]:
 
     Examples
     --------
-    >>> known_keys("block")["timing"]["read_ns"]
-    Key(allowed='0 or more', meaning='reading a page from the cells', unit='ns')
+    >>> known_keys("block")["timing"]["erase_ns"]
+    Key(allowed='0 or more', meaning='erasing a block', unit='ns')
     """
     file = Path(__file__).parent / f"{interface}.toml"
     tables = tomllib.loads(file.read_text(encoding="utf-8"))

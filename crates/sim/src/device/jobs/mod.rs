@@ -18,6 +18,7 @@
 //! **Ambiguous**: nothing that the FTLs leave open.
 
 mod phase;
+mod site;
 
 use std::collections::VecDeque;
 
@@ -26,8 +27,9 @@ use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
 use crate::flash::geometry::Geometry;
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
-use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline};
-use phase::{NONE, Phase, Site, Step, Tails, What};
+use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
+use phase::{NONE, Phase, Step, Tails, What};
+use site::Site;
 
 /// Where plans wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -290,7 +292,7 @@ fn serve_step(
     let Target { token, report, account } = target;
     let link_bytes = read_bytes.unwrap_or(0) as u32;
     let op = Op { report, account, link_bytes, ..step.op(token) };
-    match step.read_before(account, token, events.timing.read_ns) {
+    match step.read_before(account, token, &events.timing) {
         None => events.issue_when(at, now, op),
         Some(before) => events.issue_chain(at, now, &[before], op),
     }
@@ -313,7 +315,7 @@ fn issue(
     let account = account.filter(|_| step.purpose == Purpose::HostWrite);
     let in_turn = step.purpose != Purpose::HostWrite;
     let op = Op { report, account, in_turn, ..step.op(token) };
-    match step.read_before(account, token, events.timing.read_ns) {
+    match step.read_before(account, token, &events.timing) {
         None => events.issue(at, op),
         Some(before) => events.issue_after(at, &[before], op),
     }
@@ -335,9 +337,10 @@ impl Step {
         &self,
         account: Option<AccountIdx>,
         token: Token,
-        read_ns: u64,
+        timing: &Timing,
     ) -> Option<Op<Token>> {
-        let read = Op::read(self.rest?, read_ns, Purpose::HostWrite, token);
+        let (die, kind) = self.rest?;
+        let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
         Some(Op { account, lump: Some(Cause::ReadToModify), ..read })
     }
 }

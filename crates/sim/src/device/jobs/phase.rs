@@ -10,9 +10,11 @@
 //! one before it has, and its data is there. Whoever else wants the die finds it free meanwhile.
 
 use crate::collections::bits;
-use crate::flash::geometry::{DieIdx, Geometry, Place, Ppn};
+use crate::device::jobs::site::Site;
+use crate::flash::geometry::{DieIdx, Place, Ppn};
 use crate::flash::plan::{Cmd, Move, Plan};
-use crate::timeline::{DieQueue, Purpose, Timing};
+use crate::timeline::cells::Kind;
+use crate::timeline::{DieQueue, Purpose};
 
 /// What one die does once for a plan.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -21,8 +23,8 @@ pub(super) struct Step {
     pub(super) purpose: Purpose,
     pub(super) die: DieIdx,
     pub(super) cell_ns: u64,
-    /// Where the rest of a page of the host is read before.
-    pub(super) rest: Option<DieIdx>,
+    /// Where the rest of a page of the host is read before, and which of those that share cells that is.
+    pub(super) rest: Option<(DieIdx, Kind)>,
     /// The step that waits for what this one reads, or [`NONE`].
     pub(super) feeds: u32,
     /// The step of the same die that follows, or [`NONE`].
@@ -45,33 +47,18 @@ pub(super) enum What {
 pub(super) const NONE: u32 = u32::MAX;
 const BEGUN: u8 = u8::MAX;
 
-/// A device, as far as its work has to be laid out.
-#[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
-    pub(super) geometry: &'a Geometry,
-    pub(super) timing: &'a Timing,
-}
-
-impl Site<'_> {
-    /// How long the cells of `page` are programmed: odd ones share theirs with the page before.
-    #[inline]
-    fn program_ns(&self, page: Place) -> u64 {
-        self.timing.program(self.geometry.page_in_block(page) % 2 == 1)
-    }
-}
-
 impl Step {
     /// What `command`, which is the host's, wants.
     #[inline]
     pub(super) fn of_host(command: Cmd, site: Site<'_>) -> Step {
         let (what, purpose, place, cell_ns, rest) = match command {
-            Cmd::Read(from) => (What::Read, Purpose::HostRead, from, site.timing.read_ns, None),
+            Cmd::Read(from) => (What::Read, Purpose::HostRead, from, site.read_ns(from), None),
             Cmd::Program { to, rest } => {
                 (What::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
             }
             other => unreachable!("{other:?} is the firmware's"),
         };
-        let (rest, die) = (rest.map(|from| from.die), place.die);
+        let (rest, die) = (rest.map(|from| (from.die, site.kind(from))), place.die);
         let (feeds, next, waits, counts) = (NONE, NONE, 0, true);
         Step { what, purpose, die, cell_ns, rest, feeds, next, waits, counts }
     }
@@ -211,7 +198,8 @@ impl Layout<'_, '_> {
                 self.program(to, Purpose::Metadata);
             }
             Cmd::LoadMap(from) => {
-                self.push(What::Read, Purpose::Mapping, from.die, timing.read_ns, true);
+                let read_ns = self.site.read_ns(from);
+                self.push(What::Read, Purpose::Mapping, from.die, read_ns, true);
             }
             Cmd::StoreMap(pages) => self.stream(plan.moves(pages), Purpose::Mapping),
             Cmd::Count(_) | Cmd::Barrier => {}
@@ -248,7 +236,7 @@ impl Layout<'_, '_> {
 
     /// Read a page that `feeds` will wait for.
     fn read_to_move(&mut self, from: Place, purpose: Purpose) -> u32 {
-        self.push(What::Read, purpose, from.die, self.site.timing.read_ns, false)
+        self.push(What::Read, purpose, from.die, self.site.read_ns(from), false)
     }
 
     /// `program` waits for the data of `read`, or where that is [`NONE`], has it.
@@ -290,7 +278,7 @@ impl Layout<'_, '_> {
 
     fn copy(&mut self, from: Place, to: Place) {
         if self.stays_inside(from, to) {
-            let ns = self.site.timing.read_ns + self.site.program_ns(to);
+            let ns = self.site.read_ns(from) + self.site.program_ns(to);
             return self.move_inside(to, ns);
         }
         let read = self.read_to_move(from, Purpose::Merge);
@@ -309,7 +297,10 @@ impl Layout<'_, '_> {
         if !self.stays_inside(from, to) {
             return pages.for_each(|page| self.copy(at(from, page), at(to, page)));
         }
-        let inside = |page: usize| timing.read_ns + timing.program(page % 2 == 1);
+        // Pages keep their place in the block.
+        let cells = &timing.cells;
+        let inside =
+            |page: usize| cells.read_page(|| page as u32) + cells.program_page(page as u32);
         if timing.die_queue != DieQueue::Fifo {
             pages.for_each(|page| self.move_inside(to, inside(page)));
         } else if let Some(first) = pages.next() {

@@ -5,7 +5,7 @@
 //!  RBER(N, A, page) = wear(N) × (1 + (A / A₂)^g) × page                  N erases, A age of the data
 //!  wear(N)          = fresh + (rated − fresh) × (N / N_rated)^k          law "power"
 //!                   = fresh × (rated / fresh)^(N / N_rated)              law "exponential"
-//!  page             = exp(σ Z), and once more a factor for the high page of a pair (MLC)
+//!  page             = exp(σ Z), and once more a factor for the high page of a cell (MLC)
 //!  P(read fails)    = 1 − (1 − P(more than t wrong bits of a codeword))^codewords
 //! ```
 //!

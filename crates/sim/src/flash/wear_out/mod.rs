@@ -32,8 +32,8 @@ pub(crate) struct WearOutOptions {
     /// Erases of every block before the device was handed over.
     pub(crate) cycles_before: u32,
     pub(crate) rated_cycles: u32,
-    /// Whether odd pages are the second of a pair that shares its cells.
-    pub(crate) paired: bool,
+    /// Where so many pages share cells, the last of them is the worst; 1: all pages are alike.
+    pub(crate) pages_of_a_cell: u32,
     pub(crate) data_age_ns: u64,
     pub(crate) read_retries: u32,
     pub(crate) retry_gain: f64,
@@ -52,7 +52,7 @@ pub(crate) struct WearOut {
     seed: u64,
     cycles_before: u32,
     rated_cycles: u32,
-    paired: bool,
+    pages_of_a_cell: u32,
     age: Rber,
     read_retries: u32,
     gain: Rber,
@@ -89,7 +89,7 @@ impl WearOut {
             seed: options.seed,
             cycles_before: options.cycles_before,
             rated_cycles: options.rated_cycles,
-            paired: options.paired,
+            pages_of_a_cell: options.pages_of_a_cell,
             read_retries: options.read_retries,
             gain: Rber::of(options.retry_gain),
             program_failures: chance(options.program_failures),
@@ -142,7 +142,8 @@ impl WearOut {
 
     /// RBER of `page` when it is read at the age that data has.
     fn rate(&self, page: Place, erases: u32) -> Rber {
-        let high = self.paired && self.geometry.page_in_block(page) % 2 == 1;
+        let shared = self.pages_of_a_cell;
+        let high = shared > 1 && self.geometry.page_in_block(page) % shared == shared - 1;
         let quality = self.laws.page(lot(self.seed, Lot::Quality, page.page.0, 0), high);
         self.laws.wear(self.cycles_before.saturating_add(erases)) + quality + self.age
     }

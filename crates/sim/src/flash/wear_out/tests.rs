@@ -42,7 +42,7 @@ fn options() -> WearOutOptions {
         seed: 5,
         cycles_before: 1000,
         rated_cycles: 1000,
-        paired: false,
+        pages_of_a_cell: 1,
         data_age_ns: 0,
         read_retries: 0,
         retry_gain: 1.0,
@@ -140,7 +140,7 @@ fn pages_wear_one_by_one() {
 #[test]
 fn high_pages_are_worse_where_pages_are_paired() {
     let mlc = ReliabilityPart { high_page_factor: 3.0, ..part(5e-4) };
-    let paired = WearOutOptions { paired: true, ..options() };
+    let paired = WearOutOptions { pages_of_a_cell: 2, ..options() };
     let wear_out = wear_out(&mlc, paired);
     assert!(pages().all(|page| wear_out.is_worn(page, 0) == (page.page.0 % 2 == 1)));
 }

@@ -53,7 +53,7 @@ fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shado
         seed: wear.seed,
         cycles_before: 0,
         rated_cycles: 20,
-        paired: true,
+        pages_of_a_cell: 2,
         data_age_ns: 0,
         read_retries: 3,
         retry_gain: 0.7,

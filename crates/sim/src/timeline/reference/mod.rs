@@ -50,6 +50,9 @@ const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQue
 /// moment of something else: what is planned ahead has its place in the order earlier than what is not.
 const LONG: u64 = 1 << 28;
 const LINK_NS: u64 = 500;
+const READ_NS: u64 = 7 * LONG;
+const PROGRAM_NS: u64 = 23 * LONG;
+const PROGRAM_HIGH_NS: u64 = 41 * LONG;
 
 const DIES: u32 = 6;
 const CHANNELS: u32 = 3;
@@ -58,9 +61,6 @@ const PAGE: u32 = 100;
 
 fn timing(buses: u32, queue: usize, cache_program: bool, in_turn: bool) -> Timing {
     Timing {
-        read_ns: 7 * LONG,
-        program_ns: 23 * LONG,
-        program_high_ns: 41 * LONG,
         erase_ns: 90 * LONG,
         transfer_ns: LONG / 1000,
         bus_ns: if buses > 0 { 4 * LONG } else { 0 },
@@ -89,11 +89,11 @@ fn geometry() -> Geometry {
 fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
     let (die, purpose, token) = (DieIdx(job.die), PURPOSES[job.purpose], job.token(number));
     let mut op = match job.kind {
-        0 => Op { link_bytes: PAGE, ..Op::read(die, timing.read_ns, purpose, token) },
-        1 => Op::read(die, timing.read_ns, purpose, token),
-        2 => Op::program(die, timing.program_ns, purpose, token),
+        0 => Op { link_bytes: PAGE, ..Op::read(die, READ_NS, purpose, token) },
+        1 => Op::read(die, READ_NS, purpose, token),
+        2 => Op::program(die, PROGRAM_NS, purpose, token),
         3 => Op::inside(die, timing.erase_ns, purpose, token),
-        _ => Op::read(die, 2 * timing.read_ns, purpose, token),
+        _ => Op::read(die, 2 * READ_NS, purpose, token),
     };
     if job.then.is_some() {
         op.link_bytes = 0;
@@ -109,7 +109,7 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
 /// The program that follows a job, where it is a read to be programmed elsewhere.
 fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
     let die = DieIdx(job.then?);
-    let program_ns = timing.program_high_ns + job.extra_ns / 2;
+    let program_ns = PROGRAM_HIGH_NS + job.extra_ns / 2;
     let op = Op::program(die, program_ns, PURPOSES[job.purpose], job.token(number));
     let account = Some(AccountIdx::new(number as u32));
     let in_turn = timing.in_turn && job.plan.is_some();

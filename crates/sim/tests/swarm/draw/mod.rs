@@ -136,6 +136,13 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
             );
         }
     }
+    let bits = draw.of(&[2, 2, 2, 3, 4]);
+    if bits > 2 {
+        set(overrides, "bits_per_cell", bits);
+        for key in ["read_middle_ns", "read_high_ns", "program_middle_ns"] {
+            set(overrides, key, draw.of(&[0, 999, 25_000, 1_000_000u64]));
+        }
+    }
     for key in ["command_read_ns", "command_write_ns", "relocate_ns", "collect_ns", "seek_read_ns"]
     {
         if draw.yes(30) {

@@ -1,0 +1,74 @@
+//! Which pages share cells, and how long each of them takes.
+
+use super::TimingPart;
+use super::checks::Misfit;
+use crate::timeline::cells::{BITS_MAX, ByKind, Cells};
+
+/// The keys that a profile may leave out, where all pages are alike or in pairs.
+pub(super) const LEFT_OUT: &[&str] =
+    &["bits_per_cell", "program_middle_ns", "read_middle_ns", "read_high_ns"];
+
+/// Pages are in pairs where nothing else is said: they differ only where their times do.
+const BITS: u32 = 2;
+
+impl TimingPart {
+    /// How many pages share cells.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits_per_cell.unwrap_or(BITS)
+    }
+
+    fn read_by_kind(&self) -> ByKind {
+        ByKind {
+            low: self.read_ns,
+            middle: self.read_middle_ns.unwrap_or(self.read_ns),
+            high: self.read_high_ns.unwrap_or(self.read_ns),
+        }
+    }
+
+    fn program_by_kind(&self) -> ByKind {
+        ByKind {
+            low: self.program_ns,
+            middle: self.program_middle_ns.unwrap_or(self.program_ns),
+            high: self.program_high_ns,
+        }
+    }
+
+    pub(super) fn cells(&self) -> Cells {
+        Cells::new(self.bits(), self.read_by_kind(), self.program_by_kind())
+    }
+
+    /// The longest read and the longest program [ns].
+    pub(super) fn slowest_cells(&self) -> (u64, u64) {
+        let slowest = |ByKind { low, middle, high }| low.max(middle).max(high);
+        (slowest(self.read_by_kind()), slowest(self.program_by_kind()))
+    }
+
+    /// Times of pages that there are not.
+    pub(super) fn misfits_of_cells(&self) -> Vec<Misfit> {
+        let bits = self.bits();
+        let mut found = Vec::new();
+        if !(1..=BITS_MAX).contains(&bits) {
+            let allowed = format!("1 (SLC) to {BITS_MAX} (QLC)");
+            found.push(Misfit { key: "bits_per_cell", got: bits.to_string(), allowed });
+        }
+        let mut none_such = |key, got: Option<u64>, allowed: &str| {
+            if let Some(got) = got {
+                let allowed = format!("{allowed}: there is no such page");
+                found.push(Misfit { key, got: got.to_string(), allowed });
+            }
+        };
+        if bits < 3 {
+            let allowed = format!("no such key with bits_per_cell = {bits}");
+            none_such("program_middle_ns", self.program_middle_ns, &allowed);
+            none_such("read_middle_ns", self.read_middle_ns, &allowed);
+        }
+        if bits < 2 {
+            let allowed = "no such key with bits_per_cell = 1";
+            none_such("read_high_ns", self.read_high_ns, allowed);
+            let other = Some(self.program_high_ns).filter(|high| *high != self.program_ns);
+            let allowed = format!("program_ns = {} with bits_per_cell = 1", self.program_ns);
+            none_such("program_high_ns", other, &allowed);
+        }
+        found
+    }
+}
