@@ -162,6 +162,7 @@ impl SimDevice {
     /// # Errors
     /// The device is, or becomes, read-only, and something is to be written.
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
+        self.host_has_its_turn();
         while !self.host.is_settled() {
             let (at, token) = self.events.next(u64::MAX).expect("an I/O under way ends");
             self.happens(at, token);

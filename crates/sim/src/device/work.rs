@@ -14,6 +14,10 @@ use crate::ftl::extent::Extent;
 use crate::timeline::Timing;
 use crate::timeline::breakdown::Cause;
 
+/// What happens for a page that is moved, and what may happen on the smallest device.
+const EVENTS_PER_MOVE: u64 = 16;
+const EVENTS_LEAST: u64 = 1 << 20;
+
 impl SimDevice {
     /// Whether the data of `request`, which the processor takes in now, goes over the link before anything
     /// else that may still want to, so that the link need not wait with it until then. True of a write
@@ -43,6 +47,7 @@ impl SimDevice {
     /// that end.
     #[inline]
     pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
+        self.host_has_its_turn();
         // Nothing is known of the time after the last I/O: the host may come back at any moment.
         while !self.host.is_idle() {
             let end = self.host.first_end();
@@ -61,9 +66,19 @@ impl SimDevice {
         None
     }
 
+    /// The host asks for something: until then no more can have happened than that every page was moved
+    /// as often as a block has pages. A file may hold a device that would go on for ever.
+    #[inline]
+    pub(super) fn host_has_its_turn(&mut self) {
+        let geometry = &self.flash.geometry;
+        let moves = u64::from(geometry.pages()) * u64::from(geometry.shape().pages_per_block);
+        self.events.allow(EVENTS_LEAST + EVENTS_PER_MOVE * moves);
+    }
+
     /// Let everything happen that is due by `until`.
     #[inline]
     pub(super) fn advance(&mut self, until: u64) {
+        self.host_has_its_turn();
         while let Some((at, token)) = self.events.next(until) {
             self.happens(at, token);
         }

@@ -229,6 +229,8 @@ impl Superblock {
         let blocks = &self.groups[group].blocks;
         let index = (0..candidates).min_by_key(|index| blocks[*index].1).expect("a block beside");
         let (victim, valid) = blocks[index];
+        // Whoever gained nothing would be collected for ever: that is no state that writes lead to.
+        assert!(valid < pages, "a superblock with an update block has a page that is not valid");
         let fits = valid <= pages - self.groups[group].next;
         plan.count_merge(match (valid, fits) {
             (0, _) => Merge::Switch,
@@ -236,11 +238,13 @@ impl Superblock {
             (_, false) => Merge::Full,
         });
         let first = self.geometry.first_page(victim).0;
+        let mut moved = 0;
         for at in first..first + pages {
             let page = self.reverse[at as usize];
             if page == NOWHERE || self.map[page as usize] != at {
                 continue;
             }
+            moved += 1;
             if self.groups[group].next == pages {
                 self.open(group);
             }
@@ -248,7 +252,52 @@ impl Superblock {
             plan.copy(self.geometry.place_of(Ppn(at)), to);
             self.place(group, Lpn(page), to);
         }
+        assert_eq!(moved, valid, "a block has as many valid pages as are counted");
         self.reverse[first as usize..(first + pages) as usize].fill(NOWHERE);
         self.erase(group, index, plan);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::geometry::Shape;
+    use crate::ftl::{Compat, LogPart};
+
+    /// Superblocks of two blocks of a page each, of which a file says that one is an update block.
+    #[test]
+    #[should_panic(expected = "a superblock with an update block has a page that is not valid")]
+    fn a_superblock_of_which_all_pages_are_valid_is_not_collected_for_ever() {
+        let geometry = Geometry::from(Shape {
+            channels: 1,
+            dies: 1,
+            blocks_per_die: 12,
+            pages_per_block: 1,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 4,
+        });
+        let part = LogPart {
+            log_blocks: 2,
+            superblock_blocks: 2,
+            compat: Compat::None,
+            log_per_die: false,
+        };
+        let options = MergingOptions {
+            name: "superblock",
+            geometry,
+            log: Some(&part),
+            streams: None,
+            linear: None,
+            stripes: None,
+        };
+        let mut ftl = Superblock::new(&options);
+        let write = |ftl: &mut Superblock, page| {
+            ftl.write(Lpn(page), &Extent::single(Lpn(page), true), &mut Plan::default());
+        };
+        (0..4).for_each(|page| write(&mut ftl, page));
+        ftl.groups[0].own = 1;
+        ftl.updates = ftl.most_updates;
+        write(&mut ftl, 2);
     }
 }

@@ -49,6 +49,9 @@ pub(super) struct Calendar {
     first: usize,
     /// When the last event happened.
     pub(super) now: u64,
+    /// So many events may happen before the host has its turn again.
+    #[serde(skip)]
+    left: u64,
 }
 
 impl Calendar {
@@ -61,7 +64,21 @@ impl Calendar {
         }
         self.first += 1;
         self.now = event.at;
+        self.count();
         Some(event)
+    }
+
+    /// Something happens. No device that was made does so much before the host has its turn; a file may hold
+    /// one that goes on for ever.
+    #[inline]
+    pub(super) fn count(&mut self) {
+        self.left = self.left.checked_sub(1).expect("what is under way has an end");
+    }
+
+    /// `most` more events may happen.
+    #[inline]
+    pub(super) fn allow(&mut self, most: u64) {
+        self.left = most;
     }
 
     /// It is `at`: what happened before has.

@@ -164,6 +164,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.calendar.now
     }
 
+    /// `most` things may happen before this is called again; with more the device is at its end.
+    #[inline]
+    pub(crate) fn allow(&mut self, most: u64) {
+        self.calendar.allow(most);
+    }
+
     /// Everything before `at` has happened, and nothing will before it.
     pub(crate) fn reach(&mut self, at: u64) {
         self.calendar.reach(at);

@@ -259,6 +259,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         if at > now {
             self.calendar.arrive(at, index);
         } else {
+            self.calendar.count();
             self.arrive(at, index);
         }
     }

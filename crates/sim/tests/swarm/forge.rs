@@ -52,6 +52,28 @@ pub fn tried(seed: u64, cases: u64, watch: &Watch) {
     assert!(refused > 0 && lived > 0);
 }
 
+/// Try the change of a line as `tried` prints it once more; false where the line is none.
+pub fn again(line: &str, watch: &Watch) -> bool {
+    let numbers = || {
+        let number = line.strip_prefix("change ")?.split(' ').next()?.parse().ok()?;
+        let (index, seed) = line.rsplit_once(", which is ")?.1.split_once(" of seed ")?;
+        Some((number, index.parse().ok()?, seed.trim().parse().ok()?))
+    };
+    let Some((number, index, seed)) = numbers() else { return false };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let whole = saved(&draw::case(seed, index), folder.path()).expect("a device that is saved");
+    watch.begin(line.to_owned());
+    let outcome = match changed(&whole, number, index, folder.path()) {
+        Ok(Changed::Refused) => "refused".to_owned(),
+        Ok(Changed::Lived) => "lived".to_owned(),
+        Ok(Changed::Spent) => "broke a rule".to_owned(),
+        Err(why) => format!("broken {why:?}"),
+    };
+    watch.end();
+    println!("{outcome} {line}");
+    true
+}
+
 /// A device with I/Os under way, as it is saved.
 fn saved(case: &Case, folder: &Path) -> Option<Vec<u8>> {
     let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();

@@ -117,7 +117,11 @@ fn profiles() -> impl Iterator<Item = Case> {
 
 /// Try the case of a line once more, and make it as short as it can be.
 fn again(line: &str) {
-    let (case, watch) = (Case::parse(line), Watch::new());
+    let watch = Watch::new();
+    if forge::again(line, &watch) {
+        return;
+    }
+    let case = Case::parse(line);
     let outcome = live::live(&case, false, &watch);
     println!("{} {case}", outcome.line());
     if let Outcome::Broken(why) = outcome {

@@ -1,11 +1,14 @@
-//! Who hangs is not heard of: a thread beside the test prints the line of a case that takes for ever, and
-//! ends the process. Ever is counted in processor time, so that a busy machine is no hang.
+//! Who hangs is not heard of: a thread beside the test prints the line of a case that takes for ever, or
+//! whose memory grows without end, and ends the process. Ever is counted in processor time, so that a busy
+//! machine is no hang.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// No case takes a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Nor does all of the test need a tenth of this.
+const MEMORY_MAX: u64 = 4 << 30;
 
 /// Looks at what is being tried.
 pub struct Watch {
@@ -18,11 +21,16 @@ impl Watch {
         let seen = Arc::downgrade(&trying);
         std::thread::spawn(move || {
             while let Some(trying) = seen.upgrade() {
-                if let Some((line, since)) = &*trying.lock().expect("no panic while held")
-                    && spent() > *since + PATIENCE
-                {
-                    eprintln!("HANGS: {line}");
-                    std::process::exit(101);
+                if let Some((line, since)) = &*trying.lock().expect("no panic while held") {
+                    let what = match () {
+                        () if spent() > *since + PATIENCE => "HANGS",
+                        () if resident() > MEMORY_MAX => "GROWS",
+                        () => "",
+                    };
+                    if !what.is_empty() {
+                        eprintln!("{what}: {line}");
+                        std::process::exit(101);
+                    }
                 }
                 drop(trying);
                 std::thread::sleep(Duration::from_millis(200));
@@ -49,4 +57,12 @@ fn spent() -> Duration {
     let told = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(told, 0, "every process has such a clock");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Memory of this process.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+    // Without /proc nothing is known of it.
+    4096 * pages.unwrap_or(0)
 }

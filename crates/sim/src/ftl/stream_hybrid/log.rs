@@ -80,7 +80,9 @@ impl StreamHybrid {
                 continue;
             }
             plan.begin_reclaim();
+            let before = self.logs[which].len();
             self.merge(&self.oldest_units(which), plan);
+            assert!(self.logs[which].len() < before, "what was merged has left the log");
             plan.barrier();
         }
     }

@@ -153,7 +153,8 @@ impl Fast {
 }
 
 fn fast(jobs: &[Job], timing: Timing) -> Fast {
-    let timeline = Timeline::new(geometry(), timing);
+    let mut timeline = Timeline::new(geometry(), timing);
+    timeline.allow(u64::MAX);
     let mut fast = Fast { timeline, times: Times::default(), follows: Vec::new() };
     let mut now = 0;
     for job in jobs {
