@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 
 CPU_S = 10
 IDLE_S = 10
+WAITS_S = 3  # then a server has begun to serve
 GROUP_CPU_S = 60  # for all processes of a case, which have a processor time of their own each
 MEMORY_BYTES = 1 << 30
 FILE_BYTES = 256 << 20
@@ -93,11 +94,13 @@ class Server:
         environment: Mapping[str, str] | None = None,
         stdin: Path | None = None,
         patience_s: float | None = None,
+        *,
+        serves: bool = False,
     ) -> Ended:
         """Run one command in the folder `cwd`, its standard input closed or a file.
 
         After `patience_s` of processor time it gets one SIGINT: what is long by right ends in
-        order.
+        order. So does what `serves`, once it waits for somebody to come.
         """
         asked = {
             "argv": list(arguments),
@@ -105,6 +108,7 @@ class Server:
             "env": dict(environment or {}),
             "stdin": None if stdin is None else str(stdin),
             "patience_s": patience_s,
+            "serves": serves,
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -133,7 +137,7 @@ def _run(asked: dict[str, Any], idle_s: float) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         _be_the_case(asked, out, err)
-    hung = not _ends(pid, idle_s, asked["patience_s"])
+    hung = not _ends(pid, idle_s, asked["patience_s"], WAITS_S if asked["serves"] else None)
     if hung:
         os.kill(pid, signal.SIGKILL)
     _, status, used = os.wait4(pid, 0)
@@ -151,12 +155,13 @@ def _run(asked: dict[str, Any], idle_s: float) -> dict[str, Any]:
     }
 
 
-def _ends(pid: int, idle_s: float, patience_s: float | None) -> bool:
+def _ends(pid: int, idle_s: float, patience_s: float | None, waits_s: float | None) -> bool:
     """Wait for a case; False once it has not computed for so long, or takes for ever."""
     busy = time.monotonic()
     used = 0
     ticks = os.sysconf("SC_CLK_TCK")
     patience = float("inf") if patience_s is None else patience_s * ticks
+    waits = float("inf") if waits_s is None else waits_s
     handle = os.pidfd_open(pid)
     try:
         poll = select.poll()
@@ -165,9 +170,9 @@ def _ends(pid: int, idle_s: float, patience_s: float | None) -> bool:
             now = time.monotonic()
             if _ticks(pid) > used:
                 used, busy = _ticks(pid), now
-            if used > patience:
+            if used > patience or now - busy > waits:
                 os.kill(pid, signal.SIGINT)
-                patience = float("inf")
+                patience = waits = float("inf")
             if now - busy > idle_s or used > GROUP_CPU_S * ticks:
                 return False
         return True

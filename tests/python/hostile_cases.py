@@ -28,6 +28,7 @@ PRECIOUS = "Chapter one. Nobody has a copy of this.\n"
 # Codes that an error may end with: not the one for mistakes of ours.
 ERRORS = {code for kind, (code, _) in EXIT_CODES.items() if kind not in ("ok", "internal")}
 PARTS = {"what", "where", "do"}
+SERVING = {"serve", "explore"}  # what they do ends with a signal
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -177,7 +178,10 @@ class Bench:
         cwd.mkdir(parents=True)
         _make_places(cwd)
         arguments, environment, stdin = self._lay_out(case, cwd)
-        self.last = ended = self.server.run(arguments, cwd, environment, stdin, patience_s)
+        serves = patience_s is not None and SERVING & set(arguments[:2])
+        self.last = ended = self.server.run(
+            arguments, cwd, environment, stdin, patience_s, serves=bool(serves)
+        )
         # What `verify` finds is its answer, not an error of its own.
         answered = arguments[:1] == ["verify"] and bool(ended.out)
         as_json = "--json" in arguments

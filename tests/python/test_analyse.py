@@ -223,6 +223,16 @@ def test_bad_files_are_named_with_what_is_wrong(
     assert "Traceback" not in done.err
 
 
+def test_tables_without_a_row_have_too_few(here: Path) -> None:
+    nothing = {"response_time_ns": pa.array([], pa.uint64()), "stream": pa.array([], pa.uint32())}
+    parquet.write_table(pa.table(nothing), here / "bad.parquet")
+    (here / "bad.csv").write_text("response_time_ns,stream\n")
+    for name in ("bad.parquet", "bad.csv"):
+        done = uflip("analyse", name)
+        assert done.code == 2, done.err
+        assert "too few" in done.err
+
+
 def test_what_is_no_file_is_named(here: Path) -> None:
     for name, got in (("nowhere", "no such file"), (".", "a folder")):
         done = uflip("analyse", name)

@@ -1,6 +1,9 @@
 """Do errors carry their four parts, and does every class have its own exit code?"""
 
+import ast
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,28 @@ def test_an_error_prints_what_where_got_allowed_and_what_to_do() -> None:
         "  do       take 2",
         "           or 3",
     ]
+
+
+def raised(file: Path) -> Iterator[ast.Call]:
+    """Errors of ours that are made in a file."""
+    names = {cls.__name__ for cls in CLASSES}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            yield node
+
+
+def test_every_error_says_what_to_do() -> None:
+    package = Path(errors.__file__).parent
+    silent, all_ = [], 0
+    for file in sorted(package.rglob("*.py")):
+        for call in raised(file):
+            all_ += 1
+            # None is that of `**parts`: an error that is made of another's parts has them all.
+            named = {word.arg for word in call.keywords} & {"action", None}
+            if not named and not any(isinstance(each, ast.Starred) for each in call.args):
+                silent.append(f"{file.relative_to(package)}:{call.lineno}")
+    assert all_ > 200
+    assert silent == []
 
 
 def test_empty_parts_are_not_printed() -> None:

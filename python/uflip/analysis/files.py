@@ -125,7 +125,7 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
     """
     times = np.asarray(values).astype(np.float64)
     counts = np.unique(np.asarray(streams), return_counts=True)[1]
-    if (counts != counts[0]).any():
+    if (counts != counts[:1]).any():
         raise UsageError(
             "The processes of this run made different numbers of I/Os",
             where=str(path),
@@ -133,7 +133,7 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
             allowed="one process, or several of one length",
             action="export the run, and analyse the I/Os of one stream",
         )
-    mean: Times = times.reshape(len(counts), -1).mean(axis=0)
+    mean: Times = times.reshape(max(1, len(counts)), -1).mean(axis=0)
     return mean
 
 
@@ -224,7 +224,9 @@ def _load(path: Path, index: int, skip: int) -> Times:
                 encoding="utf-8-sig",
                 max_rows=rows,
             )
-    except (ValueError, IndexError, OSError, UserWarning) as error:
+    except UserWarning:
+        return np.empty(0)
+    except (ValueError, IndexError, OSError) as error:
         raise UsageError(
             "A value is not a number",
             where=str(path),

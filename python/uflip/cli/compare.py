@@ -129,6 +129,7 @@ def _fail(comparisons: "Sequence[Comparison]", names: Sequence[str], share: floa
             where=", ".join(names[1:]),
             got="; ".join(found[:SHOWN]) + more,
             allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
+            action="look at these first, in the table above or with `uflip explore`",
         )
 
 

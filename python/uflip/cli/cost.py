@@ -91,6 +91,7 @@ def command(
             where=str(results),
             got="a benchmark of an open-channel device",
             allowed="results of the nine micro-benchmarks",
+            action="take the results of `uflip run`",
         )
     document = summary(loaded)
     device = document["device"]

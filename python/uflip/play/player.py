@@ -50,7 +50,15 @@ def main() -> None:
     except UflipError as error:
         _tell({"error": error.parts()})
     except MemoryError:
-        _tell({"error": UflipError("The memory does not do", where=wanted.url).parts()})
+        _tell(
+            {
+                "error": UflipError(
+                    "The memory does not do",
+                    where=wanted.url,
+                    action="make the device or the pattern smaller",
+                ).parts()
+            }
+        )
 
 
 def play(wanted: Wanted, folder: Path, teller: "Teller") -> None:

@@ -148,6 +148,7 @@ def _text(document: Any, name: str) -> str:
         where=name,
         got="nothing" if found is None else "something else",
         allowed=f"a text of at most {MOST_TEXT} characters",
+        action="send it with the others",
     )
 
 
@@ -155,4 +156,9 @@ def _texts(document: Any, name: str) -> dict[str, str]:
     found = document.get(name, {})
     if isinstance(found, dict) and len(found) <= MOST_PAIRS:
         return {key: _text(found, key) for key in found}
-    raise UsageError("These are no names with values", where=name, allowed="name and text of each")
+    raise UsageError(
+        "These are no names with values",
+        where=name,
+        allowed="name and text of each",
+        action="send an object of texts",
+    )

@@ -149,7 +149,10 @@ class Files:
         self.check_there()
         if path.exists():
             raise ResultsError(
-                what="A run is committed once", where=str(path), got="the same run again"
+                what="A run is committed once",
+                where=str(path),
+                got="the same run again",
+                action="report this, with the command: a run was made twice",
             )
         temporary, entered = atomic.temporary_name(path), False
         assert self._ledger is not None, "a folder that is written has a ledger"

@@ -338,5 +338,6 @@ class ResultsWriter:
                 where=str(self.path),
                 got=run_id,
                 allowed=f"one of the {len(self._manifest.plan)} planned runs",
+                action="plan it, and write into a new folder",
             )
         return entry

@@ -134,7 +134,12 @@ def _own(session: Session, who: Account | None, name: str) -> tuple[Account, Res
     somebody = _allowed(who, "submitter")
     found = browse.result(session, who, name)
     if found.account_id != somebody.id and not may(who, "admin"):
-        raise RefusedError("This result is somebody else's", where=name, got=found.account.name)
+        raise RefusedError(
+            "This result is somebody else's",
+            where=name,
+            got=found.account.name,
+            action="ask who submitted it, or an admin",
+        )
     return somebody, found
 
 
@@ -173,7 +178,12 @@ def whole_table(
 ) -> Response:
     """Every result that matches, as a table: CSV or Parquet."""
     if ending not in TABLES:
-        raise UsageError("There is no such table", where=ending[:20], allowed=", ".join(TABLES))
+        raise UsageError(
+            "There is no such table",
+            where=ending[:20],
+            allowed=", ".join(TABLES),
+            action="ask for one of these",
+        )
     wanted = wanted_of(request, q, "-created", 1, browse.PAGE)
     found = browse.every(session, who, wanted, MOST_OF_A_TABLE)
     return _as_table([browse.as_row(each) for each in found], ending)
@@ -189,7 +199,10 @@ def _as_table(rows: list[dict[str, Any]], ending: str) -> Response:
         from pyarrow import parquet, table
     except ImportError as error:
         raise UnavailableError(
-            "Tables as Parquet need pyarrow", where=ending, allowed="csv, or pyarrow installed"
+            "Tables as Parquet need pyarrow",
+            where=ending,
+            allowed="csv, or pyarrow installed",
+            action="ask for csv, or have `pip install pyarrow` done on the server",
         ) from error
 
     packed = BytesIO()
@@ -302,7 +315,12 @@ async def part(
     async for piece in request.stream():
         content += piece
         if len(content) > PART:
-            raise UsageError("A part is too long", got=f"more than {PART} bytes", allowed=str(PART))
+            raise UsageError(
+                "A part is too long",
+                got=f"more than {PART} bytes",
+                allowed=str(PART),
+                action="send shorter parts, with their offsets",
+            )
     intake = site_of(request).intake
     received = await run_in_threadpool(
         intake.receive, account, submission, digest, offset, bytes(content)

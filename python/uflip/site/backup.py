@@ -143,6 +143,7 @@ def _read_rows(backup: Path) -> list[tuple[str, dict[str, Any]]]:
             where=str(backup / ROWS),
             got=str(error),
             allowed="a folder that `uflip site backup` made",
+            action="name the folder that was made",
         ) from error
     return rows
 

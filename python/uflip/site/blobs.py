@@ -54,7 +54,11 @@ class Blobs:
         """
         if not _DIGEST.fullmatch(digest):
             raise UsageError(
-                "This is no digest", where="digest", got=digest[:80], allowed="SHA-256"
+                "This is no digest",
+                where="digest",
+                got=digest[:80],
+                allowed="SHA-256",
+                action="send the SHA-256 of the content, in hexadecimal digits",
             )
         return self._blobs / digest[:2] / digest
 

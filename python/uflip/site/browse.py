@@ -85,6 +85,7 @@ def results(session: "Session", who: Account | None, wanted: Wanted) -> tuple[li
             where="page",
             got=f"{wanted.page} of {wanted.per_page} results each",
             allowed=f"from 1 on, of at most {MOST_A_PAGE}",
+            action="begin with page 1",
         )
     where = _matching(who, wanted)
     query = _of_devices(select(func.count(Result.id)), where, wanted)

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from uflip.data import ledger, manifest
 from uflip.errors import (
@@ -118,13 +117,18 @@ class Client:
                 allowed="httpx",
                 action="pip install 'uflip[site]'",
             ) from error
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        try:
+            there = httpx.URL(url)
+            known = there.scheme in ("http", "https") and bool(there.host)
+        except httpx.InvalidURL:
+            known = False
+        if not known:
             raise UsageError(
                 "This is no address of a site",
                 where="URL",
                 got=url,
                 allowed="http://HOST:PORT, https://HOST",
+                action="name the address at which `uflip site serve` is reached",
             )
         said = token or os.environ.get(TOKEN)
         headers = {"Authorization": f"Bearer {said}"} if said else {}

@@ -91,7 +91,12 @@ def look(folder: Path) -> dict[str, Any]:
     files = sorted((folder / manifest.RUNS).iterdir())
     for path, problem in zip(files, checks([str(path) for path in files]), strict=True):
         if problem is not None:
-            raise ResultsError("No device can have done this", where=path.name, got=problem)
+            raise ResultsError(
+                "No device can have done this",
+                where=path.name,
+                got=problem,
+                action="submit the folder as `uflip run` wrote it",
+            )
     results = Results.load(folder)
     if kept.status not in ("complete", "interrupted"):
         raise ResultsError(

@@ -120,7 +120,11 @@ class Intake:
         """Take a part of a file; see `Blobs.receive`."""
         sizes = {each.digest: each.bytes for each in self.offered(account, submission)}
         if digest not in sizes:
-            raise UsageError("This upload has no such file", where=digest)
+            raise UsageError(
+                "This upload has no such file",
+                where=digest,
+                action="offer it first, in the list of files",
+            )
         return self._blobs.receive(submission, digest, sizes[digest], offset, part)
 
     def abandon(self, account: Account, submission: str) -> None:

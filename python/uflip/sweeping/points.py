@@ -101,7 +101,13 @@ def combinations(design: Design) -> list[list[Value]]:
         if isinstance(values, Range):
             values.check(name)
         elif not values:
-            raise UsageError("Nothing varies", where=name, got="no value", allowed="NAME=V1,V2,...")
+            raise UsageError(
+                "Nothing varies",
+                where=name,
+                got="no value",
+                allowed="NAME=V1,V2,...",
+                action="name the values, or leave the key out",
+            )
     if design.sample is not None:
         _check_count(design.sample.points(len(design.vary)), "--sample")
         return drawn(design.vary, design.sample)

@@ -315,6 +315,7 @@ def _io(opened: Opened, query: Query) -> dict[str, Any]:
             where="number",
             got=f"{wanted:g}",
             allowed=f"0 to {run.io_count - 1}",
+            action="ask for one of the run",
         )
     return one(run, int(wanted))
 

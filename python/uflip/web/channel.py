@@ -37,6 +37,7 @@ def channel(opened: Opened, key: str) -> dict[str, Any]:
             where=opened.place(key).name,
             got="a device that has sectors",
             allowed="results of uFLIP-OC",
+            action="open it as a result",
         )
     kept = Kept(results)
     found = kept.measured

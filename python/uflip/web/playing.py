@@ -42,11 +42,21 @@ async def body(request: "Request") -> Any:
     async for part in request.stream():
         content += part
         if len(content) > LARGEST_BODY:
-            raise UsageError("That is too much", where="body", allowed=f"{LARGEST_BODY} bytes")
+            raise UsageError(
+                "That is too much",
+                where="body",
+                allowed=f"{LARGEST_BODY} bytes",
+                action="send less",
+            )
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UsageError("This is no JSON", where="body", got=str(error)) from error
+        raise UsageError(
+            "This is no JSON",
+            where="body",
+            got=str(error),
+            action="send a document as the page does",
+        ) from error
 
 
 def shown(query: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,12 @@ def text(query: Query, name: str) -> str:
     """
     found = query.get(name)
     if not found:
-        raise UsageError("A word is missing in the address", where=name, allowed="a text")
+        raise UsageError(
+            "A word is missing in the address",
+            where=name,
+            allowed="a text",
+            action="open the page from the list",
+        )
     return found
 
 
@@ -40,5 +45,6 @@ def number(query: Query, name: str) -> float:
             where=name,
             got=str(query.get(name)),
             allowed=f"a number of at most {LARGEST:g}",
+            action="open the page from the list",
         )
     return found

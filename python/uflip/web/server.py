@@ -95,7 +95,11 @@ def _started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[
     begin = monotonic()
     while not server.started:
         if not thread.is_alive() or monotonic() - begin > START_S:
-            raise UnavailableError("The explorer did not start", where="uflip explore")
+            raise UnavailableError(
+                "The explorer did not start",
+                where="uflip explore",
+                action="try again; where it fails again, report it with the lines above",
+            )
         sleep(0.01)
 
 
