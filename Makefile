@@ -29,6 +29,7 @@ check: .venv/dev.stamp  ## formatters, linters, types
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/mypy
+	MYPYPATH=python:tests/python $(BIN)/mypy --follow-imports=silent benches/*.py tools/*.py
 	$(BIN)/stubtest uflip._native --allowlist tests/stubtest-allowlist.txt --ignore-unused-allowlist
 
 format: .venv/dev.stamp  ## let the formatters have their way

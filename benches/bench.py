@@ -108,7 +108,7 @@ def simulated_plan() -> Row:
     """The whole benchmark on sim:demo at standard scale, as a user runs it."""
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "demo")
-        command = [ROOT / ".venv/bin/uflip", "run", "sim:demo", "--scale", "standard"]
+        command = [str(ROOT / ".venv/bin/uflip"), "run", "sim:demo", "--scale", "standard"]
         begin = time.perf_counter()
         subprocess.run([*command, "--out", out, "--quiet"], check=True, capture_output=True)
         return row("uflip run sim:demo, standard", time.perf_counter() - begin, "s", None, "< 60")

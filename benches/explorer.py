@@ -50,7 +50,7 @@ def _stored(path: Path, ios: int) -> None:
             scale="quick",
             seed=1,
             pause_ns=0,
-            plan=[planned.as_dict()],
+            plan=[planned],
         )
         filled = ResultsWriter.create(path, content)
         filled.commit(planned, device.run(spec))

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -61,7 +62,7 @@ def _row(random_: random.Random, account: int, number: int) -> dict[str, object]
     } | means  # fmt: skip
 
 
-ADDRESSES = {
+ADDRESSES: dict[str, Callable[[random.Random], str]] = {
     "list": lambda r: f"/?page={r.randrange(1, 50)}",
     "filter": lambda r: f"/?state={r.choice(STATES)}&kind=sim&sort=rw",
     "search": lambda r: f"/?q=Model+{r.randrange(DEVICES)}",

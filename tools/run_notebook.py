@@ -57,11 +57,14 @@ def execute(cells: list[Cell]) -> list[list[Cell]]:
 def run(cell: Cell, number: int, namespace: dict[str, Any]) -> list[Cell]:
     """Run a cell; its last expression is shown, as a notebook does."""
     tree = ast.parse("".join(cell["source"]), f"cell {number}")
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed, outputs, value = io.StringIO(), [], None
+    last = tree.body[-1] if tree.body else None
+    printed, value = io.StringIO(), None
+    outputs: list[Cell] = []
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     with redirect_stdout(printed):
         exec(compile(tree, f"cell {number}", "exec"), namespace)
-        if last is not None:
+        if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), namespace)
     if printed.getvalue():
         outputs.append(

@@ -16,9 +16,9 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 from uflip.data.run import metadata_of
+from uflip.data.summary import Together
 from uflip.methodology.refresh import IO_SIZE
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT
@@ -26,10 +26,10 @@ from uflip.results.summarise import experiments_of
 
 DEVICE, SEEDS, REPETITIONS = "sim:demo", 3, 3
 
-Name = tuple[str, str, int]
+Name = tuple[str, str, int | float | None]
 
 
-def experiments(folder: Path) -> dict[Name, dict[str, Any]]:
+def experiments(folder: Path) -> dict[Name, Together]:
     """Return mean, interval and convergence of each experiment of a benchmark."""
     return {
         (name, run["pattern"], run["value"]): run["together"]
@@ -51,7 +51,7 @@ def effort(folder: Path) -> str:
 
 def benchmarks(
     device: str, seeds: int, repetitions: int
-) -> tuple[list[dict[Name, dict[str, Any]]], list[str]]:
+) -> tuple[list[dict[Name, Together]], list[str]]:
     """Make a whole benchmark for each seed; return what each says, and what it took."""
     every, efforts = [], []
     with tempfile.TemporaryDirectory(prefix="uflip-seeds-") as folder:
@@ -66,10 +66,10 @@ def benchmarks(
     return every, efforts
 
 
-def apart(name: Name, every: list[dict[Name, dict[str, Any]]]) -> float:
+def apart(name: Name, every: list[dict[Name, Together]]) -> float:
     """How far the largest mean of an experiment is above the smallest, relative to that."""
-    means = [one[name]["mean_ns"] for one in every]
-    return float(max(means) / min(means) - 1)
+    means = [mean for one in every if (mean := one[name]["mean_ns"]) is not None]
+    return max(means) / min(means) - 1
 
 
 def main() -> int:
