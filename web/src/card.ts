@@ -2,6 +2,7 @@
 
 import type { Plain } from "./api";
 import { fill, h, facts } from "./dom";
+import { whom } from "./gantt";
 import { many } from "./paint";
 import { bytes, count, duration, percent } from "./words";
 
@@ -16,7 +17,15 @@ export function draw(node: HTMLElement, io: Plain, around: () => void, close: ()
       ["rest before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],
       ["stream", io.stream ? io.stream : ""], ["part of", io.ignored ? "the start-up" : ""],
     ]),
-    io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not say what the time went into."));
+    io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not say what the time went into."),
+    io.flash ? flash(io.flash) : null);
+}
+
+// What the flash did for it, and for whom that waited: where operations were recorded.
+function flash(did: Plain): HTMLElement {
+  const list = (of: Plain[]) => h("ul", {}, of.slice(0, 8).map((each) => h("li", {}, whom(each))), of.length > 8 ? h("li", { class: "quiet" }, `and ${of.length - 8} more`) : null);
+  return h("div", { class: "flash" }, h("h3", {}, "What the flash did for it"), list(did.did),
+    did.waited_for.length ? [h("h3", {}, "For whom it waited"), list(did.waited_for)] : null);
 }
 
 function causes(io: Plain): HTMLElement {

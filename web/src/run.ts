@@ -5,6 +5,7 @@ import { ask, picture as drawn, type Picture, type Plain } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
 import { color, facts, fill, h, later } from "./dom";
+import { Gantt } from "./gantt";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
 import { Inside } from "./inside";
 import { onLeave } from "./leaving";
@@ -50,6 +51,7 @@ class RunView {
   private readonly slowest: slow.Slowest;
   private readonly places: addresses.Addresses;
   private readonly inside: Inside | null;
+  private readonly gantt: Gantt | null;
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
   private asking = new AbortController();
   private look_: (i: number) => string = () => color("ink");
@@ -67,6 +69,7 @@ class RunView {
     this.slowest = new slow.Slowest(key, name, (io) => void this.visit(io));
     this.places = new addresses.Addresses(key, name, (io) => void this.select(io));
     this.inside = run.has_inside ? new Inside(key, name) : null;
+    this.gantt = run.has_inside ? new Gantt(key, name, (io) => void this.select(io), (range) => this.goTo(range)) : null;
     const view = this;
     this.plot = new Plot({
       title: `${run.device}: ${run.id}`, name: run.id, height: 420,
@@ -96,6 +99,7 @@ class RunView {
       note({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
       if (this.picture) this.slowest.of(this.picture);
       if (this.picture) this.places.of(this.picture);
+      this.gantt?.of(this.seen(), this.axis);
       this.inside?.of(this.seen(), this.axis);
     });
     const io = Number(query.io);
@@ -118,7 +122,7 @@ class RunView {
 
   mount(main: HTMLElement): void {
     const { run, key } = this;
-    const axis = (name: Axis, words: string) => h("label", {}, h("input", { type: "radio", name: "axis", checked: this.axis === name, onchange: () => {
+    const axis = (name: Axis, words: string) => h("label", {}, h("input", { type: "radio", name: "axis", value: name, checked: this.axis === name, onchange: () => {
       this.axis = name;
       this.range = null;
       note({ axis: name === "number" ? null : name, from: null, to: null });
@@ -150,7 +154,7 @@ class RunView {
           h("span", { class: "buttons" }, button("◀", "Move left", () => this.pan(-0.5)), button("▶", "Move right", () => this.pan(0.5)), button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("Whole run", "Whole run", () => this.go(null))),
           this.plot.saving([["CSV", () => this.saveCsv()]])),
         this.legend, pad, this.readout, this.said, this.card,
-        this.side.node, this.slowest.node, this.places.node, this.inside?.node),
+        this.gantt?.node, this.side.node, this.slowest.node, this.places.node, this.inside?.node),
       this.rail));
   }
 
@@ -177,6 +181,16 @@ class RunView {
     this.range = range;
     void this.look(); // asks, and while the answer is on its way
     this.plot.draw(); // what is known already is drawn at once
+  }
+
+  /** Shows a stretch of time. */
+  private goTo(range: Range): void {
+    if (this.axis === "number") {
+      this.axis = "time";
+      note({ axis: "time" });
+      for (const each of document.querySelectorAll<HTMLInputElement>('input[name="axis"]')) each.checked = each.value === "time";
+    }
+    this.go(range);
   }
 
   private zoom(factor: number, about?: number): void {
@@ -340,6 +354,7 @@ class RunView {
     this.side.remove();
     this.places.remove();
     this.inside?.remove();
+    this.gantt?.remove();
   }
 }
 

@@ -1,5 +1,6 @@
 //! A simulated device that is looked into while a run lasts: a few hundred samples, whatever the length
-//! of the run, and what each block was like before and after.
+//! of the run, what each block was like before and after, and what the dies did, in bounded memory
+//! (`crates/sim/src/timeline/log.rs`).
 //!
 //! ```text
 //! I/O      k        2k       3k       …        after so many samples every other one goes, and k doubles
@@ -10,7 +11,7 @@
 //! and takes no time on its clock.
 
 use uflip_core::{Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket};
-use uflip_sim::SimDevice;
+use uflip_sim::{Operation, Operations, SimDevice};
 use uflip_store::Inside;
 
 /// Samples at most; at least half as many of a run that is long enough.
@@ -40,7 +41,8 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// For a run that begins now.
-    pub(crate) fn new(device: &SimDevice) -> Recorder {
+    pub(crate) fn new(device: &mut SimDevice) -> Recorder {
+        device.record_operations();
         let mut recorder = Recorder {
             every: 1,
             ios: 0,
@@ -83,7 +85,8 @@ impl Recorder {
     }
 
     /// What was seen, when the run is over.
-    pub(crate) fn finish(mut self, device: &SimDevice) -> Inside {
+    pub(crate) fn finish(mut self, device: &mut SimDevice) -> Inside {
+        let operations = device.recorded_operations();
         if self.samples.last().is_none_or(|sample| sample.ios != self.ios) {
             self.sample(device);
         }
@@ -108,8 +111,37 @@ impl Recorder {
             let more = |pages: &Option<u16>| pages.map_or(0, |pages| u64::from(pages) + 1);
             found.push(("block_valid_and_one".to_owned(), valid.iter().map(more).collect()));
         }
+        found.push(("die_channel".to_owned(), wide(&device.channels().0)));
+        found.extend(columns_of(&operations, self.began));
         found
     }
+}
+
+/// What dies did, as columns: times since the run began, what was earlier at 0; times after another one as
+/// differences, which are small and alike.
+fn columns_of(operations: &Operations, began: u64) -> Inside {
+    let since = |at: u64| at.saturating_sub(began);
+    let column = |name: &str, value: &dyn Fn(&Operation) -> u64| -> (String, Vec<u64>) {
+        (format!("op_{name}"), operations.kept.iter().map(value).collect())
+    };
+    let ends = |of: fn(&(u64, u64)) -> u64| operations.gaps.iter().map(of).map(since).collect();
+    vec![
+        ("ops_all".to_owned(), vec![operations.all]),
+        ("gap_from_ns".to_owned(), ends(|gap| gap.0)),
+        ("gap_until_ns".to_owned(), ends(|gap| gap.1)),
+        column("asked_ns", &|op| since(op.asked)),
+        column("waited_ns", &|op| since(op.begin) - since(op.asked)),
+        column("held_ns", &|op| since(op.end) - since(op.begin)),
+        column("cells_ns", &|op| op.cells),
+        column("to_channel_ns", &|op| since(op.sent).saturating_sub(since(op.begin))),
+        column("sent_ns", &|op| op.sent_until - op.sent),
+        column("die", &|op| op.die.into()),
+        column("io_and_one", &|op| op.io.into()),
+        column("job_and_one", &|op| op.job.into()),
+        column("block_and_one", &|op| op.block.into()),
+        column("kind", &|op| op.kind.into()),
+        column("purpose", &|op| op.purpose.into()),
+    ]
 }
 
 fn wide(values: &[u32]) -> Vec<u64> {
@@ -156,6 +188,7 @@ impl Device for Recorded<'_> {
 
     fn complete(&mut self) -> Result<Completion<Self::Breakdown, ()>> {
         let completion = self.device.complete()?;
+        self.device.note_completion(completion.submitted.0, completion.completed.0);
         self.recorder.completed(self.device);
         Ok(completion)
     }

@@ -48,3 +48,4 @@ pub use pool::alloc::ALLOCATORS;
 pub use pool::victim::VICTIM_POLICIES;
 pub use timeline::DieQueue;
 pub use timeline::breakdown::SimBreakdown;
+pub use timeline::log::{Operation, Operations};

@@ -3,7 +3,8 @@
 //! Columns belong to tables of different lengths; shorter ones are filled up with zeros, which take next
 //! to nothing, and how long each is stands in the metadata.
 //!
-//! Format history (`uflip.inside_version`): 1, first.
+//! Format history (`uflip.inside_version`): 1, first. Which columns there are is not its business: operations
+//! came later.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,7 +4,8 @@
 
     results/demo/
       runs/0002-baseline-RW-….parquet         in its metadata: length and digest of the one below
-      inside/0002-baseline-RW-….parquet       samples of the device, and its blocks before and after
+      inside/0002-baseline-RW-….parquet       samples of the device, its blocks before and after,
+                                              and what its dies did
 
 So the ledger proves the run, and the run what was recorded of it. The file is there before the run
 is; what a kill leaves of it belongs to nobody and is written again. Whatever is wrong with it costs
@@ -24,6 +25,7 @@ from uflip import _native
 from uflip.data.run import InsideFile, metadata_of
 from uflip.errors import ResultsError, native_errors
 from uflip.results import atomic
+from uflip.results.operations import Operations, operations_of
 from uflip.results.run_files import SUFFIX, run_file
 from uflip.results.verdict import PROVEN, Verdict
 
@@ -52,6 +54,8 @@ class Inside:
         the FTL keeps no book of them.
     channels, dies, pages_per_block, page_bytes : int
         Of the device; a die that is several, because its planes are independent, counts as such.
+    operations : Operations or None
+        What its dies did; None in a file of before that was recorded.
     """
 
     samples: Mapping[str, Whole]
@@ -62,6 +66,7 @@ class Inside:
     dies: int
     pages_per_block: int
     page_bytes: int
+    operations: Operations | None
 
 
 def write_inside(folder: Path, run: str, trace: _native.Trace) -> InsideFile:
@@ -106,14 +111,19 @@ def read_inside(run: "StoredRun") -> Inside | None:
     found: dict[str, Any] = {name: np.asarray(column) for name, column in columns}
     valid = found.get("block_valid_and_one")
     try:
+        channels, dies, pages_per_block, page_bytes = map(int, found["shape"])
         return Inside(
             {name.removeprefix(SAMPLE): each for name, each in found.items() if SAMPLE in name},
             found["block_erases_before"],
             found["block_erases"],
             None if valid is None else valid.astype(np.int64) - 1,
-            *map(int, found["shape"]),
+            channels,
+            dies,
+            pages_per_block,
+            page_bytes,
+            operations_of(found),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(
             "What was recorded inside the device is not whole",
             where=str(_of(run)),

@@ -23,7 +23,7 @@ from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import playing, views
+from uflip.web import gantt, playing, views
 from uflip.web.channel import channel
 from uflip.web.folders import Folders
 from uflip.web.inside import inside
@@ -177,6 +177,7 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
         "result": lambda query: views.result(opened, text(query, "key")),
         "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
         "io": lambda query: _io(opened, query),
+        "operation": partial(gantt.told, opened),
         "inside": lambda query: inside(opened, text(query, "key"), text(query, "run")),
         "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
@@ -186,7 +187,11 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
         Route(f"{prefix}/api/{name}", partial(_json, answer=answer))
         for name, answer in known.items()
     ]
-    pictures = {"window": partial(_window, opened), "addresses": partial(_addresses, opened)}
+    pictures = {
+        "window": partial(_window, opened),
+        "addresses": partial(_addresses, opened),
+        "gantt": partial(gantt.drawn, opened),
+    }
     routes += [
         Route(f"{prefix}/api/{name}", partial(_drawn, answer=answer))
         for name, answer in pictures.items()
@@ -317,7 +322,7 @@ def _io(opened: Opened, query: Query) -> dict[str, Any]:
             allowed=f"0 to {run.io_count - 1}",
             action="ask for one of the run",
         )
-    return one(run, int(wanted))
+    return one(run, int(wanted)) | gantt.beside(run, int(wanted))
 
 
 def _slowest(opened: Opened, query: Query) -> dict[str, Any]:

@@ -57,6 +57,9 @@ pub(crate) struct Host {
     open: u32,
     open_reads: u32,
     tickets: u64,
+    /// From which on I/Os are numbered where it is recorded what is done for them.
+    #[serde(skip)]
+    first_numbered: u64,
 }
 
 /// An I/O whose end is known. Ordered by time, then by ticket, which is unique.
@@ -121,6 +124,16 @@ impl Host {
     pub(crate) fn io(&self, index: IoIdx) -> (Io, Extent) {
         let HostIo { io, extent, .. } = self.ios[index.0 as usize];
         (io, extent)
+    }
+
+    /// I/Os that are submitted from now on are numbered from 0.
+    pub(crate) fn number_from_here(&mut self) {
+        self.first_numbered = self.tickets;
+    }
+
+    /// The number of the I/O, of those that are numbered.
+    pub(crate) fn number_of(&self, index: IoIdx) -> u32 {
+        (self.ios[index.0 as usize].ticket.0 - self.first_numbered) as u32
     }
 
     /// Whether the write goes past the write cache.

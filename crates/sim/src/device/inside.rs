@@ -1,10 +1,42 @@
-//! A look inside a device, for whoever records or draws it: what its blocks hold. Changes nothing.
+//! A look inside a device, for whoever records or draws it: what its blocks hold, and what its dies do.
+//! Changes nothing.
 
 use super::SimDevice;
 use super::any::AnyBackend;
+use super::token::{Token, Told};
 use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::timeline::log::{Operations, Work};
 
 impl SimDevice {
+    /// Write down every operation of the flash from now on. I/Os count from here as well.
+    ///
+    /// # Panics
+    /// Where an I/O is under way.
+    pub fn record_operations(&mut self) {
+        assert!(self.host.is_idle(), "I/Os are numbered from where none is under way");
+        self.host.number_from_here();
+        self.events.begin_log(work_of);
+    }
+
+    /// An I/O ended at `end` which was submitted at `begin`: of a long log, what happened beside the
+    /// slowest is kept.
+    pub fn note_completion(&mut self, begin: u64, end: u64) {
+        self.events.completed(begin, end);
+    }
+
+    /// What was written down since [`SimDevice::record_operations`]; no more is.
+    pub fn recorded_operations(&mut self) -> Operations {
+        self.events.end_log()
+    }
+
+    /// The channel of each die, and how long a page is on it [ns].
+    #[must_use]
+    pub fn channels(&self) -> (Vec<u32>, u64) {
+        let dies = 0..self.flash.geometry.shape().dies;
+        let channels = dies.map(|die| self.flash.geometry.channel_of(DieIdx(die)) as u32).collect();
+        (channels, self.events.timing.transfer_ns)
+    }
+
     /// Channels, dies, data and metadata pages of a block, bytes of a page.
     #[must_use]
     pub fn shape(&self) -> [u32; 4] {
@@ -37,5 +69,14 @@ impl SimDevice {
         let AnyBackend::Paged(paged) = &self.backend else { return None };
         let blocks = 0..self.flash.geometry.blocks();
         Some(blocks.map(|block| paged.ftl().valid_in(BlockIdx(block))).collect())
+    }
+}
+
+/// For whom what bears the token is done.
+fn work_of(token: u64) -> Work {
+    match Token::from(token).told() {
+        Told::Collect(die) => Work::Collection(die.0),
+        Told::Stepped(job, _) => Work::Plan(job.0),
+        _ => Work::Other,
     }
 }

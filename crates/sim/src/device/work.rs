@@ -160,6 +160,7 @@ impl SimDevice {
         let SimDevice { flash, events, host, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let of_host = host.page(index, page, at, &mut events.accounts);
+        events.works_for(of_host.account(), || host.number_of(index));
         let end = events.send(at, bytes_in(io, page.0, page_bytes));
         events.spent(Some(of_host.account()), Cause::Link, end - at);
         (of_host, end)
@@ -172,7 +173,9 @@ impl SimDevice {
         for page in extent.touched() {
             let bytes = bytes_in(io, page, page_bytes);
             let page = Lpn(page);
-            let target = Target::host(host.page(index, page, at, &mut events.accounts));
+            let of_host = host.page(index, page, at, &mut events.accounts);
+            events.works_for(of_host.account(), || host.number_of(index));
+            let target = Target::host(of_host);
             let cached = cache.as_ref().is_some_and(|cache| {
                 cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes))
             });

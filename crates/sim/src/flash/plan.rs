@@ -109,6 +109,14 @@ impl Plan {
         (self.timed, self.merges_until) = (0, 0);
     }
 
+    /// The block that is erased first.
+    pub(crate) fn erases(&self) -> Option<BlockIdx> {
+        self.commands.iter().find_map(|command| match command {
+            Cmd::Erase(block) => Some(*block),
+            _ => None,
+        })
+    }
+
     /// The command of the host, where nothing else takes time.
     #[inline]
     pub(crate) fn only(&self) -> Option<Cmd> {

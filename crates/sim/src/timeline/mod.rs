@@ -34,7 +34,9 @@ mod calendar;
 mod carry;
 pub(crate) mod cells;
 mod channel;
+pub(crate) mod log;
 mod op;
+mod recording;
 #[cfg(test)]
 mod reference;
 mod rings;
@@ -48,6 +50,7 @@ use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 use calendar::{Calendar, What};
 use cells::Cells;
 use channel::Channel;
+use log::Log;
 pub(crate) use op::{Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
@@ -132,6 +135,9 @@ pub(crate) struct Timeline<T> {
     buses: Vec<Lane>,
     processor: Lane,
     link: Lane,
+    /// What everybody did, where somebody wants to know.
+    #[serde(skip)]
+    log: Option<Box<Log>>,
     /// What the time of every host page under way was spent on.
     pub(crate) accounts: Vec<SimBreakdown>,
 }
@@ -155,6 +161,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             buses: vec![Lane::default(); timing.buses as usize],
             processor: Lane::default(),
             link: Lane::default(),
+            log: None,
             accounts: Vec::new(),
         }
     }

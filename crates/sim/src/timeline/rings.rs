@@ -110,14 +110,17 @@ impl<T> Die<T> {
         self.register_free_at + cell_ns
     }
 
-    /// Take the next one out of the ring.
-    pub(super) fn next(&mut self, queue: DieQueue) -> Option<Op<T>> {
-        let place = if queue == DieQueue::Fifo {
-            0
-        } else {
-            let ranks = self.ring.iter().map(|op| queue.rank(op.purpose));
-            ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place))?.0
-        };
+    /// Where in the ring the next one is.
+    pub(super) fn next_place(&self, queue: DieQueue) -> usize {
+        if queue == DieQueue::Fifo {
+            return 0;
+        }
+        let ranks = self.ring.iter().map(|op| queue.rank(op.purpose));
+        ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place)).map_or(0, |(place, _)| place)
+    }
+
+    /// Take it out.
+    pub(super) fn take(&mut self, place: usize) -> Option<Op<T>> {
         let next = self.ring.remove(place)?;
         self.accounted -= u32::from(next.account.is_some());
         Some(next)

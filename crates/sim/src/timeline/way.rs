@@ -58,6 +58,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has arrived at the ring of its die.
     #[inline(always)]
     pub(super) fn enter_ring(&mut self, at: u64, op: Op<T>) {
+        if let Some(log) = &mut self.log {
+            log.comes(at, &op);
+        }
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
             if die.ring.is_empty() {
@@ -109,6 +112,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         let Die { free_at, ring, accounted, .. } = &mut self.dies[die.0 as usize];
         *accounted += u32::from(op.account.is_some());
         ring.push_back(op);
+        if let Some(log) = &mut self.log {
+            log.waits(die.0 as usize);
+        }
         if *free_at != UNKNOWN && ring.len() == 1 {
             self.calendar.release(*free_at, die);
         }
@@ -163,13 +169,20 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
         }
         state.passes_on(now);
-        let next = state.next(timing.die_queue).expect("a die is released for somebody");
+        let place = state.next_place(timing.die_queue);
+        let next = state.take(place).expect("a die is released for somebody");
+        if let Some(log) = &mut self.log {
+            log.is_next(die.0 as usize, place);
+        }
         self.start(at, now, next);
     }
 
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
     fn start(&mut self, at: u64, now: u64, op: Op<T>) {
+        if let Some(log) = &mut self.log {
+            log.begins(op.die.0 as usize);
+        }
         let cached = self.is_cached(&op);
         let state = &mut self.dies[op.die.0 as usize];
         (state.held_since, state.purpose, state.cached) = (at, op.purpose, cached);
@@ -199,6 +212,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
         };
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
+        if self.log.is_some() {
+            self.write_down(&op, at, held);
+        }
         self.hold(op.die, held, now);
         self.finish(end, now, &op);
     }

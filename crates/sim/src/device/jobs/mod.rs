@@ -17,6 +17,7 @@
 //! is being moved goes to its new place, and does not wait for it to be there.
 //! **Ambiguous**: nothing that the FTLs leave open.
 
+mod order;
 mod phase;
 mod site;
 
@@ -28,25 +29,9 @@ use crate::flash::geometry::Geometry;
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
+pub(crate) use order::{Line, Order};
 use phase::{NONE, Phase, Step, Tails, What};
 use site::Site;
-
-/// Where plans wait for each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Line {
-    Path,
-    Beside,
-}
-
-/// For whom a plan is carried out, and from when on.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Order {
-    pub(crate) ready: u64,
-    /// Who is told of the end.
-    pub(crate) target: Option<Target>,
-    /// A host read has so many bytes.
-    pub(crate) read_bytes: Option<u64>,
-}
 
 /// A plan under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -114,7 +99,7 @@ impl Jobs {
         hardware: &mut Hardware<'_>,
     ) {
         let first = self.is_free(line);
-        let job = self.add(plan, order, Some(line));
+        let job = self.add(plan, order, Some(line), hardware.events);
         self.line(line).push_back(job);
         if first {
             self.let_begin(line, hardware.events.now(), hardware);
@@ -123,17 +108,24 @@ impl Jobs {
 
     /// Begin with `plan` now.
     pub(crate) fn begin(&mut self, plan: &mut Plan, order: Order, hardware: &mut Hardware<'_>) {
-        let job = self.add(plan, order, None);
+        let job = self.add(plan, order, None, hardware.events);
         self.jobs[job.0 as usize].charged = order.ready;
         self.run(job, order.ready, hardware);
     }
 
-    fn add(&mut self, plan: &mut Plan, order: Order, line: Option<Line>) -> JobIdx {
+    fn add(
+        &mut self,
+        plan: &mut Plan,
+        order: Order,
+        line: Option<Line>,
+        events: &mut Timeline<Token>,
+    ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
             let (plan, phase) = (Plan::default(), Phase::default());
             self.jobs.push(Job { plan, order, line, next: 0, phase, charged: 0 });
             self.jobs.len() as u32 - 1
         });
+        events.plans(index, order.account(), || plan.erases().map(|block| block.0));
         let job = &mut self.jobs[index as usize];
         std::mem::swap(&mut job.plan, plan);
         (job.order, job.line, job.next) = (order, line, 0);
@@ -158,13 +150,12 @@ impl Jobs {
     fn let_begin(&mut self, line: Line, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(first) = self.line(line).front().copied() {
             let job = &mut self.jobs[first.0 as usize];
-            let Order { ready, target, .. } = job.order;
+            let ready = job.order.ready;
             if ready > at {
                 return hardware.events.remind(ready, Told::Begin(first).into());
             }
             job.charged = at;
-            let account = target.and_then(|target| target.account);
-            hardware.events.spent(account, Cause::Merge, at - ready);
+            hardware.events.spent(job.account(), Cause::Merge, at - ready);
             if self.run(first, at, hardware).is_none() {
                 return;
             }
@@ -235,7 +226,7 @@ impl Jobs {
 
 impl Job {
     fn account(&self) -> Option<AccountIdx> {
-        self.order.target.and_then(|target| target.account)
+        self.order.account()
     }
 
     /// Whether the phase is the page of the host that the plan is for.

@@ -1,0 +1,334 @@
+//! What every die and channel did, operation by operation, where somebody asked for it.
+//!
+//! ```text
+//! asked ──waits──▶ begin ──────────── holds its die ───────────▶ end
+//!                    read      │cells│ waits │sent│
+//!                    program   │ waits │sent│  cells  │
+//! ```
+//!
+//! Memory is bounded: operations are kept in stretches of [`STRETCH`], and of more than [`STRETCHES`] the
+//! one goes beside which the response times were shortest. So what surrounds the slowest I/Os of a run of
+//! any length is there, and where something is missing is known to the nanosecond ([`Operations::gaps`]).
+//!
+//! A device without a log pays a foreseen branch an operation. The rings of the dies are mirrored here,
+//! so that an operation need not carry what only a log wants to know.
+
+use std::collections::VecDeque;
+
+use super::op::{Kind, Purpose};
+use super::{AccountIdx, Op};
+
+/// Operations that come and go together.
+const STRETCH: usize = 4096;
+/// Stretches at most: half a million operations, 40 MB.
+const STRETCHES: usize = 128;
+/// The newest, whose I/Os have not ended.
+const SPARED: usize = 2;
+
+/// One operation: times are those of the device's clock [ns].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// When it came to the ring of its die, and had the die.
+    pub asked: u64,
+    /// From when on it had its die, and until when.
+    pub begin: u64,
+    /// See `begin`.
+    pub end: u64,
+    /// Its data on the channel; both 0 where none went there.
+    pub sent: u64,
+    /// See `sent`.
+    pub sent_until: u64,
+    /// How long the cells took: of a read from `begin` on, of all others up to `end`.
+    pub cells: u64,
+    /// The die.
+    pub die: u32,
+    /// The I/O for which it was done, and one more, from the beginning of the log; 0: for none.
+    pub io: u32,
+    /// The collection or plan that it is of, and one more; 0: of none.
+    pub job: u32,
+    /// The block that is emptied by that, and one more; 0: not known.
+    pub block: u32,
+    /// One of [`Operations::KINDS`].
+    pub kind: u8,
+    /// One of [`Operations::PURPOSES`].
+    pub purpose: u8,
+}
+
+/// What was recorded.
+#[derive(Clone, Default, Debug)]
+pub struct Operations {
+    /// In the order in which their ends were known.
+    pub kept: Vec<Operation>,
+    /// Every operation that was not kept ended before the end of one of these, and was asked for after its
+    /// beginning; in order.
+    pub gaps: Vec<(u64, u64)>,
+    /// Kept or not.
+    pub all: u64,
+}
+
+impl Operations {
+    /// What an operation does on its die.
+    pub const KINDS: [&'static str; 3] = ["read", "program", "inside"];
+    /// For what it does it.
+    pub const PURPOSES: [&'static str; 7] =
+        ["host read", "host write", "relocation", "merge", "erase", "metadata", "mapping"];
+}
+
+/// For whom an operation without an account works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Work {
+    /// The collection of a die that goes on now.
+    Collection(u32),
+    /// The plan that has this place now.
+    Plan(u32),
+    Other,
+}
+
+/// An operation that waits, or has its die and waits for the channel.
+#[derive(Clone, Copy, Default, Debug)]
+struct Asked {
+    at: u64,
+    whom: Whom,
+}
+
+/// For whom; each with one more, 0 for nobody.
+#[derive(Clone, Copy, Default, Debug)]
+struct Whom {
+    io: u32,
+    job: u32,
+    block: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Stretch {
+    number: u64,
+    from: u64,
+    until: u64,
+    /// The longest response time beside it [ns].
+    slowest: u64,
+    operations: Vec<Operation>,
+}
+
+impl Stretch {
+    fn new(number: u64) -> Stretch {
+        let operations = Vec::with_capacity(STRETCH);
+        Stretch { number, from: u64::MAX, until: 0, slowest: 0, operations }
+    }
+}
+
+/// Stretches that are gone, from one number to another.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    first: u64,
+    last: u64,
+    from: u64,
+    until: u64,
+}
+
+/// The log of a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    work_of: fn(u64) -> Work,
+    /// The I/O of each account, and what each die collects and each place of a plan is about.
+    accounts: Vec<u32>,
+    collections: Vec<Whom>,
+    plans: Vec<Whom>,
+    jobs: u32,
+    /// Who came to a die last, who waits in the rings, and who has each die.
+    came: Asked,
+    rings: Vec<VecDeque<Asked>>,
+    holders: Vec<Asked>,
+    stretches: VecDeque<Stretch>,
+    gaps: Vec<Gap>,
+    begun: u64,
+}
+
+/// Where an operation was when.
+pub(super) struct Times {
+    pub(super) begin: u64,
+    pub(super) sent: u64,
+    pub(super) sent_until: u64,
+    pub(super) end: u64,
+}
+
+impl Log {
+    /// Of a device with the rings `waiting`, in each of which operations came at these times.
+    pub(super) fn new(work_of: fn(u64) -> Work, waiting: Vec<Vec<u64>>) -> Log {
+        let asked = |at| Asked { at, whom: Whom::default() };
+        let dies = waiting.len();
+        Log {
+            work_of,
+            accounts: Vec::new(),
+            collections: vec![Whom::default(); dies],
+            plans: Vec::new(),
+            jobs: 0,
+            came: Asked::default(),
+            rings: waiting.into_iter().map(|ring| ring.into_iter().map(asked).collect()).collect(),
+            holders: vec![asked(u64::MAX); dies],
+            stretches: VecDeque::from([Stretch::new(0)]),
+            gaps: Vec::new(),
+            begun: 1,
+        }
+    }
+
+    /// From now on `account` is that of a page of the I/O number `io`.
+    pub(super) fn works_for(&mut self, account: AccountIdx, io: u32) {
+        put(&mut self.accounts, account.index(), io + 1);
+    }
+
+    /// A collection of `block` begins on `die`.
+    pub(super) fn collects(&mut self, die: u32, block: u32) {
+        self.jobs += 1;
+        self.collections[die as usize] = Whom { io: 0, job: self.jobs, block: block + 1 };
+    }
+
+    /// A plan gets the place `place`: for whom, and which block it erases first.
+    pub(super) fn plans(&mut self, place: u32, account: Option<AccountIdx>, block: Option<u32>) {
+        self.jobs += 1;
+        let io = account.map_or(0, |account| self.io_of(account));
+        let block = block.map_or(0, |block| block + 1);
+        put(&mut self.plans, place as usize, Whom { io, job: self.jobs, block });
+    }
+
+    fn io_of(&self, account: AccountIdx) -> u32 {
+        self.accounts.get(account.index()).copied().unwrap_or(0)
+    }
+
+    /// An operation comes to its die at `at`.
+    #[cold]
+    pub(super) fn comes<T: Copy + Into<u64>>(&mut self, at: u64, op: &Op<T>) {
+        let mut whom = match (self.work_of)(op.token.into()) {
+            Work::Collection(die) => self.collections.get(die as usize).copied(),
+            Work::Plan(place) => self.plans.get(place as usize).copied(),
+            Work::Other => None,
+        }
+        .unwrap_or_default();
+        if let Some(account) = op.account {
+            whom.io = self.io_of(account);
+        }
+        self.came = Asked { at, whom };
+    }
+
+    /// It waits for its die.
+    pub(super) fn waits(&mut self, die: usize) {
+        self.rings[die].push_back(self.came);
+    }
+
+    /// The one at `place` of the ring of `die` is next.
+    pub(super) fn is_next(&mut self, die: usize, place: usize) {
+        self.came = self.rings[die].remove(place).unwrap_or_default();
+    }
+
+    /// It has its die.
+    #[cold]
+    pub(super) fn begins(&mut self, die: usize) {
+        self.holders[die] = self.came;
+    }
+
+    /// It is known when the operation that has its die ends.
+    #[cold]
+    pub(super) fn ends<T>(&mut self, op: &Op<T>, times: &Times) {
+        let Times { begin, sent, sent_until, end } = *times;
+        let Asked { at, whom } = self.holders[op.die.0 as usize];
+        let Whom { io, job, block } = whom;
+        // What had its die when the log began did not wait, as far as that knows.
+        let asked = at.min(begin);
+        let (kind, purpose) = (op.kind as u8, op.purpose as u8);
+        let (cells, die) = (op.cell_ns, op.die.0);
+        self.keep(Operation {
+            asked,
+            begin,
+            end,
+            sent,
+            sent_until,
+            cells,
+            die,
+            io,
+            job,
+            block,
+            kind,
+            purpose,
+        });
+    }
+
+    /// `die` did something from `begin` to `end`, of which no more is known.
+    pub(super) fn was_busy(&mut self, die: u32, purpose: Purpose, begin: u64, end: u64) {
+        let Whom { io, job, block } = Whom::default();
+        let (kind, purpose) = (Kind::Inside as u8, purpose as u8);
+        let (asked, sent, sent_until, cells) = (begin, 0, 0, end - begin);
+        self.keep(Operation {
+            asked,
+            begin,
+            end,
+            sent,
+            sent_until,
+            cells,
+            die,
+            io,
+            job,
+            block,
+            kind,
+            purpose,
+        });
+    }
+
+    fn keep(&mut self, operation: Operation) {
+        let mut newest = self.stretches.back_mut().expect("there always is one");
+        if newest.operations.len() == STRETCH {
+            if self.stretches.len() == STRETCHES {
+                self.drop_one();
+            }
+            self.stretches.push_back(Stretch::new(self.begun));
+            self.begun += 1;
+            newest = self.stretches.back_mut().expect("it was put there");
+        }
+        newest.from = newest.from.min(operation.asked);
+        newest.until = newest.until.max(operation.end);
+        newest.operations.push(operation);
+    }
+
+    /// An I/O ended at `end` which was submitted at `begin`.
+    pub(super) fn completed(&mut self, begin: u64, end: u64) {
+        let beside = |stretch: &&mut Stretch| stretch.until >= begin;
+        for stretch in self.stretches.iter_mut().rev().take_while(beside) {
+            if stretch.from <= end {
+                stretch.slowest = stretch.slowest.max(end - begin);
+            }
+        }
+    }
+
+    /// The stretch goes beside which nothing was slow; of several the last.
+    fn drop_one(&mut self) {
+        let old = self.stretches.iter().take(STRETCHES - SPARED).enumerate();
+        let place = old.rev().min_by_key(|(_, stretch)| stretch.slowest).map_or(0, |(at, _)| at);
+        let Some(Stretch { number, from, until, .. }) = self.stretches.remove(place) else {
+            return;
+        };
+        let after = self.gaps.partition_point(|gap| gap.first < number);
+        self.gaps.insert(after, Gap { first: number, last: number, from, until });
+        self.gaps.dedup_by(|later, before| {
+            let neighbours = later.first == before.last + 1;
+            if neighbours {
+                before.last = later.last;
+                (before.from, before.until) =
+                    (before.from.min(later.from), before.until.max(later.until));
+            }
+            neighbours
+        });
+    }
+
+    pub(super) fn finish(self) -> Operations {
+        let kept: Vec<Operation> =
+            self.stretches.into_iter().flat_map(|stretch| stretch.operations).collect();
+        let gone: u64 = self.gaps.iter().map(|gap| gap.last - gap.first + 1).sum();
+        let gaps = self.gaps.iter().map(|gap| (gap.from, gap.until)).collect();
+        Operations { all: kept.len() as u64 + gone * STRETCH as u64, kept, gaps }
+    }
+}
+
+fn put<I: Clone + Default>(items: &mut Vec<I>, place: usize, item: I) {
+    if items.len() <= place {
+        items.resize(place + 1, I::default());
+    }
+    items[place] = item;
+}

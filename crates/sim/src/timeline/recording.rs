@@ -1,0 +1,89 @@
+//! Recording what happens: the log of a timeline, and what it is told.
+
+use super::log::{Log, Operations, Times, Work};
+use super::op::Kind;
+use super::rings::UNKNOWN;
+use super::{AccountIdx, Op, Timeline};
+
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+    /// Write down every operation from now on. `work_of` tells of a token for whom it is.
+    pub(crate) fn begin_log(&mut self, work_of: fn(u64) -> Work) {
+        let waiting =
+            self.dies.iter().map(|die| die.ring.iter().map(|op| op.arrived).collect()).collect();
+        let mut log = Log::new(work_of, waiting);
+        let now = self.calendar.now;
+        for (die, state) in (0..).zip(&self.dies) {
+            if state.free_at > now && state.free_at != UNKNOWN {
+                log.was_busy(
+                    die,
+                    state.purpose,
+                    state.held_since.min(state.free_at),
+                    state.free_at,
+                );
+            }
+        }
+        self.log = Some(Box::new(log));
+    }
+
+    /// What was written down; no more is.
+    pub(crate) fn end_log(&mut self) -> Operations {
+        let Some(mut log) = self.log.take() else { return Operations::default() };
+        let now = self.calendar.now;
+        for (die, state) in (0..).zip(&self.dies) {
+            // It has its die, and nobody knows yet until when.
+            if state.free_at == UNKNOWN && state.held_since < now {
+                log.was_busy(die, state.purpose, state.held_since, now);
+            }
+        }
+        log.finish()
+    }
+
+    /// From now on `account` is that of a page of the I/O number `io`.
+    #[inline]
+    pub(crate) fn works_for(&mut self, account: AccountIdx, io: impl FnOnce() -> u32) {
+        if let Some(log) = &mut self.log {
+            log.works_for(account, io());
+        }
+    }
+
+    /// An I/O that was submitted at `begin` ended at `end`.
+    pub(crate) fn completed(&mut self, begin: u64, end: u64) {
+        if let Some(log) = &mut self.log {
+            log.completed(begin, end);
+        }
+    }
+
+    /// A collection of `block` begins on `die`.
+    #[inline]
+    pub(crate) fn collects(&mut self, die: u32, block: u32) {
+        if let Some(log) = &mut self.log {
+            log.collects(die, block);
+        }
+    }
+
+    /// A plan gets the place `place`: for whom, and which block it erases first.
+    #[inline]
+    pub(crate) fn plans(
+        &mut self,
+        place: u32,
+        account: Option<AccountIdx>,
+        block: impl FnOnce() -> Option<u32>,
+    ) {
+        if let Some(log) = &mut self.log {
+            log.plans(place, account, block());
+        }
+    }
+
+    /// The operation has its die from `begin` to `end`, and its channel was the last to be taken.
+    #[cold]
+    pub(super) fn write_down(&mut self, op: &Op<T>, begin: u64, end: u64) {
+        let Timeline { log, channels, dies, timing, .. } = self;
+        let lane = channels[dies[op.die.0 as usize].channel as usize].lane;
+        let length = timing.transfer_ns * u64::from(op.transfers);
+        let sent_until = if op.kind == Kind::Inside { 0 } else { lane.free_at };
+        let sent = sent_until.saturating_sub(length);
+        if let Some(log) = log {
+            log.ends(op, &Times { begin, sent, sent_until, end });
+        }
+    }
+}

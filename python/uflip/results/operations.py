@@ -1,0 +1,144 @@
+"""What every die and channel of a simulated device did while a run lasted, operation by operation.
+
+::
+
+    asked ──waits──▶ begin ──────────── holds its die ───────────▶ end
+                       read      │cells│ waits │sent│
+                       program   │ waits │sent│  cells  │
+
+Of a long run the operations beside the slowest I/Os are kept, half a million; where some are
+missing is said (`gaps`). Written by `crates/py/src/inside.rs`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+READ, PROGRAM, INSIDE = range(3)
+HOST_READ, HOST_WRITE, RELOCATION, MERGE, ERASE, METADATA, MAPPING = range(7)
+WORDS: Mapping[tuple[int, int], str] = {
+    (HOST_READ, READ): "host read",
+    (HOST_WRITE, PROGRAM): "host program",
+    (HOST_WRITE, READ): "read-modify-write",
+    (RELOCATION, READ): "valid-page read",
+    (RELOCATION, PROGRAM): "valid-page program",
+    (RELOCATION, INSIDE): "copy-back",
+    (MERGE, READ): "merge read",
+    (MERGE, PROGRAM): "merge program",
+    (MERGE, INSIDE): "merge inside the die",
+    (ERASE, INSIDE): "erase",
+    (METADATA, PROGRAM): "metadata program",
+    (MAPPING, READ): "mapping read",
+    (MAPPING, PROGRAM): "mapping program",
+}
+"""What an operation is, by its purpose and what its die does."""
+UNDER_WAY = "already under way"
+WHATS = (*WORDS.values(), UNDER_WAY)
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations in the order in which their ends were known (n,); times since the run began [ns].
+
+    Attributes
+    ----------
+    asked, begin, end : numpy.ndarray
+        When it came to the ring of its die, had the die, and left it.
+    cells : numpy.ndarray
+        How long the cells took [ns]: of a read from `begin` on, of others up to `end`.
+    sent, sent_until : numpy.ndarray
+        Its data on the channel; equal where none went there.
+    die, io, job, block : numpy.ndarray
+        Which die; for which I/O in the order of submission, of which collection or merge, and which
+        block that empties: −1 where there is none.
+    what : numpy.ndarray
+        Which of `WHATS`.
+    channels : numpy.ndarray
+        The channel of each die (dies,).
+    gaps : numpy.ndarray
+        From when until when operations are missing (gaps, 2).
+    recorded : int
+        How many there were, kept or not.
+    """
+
+    asked: Whole
+    begin: Whole
+    end: Whole
+    cells: Whole
+    sent: Whole
+    sent_until: Whole
+    die: Whole
+    io: Whole
+    job: Whole
+    block: Whole
+    what: Whole
+    channels: Whole
+    gaps: NDArray[np.int64]
+    recorded: int
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    @cached_property
+    def is_read(self) -> NDArray[np.bool_]:
+        """Whether the cells come first, and then the channel."""
+        reads = [place for place, (_, does) in enumerate(WORDS) if does == READ]
+        return np.isin(self.what, reads)
+
+    @cached_property
+    def cells_from(self) -> Whole:
+        """When the cells begin."""
+        found: Whole = np.where(self.is_read, self.begin, self.end - self.cells)
+        return found
+
+    @cached_property
+    def channel(self) -> Whole:
+        """The channel of each operation."""
+        found: Whole = self.channels[self.die]
+        return found
+
+
+def operations_of(columns: Mapping[str, Any]) -> Operations | None:
+    """Make operations of the columns of a file; None where it is of before they were recorded.
+
+    Raises
+    ------
+    KeyError
+        If some of the columns are there and others are not.
+    """
+    if "ops_all" not in columns:
+        return None
+
+    def of(name: str) -> Whole:
+        return np.asarray(columns[f"op_{name}"], dtype=np.int64)
+
+    asked = of("asked_ns")
+    begin = asked + of("waited_ns")
+    end = begin + of("held_ns")
+    sent = begin + of("to_channel_ns")
+    what = np.full(len(asked), len(WORDS), dtype=np.int64)
+    purpose, kind = of("purpose"), of("kind")
+    for place, (for_what, does) in enumerate(WORDS):
+        what[(purpose == for_what) & (kind == does)] = place
+    ends = [np.asarray(columns[f"gap_{each}_ns"], dtype=np.int64) for each in ("from", "until")]
+    return Operations(
+        asked,
+        begin,
+        end,
+        of("cells_ns"),
+        sent,
+        sent + of("sent_ns"),
+        of("die"),
+        of("io_and_one") - 1,
+        of("job_and_one") - 1,
+        of("block_and_one") - 1,
+        what,
+        np.asarray(columns["die_channel"], dtype=np.int64),
+        np.stack(ends, axis=1),
+        int(columns["ops_all"][0]),
+    )

@@ -1,0 +1,331 @@
+"""What the dies and channels of a simulated device did in a stretch of a run, as it is drawn.
+
+Of a short stretch every operation is drawn; of a long one the share of each piece of time that each
+lane was busy with what. The two are one picture: a row a lane, a channel above its dies.
+
+**Source** The Gantt chart of scheduling (a row a resource), with the die queues of OFC (2011) §III.
+**Faithful** Every operation that was kept; what an operation waited for is whoever had its die, or
+its channel, meanwhile.
+**Simplified** With cache program a page is in the register of a die while the cells program the one
+before: drawn is what the die does, and the transfer on its channel.
+**Ambiguous** Nothing.
+"""
+
+from collections import OrderedDict
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.errors import ResultsError, UsageError
+from uflip.results.inside import read_inside
+from uflip.results.operations import WHATS, Operations
+from uflip.web.open_run import OpenRun
+from uflip.web.opened import Opened
+from uflip.web.query import Query, number, text
+from uflip.web.window import AXES, RAW, Arrays, Axis, Picture
+
+MOST = 5000
+"""Operations that are drawn one by one."""
+LEAST_COLUMNS, MOST_COLUMNS = 16, 800
+Whole = NDArray[np.int64]
+
+
+class Lanes:
+    """Operations, and for each die and channel those that had it, in order.
+
+    Parameters
+    ----------
+    of : Operations
+        What was recorded.
+    numbers : numpy.ndarray or None
+        The number of each I/O in the run, by the order of submission; None where these are one.
+    begin_ns : int
+        The first submission, which pictures count from [ns since the run began].
+    """
+
+    def __init__(self, of: Operations, numbers: Whole | None, begin_ns: int) -> None:
+        self.of = of
+        self.begin_ns = begin_ns
+        io = of.io
+        if numbers is not None and len(numbers):
+            io = np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
+        self.io = io
+        by_die = np.lexsort((of.begin, of.die))
+        self.dies = _split(by_die, of.die, len(of.channels))
+        sent = np.flatnonzero(of.sent_until > of.sent)
+        by_channel = sent[np.lexsort((of.sent[sent], of.channel[sent]))]
+        self.channels = _split(by_channel, of.channel, int(of.channels.max(initial=-1)) + 1)
+        # A die does one thing: what follows a page in its register begins when the cells have it.
+        self.busy = of.begin.copy()
+        for rows in self.dies:
+            self.busy[rows[1:]] = np.maximum(of.begin[rows[1:]], of.end[rows[:-1]])
+
+    def had_die(self, row: int) -> Whole:
+        """Who had the die of an operation while that waited."""
+        of, rows = self.of, self.dies[self.of.die[row]]
+        return _overlapping(rows, self.busy, of.end, of.asked[row], of.begin[row])
+
+    def had_channel(self, row: int) -> Whole:
+        """Who had the channel of an operation while that waited."""
+        of = self.of
+        if of.sent_until[row] <= of.sent[row]:
+            return np.zeros(0, np.int64)
+        rows = self.channels[of.channel[row]]
+        return _overlapping(rows, of.sent, of.sent_until, self.came_to_channel(row), of.sent[row])
+
+    def came_to_channel(self, row: int) -> int:
+        """When an operation came to its channel."""
+        of = self.of
+        return int(of.begin[row] + (of.cells[row] if of.is_read[row] else 0))
+
+
+def _split(rows: Whole, lane: Whole, lanes: int) -> list[Whole]:
+    at = np.searchsorted(lane[rows], np.arange(lanes + 1))
+    return [rows[begin:end] for begin, end in pairwise(at.tolist())]
+
+
+def _overlapping(rows: Whole, begin: Whole, end: Whole, low: int, high: int) -> Whole:
+    """Those of the rows of a lane, in order, that lie in a stretch, at least in part."""
+    first = int(np.searchsorted(end[rows], low, "right"))
+    last = int(np.searchsorted(begin[rows], high))
+    return rows[first:last]
+
+
+@lru_cache(maxsize=2)
+def _lanes(run: OpenRun) -> Lanes | None:
+    found = read_inside(run.run)
+    if found is None or found.operations is None:
+        return None
+    run.wait()
+    grid = run.grid()
+    assert grid is not None, "it was waited for"
+    begin = int(grid.first_ns.min()) if len(grid) else 0
+    numbers = None
+    if len(grid.streams) > 2:
+        # The loop submits what is due earliest, of several the first stream.
+        numbers = np.argsort(run.column("submit_ns", 0, run.io_count), kind="stable")
+    return Lanes(found.operations, numbers, begin)
+
+
+def _of(run: OpenRun) -> Lanes | None:
+    if run.run.is_job or run.run.meta.inside is None:
+        return None
+    try:
+        return _lanes(run)
+    except ResultsError:
+        return None  # it is the look inside that is lost, and nothing of the run
+
+
+def lanes_of(opened: Opened, key: str, name: str) -> tuple[OpenRun, Lanes]:
+    """Return a run and what was recorded of its dies.
+
+    Raises
+    ------
+    UsageError
+        If nothing was.
+    """
+    run = opened.run(key, name)
+    lanes = _of(run)
+    if lanes is None:
+        raise UsageError(
+            "What the dies did during this run was not recorded",
+            where=name,
+            got="a run without it",
+            allowed="a run on a simulated device, recorded with --inside",
+            action=f"uflip run {run.results.manifest.device.url} --inside",
+        )
+    return run, lanes
+
+
+def gantt(
+    run: OpenRun, lanes: Lanes, axis: Axis, stretch: tuple[float, float], columns: int
+) -> Picture:
+    """Draw a stretch of a run; parameters as of `uflip.web.window.picture`."""
+    begin, end = _times(run, lanes, axis, *stretch)
+    of = lanes.of
+    seen = np.flatnonzero((of.end > begin) & (of.asked < end))
+    gaps = of.gaps[(of.gaps[:, 1] > begin) & (of.gaps[:, 0] < end)] - lanes.begin_ns
+    header: dict[str, Any] = {
+        "from_ns": begin - lanes.begin_ns,
+        "until_ns": end - lanes.begin_ns,
+        "operations": len(seen),
+        "kept": len(of),
+        "recorded": of.recorded,
+        "whats": list(WHATS),
+        "gaps": gaps.tolist(),
+        "lanes": [
+            each
+            for channel in range(len(lanes.channels))
+            for each in (
+                {"name": f"channel {channel}", "channel": channel, "die": -1},
+                *(
+                    {"name": f"die {die}", "channel": channel, "die": int(die)}
+                    for die in np.flatnonzero(of.channels == channel)
+                    if len(lanes.dies[die])
+                ),
+            )
+        ],
+    }
+    if len(seen) <= MOST:
+        return Picture({"kind": "operations", **header}, _drawn(lanes, seen))
+    columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
+    shares = _shares(lanes, header["lanes"], np.linspace(begin, end, columns + 1))
+    return Picture({"kind": "shares", "columns": columns, **header}, {"shares": shares})
+
+
+def drawn(opened: Opened, query: Query) -> Picture:
+    """Answer the page: a picture of a stretch."""
+    run = opened.run(text(query, "key"), text(query, "run"))
+    lanes = _of(run)
+    if lanes is None:
+        return Picture({"kind": "nothing"}, {})
+    axis = next((each for each in AXES if each == query.get("axis")), AXES[0])
+    low, high = number(query, "from"), number(query, "to")
+    return gantt(run, lanes, axis, (low, high), int(number(query, "columns")))
+
+
+def told(opened: Opened, query: Query) -> dict[str, Any]:
+    """Answer the page: one operation, and for whom it waited."""
+    _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
+    return operation(lanes, int(number(query, "row")))
+
+
+def beside(run: OpenRun, number: int) -> dict[str, Any]:
+    """What the flash did for an I/O; nothing where that is not known."""
+    lanes = _of(run)
+    found = None if lanes is None else of_io(lanes, number)
+    return {} if found is None else {"flash": found}
+
+
+def _times(run: OpenRun, lanes: Lanes, axis: Axis, low: float, high: float) -> tuple[int, int]:
+    """The stretch as times since the run began."""
+    if axis == AXES[1]:
+        return int(lanes.begin_ns + low), int(lanes.begin_ns + max(high, low + 1))
+    start = min(max(int(low), 0), max(run.io_count - 1, 0))
+    stop = min(max(int(np.ceil(high)), start + 1), run.io_count)
+    first, last = [], []
+    for begin in range(start, stop, RAW):
+        end = min(begin + RAW, stop)
+        submitted = run.column("submit_ns", begin, end).astype(np.int64)
+        first.append(int(submitted.min()))
+        took = run.column("response_time_ns", begin, end).astype(np.int64)
+        last.append(int((submitted + took).max()))
+    return (min(first), max(last)) if first else (lanes.begin_ns, lanes.begin_ns + 1)
+
+
+def _drawn(lanes: Lanes, seen: Whole) -> Arrays:
+    of = lanes.of
+    times = {
+        "asked": of.asked,
+        "begin": lanes.busy,
+        "end": of.end,
+        "cells_from": of.cells_from,
+        "cells_until": of.cells_from + of.cells,
+        "sent": of.sent,
+        "sent_until": of.sent_until,
+    }
+    found: Arrays = {name: values[seen] - lanes.begin_ns for name, values in times.items()}
+    codes = {"row": seen, "die": of.die[seen], "what": of.what[seen]}
+    signed = {"io": lanes.io[seen], "job": of.job[seen], "block": of.block[seen]}
+    return found | codes | {name: values.astype(np.float64) for name, values in signed.items()}
+
+
+def _shares(lanes: Lanes, shown: list[dict[str, Any]], edges: NDArray[np.float64]) -> NDArray[Any]:
+    """Shares of time, in 255ths (lanes × whats × pieces of time,)."""
+    of = lanes.of
+    found = np.zeros((len(shown), len(WHATS), len(edges) - 1), np.uint8)
+    wide = float(edges[1] - edges[0])
+    for place, lane in enumerate(shown):
+        on_die = lane["die"] >= 0
+        rows = lanes.dies[lane["die"]] if on_die else lanes.channels[lane["channel"]]
+        begin, end = (lanes.busy, of.end) if on_die else (of.sent, of.sent_until)
+        for what in np.unique(of.what[rows]):
+            some = rows[of.what[rows] == what]
+            busy = np.diff(busy_until(begin[some], end[some], edges))
+            found[place, what] = np.ceil(np.clip(busy / wide, 0, 1) * 255)
+    return found.reshape(-1)
+
+
+def busy_until(begin: Whole, end: Whole, at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How long a lane, with intervals one behind the other, was busy before each moment (n,)."""
+    if not len(begin):
+        return np.zeros(len(at))
+    before = np.concatenate([[0], np.cumsum(end - begin)])
+    begun = np.searchsorted(begin, at, "right")
+    last = np.maximum(begun - 1, 0)
+    over = np.clip(end[last] - at, 0, None)
+    found: NDArray[np.float64] = before[begun] - np.where(begun > 0, over, 0)
+    return found
+
+
+def operation(lanes: Lanes, row: int) -> dict[str, Any]:
+    """Say everything about one operation, and for whom it waited."""
+    of = lanes.of
+    if not 0 <= row < len(of):
+        raise UsageError(
+            "There is no such operation", where="row", got=str(row), allowed=f"0 to {len(of) - 1}"
+        )
+    told = {name: int(getattr(of, name)[row]) for name in ("asked", "begin", "end", "die", "cells")}
+    return {
+        **_whom(lanes, row),
+        **told,
+        "sent_ns": int(of.sent_until[row] - of.sent[row]),
+        "waited_ns": int(of.begin[row] - of.asked[row]),
+        "waited_for": waited_for(lanes, [row]),
+        "channel_waited_ns": _channel_wait(lanes, row),
+        "channel_waited_for": waited_for(lanes, [row], channel=True),
+    }
+
+
+def _channel_wait(lanes: Lanes, row: int) -> int:
+    of = lanes.of
+    is_sent = of.sent_until[row] > of.sent[row]
+    return int(of.sent[row]) - lanes.came_to_channel(row) if is_sent else 0
+
+
+def _whom(lanes: Lanes, row: int) -> dict[str, Any]:
+    of = lanes.of
+    found: dict[str, Any] = {"what": WHATS[of.what[row]], "die": int(of.die[row])}
+    pairs = ("io", lanes.io), ("job", of.job), ("block", of.block)
+    return found | {name: int(values[row]) for name, values in pairs if values[row] >= 0}
+
+
+def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[dict[str, Any]]:
+    """Say for whom operations waited, those of one purpose and job together, the longest first."""
+    of = lanes.of
+    begin, end = (of.sent, of.sent_until) if channel else (lanes.busy, of.end)
+    found: OrderedDict[tuple[int, ...], dict[str, Any]] = OrderedDict()
+    for row in rows:
+        low = lanes.came_to_channel(row) if channel else int(of.asked[row])
+        high = int(of.sent[row] if channel else of.begin[row])
+        for other in (lanes.had_channel(row) if channel else lanes.had_die(row)).tolist():
+            ns = min(int(end[other]), high) - max(int(begin[other]), low)
+            if other == row or ns <= 0:
+                continue
+            of_job = int(of.job[other])
+            whom = (int(of.what[other]), of_job, -1 if of_job >= 0 else int(lanes.io[other]))
+            each = found.setdefault(whom, {**_whom(lanes, other), "count": 0, "ns": 0})
+            each["count"] += 1
+            each["ns"] += ns
+    return sorted(found.values(), key=lambda each: -int(each["ns"]))
+
+
+def of_io(lanes: Lanes, number: int) -> dict[str, Any] | None:
+    """Say what the flash did for an I/O, and for whom that waited; None where that is gone."""
+    of = lanes.of
+    own = np.flatnonzero(lanes.io == number)
+    if not len(own):
+        return None
+    order = own[np.argsort(of.begin[own], kind="stable")]
+    grouped: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
+    for row in order.tolist():
+        key = int(of.what[row]), int(of.job[row])
+        each = grouped.setdefault(key, {**_whom(lanes, row), "count": 0, "ns": 0, "dies": []})
+        each["count"] += 1
+        each["ns"] += int(of.end[row] - of.begin[row])
+        if int(of.die[row]) not in each["dies"]:
+            each["dies"].append(int(of.die[row]))
+    return {"did": list(grouped.values()), "waited_for": waited_for(lanes, order.tolist())}

@@ -1,0 +1,272 @@
+// What every channel and die did in the stretch that is seen: a row each, a bar an operation, and who
+// waited for whom. Of a long stretch the share of time that each kind of operation took.
+
+import { ask, unpacked, type Picture, type Plain } from "./api";
+import { color, fill, h, later } from "./dom";
+import { many, type Axis } from "./paint";
+import type { Pen } from "./pen";
+import { Plot, type Plane, type Range } from "./plot";
+import { saveCsv } from "./save";
+import { count, duration, linearTicks, percent, tickOf } from "./words";
+
+interface Lane { name: string; channel: number; die: number }
+
+// By the order of `uflip.results.operations.WHATS`: what the host wants is blue, valid pages are moved
+// in warm colours, erases are dark.
+const HUES = [5, 0, 10, 1, 4, 11, 1, 4, 11, 12, 8, 2, 13, 8];
+
+function hue(what: number): string {
+  return many(HUES[what] ?? 8);
+}
+
+/** Whom something waited for, or what was done, as words. */
+export function whom(each: Plain): string {
+  const of = [each.io === undefined ? "" : `I/O ${count(each.io)}`, each.job === undefined ? "" : `${each.what.startsWith("m") ? "merge" : "collection"}${each.block === undefined ? "" : ` of block ${count(each.block)}`}`];
+  return `${each.count > 1 ? `${count(each.count)} × ` : ""}${each.what} on die ${each.dies?.length > 1 ? each.dies.join(", ") : each.die}${of.some(Boolean) ? ` (${of.filter(Boolean).join(", ")})` : ""}, ${duration(each.ns)}`;
+}
+
+export class Gantt {
+  readonly node: HTMLDetailsElement;
+  private readonly plot: Plot;
+  private readonly legend = h("ul", { class: "legend" });
+  private readonly said = h("p", { class: "quiet" });
+  private readonly readout = h("p", { class: "readout", "aria-live": "polite" });
+  private found: Picture | null = null;
+  private asking = new AbortController();
+  private chosen = -1;
+  private seen: (Range & { axis: Axis }) | null = null;
+  private asked = "";
+  private readonly tell: () => void;
+
+  constructor(private readonly key: string, private readonly name: string, private readonly select: (io: number) => void, chosen: (range: Range) => void) {
+    const view = this;
+    this.plot = new Plot({
+      title: `Dies and channels: ${name}`, name: `${name}-dies`, height: 420,
+      x: { get range() { return view.stretch(); }, label: "since the first I/O was submitted", ticks: linearTicks, tick: (low, high) => tickOf("time", low, high) },
+      y: {
+        get range() { return { low: -view.lanes.length + 0.5, high: 0.5 }; }, label: "", size: 84,
+        ticks: () => { const step = Math.ceil(view.lanes.length / 26); return view.lanes.map((_, i) => -i).filter((i) => i % step === 0); },
+        tick: () => (value) => view.lanes[-value]?.name ?? "",
+      },
+      paint: (pen, plane) => this.paint(pen, plane),
+      chosen,
+      at: (x, y) => this.hover(x, y),
+      clicked: (x, y) => this.click(x, y),
+    });
+    this.node = h("details", { class: "panel gantt", open: true, ontoggle: () => this.follow() }, h("summary", {}, h("h2", {}, "Dies and channels")),
+      h("p", { class: "quiet" }, "Full: the cells work. Pale: the die is held, and waits for its channel or has its data there. A line below a row: I/Os of the host that wait for the die. Drag to zoom; click an operation for its I/O."),
+      this.legend, this.plot.node, this.readout, this.said, this.plot.saving([["CSV", () => this.save()]]));
+    this.tell = later(60, () => void this.ask());
+  }
+
+  private get lanes(): Lane[] {
+    return ((this.found as Plain)?.lanes as Lane[]) ?? [];
+  }
+
+  private stretch(): Range {
+    const { from_ns: low = 0, until_ns: high = 1 } = (this.found as Plain) ?? {};
+    return { low, high: Math.max(high, low + 1) };
+  }
+
+  /** Follows the stretch that is seen. */
+  of(seen: Range, axis: Axis): void {
+    this.seen = { ...seen, axis };
+    this.follow();
+  }
+
+  private follow(): void {
+    const { seen } = this;
+    if (!seen || !this.node.open) return;
+    const asked = `${seen.axis} ${seen.low} ${seen.high}`;
+    if (asked !== this.asked) void this.look(seen);
+    this.asked = asked;
+  }
+
+  private async look(seen: Range & { axis: Axis }): Promise<void> {
+    this.asking.abort();
+    this.asking = new AbortController();
+    const columns = Math.max(Math.floor(this.plot.over.clientWidth), 100);
+    const found = await unpacked("gantt", { key: this.key, run: this.name, axis: seen.axis, from: seen.low, to: seen.high, columns }, this.asking.signal).catch(() => null);
+    if (!found) return;
+    this.node.hidden = (found as Plain).kind === "nothing"; // of before this was recorded
+    if (this.node.hidden) return;
+    this.found = found;
+    this.chosen = -1;
+    const { operations, kept, recorded, gaps, whats } = found as Plain;
+    const met = new Set<number>();
+    if (found.kind === ("operations" as Picture["kind"])) for (const what of found.at.what!) met.add(what);
+    else {
+      const { shares } = found.at;
+      const wide = (found as Plain).columns as number;
+      for (let i = 0; i < shares!.length; i++) if (shares![i]) met.add(Math.floor(i / wide) % whats.length);
+    }
+    fill(this.legend, [...met].sort((a, b) => a - b).map((what) => h("li", { vars: { "--hue": hue(what) } }, whats[what])));
+    fill(this.said, `${count(operations)} operations of the flash in this stretch`, found.at.shares ? ", drawn as shares of time: zoom in to see each of them." : ".",
+      kept < recorded ? ` Of ${count(recorded)} in this run ${count(kept)} were kept, those beside its slowest I/Os; ${gaps.length ? "some of this stretch are missing, where it is shaded." : "all of this stretch are."}` : "");
+    fill(this.readout, "Hover an operation: what it was, for which I/O, and for whom it waited.");
+    this.plot.draw();
+    this.plot.node.dataset.drawn = String(Number(this.plot.node.dataset.drawn ?? 0) + 1);
+  }
+
+  private row(plane: Plane, lane: number): [number, number] {
+    const [top, bottom] = [plane.y(-lane + 0.42), plane.y(-lane - 0.36)];
+    return [top, bottom - top];
+  }
+
+  private paint(pen: Pen, plane: Plane): void {
+    const { found } = this;
+    if (!found) return;
+    this.lanes.forEach((lane, i) => {
+      if (lane.die < 0) pen.rect(plane.left, plane.y(-i + 0.5), plane.width, plane.y(-i - 0.5) - plane.y(-i + 0.5), color("shade"));
+    });
+    for (const [from, until] of (found as Plain).gaps as [number, number][]) pen.rect(plane.x(from), plane.top, Math.max(plane.x(until) - plane.x(from), 1), plane.height, color("startup"));
+    if (found.at.shares) this.paintShares(pen, plane, found);
+    else this.paintOperations(pen, plane, found);
+  }
+
+  private paintShares(pen: Pen, plane: Plane, found: Picture): void {
+    const { shares } = found.at;
+    const { columns, whats } = found as Plain;
+    const { low, high } = this.stretch();
+    const edge = (i: number) => plane.x(low + ((high - low) * i) / columns);
+    this.lanes.forEach((_, lane) => {
+      const [top, tall] = this.row(plane, lane);
+      for (let i = 0; i < columns; i++) {
+        let bottom = top + tall;
+        for (let what = 0; what < whats.length; what++) {
+          const share = shares![(lane * whats.length + what) * columns + i]!;
+          if (!share) continue;
+          const high = Math.min((tall * share) / 255, bottom - top);
+          pen.rect(edge(i), bottom - high, edge(i + 1) - edge(i), high, hue(what));
+          bottom -= high;
+        }
+      }
+    });
+  }
+
+  private paintOperations(pen: Pen, plane: Plane, found: Picture): void {
+    const { at } = found;
+    const place = this.places();
+    const wide = (from: number, until: number, top: number, tall: number, tone: string, alpha = 1, least = 0.7) => {
+      const [left, right] = [Math.max(plane.x(from), plane.left), Math.min(plane.x(until), plane.left + plane.width)];
+      if (right >= left) pen.rect(left, top, Math.max(right - left, least), tall, tone, alpha);
+    };
+    for (let i = 0; i < at.row!.length; i++) {
+      const die = place.get(at.die![i]!);
+      if (die === undefined) continue;
+      const tone = hue(at.what![i]!);
+      const [top, tall] = this.row(plane, die);
+      wide(at.begin![i]!, at.end![i]!, top, tall, tone, 0.35);
+      wide(at.cells_from![i]!, at.cells_until![i]!, top, tall, tone);
+      if (at.io![i]! >= 0 && at.begin![i]! > at.asked![i]!) wide(at.asked![i]!, at.begin![i]!, top + tall * 1.06, Math.max(tall * 0.16, 1), color("accent"), 0.55);
+      if (at.sent_until![i]! > at.sent![i]!) {
+        const [top, tall] = this.row(plane, place.get(-1 - this.channelOf(at.die![i]!))!);
+        wide(at.sent![i]!, at.sent_until![i]!, top, tall, tone);
+      }
+    }
+    if (this.chosen >= 0) this.paintChosen(pen, plane, at, place);
+  }
+
+  /** The operation under the mouse: framed, with its wait. */
+  private paintChosen(pen: Pen, plane: Plane, at: Picture["at"], place: Map<number, number>): void {
+    const i = this.chosen;
+    const [top, tall] = this.row(plane, place.get(at.die![i]!)!);
+    const [left, right, asked] = [plane.x(at.begin![i]!), plane.x(at.end![i]!), plane.x(at.asked![i]!)];
+    pen.line([[left, top], [right, top], [right, top + tall], [left, top + tall], [left, top]], color("ink"), 1.6);
+    if (left > asked) pen.line([[asked, top], [asked, top + tall], [left, top + tall]], color("accent"), 2.5);
+  }
+
+  private places(): Map<number, number> {
+    return new Map(this.lanes.map((lane, i) => [lane.die < 0 ? -1 - lane.channel : lane.die, i]));
+  }
+
+  private channelOf(die: number): number {
+    return this.lanes.find((lane) => lane.die === die)!.channel;
+  }
+
+  private at(x: number | null, y: number): number {
+    const { found } = this;
+    const lane = this.lanes[Math.round(-y)];
+    if (x === null || !found?.at.row || !lane) return -1;
+    const { at } = found;
+    const { low, high } = this.stretch();
+    const near = (high - low) / 400;
+    let [best, least] = [-1, near];
+    for (let i = 0; i < at.row!.length; i++) {
+      const on = lane.die < 0 ? this.channelOf(at.die![i]!) === lane.channel && at.sent_until![i]! > at.sent![i]! : at.die![i]! === lane.die;
+      if (!on) continue;
+      const [from, until] = lane.die < 0 ? [at.sent![i]!, at.sent_until![i]!] : [at.begin![i]!, at.end![i]!];
+      const far = x < from ? from - x : x > until ? x - until : -1;
+      if (far < least) [best, least] = [i, far];
+      if (far < 0) break;
+    }
+    return best;
+  }
+
+  private hover(x: number | null, y: number): void {
+    const i = this.at(x, y);
+    if (i === this.chosen) return;
+    this.chosen = i;
+    this.plot.draw();
+    this.plot.over.style.cursor = i >= 0 ? "pointer" : "crosshair";
+    const { found } = this;
+    if (found?.at.shares && x !== null) return this.hoverShares(found, x, y);
+    if (i < 0 || !found) return fill(this.readout, "");
+    const { at } = found;
+    const what = (found as Plain).whats[at.what![i]!];
+    const whose = [at.io![i]! >= 0 ? `I/O ${count(at.io![i]!)}` : "", at.job![i]! >= 0 && at.block![i]! >= 0 ? `${what.startsWith("m") ? "merge" : "collection"} of block ${count(at.block![i]!)}` : ""].filter(Boolean).join(", ");
+    fill(this.readout, h("b", {}, what), whose ? ` for ${whose}` : "", `: die ${at.die![i]}, ${duration(at.end![i]! - at.begin![i]!)} from ${duration(at.begin![i]!)} on`,
+      at.begin![i]! > at.asked![i]! ? `; waited ${duration(at.begin![i]! - at.asked![i]!)} for the die` : "; did not wait for the die");
+    this.tell();
+  }
+
+  private hoverShares(found: Picture, x: number, y: number): void {
+    const lane = Math.round(-y);
+    const { columns, whats } = found as Plain;
+    const { low, high } = this.stretch();
+    const column = Math.floor(((x - low) / (high - low)) * columns);
+    const shares = (whats as string[]).map((what, i): [string, number] => [what, (found.at.shares![(lane * whats.length + i) * columns + column] ?? 0) / 255]).filter(([, share]) => share > 0);
+    fill(this.readout, h("b", {}, this.lanes[lane]?.name ?? ""), `: ${shares.map(([what, share]) => `${what} ${percent(share)}`).join(", ") || "idle"}`);
+  }
+
+  /** Says for whom the operation under the mouse waited. */
+  private async ask(): Promise<void> {
+    const { chosen, found } = this;
+    const row = found?.at.row?.[chosen];
+    if (row === undefined) return;
+    const told = await ask("operation", { key: this.key, run: this.name, row }).catch(() => null);
+    if (!told || this.chosen !== chosen || this.found !== found) return;
+    const few = (all: Plain[]) => all.slice(0, 3).map(whom).join("; ") + (all.length > 3 ? `; and ${all.length - 3} more` : "");
+    if (told.waited_for.length) this.readout.append(` — for ${few(told.waited_for)}`);
+    if (told.channel_waited_ns) this.readout.append(` — and ${duration(told.channel_waited_ns)} for the channel: ${few(told.channel_waited_for)}`);
+    this.readout.append(".");
+    this.readout.dataset.told = String(row);
+  }
+
+  private click(x: number, y: number): void {
+    const io = this.found?.at.io?.[this.at(x, y)];
+    if (io !== undefined && io >= 0) this.select(io);
+  }
+
+  private save(): void {
+    const { found } = this;
+    if (!found) return;
+    const { whats } = found as Plain;
+    if (found.at.row) {
+      const codes = ["row", "die", "io", "job", "block"];
+      const times = ["asked", "begin", "cells_from", "cells_until", "sent", "sent_until", "end"];
+      saveCsv(`${this.name}-operations`, ["operation", ...codes, ...times.map((each) => `${each}_ns`)],
+        Array.from(found.at.row, (_, i) => [whats[found.at.what![i]!], ...[...codes, ...times].map((each) => found.at[each]![i])]));
+      return;
+    }
+    const { columns } = found as Plain;
+    const { low, high } = this.stretch();
+    const rows = this.lanes.flatMap((lane, place) => (whats as string[]).flatMap((what, i) => Array.from({ length: columns }, (_, column): [string, string, number, number] => [lane.name, what, low + ((high - low) * column) / columns, found.at.shares![(place * whats.length + i) * columns + column]! / 255]).filter(([, , , share]) => share > 0)));
+    saveCsv(`${this.name}-shares`, ["lane", "operation", "from_ns", "share"], rows);
+  }
+
+  remove(): void {
+    this.asking.abort();
+    this.plot.remove();
+  }
+}
