@@ -41,9 +41,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 end = dies[die.0 as usize].program(end, op.cell_ns);
             }
             if self.log.is_some() {
-                let op = self.ops[index as usize];
+                let op = &self.ops[index as usize];
                 let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
-                self.write_down(&op, begin, end);
+                self.write_down(op.die, op.what(), begin, end);
             }
             self.hold(die, end, now);
         }

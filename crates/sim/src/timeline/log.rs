@@ -15,8 +15,9 @@
 
 use std::collections::VecDeque;
 
-use super::op::{Kind, Purpose};
-use super::{AccountIdx, Op};
+use super::AccountIdx;
+use super::op::{Kind, Noted, Purpose};
+use crate::flash::geometry::DieIdx;
 
 /// Operations that come and go together.
 const STRETCH: usize = 4096;
@@ -89,6 +90,8 @@ pub(crate) enum Work {
 struct Asked {
     at: u64,
     whom: Whom,
+    /// It waited, and its die is just handed to it.
+    is_next: bool,
 }
 
 /// For whom; each with one more, 0 for nobody.
@@ -134,8 +137,7 @@ pub(crate) struct Log {
     collections: Vec<Whom>,
     plans: Vec<Whom>,
     jobs: u32,
-    /// Who came to a die last, who waits in the rings, and who has each die.
-    came: Asked,
+    /// Who waits in the rings, and who has each die; or is the next to have it, of those that waited.
     rings: Vec<VecDeque<Asked>>,
     holders: Vec<Asked>,
     stretches: VecDeque<Stretch>,
@@ -154,7 +156,7 @@ pub(super) struct Times {
 impl Log {
     /// Of a device with the rings `waiting`, in each of which operations came at these times.
     pub(super) fn new(work_of: fn(u64) -> Work, waiting: Vec<Vec<u64>>) -> Log {
-        let asked = |at| Asked { at, whom: Whom::default() };
+        let asked = |at| Asked { at, ..Asked::default() };
         let dies = waiting.len();
         Log {
             work_of,
@@ -162,7 +164,6 @@ impl Log {
             collections: vec![Whom::default(); dies],
             plans: Vec::new(),
             jobs: 0,
-            came: Asked::default(),
             rings: waiting.into_iter().map(|ring| ring.into_iter().map(asked).collect()).collect(),
             holders: vec![asked(u64::MAX); dies],
             stretches: VecDeque::from([Stretch::new(0)]),
@@ -194,47 +195,48 @@ impl Log {
         self.accounts.get(account.index()).copied().unwrap_or(0)
     }
 
-    /// An operation comes to its die at `at`.
-    #[cold]
-    pub(super) fn comes<T: Copy + Into<u64>>(&mut self, at: u64, op: &Op<T>) {
-        let mut whom = match (self.work_of)(op.token.into()) {
+    fn asked(&self, at: u64, token: u64, account: Option<AccountIdx>) -> Asked {
+        let mut whom = match (self.work_of)(token) {
             Work::Collection(die) => self.collections.get(die as usize).copied(),
             Work::Plan(place) => self.plans.get(place as usize).copied(),
             Work::Other => None,
         }
         .unwrap_or_default();
-        if let Some(account) = op.account {
+        if let Some(account) = account {
             whom.io = self.io_of(account);
         }
-        self.came = Asked { at, whom };
+        Asked { at, whom, is_next: false }
     }
 
-    /// It waits for its die.
-    pub(super) fn waits(&mut self, die: usize) {
-        self.rings[die].push_back(self.came);
+    /// An operation waits for `die` from `at` on.
+    pub(super) fn waits(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
+        let asked = self.asked(at, token, account);
+        self.rings[die as usize].push_back(asked);
     }
 
     /// The one at `place` of the ring of `die` is next.
     pub(super) fn is_next(&mut self, die: usize, place: usize) {
-        self.came = self.rings[die].remove(place).unwrap_or_default();
+        let next = self.rings[die].remove(place).unwrap_or_default();
+        self.holders[die] = Asked { is_next: true, ..next };
     }
 
-    /// It has its die.
-    #[cold]
-    pub(super) fn begins(&mut self, die: usize) {
-        self.holders[die] = self.came;
+    /// An operation, which came at `at` where it did not wait, has `die`.
+    pub(super) fn begins(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
+        let waited = std::mem::take(&mut self.holders[die as usize].is_next);
+        if !waited {
+            self.holders[die as usize] = self.asked(at, token, account);
+        }
     }
 
-    /// It is known when the operation that has its die ends.
-    #[cold]
-    pub(super) fn ends<T>(&mut self, op: &Op<T>, times: &Times) {
+    /// It is known when the operation that has `die` ends.
+    pub(super) fn ends(&mut self, die: DieIdx, what: Noted, times: &Times) {
         let Times { begin, sent, sent_until, end } = *times;
-        let Asked { at, whom } = self.holders[op.die.0 as usize];
+        let Asked { at, whom, .. } = self.holders[die.0 as usize];
         let Whom { io, job, block } = whom;
         // What had its die when the log began did not wait, as far as that knows.
         let asked = at.min(begin);
-        let (kind, purpose) = (op.kind as u8, op.purpose as u8);
-        let (cells, die) = (op.cell_ns, op.die.0);
+        let (kind, purpose) = (what.kind as u8, what.purpose as u8);
+        let (cells, die) = (what.cell_ns, die.0);
         self.keep(Operation {
             asked,
             begin,

@@ -94,7 +94,23 @@ pub(crate) struct Op<T> {
     pub(crate) ends: u64,
 }
 
+/// What of an operation is written down.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    pub(super) kind: Kind,
+    pub(super) purpose: Purpose,
+    pub(super) cell_ns: u64,
+    pub(super) transfers: u16,
+}
+
 impl<T> Op<T> {
+    /// What it is; a value of its own, so that an operation that is not written down may stay in registers.
+    #[inline]
+    pub(super) fn what(&self) -> Noted {
+        let Op { kind, purpose, cell_ns, transfers, .. } = *self;
+        Noted { kind, purpose, cell_ns, transfers }
+    }
+
     /// Whether it programs a page of the host.
     #[inline]
     pub(crate) fn is_host_program(&self) -> bool {

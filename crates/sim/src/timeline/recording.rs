@@ -1,9 +1,10 @@
 //! Recording what happens: the log of a timeline, and what it is told.
 
 use super::log::{Log, Operations, Times, Work};
-use super::op::Kind;
+use super::op::{Kind, Noted};
 use super::rings::UNKNOWN;
-use super::{AccountIdx, Op, Timeline};
+use super::{AccountIdx, Timeline};
+use crate::flash::geometry::DieIdx;
 
 impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// Write down every operation from now on. `work_of` tells of a token for whom it is.
@@ -74,16 +75,32 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
     }
 
-    /// The operation has its die from `begin` to `end`, and its channel was the last to be taken.
+    /// An operation waits for `die` from `at` on.
     #[cold]
-    pub(super) fn write_down(&mut self, op: &Op<T>, begin: u64, end: u64) {
+    pub(super) fn note_wait(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
+        if let Some(log) = &mut self.log {
+            log.waits(at, die, token, of);
+        }
+    }
+
+    /// An operation, which came at `at` where it did not wait, gets `die`.
+    #[cold]
+    pub(super) fn note_begin(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
+        if let Some(log) = &mut self.log {
+            log.begins(at, die, token, of);
+        }
+    }
+
+    /// What has `die` has it from `begin` to `end`, and its channel was the last to be taken.
+    #[cold]
+    pub(super) fn write_down(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64) {
         let Timeline { log, channels, dies, timing, .. } = self;
-        let lane = channels[dies[op.die.0 as usize].channel as usize].lane;
-        let length = timing.transfer_ns * u64::from(op.transfers);
-        let sent_until = if op.kind == Kind::Inside { 0 } else { lane.free_at };
+        let lane = channels[dies[die.0 as usize].channel as usize].lane;
+        let length = timing.transfer_ns * u64::from(what.transfers);
+        let sent_until = if what.kind == Kind::Inside { 0 } else { lane.free_at };
         let sent = sent_until.saturating_sub(length);
         if let Some(log) = log {
-            log.ends(op, &Times { begin, sent, sent_until, end });
+            log.ends(die, what, &Times { begin, sent, sent_until, end });
         }
     }
 }

@@ -58,9 +58,6 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has arrived at the ring of its die.
     #[inline(always)]
     pub(super) fn enter_ring(&mut self, at: u64, op: Op<T>) {
-        if let Some(log) = &mut self.log {
-            log.comes(at, &op);
-        }
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
             if die.ring.is_empty() {
@@ -109,12 +106,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             op.arrived = self.charge_known(at, &op);
         }
         let die = op.die;
+        if self.log.is_some() {
+            self.note_wait(at, die.0, op.token.into(), op.account);
+        }
         let Die { free_at, ring, accounted, .. } = &mut self.dies[die.0 as usize];
         *accounted += u32::from(op.account.is_some());
         ring.push_back(op);
-        if let Some(log) = &mut self.log {
-            log.waits(die.0 as usize);
-        }
         if *free_at != UNKNOWN && ring.len() == 1 {
             self.calendar.release(*free_at, die);
         }
@@ -180,8 +177,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
     fn start(&mut self, at: u64, now: u64, op: Op<T>) {
-        if let Some(log) = &mut self.log {
-            log.begins(op.die.0 as usize);
+        if self.log.is_some() {
+            self.note_begin(now, op.die.0, op.token.into(), op.account);
         }
         let cached = self.is_cached(&op);
         let state = &mut self.dies[op.die.0 as usize];
@@ -213,7 +210,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         };
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
         if self.log.is_some() {
-            self.write_down(&op, at, held);
+            self.write_down(op.die, op.what(), at, held);
         }
         self.hold(op.die, held, now);
         self.finish(end, now, &op);
