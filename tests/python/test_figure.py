@@ -1,13 +1,15 @@
 """Are the figures of `uflip figure` those of the result, in the format that was asked for?"""
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import stored
 from command_line import uflip
 
-from uflip.report.figures import paper
+from uflip.report.figures import paper, varied
 from uflip.results import Results, summary
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -77,7 +79,7 @@ def test_relative_locality_is_the_mean_over_that_of_sequential_writes(results: P
 
 def test_what_a_result_has_is_listed_and_nothing_else_is_drawn(results: Path, here: Path) -> None:
     listed = uflip("figure", results).out.split()
-    assert listed == ["granularity", "locality", "locality-relative", "traces"]
+    assert listed == ["granularity", "locality", "locality-relative", "traces", "workload-history"]
     refused = uflip("figure", results, "wear", "-o", "x.pdf")
     assert refused.code == 2
     assert "granularity" in refused.err
@@ -87,3 +89,58 @@ def test_what_a_result_has_is_listed_and_nothing_else_is_drawn(results: Path, he
     (here / "mine.pdf").write_text("a thesis")
     assert uflip("figure", results, "granularity", "-o", "mine.pdf").code == 3
     assert (here / "mine.pdf").read_text() == "a thesis"
+
+
+def test_a_history_has_every_workload_where_it_was_and_as_quick_as_it_was(tmp_path: Path) -> None:
+    runs = [
+        stored.baseline_run(number, pattern, io_size=4096, io_count=600)
+        for number, pattern in enumerate(("SW", "RW", "SR", "RW"), 1)
+    ]
+    loaded = stored.results(tmp_path / "r", runs, SMALL)
+    figure = paper.drawn(paper.kinds_of(loaded, summary(loaded))["workload-history"])
+    (axis,) = figure.axes
+    lines = [line for line in axis.get_lines() if len(line.get_xdata()) > 2]
+    assert [str(line.get_label())[:2] for line in lines] == ["SW", "RW", "SR", "RW"]
+    begin = 0.0
+    for line, run in zip(lines, loaded.runs, strict=True):
+        trace = run.trace()
+        submit, took = (np.asarray(trace.column(name)).astype(float) for name in (
+            "submit_ns", "response_time_ns",
+        ))  # fmt: skip
+        lasted = float((submit + took).max() - submit.min()) / 1e9
+        assert begin < line.get_xdata()[0] < line.get_xdata()[-1] < begin + lasted
+        # As many I/Os under the line as there were.
+        assert float(np.mean(line.get_ydata())) * 1e3 * lasted == pytest.approx(600)
+        begin += lasted
+    assert [text.get_text() for text in axis.texts if "#" in text.get_text()] == [
+        "#1", "#2", "#3", "#4",
+    ]  # fmt: skip
+    looks = {str(line.get_label())[:2]: line.get_linestyle() for line in lines}
+    assert len(set(looks.values())) == 3, "told apart without colour"
+
+
+def test_a_sweep_is_drawn_over_what_varied(here: Path) -> None:
+    vary = "spare_factor=0.3,0.45,0.6", "--vary", "die_queue=fifo,reads_first"
+    given = "--pattern", "RW", "--io-size", "4k", "--io-count", "300", "--json"
+    swept = uflip("sweep", SMALL, "--vary", *vary, *given, "--data", "rows")
+    assert swept.code == 0, swept.err
+    rows = json.loads(swept.out)["rows"]
+    assert uflip("figure", "rows").out.split() == ["spare-factor"]
+    done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
+    assert (done.code, done.out.strip()) == (0, "x.svg"), done.err
+    points = [
+        varied.Point(row["values"], row["ios_per_s"], row["write_amplification"]) for row in rows
+    ]
+    figure = paper.drawn(paper.kinds_of_sweep(points)["spare-factor"])
+    rate, cost = figure.axes
+    assert figure.get_size_inches()[0] == paper.COLUMN
+    for axis, name, scale in ((rate, "ios_per_s", 1e-3), (cost, "write_amplification", 1)):
+        looks = {(line.get_linestyle(), line.get_marker()) for line in axis.get_lines()}
+        assert len(axis.get_lines()) == len(looks) == 2
+        for line, queue in zip(axis.get_lines(), ("fifo", "reads_first"), strict=True):
+            assert line.get_label() == f"die_queue={queue}"
+            wanted = [row[name] * scale for row in rows if row["values"]["die_queue"] == queue]
+            assert list(line.get_xdata()) == [30, 45, 60]
+            assert list(line.get_ydata()) == pytest.approx(wanted)
+    refused = uflip("figure", "rows", "die-queue")
+    assert (refused.code, "spare-factor" in refused.err) == (2, True)

@@ -1,11 +1,18 @@
 """`uflip figure`: one figure of a result as a file, for a paper."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from uflip.cli.common import force_option
 from uflip.cli.terminal import echo
+from uflip.data.sweep import FILE_NAME as SWEEP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from uflip.report.figures.paper import Draw
 
 EPILOG = """\b
 Examples:
@@ -13,13 +20,18 @@ Examples:
   uflip figure results/demo locality-relative -o locality.svg
   uflip figure results/dfc luns -o luns.png
   uflip figure results/demo
+  uflip sweep sim:ofc --vary spare_factor=0.3,0.45,0.6 --pattern RW --data spare
+  uflip figure spare spare-factor -o spare.pdf
 
 \b
 KIND is the name of a micro-benchmark, or
   locality-relative   its random writes over sequential ones
   traces, phases      every I/O of the baselines; what was found in them
   pause               what random writes leave behind
+  workload-history    IOPS over time, the runs one after the other
   bands, luns, wear, channel, channels, writers   of an open-channel device
+Of rows that `uflip sweep --data` kept, KIND is a name that varied, as in
+  spare-factor        IOPS and write amplification over it
 Without KIND, what this result has is listed.
 """
 
@@ -38,15 +50,8 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     """Draw one figure of RESULTS, as wide as a column or a page, legible in black and white."""
     from uflip.report.figures import paper
     from uflip.report.figures.files import check_library, check_name, save
-    from uflip.results import Results, summary
 
-    loaded = Results.load(results)
-    if loaded.is_open_channel:
-        from uflip.oc.drawing import kinds_of
-
-        found = kinds_of(loaded)
-    else:
-        found = paper.kinds_of(loaded, summary(loaded))
+    found = _of_sweep(results) if (results / SWEEP).exists() else _of_result(results)
     if kind is None:
         echo("\n".join(found))
         return
@@ -55,3 +60,25 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     place = Path(f"{kind}.pdf") if out is None else out
     check_name(place, force=force)
     echo(save(paper.drawn(draw), place, kind, force=force))
+
+
+def _of_result(folder: Path) -> "Mapping[str, Draw]":
+    from uflip.report.figures import paper
+    from uflip.results import Results, summary
+
+    loaded = Results.load(folder)
+    if loaded.is_open_channel:
+        from uflip.oc.drawing import kinds_of
+
+        return kinds_of(loaded)
+    return paper.kinds_of(loaded, summary(loaded))
+
+
+def _of_sweep(folder: Path) -> "Mapping[str, Draw]":
+    from uflip.report.figures import paper, varied
+    from uflip.sweeping.carrying_out import kept
+
+    points = [
+        varied.Point(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)
+    ]
+    return paper.kinds_of_sweep(points)

@@ -153,6 +153,21 @@ def planned_again(folder: Path) -> Planned:
     return Planned(manifest.design, points, [], folder, begun=True)
 
 
+def kept(folder: Path) -> list[Row]:
+    """Read the rows that a folder has, whichever simulator they are of.
+
+    Raises
+    ------
+    ResultsError
+        If there is no sweep.
+    """
+    planned = planned_again(folder)
+    found = DataSet(folder, read(folder)).rows(planned.points)
+    places = [planned.places[point.identity] for point in planned.points]
+    pairs = zip(places, planned.points, strict=True)
+    return [_named(found[place], point) for place, point in pairs if place in found]
+
+
 def _named(row: Row, point: Point) -> Row:
     """Return a row under the values of a point that is alike."""
     if row.values == point.values:

@@ -3,14 +3,14 @@
 What is drawn is what the report draws; lines get dashes beside their markers, because a printer may
 have no colours, and the simulated are marked as such.
 
-**Source** uFLIP (CIDR 2009), Figures 3 to 8.
+**Source** uFLIP (CIDR 2009), Figures 3 to 8; OFC (2011), Figures 5(b) and 7.
 **Faithful** Which quantities stand on which axes.
 **Simplified** Widths are those of a two-column page of 7 inches.
 **Ambiguous** "Relative to sequential writes" of Figure 8 is the mean over that of the SW baseline,
 at the same I/O size.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from uflip.errors import unknown_name
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, is_simulated
 from uflip.report.figures import axes as scales
-from uflip.report.figures import lingering, palette, phases, sweep, traces
+from uflip.report.figures import history, lingering, palette, phases, sweep, traces, varied
 from uflip.report.figures.canvas import new_figure, styled
 from uflip.report.words import axis_name
 from uflip.results import Results
@@ -35,6 +35,7 @@ DASHES: Mapping[str, Any] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1,
 SMALL = 7.0
 """Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
 RELATIVE, TRACES, PHASES, PAUSE = "locality-relative", "traces", "phases", "pause"
+HISTORY = "workload-history"
 
 Draw = Callable[[], "Figure"]
 
@@ -66,7 +67,16 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         found[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
     if (pause := document["interference"]) and (windows := pause.get("windows")):
         found[PAUSE] = lambda: _wide(lingering.picture_of(pause, windows, simulated=simulated))
+    if history.runs_of(results):
+        found[HISTORY] = lambda: _history(results, simulated)
     return found
+
+
+def kinds_of_sweep(points: Sequence[varied.Point]) -> dict[str, Draw]:
+    """Return what can be drawn of a sweep: a kind for each name that varied and is a number."""
+    return {
+        name.replace("_", "-"): partial(_varied, points, name) for name in varied.names_of(points)
+    }
 
 
 def choose(found: Mapping[str, Draw], kind: str) -> Draw:
@@ -131,6 +141,19 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     axis.set_ylim(0, None)
     axis.legend()
     return _small(figure, axis, simulated)
+
+
+def _history(results: Results, simulated: bool) -> "Figure":
+    figure, axis = _column()
+    history.draw_on(axis, history.workloads_of(results), DASHES)
+    return _small(figure, axis, simulated)
+
+
+def _varied(points: Sequence[varied.Point], name: str) -> "Figure":
+    figure = varied.picture_of(points, name, COLUMN)
+    for axis in reversed(figure.axes):
+        _small(figure, axis, axis is figure.axes[0])
+    return figure
 
 
 def _phases(results: Results, found: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":

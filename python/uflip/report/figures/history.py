@@ -1,0 +1,96 @@
+"""Workloads one after the other on one device: how many I/Os each moment saw.
+
+**Source** OFC (2011) §V.F, Figure 7: nine workloads in a row, values for each second.
+**Faithful** Rates over time, a line a workload, each in the state that the one before left.
+**Simplified** A workload is cut into `WINDOWS` stretches of equal length, whatever the clock says;
+what lies between two of them is left out.
+**Ambiguous** When an I/O counts: when it was completed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.report.figures import palette
+from uflip.results import Results, StoredRun
+from uflip.results.columns import as_array
+from uflip.results.summarise import BASELINE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WINDOWS = 60
+MOST = 24
+"""Workloads; of more, the baselines."""
+LEAST_A_WINDOW = 5
+NARROWEST = 0.06
+"""Share of the axis that a number takes."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One of them: its pattern, how long it lasted [s], its rate in each stretch (n,) [IOPS]."""
+
+    pattern: str
+    seconds: float
+    iops: NDArray[np.float64]
+
+
+def runs_of(results: Results) -> list[StoredRun]:
+    """Return the runs of a result that are drawn, in the order in which they were made."""
+    runs = [run for run in results.runs if not run.is_job]
+    if len(runs) > MOST:
+        runs = [run for run in runs if run.micro_benchmark == BASELINE][:MOST]
+    return runs
+
+
+def workloads_of(results: Results) -> list[Workload]:
+    """Read the runs that are drawn."""
+    found = []
+    for run in runs_of(results):
+        trace = run.trace()
+        ended = as_array(trace, "submit_ns") + as_array(trace, "response_time_ns")
+        found.append(workload(run.pattern, ended / 1e9 - as_array(trace, "submit_ns").min() / 1e9))
+    return found
+
+
+def workload(pattern: str, ended_s: NDArray[np.float64]) -> Workload:
+    """Make one of the instants at which its I/Os ended [s since the first was submitted]."""
+    seconds = float(ended_s.max())
+    windows = max(min(WINDOWS, len(ended_s) // LEAST_A_WINDOW), 1)
+    counts, _ = np.histogram(ended_s, bins=windows, range=(0, seconds))
+    return Workload(pattern, seconds, counts / (seconds / windows))
+
+
+def draw_on(axis: "Axes", workloads: Sequence[Workload], dashes: Mapping[str, Any]) -> None:
+    """Draw them along one time axis, with a number above each, and dashes by their patterns."""
+    begins = [0.0, *accumulate(each.seconds for each in workloads)]
+    named = set()
+    top = 1.15 * max(float(each.iops.max()) for each in workloads) / 1e3
+    for number, (each, begin) in enumerate(zip(workloads, begins, strict=False), 1):
+        middles = begin + (np.arange(len(each.iops)) + 0.5) * each.seconds / len(each.iops)
+        axis.plot(
+            middles,
+            each.iops / 1e3,
+            color=palette.look(each.pattern).color,
+            linewidth=1.1,
+            linestyle=dashes.get(each.pattern, "-"),
+            label=each.pattern if each.pattern not in named else f"{each.pattern} again",
+        )
+        named.add(each.pattern)
+        if number > 1:
+            axis.axvline(begin, color=palette.MUTED, linewidth=0.6)
+        # A name needs room.
+        if each.seconds >= NARROWEST * begins[-1]:
+            middle = begin + each.seconds / 2
+            axis.text(middle, top, f"#{number}", ha="center", va="top", fontsize=6.5)
+    axis.set_xlim(0, begins[-1])
+    axis.set_ylim(0, top)
+    axis.set_xlabel("time with I/Os [s]")
+    axis.set_ylabel("kIOPS")
+    handles = [line for line in axis.get_lines() if str(line.get_label()) in named]
+    axis.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.05), ncols=2)

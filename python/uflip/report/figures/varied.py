@@ -1,0 +1,104 @@
+"""What a sweep gave against one name that varied: rate, and what the device programmed for it.
+
+**Source** OFC (2011) §V.C, Figure 5(b): random writes and relocated pages over the spare factor.
+**Faithful** One point a value, rate and cost of collection over the same axis.
+**Simplified** The cost is write amplification, bytes programmed over bytes that the host wrote,
+where the report counts relocated pages a collected block.
+**Ambiguous** Names that vary beside it: a line for each combination of their values.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uflip.report.figures import palette
+from uflip.report.figures.canvas import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEIGHT = 3.4
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
+MARKERS = "oDsv"
+MOST_LINES = 4
+"""So many can be told apart without colour."""
+AXES = {"spare_factor": ("spare factor [%]", 100.0)}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row of a sweep.
+
+    Attributes
+    ----------
+    values : dict
+        What varied.
+    iops : float or None
+        Rate of the whole run [IOPS]; None where no time passed.
+    write_amplification : float or None
+        Bytes programmed over bytes written; None where none were.
+    """
+
+    values: dict[str, Any]
+    iops: float | None
+    write_amplification: float | None
+
+
+def names_of(points: Sequence[Point]) -> list[str]:
+    """Names that can stand on an axis: numbers, at least two of them."""
+    found = []
+    for name in points[0].values if points else ():
+        values = {point.values[name] for point in points}
+        if len(values) > 1 and all(_is_number(value) for value in values):
+            found.append(name)
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def lines_of(points: Sequence[Point], name: str) -> dict[str, list[Point]]:
+    """Points by what varies beside the name, in words, each in the order of the axis."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        beside = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
+        found.setdefault(beside, []).append(point)
+    return {words: sorted(some, key=lambda one: one.values[name]) for words, some in found.items()}
+
+
+def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
+    """Draw rate and write amplification, one above the other, over the same axis."""
+    figure, axes = new_figure(2, 1, height=HEIGHT)
+    figure.set_size_inches(width, HEIGHT)
+    label, scale = AXES.get(name, (name, 1.0))
+    lines = lines_of(points, name)
+    measures = ("kIOPS", _kiops), ("write amplification", _amplification)
+    for axis, (what, of) in zip(axes, measures, strict=True):
+        for place, (words, some) in enumerate(list(lines.items())[:MOST_LINES]):
+            pairs = [(scale * point.values[name], of(point)) for point in some]
+            known = [(x, y) for x, y in pairs if y is not None]
+            axis.plot(
+                [x for x, _ in known],
+                [y for _, y in known],
+                color=palette.INK,
+                linestyle=DASHES[place],
+                marker=MARKERS[place],
+                markersize=3.5,
+                label=words,
+            )
+        axis.set_ylabel(what)
+        axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
+    axes[1].set_xlabel(label)
+    axes[0].tick_params(labelbottom=False)
+    if len(lines) > 1:
+        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
+
+
+def _kiops(point: Point) -> float | None:
+    return None if point.iops is None else point.iops / 1e3
+
+
+def _amplification(point: Point) -> float | None:
+    return point.write_amplification
