@@ -164,3 +164,46 @@ def test_a_device_looks_only_where_it_is_asked_to() -> None:
     with open_device("null") as device:
         assert isinstance(device, Device)
         assert not device.run(READS.spec).has_inside
+
+
+def test_a_single_pattern_is_kept_with_what_happened_inside(here: Path) -> None:
+    given = "--pattern", "RW", "--io-size", "8k", "--io-count", "500"
+    done = uflip("pattern", SMALL, *given, "--inside", "r", "--json")
+    assert done.code == 0, done.err
+    without = uflip("pattern", SMALL, *given, "--json")
+    assert json.loads(done.out) == json.loads(without.out), "it is the same run"
+    results = Results.load(here / "r")
+    (run,) = results.runs
+    assert (run.pattern, run.micro_benchmark, results.manifest.status) == (
+        "RW",
+        "pattern",
+        "complete",
+    )
+    found = seen(results)
+    assert int(found.samples["ios"][-1]) == 500
+    assert found.operations is not None
+    assert set(range(500)) <= set(found.operations.io.tolist())
+    assert all(each.usable for each in verify(here / "r"))
+    mixed = uflip(
+        "pattern", SMALL, "--pattern", "SR", "--mix", "RW", "--ratio", "4", "--inside", "m"
+    )
+    assert mixed.code == 0, mixed.err
+    assert Results.load(here / "m").runs[0].pattern == "SR/RW"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("null", "--pattern", "RR", "--inside", "x"), 2, "sim:NAME"),
+        (("sim:fast-1gb", "--preset", "myers-sinclair", "--inside", "x"), 2, "--preset"),
+        ((SMALL, "--pattern", "RR", "--inside", "there"), 5, "never overwritten"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_first(
+    here: Path, given: tuple[str, ...], code: int, said: str
+) -> None:
+    (here / "there").mkdir()
+    refused = uflip("pattern", *given)
+    assert (refused.code, said in refused.err) == (code, True), refused.err
+    assert not (here / "x").exists()
+    assert list((here / "there").iterdir()) == []

@@ -1,7 +1,7 @@
 """`uflip pattern`: one run of one pattern on a device, as one would use fio."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,7 +29,13 @@ from uflip.cli.pattern_preset import (
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
+from uflip.errors import UsageError
 from uflip.spec import Functions
+
+if TYPE_CHECKING:
+    from uflip._native import Trace
+    from uflip.data.spec import Spec
+    from uflip.device.opened import Device
 
 EPILOG = """\b
 Examples:
@@ -39,6 +45,7 @@ Examples:
   uflip pattern sim:demo --pattern SR --mix RW --ratio 4
   uflip pattern sim:demo --pattern RW --until-converged --max-time 1min
   uflip pattern sim:demo --pattern RR --mix RW --first-percent 70 --queue-depth 8
+  uflip pattern sim:demo --pattern RW --inside rw    and then: uflip explore rw
   uflip pattern sim:fast-1gb --preset myers-sinclair --batches 2
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
@@ -60,6 +67,13 @@ A read-only pattern opens the device for reading only.
     type=click.Path(path_type=Path),
     help="Write every I/O to a new .csv or .parquet file.",
 )
+@click.option(
+    "--inside",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Record what happens inside a simulated device, and keep the run as a new result folder, "
+    "for the explorer.",
+)
 @save_option
 @force_option
 @durability_option
@@ -73,6 +87,7 @@ def command(
     preset: str | None,
     batches: int | None,
     trace_file: Path | None,
+    inside: Path | None,
     save: Path | None,
     force: bool,
     size: int | None,
@@ -89,6 +104,7 @@ def command(
     durability = PRESET_DURABILITY if preset and durability is None else durability
     spec = _wanted(preset, batches, spec_file, parameters)
     writable = spec.writes or size is not None
+    _check_inside(device, preset, inside)
     if writable:  # before plans and numbers are loaded
         check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
     from uflip import ends
@@ -104,7 +120,7 @@ def command(
         _check_trace_file(path, force)
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
-    resolve(spec, info)
+    complete = resolve(spec, info).spec
     with ends.shielded():
         with Watching(quiet=quiet or as_json) as watch:
             opened = open_watched(
@@ -125,10 +141,12 @@ def command(
                 document = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
                 stood = opened.standing()
+                opened.looks_inside = inside is not None
                 trace = opened.run(spec, show)
                 stands = opened.standing()
                 check_target(stood, stands, device)
                 others = disturbed(stood, stands, [trace], buffered=buffered)
+                _keep(opened, complete, trace, inside)
             if save is not None:
                 save_device(opened, save, force=force)
     if preset is None:
@@ -155,6 +173,34 @@ def _wanted(
         return preset_batch(spec_file, parameters)
     refuse_batches(batches)
     return given_pattern(spec_file, parameters)
+
+
+def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
+    if folder is None:
+        return
+    from uflip.device.guard import check_simulated
+    from uflip.results.place import refuse_existing
+
+    check_simulated(device)
+    if preset is not None:
+        raise UsageError(
+            "A preset is not kept as a result",
+            where="--inside",
+            got=f"--preset {preset}",
+            allowed="one pattern",
+            action="leave --preset or --inside away",
+        )
+    refuse_existing(folder)
+
+
+def _keep(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
+    if folder is None:
+        return
+    from uflip.session import single
+
+    label = single.label_of(spec)
+    plan = single.plan_of(spec, opened.info, label=label, durability=opened.durability)
+    single.keep(opened, plan, trace, folder)
 
 
 def _check_trace_file(path: Path | None, force: bool) -> None:

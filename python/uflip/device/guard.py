@@ -7,7 +7,7 @@ asked first, so that nothing else about a target is found fault with, planned or
 from uflip import _native
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
-from uflip.errors import native_errors
+from uflip.errors import UsageError, native_errors
 
 
 def check_before_all(
@@ -27,3 +27,21 @@ def check_before_all(
             _native.check_file(target.name, destroy)
         elif target.kind == "block":
             _native.check_block(target.name, destroy)
+
+
+def check_simulated(device: str) -> None:
+    """Refuse a device that nobody can look into.
+
+    Raises
+    ------
+    UsageError
+        If it is a real one.
+    """
+    if parse_url(device).kind != "sim":
+        raise UsageError(
+            "Only a simulated device can be looked into",
+            where="--inside",
+            got=device,
+            allowed="sim:NAME",
+            action="leave --inside away: a real device does not tell",
+        )

@@ -23,15 +23,12 @@ from typing import Any
 import msgspec
 
 from uflip import ends
-from uflip.choices import SEED
-from uflip.data.device import DeviceInfo
 from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
-from uflip.experiment import PlannedRun
-from uflip.methodology import Plan, RunProgress
+from uflip.methodology import RunProgress
 from uflip.play.wanted import PATTERN, Wanted
-from uflip.session import Request, SessionEvent, begin, new_work
+from uflip.session import Request, SessionEvent, begin, new_work, single
 from uflip.session.events import RunsBegin, StateProgress
 from uflip.session.opening import open_watched
 from uflip.session.state import AS_IS
@@ -68,35 +65,13 @@ def play(wanted: Wanted, folder: Path, teller: "Teller") -> None:
         begin(request, folder, teller)
         return
     info = inspect_device(wanted.url)
-    plan = _plan(wanted, info)
+    assert wanted.spec is not None, "a pattern has one"
+    plan = single.plan_of(wanted.spec, info, label=wanted.label, durability="cached")
     with ends.shielded(), open_watched(wanted.url, info, teller) as device:
         device.looks_inside = True
         new_work(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
             on_event=teller
         )
-
-
-def _plan(wanted: Wanted, info: DeviceInfo) -> Plan:
-    """One run, on the device as its profile makes it: what `uflip pattern` does."""
-    spec = wanted.spec
-    assert spec is not None, "a pattern has one"
-    size = spec.parts[0].io_bytes
-    name = f"0001-{PATTERN}-{wanted.label}-io_size-{size}"
-    run = PlannedRun(name, PATTERN, wanted.label, "io_size", size, "bytes", spec)
-    return Plan(
-        device=info,
-        scale="quick",
-        seed=SEED if spec.seed is None else spec.seed,
-        runs=(run,),
-        skipped=(),
-        pause_ns=0,
-        target_size=info.capacity_bytes,
-        state=None,
-        repetitions=1,
-        method="paper",
-        durability="cached",
-        warnings=(),
-    )
 
 
 class Teller:

@@ -7,7 +7,7 @@ from pathlib import Path
 from uflip.choices import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
-from uflip.device.guard import check_before_all
+from uflip.device.guard import check_before_all, check_simulated
 from uflip.device.identity import model_identity
 from uflip.device.opened import Device
 from uflip.device.opening import IO_TIMEOUT_NS
@@ -141,14 +141,8 @@ class Request:
 
     def check(self) -> None:
         """Refuse a device that must not be written to, before anything else is looked at."""
-        if self.inside and parse_url(self.device).kind != "sim":
-            raise UsageError(
-                "Only a simulated device can be looked into",
-                where="--inside",
-                got=self.device,
-                allowed="sim:NAME",
-                action="leave --inside away: a real device does not tell",
-            )
+        if self.inside:
+            check_simulated(self.device)
         check_before_all(
             self.device,
             size=self.size,

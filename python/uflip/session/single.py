@@ -1,0 +1,63 @@
+"""One pattern on a device as it is, kept as a result: what `uflip pattern --inside` and Play do."""
+
+from pathlib import Path
+
+from uflip import _native
+from uflip.choices import SEED
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import Part, Spec
+from uflip.device.opened import Device
+from uflip.experiment import PlannedRun
+from uflip.methodology import Plan
+from uflip.session.carrying_out import new_work
+from uflip.session.state import AS_IS
+
+NAME = "pattern"
+"""Its micro-benchmark, in results."""
+_CODES = {
+    ("read", "sequential"): "SR", ("read", "random"): "RR",
+    ("write", "sequential"): "SW", ("write", "random"): "RW",
+}  # fmt: skip
+
+
+def label_of(spec: Spec) -> str:
+    """Name a pattern as results do: SR RR SW RW, two of them for a mix, or what it is in words."""
+    return "/".join(dict.fromkeys(_label(part) for part in spec.parts))
+
+
+def _label(part: Part) -> str:
+    return _CODES.get((part.mode, part.location), f"{part.location}-{part.mode}")
+
+
+def plan_of(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Plan:
+    """Plan one run of a pattern that is complete, on a device in the state in which it is."""
+    size = spec.parts[0].io_bytes
+    name = f"0001-{NAME}-{label.replace('/', '+')}-io_size-{size}"
+    run = PlannedRun(name, NAME, label, "io_size", size, "bytes", spec)
+    return Plan(
+        device=info,
+        scale="quick",
+        seed=SEED if spec.seed is None else spec.seed,
+        runs=(run,),
+        skipped=(),
+        pause_ns=0,
+        target_size=info.capacity_bytes,
+        state=None,
+        repetitions=1,
+        method="paper",
+        durability=durability,
+        warnings=(),
+    )
+
+
+def keep(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
+    """Make a result folder of a run that was made.
+
+    Raises
+    ------
+    ResultsError
+        If the folder exists, or cannot be written.
+    """
+    writer = new_work(device, plan, folder, AS_IS).writer
+    writer.commit(plan.runs[0], trace)
+    writer.finish("complete")
