@@ -135,6 +135,7 @@ impl Lru {
     /// All of them, the one that was used longest ago first.
     pub(crate) fn by_age(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.oldest(), |slot| some(self.links.0[*slot as usize].newer))
+            .take(self.len() as usize)
     }
 }
 

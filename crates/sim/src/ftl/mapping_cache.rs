@@ -186,6 +186,7 @@ impl MappingCache {
     /// Every changed entry of `mapping_page` is on flash now.
     pub(crate) fn wrote_all(&mut self, mapping_page: u32) {
         while let Some(slot) = self.changed_of[mapping_page as usize].newest() {
+            assert!(self.slots[slot as usize].changed, "who is among the changed has changed");
             self.forget_change(slot);
         }
     }
