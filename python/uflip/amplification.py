@@ -20,7 +20,7 @@ def write_amplification(
     counters : mapping or None
         What the device counted; `pages_programmed` is used.
     page_bytes : int or None
-        Size of a flash page [bytes].
+        What counters count in [bytes]: a flash page, or a mapping unit smaller than that.
     host_bytes : int
         What the host wrote in the same time [bytes].
 

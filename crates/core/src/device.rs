@@ -106,6 +106,8 @@ pub struct Counters {
     pub pages_read_to_modify: u64,
     /// Host page writes that a write cache absorbed: their page was still in it.
     pub pages_absorbed: u64,
+    /// Pages programmed with nothing, to fill a flash page up that a host wanted to be durable.
+    pub pages_padded: u64,
     /// Metadata pages programmed when a block was full.
     pub metadata_pages_programmed: u64,
     /// Pages of a map on flash read.
@@ -158,6 +160,7 @@ impl Counters {
             pages_relocated: self.pages_relocated - before.pages_relocated,
             pages_read_to_modify: self.pages_read_to_modify - before.pages_read_to_modify,
             pages_absorbed: self.pages_absorbed - before.pages_absorbed,
+            pages_padded: self.pages_padded - before.pages_padded,
             metadata_pages_programmed: self.metadata_pages_programmed
                 - before.metadata_pages_programmed,
             mapping_pages_read: self.mapping_pages_read - before.mapping_pages_read,

@@ -95,6 +95,12 @@ class FlashGeometry(Struct, frozen=True):
     pages_per_block: Count = 0
 
 
+class Mapping(Struct, frozen=True):
+    """How a profile maps what the host addresses."""
+
+    mapping_unit_bytes: Positive | None = None
+
+
 class ProfileState(Struct, frozen=True):
     """The state in which a simulated device is made."""
 
@@ -120,6 +126,7 @@ class Profile(Struct, frozen=True):
 
     description: str = ""
     geometry: FlashGeometry = FlashGeometry()
+    ftl: Mapping = Mapping()
     state: ProfileState = ProfileState()
     reliability: Reliability | None = None
     recovery: Recovery | None = None
@@ -254,8 +261,8 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
 
     @property
     def page_bytes(self) -> int | None:
-        """Size of a flash page [bytes]; None where that is unknown."""
-        return self.profile.geometry.page_bytes
+        """What counters count in [bytes]: a flash page or smaller unit; None where unknown."""
+        return self.profile.ftl.mapping_unit_bytes or self.profile.geometry.page_bytes
 
 
 def read_info(text: str, **changes: Any) -> DeviceInfo:

@@ -98,6 +98,7 @@ COUNTERS = {
     "pages_relocated": "valid pages copied",
     "pages_read_to_modify": "pages read for read-modify-write",
     "pages_absorbed": "cache-coalesced writes",
+    "pages_padded": "padding of flash pages",
     "blocks_collected": "blocks garbage-collected",
     "blocks_collected_idle": "blocks garbage-collected while idle",
 }

@@ -16,9 +16,13 @@ impl Profile {
     pub(crate) fn geometry(&self) -> Geometry {
         let part = &self.geometry;
         let dies = part.dies();
-        let page = u64::from(part.page_bytes);
+        // From here on a page is what the map counts in.
+        let units = self.units();
+        let page_bytes = part.page_bytes / units;
+        let pages_per_block = part.pages_per_block * units;
+        let page = u64::from(page_bytes);
         let blocks_per_die = part.blocks_per_die / part.planes_per_die;
-        let pages = u64::from(dies) * u64::from(blocks_per_die) * u64::from(part.pages_per_block);
+        let pages = u64::from(dies) * u64::from(blocks_per_die) * u64::from(pages_per_block);
         // Whole MiB where that leaves anything, as devices are sold.
         let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
@@ -27,13 +31,13 @@ impl Profile {
             channels: part.channels,
             dies,
             blocks_per_die,
-            pages_per_block: part.pages_per_block,
-            metadata_pages: part.metadata_pages,
-            page_bytes: part.page_bytes,
+            pages_per_block,
+            metadata_pages: part.metadata_pages * units,
+            page_bytes,
             logical_pages: (logical_bytes / page) as u32,
         });
         let in_step = if part.independent_planes { 1 } else { part.planes_per_die };
-        geometry.with_planes_in_step(in_step)
+        geometry.with_planes_in_step(in_step).with_units(units)
     }
 
     /// In which order its flash may be programmed: merging FTLs fill data blocks by place.
@@ -90,11 +94,14 @@ impl Profile {
     pub(crate) fn timing(&self) -> Timing {
         let part = &self.timing;
         let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.spare_bytes);
-        let at_rate = |rate: u64| page * 1_000_000_000 / rate.max(1);
+        let units = self.units();
+        let at_rate = |rate: u64| page * 1_000_000_000 / u64::from(units) / rate.max(1);
         Timing {
             cells: part.cells(),
             erase_ns: part.erase_ns,
             transfer_ns: at_rate(part.channel_bytes_per_s),
+            program_transfers: units as u16,
+            read_transfers: if part.partial_transfer { 1 } else { units as u16 },
             bus_ns: at_rate(part.bus_bytes_per_s),
             buses: part.buses,
             command_read_ns: part.command_read_ns,

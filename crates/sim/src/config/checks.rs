@@ -48,7 +48,7 @@ impl Profile {
         let gc = self.gc().map_err(|error| error.at(source))?;
         self.check_mapping(source)?;
         self.check_recovery(source)?;
-        self.check_spare(source, pages, gc)?;
+        self.check_spare(source, pages * u64::from(self.units()), gc)?;
         self.check_load(source, gc)?;
         self.check_names(source, gc)
     }
@@ -78,8 +78,9 @@ impl Profile {
         let metadata = part.metadata_pages;
         let too_many = metadata > 1 || (metadata > 0 && metadata >= part.pages_per_block);
         bad(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
-        let too_many = part.pages_per_block > PAGES_PER_BLOCK_MAX;
-        let allowed = format!("at most {PAGES_PER_BLOCK_MAX}");
+        let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
+        let too_many = part.pages_per_block > most;
+        let allowed = format!("at most {most}");
         bad(too_many, "pages_per_block", &part.pages_per_block, &allowed);
         let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
         let odd = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
@@ -102,6 +103,7 @@ impl Profile {
         let beyond = !(0.0..=100.0).contains(&overwrites);
         bad(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
         found.extend(self.timing.misfits_of_cells());
+        found.extend(self.misfits_of_units());
         found
     }
 
@@ -119,6 +121,7 @@ impl Profile {
             ("[reliability]", self.reliability.is_some() && !of_page_maps),
             ("[recovery]", self.recovery.is_some() && !of_page_maps),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
+            ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && name != "page_map"),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
             ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
         ];
@@ -206,7 +209,9 @@ impl Profile {
         let held = reserved + open + 1;
         let held = held.min(u64::from(geometry.shape().blocks_per_die));
         let dies = u64::from(geometry.shape().dies);
-        dies * held * u64::from(geometry.data_pages()) + self.pages_for_mapping()
+        // A flash page of several units may have to be filled up with nothing.
+        let padded = u64::from(self.units() - 1);
+        dies * (held * u64::from(geometry.data_pages()) + padded) + self.pages_for_mapping()
     }
 
     /// Pages that must take data for the device to be written to.

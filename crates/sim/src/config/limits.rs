@@ -43,7 +43,8 @@ impl Profile {
                 .allowed(allowed)
                 .action("simulate fewer channels, dies, blocks or pages")
         };
-        if pages > PAGES_MAX {
+        let units = u64::from(self.units());
+        if pages.saturating_mul(units) > PAGES_MAX {
             return Err(too_large(format!("{pages} pages"), format!("at most {PAGES_MAX}")));
         }
         let bytes = u128::from(pages) * u128::from(part.page_bytes);

@@ -12,6 +12,7 @@ mod recovery;
 pub(crate) mod sources;
 pub(crate) mod text;
 pub(crate) mod tree;
+mod units;
 
 pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS, clock_ran_out};
 pub use recovery::RecoveryPart;
@@ -29,6 +30,7 @@ use crate::timeline::DieQueue;
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
     ("timing", cells::LEFT_OUT),
+    ("ftl", &["mapping_unit_bytes"]),
     ("gc", &["relocate_exactly"]),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
     ("reliability", recovery::LAWS),
@@ -147,6 +149,9 @@ pub struct TimingPart {
     /// while one is programmed.
     #[serde(default)]
     pub cache_program: bool,
+    /// Of a flash page that is read only the units that are wanted go over the channel.
+    #[serde(default)]
+    pub partial_transfer: bool,
     /// Commands of the host that are carried out at once; 0, or not said: as many as it sends.
     #[serde(default)]
     pub commands_at_once: u32,
@@ -160,6 +165,9 @@ pub struct FtlPart {
     pub ftl: String,
     /// (S_P − S_L) / S_P (OFC §V.C): the share of the flash that the host cannot address.
     pub spare_factor: f64,
+    /// What the map counts in; a flash page where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_unit_bytes: Option<u32>,
     /// Page-mapped FTLs have one, merging ones do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocator: Option<String>,

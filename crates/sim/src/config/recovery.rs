@@ -118,7 +118,7 @@ impl Profile {
         self.recovery.as_ref().map(|part| RetirementOptions {
             retire: part.retire,
             partial_blocks_max: part.partial_blocks_max,
-            usable_pages_min: part.usable_pages_min,
+            usable_pages_min: part.usable_pages_min.saturating_mul(self.units()),
             bad: self.bad_blocks(),
             needed_pages: self.needed_pages() as u32,
         })

@@ -60,6 +60,9 @@ pub(crate) trait Backend {
     /// Keep nothing in memory that the host takes for written, or what is usual.
     fn set_write_through(&mut self, _write_through: bool) {}
 
+    /// What leaves the write cache is to be on flash as soon as it can.
+    fn fill_up(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
+
     /// Write to flash, from `at` on, what memory alone has; `target` is told when it is there. False where
     /// there is nothing.
     #[inline]

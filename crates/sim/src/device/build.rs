@@ -5,6 +5,7 @@ use uflip_core::Result;
 use crate::config::Profile;
 use crate::device::any::AnyBackend;
 use crate::device::cache::WriteCache;
+use crate::device::gather::Gather;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
 use crate::ftl::{Merging, PageMap};
@@ -12,9 +13,11 @@ use crate::ftl::{Merging, PageMap};
 impl Profile {
     /// The write cache, where the profile has one.
     pub(crate) fn write_cache(&self) -> Option<WriteCache> {
-        let sectors = self.geometry.page_bytes / self.geometry.sector_bytes;
-        let pages = self.cache.write_cache_bytes / u64::from(self.geometry.page_bytes);
-        (pages > 0).then(|| WriteCache::new(pages as usize, sectors, self.cache.flush))
+        let unit = self.geometry.page_bytes / self.units();
+        let sectors = unit / self.geometry.sector_bytes;
+        let pages = self.cache.write_cache_bytes / u64::from(unit);
+        let together = self.units() as usize;
+        (pages > 0).then(|| WriteCache::new(pages as usize, sectors, self.cache.flush, together))
     }
 
     /// The FTL that the profile asks for, with the times of its work.
@@ -29,7 +32,9 @@ impl Profile {
             let ftl = Merging::by_name(&self.merging_options())?;
             return Ok(AnyBackend::Merged(Merged::new(ftl, dies, steps, buffers)));
         }
-        let goal = self.gc()?.idle_free_blocks as usize;
-        Ok(AnyBackend::Paged(Paged::new(PageMap::new(self.ftl_options()?), dies, goal)))
+        let gc = self.gc()?;
+        let gather = (self.units() > 1).then(|| Gather::new(dies, gc.separate_streams));
+        let ftl = PageMap::new(self.ftl_options()?);
+        Ok(AnyBackend::Paged(Paged::new(ftl, dies, gc.idle_free_blocks as usize, gather)))
     }
 }

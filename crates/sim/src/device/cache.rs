@@ -42,6 +42,8 @@ pub(crate) type Sectors = u64;
 pub(crate) struct WriteCache {
     places: usize,
     flush: Flush,
+    /// So many pages go to flash together.
+    together: usize,
     /// All sectors of a page.
     whole: Sectors,
     /// What waits to be flushed, and which of its sectors are there.
@@ -61,11 +63,12 @@ pub(crate) struct WriteCache {
 }
 
 impl WriteCache {
-    /// A cache of so many pages of so many sectors (at most 64).
-    pub(crate) fn new(places: usize, sectors: u32, flush: Flush) -> WriteCache {
+    /// A cache of so many pages of so many sectors (at most 64), of which so many go to flash together.
+    pub(crate) fn new(places: usize, sectors: u32, flush: Flush, together: usize) -> WriteCache {
         WriteCache {
             places,
             flush,
+            together,
             whole: u64::MAX >> (64 - sectors),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
@@ -118,7 +121,9 @@ impl WriteCache {
     pub(crate) fn next_flush(&mut self) -> Option<Flushed> {
         let now = match self.flush {
             Flush::Eager => true,
-            Flush::WhenNeeded => self.idle || self.flushing() < self.waiting.len(),
+            Flush::WhenNeeded => {
+                self.idle || self.flushing() < self.waiting.len().next_multiple_of(self.together)
+            }
         };
         if !now {
             return None;
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn small_writes_to_one_page_cost_one_program() {
-        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded);
+        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded, 1);
         assert!((0..8).all(|sector| offer(&mut cache, 7, 1 << sector)));
         assert!(cache.holds(Lpn(7), ALL));
         assert_eq!((cache.absorbed, flushes(&mut cache)), (7, vec![]));
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_full_cache_makes_the_host_wait_for_the_oldest_page() {
-        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded);
+        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded, 1);
         assert!(offer(&mut cache, 1, ALL) && offer(&mut cache, 2, 0x0f));
         assert!(!offer(&mut cache, 3, ALL) && !offer(&mut cache, 4, ALL));
         assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one for each that waits");
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_not_overtaken() {
-        let mut cache = WriteCache::new(1, 8, Flush::Eager);
+        let mut cache = WriteCache::new(1, 8, Flush::Eager, 1);
         assert!(offer(&mut cache, 1, ALL));
         assert_eq!(flushes(&mut cache), [(1, true)]);
         assert!(!offer(&mut cache, 2, ALL));
@@ -239,7 +244,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_a_flush_waits_for_what_was_there_and_for_nothing_later() {
-        let mut cache = WriteCache::new(4, 8, Flush::WhenNeeded);
+        let mut cache = WriteCache::new(4, 8, Flush::WhenNeeded, 1);
         assert_eq!(cache.end_epoch(), None, "nothing is there");
         let flushed = |cache: &mut WriteCache, page| {
             assert!(offer(cache, page, ALL));
@@ -259,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_was_trimmed_is_never_written() {
-        let mut cache = WriteCache::new(1, 8, Flush::WhenNeeded);
+        let mut cache = WriteCache::new(1, 8, Flush::WhenNeeded, 1);
         assert!(offer(&mut cache, 1, ALL));
         cache.trim(Lpn(1));
         assert!(offer(&mut cache, 2, ALL), "its place is free at once");

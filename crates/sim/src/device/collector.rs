@@ -15,9 +15,10 @@
 //! **Simplified**: one page of a victim is read at a time.
 //! **Ambiguous**: when collection begins; see `ftl/page_map/mod.rs`.
 
+use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::{DieIdx, Place};
+use crate::flash::geometry::DieIdx;
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
 use crate::timeline::{Op, Purpose, Timeline};
@@ -57,13 +58,15 @@ pub(crate) struct Parts<'a> {
     pub(crate) ftl: &'a mut PageMap,
     pub(crate) flash: &'a mut Flash,
     pub(crate) events: &'a mut Timeline<Token>,
+    pub(crate) gather: Option<&'a mut Gather>,
 }
 
 impl Parts<'_> {
     /// Where an operation of the collection of `die` goes to.
     #[inline]
     fn media(&mut self, die: DieIdx, at: u64) -> (&mut PageMap, Issued<'_>) {
-        (self.ftl, Issued::new(self.flash, self.events, at, Target::collection(die)))
+        let media = Issued::new(self.flash, self.events, at, Target::collection(die));
+        (self.ftl, media.gathering(self.gather.as_deref_mut()))
     }
 }
 
@@ -127,12 +130,16 @@ impl Collector {
             Step::Reading(item) => {
                 let (ftl, mut media) = parts.media(die, at);
                 ftl.relocate(&mut job.collection, item, &mut media);
+                media.beside = true;
+                while let Some(beside) = ftl.next_beside(&mut job.collection, &item) {
+                    ftl.relocate(&mut job.collection, beside, &mut media);
+                }
             }
             Step::Erasing => return self.finish(die, at, parts),
         }
         if let Some(item) = parts.ftl.next_item(&mut job.collection) {
             job.step = Step::Reading(item);
-            read(parts, item.from, at);
+            read(parts, &item, at);
         } else {
             job.step = Step::Erasing;
             let extra_ns = parts.flash.erase_extra_ns(job.collection.victim);
@@ -167,14 +174,19 @@ impl Collector {
 
 /// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
 #[inline]
-fn read(parts: &mut Parts<'_>, from: Place, at: u64) {
-    let Parts { flash, events, .. } = parts;
+fn read(parts: &mut Parts<'_>, item: &Item, at: u64) {
+    let Parts { ftl, flash, events, .. } = parts;
+    let from = item.from;
     let (die, token) = (from.die, Told::Collect(from.die).into());
-    let read_ns = events.timing.cells.read_page(|| flash.geometry.page_in_block(from));
+    let read_ns = events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from));
     let op = if events.timing.copy_back {
         Op::inside(die, read_ns, Purpose::Relocation, token)
     } else {
-        Op::read(die, read_ns, Purpose::Relocation, token)
+        let transfers = match events.timing.read_transfers {
+            1 if flash.geometry.units() > 1 => ftl.valid_beside(item) as u16,
+            whole => whole,
+        };
+        Op { transfers, ..Op::read(die, read_ns, Purpose::Relocation, token) }
     };
     let planned = events.process(at, events.timing.relocate_ns);
     events.issue_when(planned, at, op);

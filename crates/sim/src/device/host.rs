@@ -193,6 +193,11 @@ impl Host {
         (io.promise == Promise::Flushed && io.pages_left == 1).then(|| io.end.max(end))
     }
 
+    /// A page of the I/O goes with one before it, and has no end of its own.
+    pub(crate) fn goes_along(&mut self, index: IoIdx) {
+        self.ios[index.0 as usize].pages_left -= 1;
+    }
+
     /// The page ends at `end`, which may lie in the future. The mode and end of its I/O, where it was
     /// the last page.
     #[inline]

@@ -1,6 +1,7 @@
 //! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
 
-use crate::device::token::{Target, Token};
+use crate::device::gather::Gather;
+use crate::device::token::{Target, Token, Told};
 use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
@@ -10,6 +11,12 @@ use crate::timeline::{Op, Purpose, Report, Timeline};
 pub(crate) struct Issued<'a> {
     flash: &'a mut Flash,
     events: &'a mut Timeline<Token>,
+    /// Where units are gathered that are smaller than a flash page.
+    gather: Option<&'a mut Gather>,
+    /// What is moved was read together with another unit.
+    pub(crate) beside: bool,
+    /// So many units are sent of a page that is read, one or all of them.
+    units_read: u16,
     at: u64,
     target: Target,
     /// Bytes that a read sends over the host link.
@@ -26,13 +33,29 @@ impl<'a> Issued<'a> {
         at: u64,
         target: Target,
     ) -> Issued<'a> {
-        Issued { flash, events, at, target, read_bytes: 0, before: Vec::new() }
+        let units_read = events.timing.read_transfers;
+        let (gather, beside, read_bytes, before) = (None, false, 0, Vec::new());
+        Issued { flash, events, gather, beside, units_read, at, target, read_bytes, before }
+    }
+
+    /// The same where units are gathered.
+    #[inline]
+    pub(crate) fn gathering(self, gather: Option<&'a mut Gather>) -> Issued<'a> {
+        Issued { gather, ..self }
     }
 
     /// The same, for a read that sends so many bytes to the host.
     #[inline]
     pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a> {
         Issued { read_bytes, ..self }
+    }
+
+    /// Read `from`, and so many units beside it, which were counted.
+    pub(crate) fn read_together(mut self, from: Place, beside: u16) {
+        if self.events.timing.read_transfers == 1 {
+            self.units_read += beside;
+        }
+        self.read(from);
     }
 
     /// Nothing was ever written there: the controller answers a read alone.
@@ -54,7 +77,7 @@ impl<'a> Issued<'a> {
     fn read_again(&mut self, from: Place, purpose: Purpose) {
         for _ in 0..std::mem::take(&mut self.flash.retries) {
             let Target { token, account, .. } = self.target;
-            let op = Op::read(from.die, self.read_ns(from), purpose, token);
+            let op = self.read_op(from, purpose, token);
             let report = Report::Never;
             self.before.push(Op { report, account, lump: Some(Cause::Retry), ..op });
         }
@@ -63,13 +86,88 @@ impl<'a> Issued<'a> {
     /// How long the cells of `page` are programmed.
     #[inline]
     fn program_ns(&self, page: Place) -> u64 {
-        self.events.timing.cells.program_page(self.flash.geometry.page_in_block(page))
+        self.events.timing.cells.program_page(self.flash.geometry.flash_page_in_block(page))
     }
 
     /// How long the cells of `page` are read.
     #[inline]
     fn read_ns(&self, page: Place) -> u64 {
-        self.events.timing.cells.read_page(|| self.flash.geometry.page_in_block(page))
+        self.events.timing.cells.read_page(|| self.flash.geometry.flash_page_in_block(page))
+    }
+
+    /// A read of `from`.
+    #[inline]
+    fn read_op(&self, from: Place, purpose: Purpose, token: Token) -> Op<Token> {
+        let transfers = self.units_read;
+        Op { transfers, ..Op::read(from.die, self.read_ns(from), purpose, token) }
+    }
+
+    /// A program of the whole flash page of `to`.
+    #[inline]
+    fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
+        let transfers = self.events.timing.program_transfers;
+        Op { transfers, ..Op::program(to.die, self.program_ns(to), purpose, token) }
+    }
+
+    /// Read a unit of which the host brings only a part; told when that is over.
+    pub(crate) fn modify(&mut self, from: Place) {
+        self.flash.read_to_modify(from);
+        self.read_again(from, Purpose::HostWrite);
+        let Target { token, report, account } = self.target;
+        let read = self.read_op(from, Purpose::HostWrite, token);
+        let op = Op { report, account, lump: Some(Cause::ReadToModify), ..read };
+        self.events.issue_after(self.at, &self.before, op);
+        self.before.clear();
+    }
+
+    /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
+    fn gathered(&mut self, to: Place, relocated: bool) {
+        if !self.flash.geometry.ends_flash_page(to.page) {
+            return;
+        }
+        let gather = self.gather.as_mut().expect("units are gathered");
+        let purpose = if relocated { Purpose::Relocation } else { Purpose::HostWrite };
+        let op = match gather.send_off(to, relocated) {
+            None => self.program_op(to, purpose, self.target.token),
+            Some((number, last)) => {
+                let token = Told::Programmed(number).into();
+                let op = self.program_op(to, Purpose::HostWrite, token);
+                let account = last.and_then(|(target, _)| target.account);
+                let since = last.map_or(self.at, |(_, since)| since);
+                self.events.spent(account, Cause::CacheWait, self.at - since);
+                Op { report: Report::AtEnd, account, ..op }
+            }
+        };
+        self.events.issue(self.at, op);
+    }
+
+    /// A unit of the host goes to the buffer of its flash page; false where that cannot be programmed.
+    #[inline(never)]
+    fn gather(&mut self, to: Place) -> bool {
+        let programmed = self.flash.program(to, None);
+        let fills = self.flash.geometry.ends_flash_page(to.page);
+        let gather = self.gather.as_mut().expect("units are gathered");
+        if programmed && gather.add(to, self.target, self.at, fills) {
+            self.events.end(self.at, self.at, self.target.op());
+        }
+        self.gathered(to, false);
+        programmed
+    }
+
+    /// A unit that was read goes to the buffer of its new flash page.
+    #[inline(never)]
+    fn gather_moved(&mut self, from: Place, to: Place) -> bool {
+        let programmed = self.flash.relocate(from, to);
+        // What is read with another unit is read again with it.
+        if !self.beside {
+            self.read_again(from, Purpose::Relocation);
+        }
+        self.flash.retries = 0;
+        for op in self.before.drain(..) {
+            self.events.issue(self.at, op);
+        }
+        self.gathered(to, true);
+        programmed
     }
 }
 
@@ -81,14 +179,16 @@ impl Media for Issued<'_> {
         let failed = std::mem::take(&mut self.flash.read_failed);
         let target = if failed { self.target.failed() } else { self.target };
         let Target { token, report, account } = target;
-        let read_ns = self.read_ns(from);
-        let op = Op::read(from.die, read_ns, Purpose::HostRead, token);
+        let op = self.read_op(from, Purpose::HostRead, token);
         let op = Op { report, account, link_bytes: self.read_bytes as u32, ..op };
         self.events.issue_after(self.at, &self.before, op);
     }
 
     #[inline]
     fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+        if self.gather.is_some() {
+            return self.gather(to);
+        }
         let programmed = self.flash.program(to, merge_from);
         let Target { token, report, account } = self.target;
         let program_ns = self.program_ns(to);
@@ -109,14 +209,18 @@ impl Media for Issued<'_> {
     #[inline]
     fn program_metadata(&mut self, to: Place) -> bool {
         let programmed = self.flash.program_metadata(to);
-        let program_ns = self.program_ns(to);
-        let op = Op::program(to.die, program_ns, Purpose::Metadata, self.target.token);
+        let op = self.program_op(to, Purpose::Metadata, self.target.token);
         self.events.issue(self.at, op);
         programmed
     }
 }
 
 impl CollectMedia for Issued<'_> {
+    fn pad(&mut self, to: Place) {
+        self.flash.pad(to);
+        self.gathered(to, false);
+    }
+
     /// The collection goes on when the processor has planned it and its metadata has been read.
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
@@ -127,8 +231,10 @@ impl CollectMedia for Issued<'_> {
         match metadata {
             None => self.events.remind(planned, token),
             Some(page) => {
-                let read_ns = self.read_ns(page);
-                let op = Op::read(page.die, read_ns, Purpose::Relocation, token);
+                // The whole of it is metadata.
+                let transfers = self.events.timing.program_transfers;
+                let op = self.read_op(page, Purpose::Relocation, token);
+                let op = Op { transfers, ..op };
                 self.flash.retries = 0;
                 self.events.issue_when(planned, self.at, op);
             }
@@ -144,6 +250,9 @@ impl CollectMedia for Issued<'_> {
     /// The read was charged when it was issued; the program is issued now that its data is there.
     #[inline]
     fn relocate(&mut self, from: Place, to: Place) -> bool {
+        if self.gather.is_some() {
+            return self.gather_moved(from, to);
+        }
         let programmed = self.flash.relocate(from, to);
         self.read_again(from, Purpose::Relocation);
         let (program_ns, token) = (self.program_ns(to), self.target.token);

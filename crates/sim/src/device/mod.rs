@@ -12,6 +12,8 @@ mod collector;
 mod contract;
 mod describe;
 mod durable;
+mod gather;
+mod gathering;
 mod host;
 mod inside;
 mod interface;

@@ -5,6 +5,7 @@ use uflip_core::{Counters, Error, Mode};
 
 use crate::device::backend::{Backend, Hardware, Piece, Write};
 use crate::device::collector::{Collector, Parts};
+use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Told};
 use crate::device::waiting::{Waiter, Waiting};
@@ -17,12 +18,14 @@ use crate::timeline::breakdown::Cause;
 /// The page map, and the collections under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Paged {
-    ftl: PageMap,
+    pub(super) ftl: PageMap,
     collector: Collector,
     /// Pages that wait for a free one.
-    waiting: Waiting,
+    pub(super) waiting: Waiting,
     /// Steps of collections since a waiting page found its place.
     in_vain: u64,
+    /// Where units are gathered that are smaller than a flash page.
+    pub(super) gather: Option<Box<Gather>>,
 }
 
 /// What a page meets that looks for room.
@@ -38,9 +41,10 @@ enum Sought {
 
 impl Paged {
     /// Dies collect towards `idle_goal` free blocks in idle time; 0: not at all.
-    pub(crate) fn new(ftl: PageMap, dies: u32, idle_goal: usize) -> Paged {
+    pub(crate) fn new(ftl: PageMap, dies: u32, idle_goal: usize, gather: Option<Gather>) -> Paged {
         let collector = Collector::new(dies, idle_goal);
-        Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0 }
+        let gather = gather.map(Box::new);
+        Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0, gather }
     }
 
     /// The FTL, for a look at it.
@@ -51,20 +55,43 @@ impl Paged {
     #[inline]
     fn split<'a>(&'a mut self, hardware: &'a mut Hardware<'_>) -> (&'a mut Collector, Parts<'a>) {
         let Hardware { flash, events } = hardware;
-        (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events })
+        let gather = self.gather.as_deref_mut();
+        (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
     }
 
     /// Write to `die`, which has room.
     #[inline(always)]
     fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target } = write;
-        let mut media = Issued::new(hardware.flash, hardware.events, at, *target);
-        if !self.ftl.write_to(die, *page, extent.covers(*page), &mut media) {
+        // Of a unit that is gathered the rest is there already.
+        let whole = self.gather.is_some() || extent.covers(*page);
+        let mut media = Issued::new(hardware.flash, hardware.events, at, *target)
+            .gathering(self.gather.as_deref_mut());
+        if !self.ftl.write_to(die, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
         }
         if self.ftl.wants_collection(die) {
             let (collector, mut parts) = self.split(hardware);
             collector.begin(die, at, &mut parts);
+        }
+    }
+
+    /// Write a page where there is room, or let it wait.
+    #[inline(always)]
+    pub(super) fn seek_and_write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        let turn = self.ftl.turn();
+        let sought = match self.ftl.has_room(turn) {
+            true => Sought::Room(turn),
+            false => self.seek(turn, &mut false, at, hardware),
+        };
+        match sought {
+            Sought::Room(die) => self.write_to(die, &write, at, hardware),
+            Sought::Begun | Sought::Waits => {
+                self.waiting.add(turn, write, at);
+                if self.ftl.is_read_only() {
+                    self.refuse_waiting(at, hardware);
+                }
+            }
         }
     }
 
@@ -143,6 +170,8 @@ impl Paged {
         while !self.ftl.is_read_only()
             && let Some(turn) = self.waiting.next()
         {
+            // A flash page that has begun is gone on with.
+            let turn = self.ftl.host_goes_on().unwrap_or(turn);
             match self.seek(turn, &mut others_wait, at, hardware) {
                 Sought::Waits => self.waiting.waits(),
                 Sought::Begun => self.waiting.waits_changed(),
@@ -151,6 +180,7 @@ impl Paged {
                     self.in_vain = 0;
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
                     self.write_to(die, &write, at, hardware);
+                    self.gathered_late(at, hardware);
                 }
             }
         }
@@ -195,25 +225,29 @@ impl Backend for Paged {
 
     #[inline(always)]
     fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
-        let turn = self.ftl.turn();
-        let sought = match self.ftl.has_room(turn) {
-            true => Sought::Room(turn),
-            false => self.seek(turn, &mut false, at, hardware),
-        };
-        match sought {
-            Sought::Room(die) => self.write_to(die, &write, at, hardware),
-            Sought::Begun | Sought::Waits => {
-                self.waiting.add(turn, write, at);
-                if self.ftl.is_read_only() {
-                    self.refuse_waiting(at, hardware);
-                }
-            }
+        if self.gather.is_some() {
+            return self.gather(write, at, hardware);
         }
+        self.seek_and_write(write, at, hardware);
+    }
+
+    fn set_write_through(&mut self, write_through: bool) {
+        if let Some(gather) = &mut self.gather {
+            gather.write_through = write_through;
+        }
+    }
+
+    fn fill_up(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.fill_up_all(at, hardware);
+    }
+
+    fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
+        self.drain_gathered(at, target, hardware)
     }
 
     #[inline]
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
-        let Told::Collect(die) = told else { unreachable!("{told:?} is about no collection") };
+        let Told::Collect(die) = told else { return self.happened_gathered(told, at, hardware) };
         let (collector, mut parts) = self.split(hardware);
         collector.step(die, at, &mut parts);
         if !self.waiting.is_empty() {
@@ -233,6 +267,9 @@ impl Backend for Paged {
     /// Whoever waits for a page does not get one.
     #[cold]
     fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        if self.fill_up_for_want_of_more(at, hardware) {
+            return;
+        }
         assert!(!self.waiting.is_empty(), "an I/O under way ends, or waits for a page");
         self.ftl.end_of_life();
         self.refuse_waiting(at, hardware);
@@ -250,8 +287,12 @@ impl Backend for Paged {
     fn end_untimed(&mut self, flash: &mut Flash) {
         let Paged { collector, ftl, .. } = self;
         collector.end_untimed(ftl, flash);
+        let gathers = self.gather.is_some();
         for Waiter { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
-            self.ftl.write(page, extent.covers(page), flash);
+            self.ftl.write(page, gathers || extent.covers(page), flash);
+        }
+        for Write { page, .. } in self.gather.iter_mut().flat_map(|gather| gather.end()) {
+            self.ftl.write(page, true, flash);
         }
     }
 

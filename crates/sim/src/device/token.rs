@@ -53,6 +53,10 @@ pub(crate) enum Told {
     Stepped(JobIdx, StepIdx),
     /// A page of the host that waited for memory to be written to flash ends.
     Drained(PageIdx),
+    /// A flash page that was gathered is on flash.
+    Programmed(u32),
+    /// The unit of a write was read, of which the host brings only a part.
+    Modified(u32),
     /// A command of the host has ended: the next that waits for that is let in.
     Freed,
 }
@@ -93,7 +97,9 @@ impl Token {
             7 => Told::Begin(job),
             8 => Told::Planned(job, StepIdx(index)),
             9 => Told::Stepped(job, StepIdx(index)),
-            _ => Told::Drained(PageIdx(index)),
+            10 => Told::Drained(PageIdx(index)),
+            11 => Told::Programmed(index),
+            _ => Told::Modified(index),
         }
     }
 }
@@ -113,6 +119,8 @@ impl From<Told> for Token {
             Told::Planned(job, step) => Token::of_job(8, job, step.0),
             Told::Stepped(job, step) => Token::of_job(9, job, step.0),
             Told::Drained(page) => Token::new(10, page.0),
+            Told::Programmed(number) => Token::new(11, number),
+            Told::Modified(index) => Token::new(12, index),
         }
     }
 }

@@ -104,7 +104,12 @@ impl SimDevice {
                 }
             }
             Told::Drained(page) => self.drained(page, at),
-            Told::Collect(_) | Told::Begin(_) | Told::Planned(..) | Told::Stepped(..) => {
+            Told::Collect(_)
+            | Told::Begin(_)
+            | Told::Planned(..)
+            | Told::Stepped(..)
+            | Told::Programmed(_)
+            | Told::Modified(_) => {
                 let SimDevice { backend, flash, events, .. } = self;
                 let hardware = &mut Hardware { flash, events };
                 either!(backend, backend => backend.happened(token.told(), at, hardware));
@@ -168,6 +173,9 @@ impl SimDevice {
 
     /// Read the pages of an I/O.
     fn read(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        if self.flash.geometry.units() > 1 {
+            return self.read_units(index, io, extent, at);
+        }
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         for page in extent.touched() {
@@ -277,6 +285,9 @@ impl SimDevice {
             self.set_cache_idle(true);
             self.flush(end);
             self.set_cache_idle(false);
+            let SimDevice { backend, flash, events, .. } = self;
+            let hardware = &mut Hardware { flash, events };
+            either!(backend, backend => backend.fill_up(end, hardware));
         }
         if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
             return self.durable.hold(Held { page: index, since: end, until });
@@ -320,14 +331,14 @@ impl SimDevice {
 
 /// How many bytes of `page` `io` touches.
 #[inline]
-fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
+pub(super) fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
     let begin = u64::from(page) * page_bytes;
     let end = io.offset.0 + io.size.0;
     end.min(begin + page_bytes) - io.offset.0.max(begin)
 }
 
 /// The sectors of `page` that `io` touches, one bit each.
-fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
+pub(super) fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
     let begin = u64::from(page.0) * page_bytes;
     let from = io.offset.0.max(begin) - begin;
     let to = (io.offset.0 + io.size.0).min(begin + page_bytes) - begin;

@@ -12,6 +12,10 @@
 //! it has its own free blocks, its own open ones and its own collection. What the planes of a die share
 //! is the channel and, unless they work on their own, the time: [`Geometry::clock_of`] is the same for
 //! all of them.
+//!
+//! Where the map counts in units smaller than a flash page, what is called a page here is such a unit, and
+//! everything counts in them: the map, the books of blocks, counters. So many neighbours make a flash page
+//! ([`Geometry::units`]), which is programmed as one.
 
 /// Logical page number: what the host addresses, in flash pages.
 #[derive(
@@ -66,6 +70,8 @@ pub struct Geometry {
     shape: Shape,
     /// Planes that do one thing at a time together; 1 where each works on its own.
     planes_in_step: u32,
+    /// Pages that make a flash page: 1, unless the map counts in smaller units.
+    units: u32,
     per_block: Divisor,
     per_die: Divisor,
     per_channel: Divisor,
@@ -76,6 +82,7 @@ impl From<Shape> for Geometry {
         Geometry {
             shape,
             planes_in_step: 1,
+            units: 1,
             per_block: Divisor::new(shape.pages_per_block),
             per_die: Divisor::new(shape.blocks_per_die),
             per_channel: Divisor::new(shape.channels),
@@ -88,6 +95,37 @@ impl Geometry {
     #[must_use]
     pub(crate) fn with_planes_in_step(self, planes: u32) -> Geometry {
         Geometry { planes_in_step: planes, ..self }
+    }
+
+    /// The same where so many of its pages make a flash page.
+    #[must_use]
+    pub(crate) fn with_units(self, units: u32) -> Geometry {
+        Geometry { units, ..self }
+    }
+
+    /// How many pages make a flash page.
+    #[inline]
+    pub(crate) fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// The number of the flash page that `page` is in.
+    #[inline]
+    pub(crate) fn flash_page(&self, page: Ppn) -> u32 {
+        if self.units == 1 { page.0 } else { page.0 / self.units }
+    }
+
+    /// Whether the flash page that `page` is in ends with it.
+    #[inline]
+    pub(crate) fn ends_flash_page(&self, page: Ppn) -> bool {
+        (page.0 + 1).is_multiple_of(self.units)
+    }
+
+    /// The number of the flash page that a page is in within its block.
+    #[inline]
+    pub(crate) fn flash_page_in_block(&self, place: Place) -> u32 {
+        let page = self.page_in_block(place);
+        if self.units == 1 { page } else { page / self.units }
     }
 
     /// Whose clock the die goes by: its own, or that of the first plane of the real die that it is a

@@ -60,6 +60,11 @@ impl Extent {
         (self.first..self.end).map(Lpn)
     }
 
+    /// Whether `page` is the last that is covered, as a whole or not.
+    pub(crate) fn ends_with(&self, page: Lpn) -> bool {
+        self.until == page.0 + 1
+    }
+
     /// Whether the host brings all of `page`.
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {

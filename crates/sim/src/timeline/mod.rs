@@ -60,8 +60,11 @@ use rings::{Die, UNKNOWN};
 pub(crate) struct Timing {
     pub(crate) cells: Cells,
     pub(crate) erase_ns: u64,
-    /// One page over a channel.
+    /// One page, as the map counts them, over a channel.
     pub(crate) transfer_ns: u64,
+    /// So many of them make a flash page, and so many are sent of one that is read.
+    pub(crate) program_transfers: u16,
+    pub(crate) read_transfers: u16,
     /// One page over an internal bus; 0: none in the way.
     pub(crate) bus_ns: u64,
     pub(crate) buses: u32,

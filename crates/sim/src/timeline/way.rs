@@ -280,7 +280,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// A page over the internal bus of the operation's channel; returns the end.
     fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
         let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
-        let length = self.timing.bus_ns;
+        let length = self.timing.bus_ns * u64::from(op.transfers);
         let end = self.buses[bus].take(at, length) + length;
         self.charge(op, Cause::Bus, end - at);
         end

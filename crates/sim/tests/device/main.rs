@@ -5,6 +5,7 @@
 mod beside;
 mod page_types;
 mod refused;
+mod units;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown, Bytes, Device, Io, Mode, Nanos};

@@ -21,7 +21,10 @@ fn a_bad_profile_is_refused_with_the_reason() {
     let line = 1 + good[..good.find("spare_factor").unwrap()].matches('\n').count();
     assert!(unknown.contains(&format!("line {line}: unknown key")), "{unknown}");
     assert!(unknown.contains("unknown key `spare_facto`"), "{unknown}");
-    assert!(unknown.contains("allowed: ftl, spare_factor, allocator"), "{unknown}");
+    assert!(
+        unknown.contains("allowed: ftl, spare_factor, mapping_unit_bytes, allocator"),
+        "{unknown}"
+    );
     let missing = with("spare_factor = 0.2,", "");
     assert!(missing.contains(&format!("my.toml, line {line}")), "{missing}");
     assert!(missing.contains("missing key `spare_factor`"), "{missing}");

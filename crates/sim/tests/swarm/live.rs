@@ -325,6 +325,7 @@ fn check(counters: &Counters) {
             + counters.pages_relocated
             + counters.metadata_pages_programmed
             + counters.mapping_pages_programmed
+            + counters.pages_padded
             + counters.program_failures,
         "every program has a reason"
     );

@@ -127,7 +127,10 @@ impl Media for Flash {
     #[inline]
     fn program_metadata(&mut self, to: Place) -> bool {
         let programmed = self.program_page(to);
-        self.counters.metadata_pages_programmed += u64::from(programmed);
+        // All of the flash page that begins there.
+        let rest = u64::from(self.geometry.units() - 1);
+        self.counters.pages_programmed += rest;
+        self.counters.metadata_pages_programmed += u64::from(programmed) * (rest + 1);
         programmed
     }
 }
@@ -136,6 +139,12 @@ impl CollectMedia for Flash {
     #[inline]
     fn unworn(&mut self) -> Option<&mut Flash> {
         (self.wear_out.is_none() && self.nand.is_regular()).then_some(self)
+    }
+
+    fn pad(&mut self, to: Place) {
+        self.nand.program(to);
+        self.counters.pages_programmed += 1;
+        self.counters.pages_padded += 1;
     }
 
     #[inline]

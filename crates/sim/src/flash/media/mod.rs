@@ -22,6 +22,8 @@ pub(crate) trait Media {
 
 /// What FTLs that collect blocks beside the host ask for besides.
 pub(crate) trait CollectMedia: Media {
+    /// Program `to`, which belongs to a flash page that is not full, with nothing.
+    fn pad(&mut self, to: Place);
     /// A victim was chosen; its metadata page is read where it has one.
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
     /// Read `from` for a relocation that turns out not to be needed.

@@ -106,7 +106,7 @@ impl WearOut {
     /// Read `from`, whose block was erased so often here.
     pub(crate) fn read(&self, from: Place, erases: u32) -> ReadOutcome {
         let mut rate = self.rate(from, erases);
-        let drawn = lot(self.seed, Lot::Read, from.page.0, erases);
+        let drawn = lot(self.seed, Lot::Read, self.geometry.flash_page(from.page), erases);
         for retries in 0..=self.read_retries {
             if drawn >= self.laws.failing_below(rate) {
                 return ReadOutcome { retries, corrected: true };
@@ -118,7 +118,8 @@ impl WearOut {
 
     /// Whether programming `to` fails.
     pub(crate) fn program_fails(&self, to: Place, erases: u32) -> bool {
-        lot(self.seed, Lot::Program, to.page.0, erases) < self.scaled(self.program_failures, erases)
+        let page = self.geometry.flash_page(to.page);
+        lot(self.seed, Lot::Program, page, erases) < self.scaled(self.program_failures, erases)
     }
 
     /// Whether the erase that makes it `erases` fails: by chance, or because it would take too long.
@@ -143,8 +144,10 @@ impl WearOut {
     /// RBER of `page` when it is read at the age that data has.
     fn rate(&self, page: Place, erases: u32) -> Rber {
         let shared = self.pages_of_a_cell;
-        let high = shared > 1 && self.geometry.page_in_block(page) % shared == shared - 1;
-        let quality = self.laws.page(lot(self.seed, Lot::Quality, page.page.0, 0), high);
+        let high = shared > 1 && self.geometry.flash_page_in_block(page) % shared == shared - 1;
+        let quality = self
+            .laws
+            .page(lot(self.seed, Lot::Quality, self.geometry.flash_page(page.page), 0), high);
         self.laws.wear(self.cycles_before.saturating_add(erases)) + quality + self.age
     }
 

@@ -13,7 +13,7 @@ use crate::pool::blocks::{Stream, Taken};
 pub(crate) struct Collection {
     pub(crate) die: DieIdx,
     pub(crate) victim: BlockIdx,
-    next: Ppn,
+    pub(super) next: Ppn,
     moved: u32,
     /// Where its pages go.
     pub(super) stream: Stream,
@@ -75,7 +75,7 @@ impl PageMap {
             if !self.has_room_to_collect() {
                 return None;
             }
-        } else if self.blocks.pages_for_relocation() < self.promised + most {
+        } else if self.blocks.pages_for_relocation() < self.promised + most + self.owed() {
             return None;
         }
         self.ask_policy_again();

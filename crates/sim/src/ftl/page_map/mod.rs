@@ -15,6 +15,7 @@
 
 mod collect;
 mod dftl;
+mod gathering;
 mod retirement;
 mod room;
 mod straight;
@@ -29,7 +30,7 @@ use retirement::Retirement;
 pub(crate) use retirement::RetirementOptions;
 
 use crate::collections::huge;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::alloc::Allocator;
 use crate::pool::blocks::{Blocks, Streams};
@@ -110,6 +111,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) scratch: Vec<Ppn>,
     /// The same as logical pages.
     moving: Vec<Lpn>,
+    /// Where flash pages are gathered: the die of the host's page, and that of relocated ones.
+    gathers: [DieIdx; 2],
 }
 
 /// Inside the two arrays only; outside of them it is an `Option`.
@@ -146,6 +149,7 @@ impl PageMap {
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
+            gathers: [DieIdx(0); 2],
             options,
         }
     }

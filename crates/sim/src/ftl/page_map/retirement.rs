@@ -205,8 +205,9 @@ impl PageMap {
         worn.extend((first..first + data_pages).map(Ppn).filter(|page| {
             !self.blocks.is_retired(*page) && media.is_worn(Place { page: *page, block, die })
         }));
+        let units = self.options.geometry.units();
         let group = |page: Ppn| match retire {
-            Retire::Parity => (page.0 - first) % 2,
+            Retire::Parity => (page.0 - first) / units % 2,
             Retire::Halves => 2 * (page.0 - first) / data_pages,
             Retire::Nothing | Retire::Blocks | Retire::Pages => 0,
         };

@@ -94,7 +94,7 @@ impl PageMap {
     fn has_room_for(&self, moved: u32, mapping: u32) -> bool {
         match &self.on_flash {
             Some(kept) => self.blocks.fits(self.promised + moved, kept.promised + mapping),
-            None => self.blocks.pages_for_relocation() >= self.promised + moved,
+            None => self.blocks.pages_for_relocation() >= self.promised + moved + self.owed(),
         }
     }
 

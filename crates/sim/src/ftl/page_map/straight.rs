@@ -36,6 +36,7 @@ impl PageMap {
                 self.write_in_turn(die, page, whole, flash);
                 continue;
             }
+            self.goes_to(die, Stream::Host);
             let taken = self.blocks.take_open_page(die, Stream::Host);
             let to = taken.place;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);

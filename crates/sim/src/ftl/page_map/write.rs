@@ -35,6 +35,9 @@ impl PageMap {
     /// The die that the next host page should go to.
     #[inline]
     pub(crate) fn turn(&mut self) -> DieIdx {
+        if let Some(die) = self.goes_on(Stream::Host) {
+            return die;
+        }
         self.options.allocator.choose(&self.blocks)
     }
 
@@ -48,7 +51,7 @@ impl PageMap {
         if self.on_flash.is_some() {
             return self.has_room_with_map(opens);
         }
-        let needed = self.promised + self.blocks.cost_of_host_page(opens);
+        let needed = self.promised + self.cost_on(die, opens);
         self.blocks.pages_for_relocation() >= needed
     }
 
@@ -72,6 +75,7 @@ impl PageMap {
                 }
             }
         }
+        self.goes_to(die, Stream::Host);
         let mut to = self.blocks.take_page(die, Stream::Host);
         let old = self.lookup(page);
         while !media.program(to.place, if whole { None } else { old }) {
@@ -153,6 +157,13 @@ impl PageMap {
     pub(super) fn die_with_page(&mut self, home: Option<DieIdx>, stream: Stream) -> Option<DieIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
+            _ if self.gathers() => {
+                let going_on = self.goes_on(stream);
+                let next = || self.options.allocator.choose_with_page(&self.blocks, stream);
+                let die = going_on.or_else(next)?;
+                self.goes_to(die, stream);
+                Some(die)
+            }
             _ => self.options.allocator.choose_with_page(&self.blocks, stream),
         }
     }

@@ -59,8 +59,11 @@ prop_compose! {
         channels in 1u32..5, dies_per_channel in 1u32..4, data_pages in 1u32..20,
         metadata_pages in 0u32..2, more_blocks in 1u32..12, reserved_blocks in 1usize..3,
         fullness in 1u32..=100, same_die in any::<bool>(), separate in any::<bool>(),
-        least_worn in any::<bool>(), static_gap in 0u32..4, mapping in mappings(),
+        least_worn in any::<bool>(), static_gap in 0u32..4, mapping in mappings(), units in 1u32..5,
     ) -> Variant {
+        // A map on flash counts in whole pages.
+        let units = if mapping.0.is_some() { 1 } else { units };
+        let (data_pages, metadata_pages) = (data_pages * units, metadata_pages * units);
         let dies = channels * dies_per_channel;
         let open = if separate { 2 } else { 1 };
         let most = dies * more_blocks * data_pages;
@@ -77,6 +80,7 @@ prop_compose! {
             channels, dies, blocks_per_die, pages_per_block: data_pages + metadata_pages,
             metadata_pages, page_bytes, logical_pages,
         });
+        let geometry = geometry.with_units(units);
         let free_order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Oldest };
         Variant { geometry, reserved_blocks, same_die, separate, free_order, static_gap, mapping }
     }

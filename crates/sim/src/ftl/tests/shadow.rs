@@ -50,6 +50,10 @@ impl Media for Shadow {
 }
 
 impl CollectMedia for Shadow {
+    fn pad(&mut self, to: Place) {
+        self.flash.pad(to);
+    }
+
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
         let first = self.flash.geometry.first_page(victim).0 as usize;

@@ -195,6 +195,29 @@ impl Blocks {
         Taken { place, is_last: open.next == open.end }
     }
 
+    /// Whether the flash page that the next page of `stream` on `die` belongs to has begun.
+    #[inline]
+    pub(crate) fn is_gathering(&self, die: DieIdx, stream: Stream) -> bool {
+        let open = &self.open[self.open_of(die, stream)];
+        open.next != open.end && !open.next.is_multiple_of(self.geometry.units())
+    }
+
+    /// How many pages the flash page has left that the host has begun on `die`.
+    pub(crate) fn left_to_gather(&self, die: DieIdx) -> u32 {
+        let next = self.open[self.open_of(die, Stream::Host)].next;
+        next.next_multiple_of(self.geometry.units()) - next
+    }
+
+    /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
+    pub(crate) fn is_gathered(&self, at: Place) -> bool {
+        let first = at.die.0 as usize * self.streams;
+        let page = self.geometry.flash_page(at.page);
+        self.open[first..first + self.streams].iter().any(|open| {
+            let begun = !open.next.is_multiple_of(self.geometry.units());
+            begun && open.next != open.end && self.geometry.flash_page(Ppn(open.next)) == page
+        })
+    }
+
     /// The page that is taken after this one is not one that is retired.
     #[cold]
     fn pass_retired(&mut self, taken: Taken, stream: Stream) -> Taken {

@@ -130,7 +130,8 @@ impl Reference {
         let bus = CHANNELS as usize + channel % self.timing.buses.max(1) as usize;
         match stage {
             Stage::BusIn | Stage::BusOut if self.timing.buses > 0 => {
-                self.queue_lane(bus, number, self.timing.bus_ns);
+                let length = self.timing.bus_ns * u64::from(self.ops[number].transfers);
+                self.queue_lane(bus, number, length);
             }
             Stage::BusIn => {
                 self.advance(number);

@@ -207,8 +207,29 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
         set(overrides, "mapping_cache_policy", draw.of(&["lru", "segmented_lru"]));
         set(overrides, "mapping_batch_update", draw.yes(50));
     }
+    if overrides.get("ftl").is_none() && draw.yes(50) {
+        units(draw, overrides);
+    }
     if wears {
         wear(draw, overrides);
+    }
+}
+
+/// Mapping units smaller than a flash page.
+fn units(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let sectors = number("page_bytes") / number("sector_bytes");
+    let units = draw.of(&[2, 3, 4, 8, 16]);
+    if !sectors.is_multiple_of(units) {
+        return;
+    }
+    let unit = number("page_bytes") / units;
+    set(overrides, "mapping_unit_bytes", unit);
+    set(overrides, "partial_transfer", draw.yes(50));
+    if !draw.yes(5) {
+        set(overrides, "copy_back", false);
+        set(overrides, "relocate_at_least", 0);
+        overrides.remove("relocate_exactly");
     }
 }
 

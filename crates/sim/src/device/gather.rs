@@ -1,0 +1,203 @@
+//! Units that are gathered into flash pages, and who waits until these are programmed.
+//!
+//! ```text
+//! unit  a ──▶ ends │ b ──▶ ends │ c ──▶ ends │ d ─────────────────────▶ ends
+//!                                            └─ page [a b c d] ─▶ die ─┘
+//! ```
+//!
+//! A host write has ended when its unit is in the buffer of its flash page; the one that fills the page up
+//! carries it to the flash. What comes from the write cache keeps its place there until it is on flash. A
+//! host that wants its data durable has what is missing of the page filled up with nothing.
+//!
+//! **Source**: as `ftl/page_map/gathering.rs`.
+//! **Faithful**: a page is programmed once, whoever its units belong to; a read of a unit that is still in
+//! the buffer needs no flash.
+//! **Simplified**: there is always a buffer for the page that a die gathers; a unit that is written again
+//! while it is in the buffer takes another place.
+//! **Ambiguous**: when a page that is not full is programmed. Here when somebody wants its data durable,
+//! and never because of time.
+
+use crate::device::backend::Write;
+use crate::device::token::Target;
+use crate::flash::geometry::{DieIdx, Place};
+
+/// The flash pages that are gathered, and those under way.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Gather {
+    /// Host writes wait until they are on flash.
+    pub(crate) write_through: bool,
+    /// Relocated units have flash pages of their own.
+    separate: bool,
+    /// Per die and stream.
+    open: Vec<Page>,
+    under_way: Vec<Page>,
+    unused: Vec<u32>,
+    /// So many were sent off.
+    sent: u64,
+    drains: Vec<Drain>,
+    /// Writes whose unit is read first, of which the host brings only a part.
+    modifying: Vec<Option<Write>>,
+    /// All of these, and what waits for room, is to be on flash as soon as it can.
+    pub(crate) hurry: bool,
+}
+
+/// A flash page.
+#[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
+struct Page {
+    /// Who waits until it is programmed, and since when.
+    waits: Vec<(Target, u64)>,
+    /// Writes have ended that are in memory alone.
+    volatile: bool,
+    /// Which of those that were sent off it is.
+    number: u64,
+}
+
+/// Somebody waits until pages are on flash.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Drain {
+    target: Target,
+    /// So many of those sent off by then.
+    left: usize,
+    until: u64,
+}
+
+/// What follows from a flash page that is on flash.
+pub(crate) struct Programmed {
+    /// Who waited, and since when; the last has its time written down as it passes.
+    pub(crate) waits: Vec<(Target, u64)>,
+    /// Who waited for everything.
+    pub(crate) drained: Vec<Target>,
+}
+
+impl Gather {
+    pub(crate) fn new(dies: u32, separate: bool) -> Gather {
+        Gather {
+            write_through: false,
+            separate,
+            open: vec![Page::default(); 2 * dies as usize],
+            under_way: Vec::new(),
+            unused: Vec::new(),
+            sent: 0,
+            drains: Vec::new(),
+            modifying: Vec::new(),
+            hurry: false,
+        }
+    }
+
+    fn index(&self, die: DieIdx, relocated: bool) -> usize {
+        2 * die.0 as usize + usize::from(relocated && self.separate)
+    }
+
+    /// A unit of the host is in the buffer of its page, which it fills up or not. Whether its write ends.
+    pub(crate) fn add(&mut self, to: Place, target: Target, at: u64, fills: bool) -> bool {
+        let index = self.index(to.die, false);
+        let ends = target.account.is_some() && !fills && !self.write_through;
+        let page = &mut self.open[index];
+        page.volatile |= ends;
+        if !ends {
+            page.waits.push((target, at));
+        }
+        ends
+    }
+
+    /// The page that `to` fills up goes to the flash: its number, and who has its time written down;
+    /// `None` where nobody wants to know its end.
+    pub(crate) fn send_off(
+        &mut self,
+        to: Place,
+        relocated: bool,
+    ) -> Option<(u32, Option<(Target, u64)>)> {
+        let index = self.index(to.die, relocated);
+        let page = &mut self.open[index];
+        if page.waits.is_empty() && !page.volatile {
+            return None;
+        }
+        let number = self.unused.pop().unwrap_or_else(|| {
+            self.under_way.push(Page::default());
+            self.under_way.len() as u32 - 1
+        });
+        std::mem::swap(page, &mut self.under_way[number as usize]);
+        let sent = &mut self.under_way[number as usize];
+        sent.number = self.sent;
+        self.sent += 1;
+        Some((number, sent.waits.last().copied()))
+    }
+
+    /// A page that was sent off is on flash. Give what it says back with [`Gather::put_back`].
+    pub(crate) fn programmed(&mut self, number: u32) -> Programmed {
+        let page = &mut self.under_way[number as usize];
+        let waits = std::mem::take(&mut page.waits);
+        let mut drained = Vec::new();
+        if std::mem::take(&mut page.volatile) {
+            let number = page.number;
+            for drain in self.drains.iter_mut().filter(|drain| number < drain.until) {
+                drain.left -= 1;
+            }
+            self.drains.retain(|drain| {
+                let over = drain.left == 0;
+                drained.extend(over.then_some(drain.target));
+                !over
+            });
+        }
+        self.unused.push(number);
+        Programmed { waits, drained }
+    }
+
+    /// Nothing is allocated for the next page.
+    pub(crate) fn put_back(&mut self, mut waits: Vec<(Target, u64)>) {
+        waits.clear();
+        if let Some(number) = self.unused.last() {
+            self.under_way[*number as usize].waits = waits;
+        }
+    }
+
+    /// Whether somebody waits for the page that `die` gathers.
+    pub(crate) fn is_waited_for(&self, die: DieIdx) -> bool {
+        !self.open[self.index(die, false)].waits.is_empty()
+    }
+
+    /// Whether `die` gathers a page with data of the host, or with such whose write has ended.
+    pub(crate) fn has_data(&self, die: DieIdx, volatile: bool) -> bool {
+        let page = &self.open[self.index(die, false)];
+        page.volatile || !volatile && !page.waits.is_empty()
+    }
+
+    /// `target` waits until all is on flash whose writes have ended, and which was sent off. False where
+    /// that is nothing.
+    pub(crate) fn drain(&mut self, target: Target) -> bool {
+        let left = self.under_way.iter().filter(|page| page.volatile).count();
+        if left > 0 {
+            self.drains.push(Drain { target, left, until: self.sent });
+        }
+        left > 0
+    }
+
+    /// The unit of `write` is read first; returns what is told when it was.
+    pub(crate) fn modify(&mut self, write: Write) -> u32 {
+        let free = self.modifying.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.modifying.len());
+        self.modifying.resize(self.modifying.len().max(index + 1), None);
+        self.modifying[index] = Some(write);
+        index as u32
+    }
+
+    /// The unit of a write was read.
+    pub(crate) fn modified(&mut self, index: u32) -> Write {
+        self.modifying[index as usize].take().expect("its unit was read")
+    }
+
+    /// Whether units are read to be modified.
+    pub(crate) fn modifies(&self) -> bool {
+        self.modifying.iter().any(Option::is_some)
+    }
+
+    /// The untimed gear follows: nobody waits any more. The writes whose units were being read.
+    pub(crate) fn end(&mut self) -> Vec<Write> {
+        let pages = self.open.iter_mut().chain(&mut self.under_way);
+        pages.for_each(|page| *page = Page::default());
+        self.unused = (0..self.under_way.len() as u32).collect();
+        self.drains.clear();
+        self.hurry = false;
+        self.modifying.drain(..).flatten().collect()
+    }
+}

@@ -1,0 +1,184 @@
+//! Writes of units that are gathered into flash pages (`gather.rs`), as far as they differ from others.
+
+use uflip_core::Io;
+
+use crate::device::SimDevice;
+use crate::device::any::AnyBackend;
+use crate::device::backend::{Hardware, Write};
+use crate::device::gather::{Gather, Programmed};
+use crate::device::issued::Issued;
+use crate::device::paged::Paged;
+use crate::device::token::{IoIdx, Target, Told};
+use crate::device::work::{bytes_in, sectors_of};
+use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::flash::media::Media as _;
+use crate::ftl::extent::Extent;
+use crate::timeline::Report;
+use crate::timeline::breakdown::Cause;
+
+/// Units of an I/O that lie in one flash page, and are read together.
+struct Together {
+    /// The first of them, whose page of the host stands for all.
+    from: Place,
+    target: Target,
+    bytes: u64,
+    /// So many beside it.
+    beside: u16,
+}
+
+impl SimDevice {
+    /// Read the units of an I/O; neighbours that lie in one flash page as one.
+    pub(super) fn read_units(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
+        let AnyBackend::Paged(paged) = backend else { unreachable!("merging FTLs map pages") };
+        let hardware = &mut Hardware { flash, events };
+        let unit_bytes = u64::from(hardware.flash.geometry.shape().page_bytes);
+        let mut together: Option<Together> = None;
+        for page in extent.touched().map(Lpn) {
+            let bytes = bytes_in(io, page.0, unit_bytes);
+            let in_cache = cache.as_ref().is_some_and(|cache| {
+                cache.holds(page, sectors_of(io, page, unit_bytes, *sector_bytes))
+            });
+            let from =
+                paged.ftl.lookup(page).filter(|from| !in_cache && !paged.ftl.is_gathered(*from));
+            let flash_page = |place: Place| hardware.flash.geometry.flash_page(place.page);
+            if let (Some(from), Some(group)) = (from, &mut together)
+                && flash_page(from) == flash_page(group.from)
+            {
+                hardware.flash.read(from);
+                group.beside += 1;
+                group.bytes += bytes;
+                host.goes_along(index);
+                continue;
+            }
+            let target = Target::host(host.page(index, page, at, &mut hardware.events.accounts));
+            if let Some(group) = together.take() {
+                group.read(at, hardware);
+            }
+            match from {
+                Some(from) => together = Some(Together { from, target, bytes, beside: 0 }),
+                None => hardware.events.deliver(at, at, bytes, target.op()),
+            }
+        }
+        if let Some(group) = together {
+            group.read(at, hardware);
+        }
+    }
+}
+
+impl Together {
+    fn read(self, at: u64, hardware: &mut Hardware<'_>) {
+        let Together { from, target, bytes, beside } = self;
+        let media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        media.read_together(from, beside);
+    }
+}
+
+impl Paged {
+    /// Write a unit. What the host does not bring of it is read first.
+    pub(super) fn gather(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, extent, target } = write;
+        let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
+        let old = old.filter(|from| !self.ftl.is_gathered(*from));
+        if let (Some(from), Some(gather)) = (old, &mut self.gather) {
+            let token = Told::Modified(gather.modify(write)).into();
+            let target = Target { token, report: Report::AtEnd, ..target };
+            return Issued::new(hardware.flash, hardware.events, at, target).modify(from);
+        }
+        self.seek_and_write(write, at, hardware);
+        let through = self.gather.as_ref().is_some_and(|gather| gather.write_through);
+        if through && target.account.is_some() && extent.ends_with(page) {
+            self.fill_up_pages(false, at, hardware);
+        }
+    }
+
+    /// A unit has come to its page later than those that came with it: nobody else fills that up.
+    pub(super) fn gathered_late(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        let Some(gather) = &mut self.gather else { return };
+        if gather.write_through || gather.hurry {
+            gather.hurry &= gather.modifies() || !self.waiting.is_empty();
+            self.fill_up_pages(false, at, hardware);
+        }
+    }
+
+    /// Program the flash pages that hold anything of the host, or anything that it takes for written.
+    fn fill_up_pages(&mut self, volatile: bool, at: u64, hardware: &mut Hardware<'_>) {
+        let dies = hardware.flash.geometry.shape().dies;
+        for die in (0..dies).map(DieIdx) {
+            let Some(gather) = self.gather.as_deref_mut() else { return };
+            if gather.has_data(die, volatile) {
+                let target = Target::collection(die);
+                let mut media = Issued::new(hardware.flash, hardware.events, at, target)
+                    .gathering(Some(gather));
+                self.ftl.pad(die, &mut media);
+            }
+        }
+    }
+
+    /// Nothing else goes on, so no unit comes any more: pages that somebody waits for are filled up. False
+    /// where there are none.
+    #[cold]
+    pub(super) fn fill_up_for_want_of_more(
+        &mut self,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) -> bool {
+        let dies = hardware.flash.geometry.shape().dies;
+        let some_wait = |gather: &Gather| (0..dies).any(|die| gather.is_waited_for(DieIdx(die)));
+        let filled = self.gather.as_deref().is_some_and(some_wait);
+        if filled {
+            self.fill_up_pages(false, at, hardware);
+        }
+        filled
+    }
+
+    /// Whatever has left the write cache is to be on flash as soon as it can.
+    #[cold]
+    pub(super) fn fill_up_all(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.fill_up_pages(false, at, hardware);
+        if let Some(gather) = &mut self.gather {
+            gather.hurry = gather.modifies() || !self.waiting.is_empty();
+        }
+    }
+
+    /// `target` waits until everything is on flash that the host takes for written; false where it is.
+    #[cold]
+    pub(super) fn drain_gathered(
+        &mut self,
+        at: u64,
+        target: Target,
+        hardware: &mut Hardware<'_>,
+    ) -> bool {
+        self.fill_up_pages(true, at, hardware);
+        self.gather.as_mut().is_some_and(|gather| gather.drain(target))
+    }
+
+    /// A flash page is on flash, or a unit was read.
+    #[inline(never)]
+    pub(super) fn happened_gathered(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+        let gather = self.gather.as_mut().expect("units are gathered");
+        match told {
+            Told::Modified(index) => {
+                let write = gather.modified(index);
+                self.seek_and_write(write, at, hardware);
+                self.gathered_late(at, hardware);
+            }
+            Told::Programmed(number) => {
+                let Programmed { waits, drained } = gather.programmed(number);
+                let last = waits.len().saturating_sub(1);
+                // Who has the whole time written down is told first.
+                for (index, (target, since)) in waits.iter().enumerate().rev() {
+                    if index < last {
+                        hardware.events.spent(target.account, Cause::CacheWait, at - since);
+                    }
+                    hardware.events.end(at, at, target.op());
+                }
+                gather.put_back(waits);
+                for target in drained {
+                    hardware.events.end(at, at, target.op());
+                }
+            }
+            told => unreachable!("{told:?} is about nothing that is gathered"),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Mapping units smaller than a flash page: so many neighbours are programmed as one.
+//!
+//! ```text
+//! writes of units    a   b   c   d │ e   f …      the map says for each where it is
+//! flash pages       [a | b | c | d] [e | f |   |  ]
+//!                    die 0           die 1         whose turn it is, a flash page at a time
+//! ```
+//!
+//! Everything here counts in units; the books know nothing of flash pages but that each has its die. Units
+//! that are moved are packed with others, whatever flash pages they came from.
+//!
+//! **Source**: what drives since about 2012 do: pages of 8 and 16 KiB, a map of 4 KiB. FEMU and SimpleSSD
+//! (`superpage`, I/O units) have the same.
+//! **Faithful**: a flash page is programmed once, as a whole.
+//! **Simplified**: units that are moved count as safe once they are in the buffer of their new page; drives
+//! keep the victim until then, or the buffer over a loss of power.
+//! **Ambiguous**: whether the host's units and those that are moved share a flash page; here they do unless
+//! `separate_streams` keeps their blocks apart.
+
+use super::{Collection, Item, PageMap};
+use crate::flash::geometry::{DieIdx, Place, Ppn};
+use crate::flash::media::CollectMedia;
+use crate::pool::blocks::Stream;
+
+impl PageMap {
+    /// Whether several units make a flash page.
+    #[inline]
+    pub(super) fn gathers(&self) -> bool {
+        self.options.geometry.units() > 1
+    }
+
+    /// The die whose flash page the next unit of `stream` goes on with.
+    #[inline]
+    pub(super) fn goes_on(&self, stream: Stream) -> Option<DieIdx> {
+        let die = self.gathers[stream as usize & 1];
+        (self.gathers() && self.blocks.is_gathering(die, stream)).then_some(die)
+    }
+
+    /// The same for the host.
+    pub(crate) fn host_goes_on(&self) -> Option<DieIdx> {
+        self.goes_on(Stream::Host)
+    }
+
+    /// The next unit of `stream` goes to `die`.
+    #[inline]
+    pub(super) fn goes_to(&mut self, die: DieIdx, stream: Stream) {
+        self.gathers[stream as usize & 1] = die;
+    }
+
+    /// How many pages a host page may take away: those to the end of its flash page, for the rest may have
+    /// to be left empty.
+    #[inline]
+    pub(super) fn cost_on(&self, die: DieIdx, opens: bool) -> u32 {
+        let cost = self.blocks.cost_of_host_page(opens);
+        if !self.gathers() || cost != 1 {
+            return cost;
+        }
+        if self.blocks.is_gathering(die, Stream::Host) {
+            return self.blocks.left_to_gather(die);
+        }
+        self.options.geometry.units()
+    }
+
+    /// Pages that may have to be left empty behind what the host has begun.
+    pub(super) fn owed(&self) -> u32 {
+        let shared = self.blocks.cost_of_host_page(false);
+        self.goes_on(Stream::Host).map_or(0, |die| shared * self.blocks.left_to_gather(die))
+    }
+
+    /// Whether `at` is in a flash page that is not full yet.
+    #[inline]
+    pub(crate) fn is_gathered(&self, at: Place) -> bool {
+        self.gathers() && self.blocks.is_gathered(at)
+    }
+
+    /// Fill the flash page up with nothing that the host has begun on `die`.
+    pub(crate) fn pad(&mut self, die: DieIdx, media: &mut impl CollectMedia) {
+        while self.blocks.is_gathering(die, Stream::Host) {
+            let taken = self.blocks.take_page(die, Stream::Host);
+            media.pad(taken.place);
+            self.blocks.mark_invalid(taken.place);
+            self.close_if_full(taken, Stream::Host, media);
+        }
+    }
+
+    /// The next unit to move, where it was read with `item`.
+    #[inline]
+    pub(crate) fn next_beside(&self, collection: &mut Collection, item: &Item) -> Option<Item> {
+        if !self.gathers() {
+            return None;
+        }
+        let next = self.blocks.next_valid(collection.victim, collection.next)?;
+        let geometry = &self.options.geometry;
+        if geometry.flash_page(next) != geometry.flash_page(item.from.page) {
+            return None;
+        }
+        self.next_item(collection)
+    }
+
+    /// How many units of the flash page of `item`, the first of them, are valid.
+    pub(crate) fn valid_beside(&self, item: &Item) -> u32 {
+        let geometry = &self.options.geometry;
+        let page = geometry.flash_page(item.from.page);
+        let units = (item.from.page.0..).take_while(|unit| unit / geometry.units() == page);
+        units.filter(|unit| self.blocks.is_valid(Ppn(*unit))).count() as u32
+    }
+}

@@ -1,0 +1,202 @@
+//! Mapping units of 4 KiB in flash pages of 16 KiB: sums worked out by hand, and the same map with pages of
+//! 4 KiB as an oracle.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+
+/// Units of a flash page.
+const UNITS: u64 = 4;
+/// A unit that the device has taken, and a flash page that goes to a die.
+const TAKEN: u64 = COMMAND + LINK;
+const FLASH: u64 = UNITS * TRANSFER + PROGRAM;
+
+fn made(dies: u32, state: &str, more: &str) -> SimDevice {
+    let overrides = format!(r#"{{"page_bytes": 16384, "mapping_unit_bytes": 4096{more}}}"#);
+    let profile = Profile::parse(&profile(1, dies, state), "test", &overrides).unwrap();
+    SimDevice::new("test", profile).unwrap()
+}
+
+fn device(more: &str) -> SimDevice {
+    made(1, "empty", more)
+}
+
+/// Response times of writes of one unit each, one after the other.
+fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
+    (0..count).map(|unit| alone(device, io(Mode::Write, unit, 1)).0).collect()
+}
+
+#[test]
+fn the_write_that_fills_a_flash_page_up_takes_it_to_the_flash() {
+    let mut device = device("");
+    let page = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
+    assert_eq!(writes(&mut device, 8), [page, page].concat());
+    let counters = device.counters().unwrap();
+    assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 0));
+    assert_eq!(counters.pages_read_to_modify, 0, "nothing is read to be modified");
+    let (whole, _) = alone(&mut device, io(Mode::Write, 8, UNITS));
+    assert_eq!(whole, COMMAND + UNITS * LINK + FLASH, "a whole page as ever");
+}
+
+#[test]
+fn a_read_of_a_unit_sends_that_unit_alone_where_pages_are_sent_in_parts() {
+    for (parts, sent) in [("true", 1), ("false", UNITS)] {
+        let mut device = device(&format!(r#", "partial_transfer": {parts}"#));
+        writes(&mut device, 6);
+        let (unit, _) = alone(&mut device, io(Mode::Read, 2, 1));
+        assert_eq!(unit, COMMAND + READ + sent * TRANSFER + LINK);
+        let (buffered, _) = alone(&mut device, io(Mode::Read, 5, 1));
+        assert_eq!(buffered, COMMAND + LINK, "its page is not programmed yet");
+        let (page, parts) = alone(&mut device, io(Mode::Read, 0, UNITS));
+        assert_eq!(page, COMMAND + READ + UNITS * (TRANSFER + LINK), "cells are read once");
+        assert_eq!(part(&parts, "cell_read_ns"), READ);
+        let (two, _) = alone(&mut device, io(Mode::Read, 1, 2));
+        assert_eq!(two, COMMAND + READ + sent.max(2) * TRANSFER + 2 * LINK);
+    }
+}
+
+#[test]
+fn dies_take_turns_a_flash_page_at_a_time() {
+    let mut device = made(2, "empty", "");
+    writes(&mut device, 16);
+    // Units 0 to 3 and 8 to 11 are on one die, the others on the other.
+    let (same, _) = alone(&mut device, io(Mode::Read, 0, UNITS));
+    assert_eq!(same, COMMAND + READ + UNITS * (TRANSFER + LINK));
+    let (both, _) = alone(&mut device, io(Mode::Read, 0, 2 * UNITS));
+    assert_eq!(both, COMMAND + READ + 2 * UNITS * TRANSFER + UNITS * LINK);
+}
+
+#[test]
+fn who_wants_a_unit_to_be_durable_has_its_page_filled_up() {
+    let mut fua = device("");
+    fua.set_durability("fua".parse().unwrap());
+    assert_eq!(writes(&mut fua, 3), [TAKEN + FLASH; 3]);
+    let (two, _) = alone(&mut fua, io(Mode::Write, 8, 2));
+    assert_eq!(two, COMMAND + 2 * LINK + FLASH, "one page for both");
+    let counters = fua.counters().unwrap();
+    assert_eq!((counters.pages_padded, counters.pages_programmed), (3 * 3 + 2, 4 * UNITS));
+
+    let mut flushed = device("");
+    flushed.set_durability("flush:3".parse().unwrap());
+    assert_eq!(writes(&mut flushed, 6), [[TAKEN, TAKEN, TAKEN + FLASH]; 2].concat());
+    assert_eq!(flushed.counters().unwrap().pages_padded, 2);
+    // Of nine the fourth and the eighth go to flash with those before them, the ninth alone.
+    let mut ninth = device("");
+    ninth.set_durability("flush:9".parse().unwrap());
+    let page = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
+    assert_eq!(writes(&mut ninth, 9), [&page[..], &page, &[TAKEN + FLASH]].concat());
+}
+
+#[test]
+fn the_write_cache_holds_units_and_sends_flash_pages() {
+    for flush in ["eager", "when_needed"] {
+        let mut device = device(&format!(r#", "write_cache_bytes": 32768, "flush": "{flush}""#));
+        device.set_durability("flush:6".parse().unwrap());
+        let taken = writes(&mut device, 6);
+        // Eager: the first page went when it was full, 2 writes before the flush.
+        let first = if flush == "eager" { 2 * TAKEN } else { 0 };
+        let wait = 2 * FLASH - first;
+        assert_eq!(taken, [[TAKEN; 5].as_slice(), &[TAKEN + wait]].concat(), "{flush}");
+        let counters = device.counters().unwrap();
+        assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 2), "{flush}");
+    }
+    // Full, it makes the host wait for a page, which frees the place of its units.
+    let mut full = device(r#", "write_cache_bytes": 16384"#);
+    let times = writes(&mut full, 12);
+    assert_eq!(times[..4], [TAKEN; 4]);
+    assert_eq!(times[4], TAKEN + FLASH);
+    assert_eq!(times[5..8], [TAKEN; 3]);
+    assert_eq!(times[8], TAKEN + FLASH);
+    assert_eq!(full.counters().unwrap().pages_padded, 0);
+}
+
+#[test]
+fn a_part_of_a_unit_is_read_before_it_is_written() {
+    let mut device = device(r#", "partial_transfer": true"#);
+    writes(&mut device, 4);
+    let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write };
+    let (modified, parts) = alone(&mut device, half(0));
+    assert_eq!(modified, COMMAND + LINK / 2 + READ + TRANSFER);
+    assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
+    let (again, _) = alone(&mut device, half(2048));
+    assert_eq!(again, COMMAND + LINK / 2, "it is in memory");
+    assert_eq!(device.counters().unwrap().pages_read_to_modify, 1);
+}
+
+/// Random writes of 1 to 8 units at random units, and some parts of units.
+fn random_ios(pages: u64, count: u64, seed: u64) -> Vec<Io> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut one = || {
+        let units = 1 + uniform(&mut rng, 8);
+        let whole = io(Mode::Write, uniform(&mut rng, pages - units), units);
+        let part = uniform(&mut rng, 4) == 0;
+        if part { Io { size: Bytes(512), ..whole } } else { whole }
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+/// On one die it makes no difference to what is moved where flash pages begin and end: a map with pages as
+/// large as the units does the same.
+#[test]
+fn units_are_moved_as_pages_of_their_size_would_be() {
+    for gc in ["greedy", "cyclic", "cost_benefit"] {
+        let more = format!(r#", "gc": "{gc}", "pages_per_block": 8"#);
+        let mut units = made(1, "sequential", &more);
+        let small = format!(r#"{{"gc": "{gc}", "pages_per_block": 32}}"#);
+        let small = Profile::parse(&profile(1, 1, "sequential"), "test", &small).unwrap();
+        let mut small = SimDevice::new("test", small).unwrap();
+        assert_eq!(units.info().capacity_bytes, small.info().capacity_bytes);
+        let ios = random_ios(units.info().capacity_bytes.0 / 4096, 20_000, 7);
+        units.apply(ios.iter().copied()).unwrap();
+        small.apply(ios.iter().copied()).unwrap();
+        let (units, small) = (units.counters().unwrap(), small.counters().unwrap());
+        assert!(units.pages_relocated > 10_000, "there was something to move");
+        assert_eq!(units, small, "{gc}");
+    }
+}
+
+/// Bytes programmed over bytes written, of random writes one after the other.
+fn amplification(mut device: SimDevice) -> f64 {
+    let pages = device.info().capacity_bytes.0 / 4096;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    for _ in 0..4 * pages {
+        alone(&mut device, io(Mode::Write, uniform(&mut rng, pages), 1));
+    }
+    let counters = device.counters().unwrap();
+    counters.pages_programmed as f64 / counters.host_pages_written as f64
+}
+
+#[test]
+fn units_written_in_time_amplify_as_pages_of_their_size_would() {
+    for (dies, relocation) in [(1, "same_die"), (2, "allocator"), (4, "same_die")] {
+        let more = format!(
+            r#""gc": "greedy", "relocation": "{relocation}", "separate_streams": false,
+               "blocks_per_die": 128"#
+        );
+        let units = made(dies, "random", &format!(", {more}"));
+        let small = format!(r#"{{{more}, "pages_per_block": 64}}"#);
+        let small = Profile::parse(&profile(1, dies, "random"), "test", &small).unwrap();
+        let small = SimDevice::new("test", small).unwrap();
+        let (units, small) = (amplification(units), amplification(small));
+        assert!((units / small - 1.0).abs() < 0.03, "{units} of units, {small} of pages");
+    }
+}
+
+#[test]
+fn units_that_fit_no_flash_page_are_refused() {
+    let refused = |more: &str| {
+        let overrides = format!(r#"{{"page_bytes": 16384{more}}}"#);
+        let made = Profile::parse(&profile(1, 1, "empty"), "test", &overrides);
+        made.unwrap_err().to_string()
+    };
+    let odd = refused(r#", "mapping_unit_bytes": 5120"#);
+    assert!(odd.contains("a page of 16384 bytes"), "{odd}");
+    let whole = refused(r#", "partial_transfer": true"#);
+    assert!(whole.contains("whole flash pages"), "{whole}");
+    let units = r#", "mapping_unit_bytes": 4096, "copy_back": true, "relocation": "same_die""#;
+    assert!(refused(units).contains("cannot pack units"), "{}", refused(units));
+    let load = refused(r#", "mapping_unit_bytes": 4096, "relocate_at_least": 2"#);
+    assert!(load.contains("they count flash pages"), "{load}");
+}
