@@ -30,6 +30,9 @@ def main() -> None:
         results = Path(folder) / "results"
         command = ("run", "sim:demo", "--scale", "quick", "--quiet", "--out", results / "demo")
         subprocess.run([sys.executable, "-m", "uflip", *command], check=True, capture_output=True)
+        command = ("pattern", "sim:demo", "--pattern", "RW", "--io-count", "1000", "--inside")
+        recorded = [*command, results / "writes"]
+        subprocess.run([sys.executable, "-m", "uflip", *recorded], check=True, capture_output=True)
         with serving([results]) as server, sync_playwright() as started:
             browser = started.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -38,6 +41,7 @@ def main() -> None:
             page.goto(server.url)
             picture_of_result(page)
             pictures_of_a_run(page)
+            picture_of_dies(page, server.url)
             picture_of_play(page)
             browser.close()
 
@@ -63,6 +67,23 @@ def pictures_of_a_run(page: "Page") -> None:
     page.wait_for_function("() => location.hash.includes('from=')")
     page.get_by_role("region", name="One I/O").scroll_into_view_if_needed()
     page.screenshot(path=IMAGES / "explorer-cause.png")
+
+
+def picture_of_dies(page: "Page", url: str) -> None:
+    """What dies and channels did around the slowest write."""
+    page.goto(url)
+    page.get_by_role("link", name="results/writes").click()
+    page.locator(".rail a").first.click()
+    page.wait_for_function(DRAWN)
+    page.get_by_role("region", name="The slowest I/Os").locator("button").first.click()
+    page.get_by_role("region", name="One I/O").wait_for()
+    page.wait_for_function("() => location.hash.includes('from=')")
+    page.locator(".pad").focus()
+    for _ in range(2):
+        page.keyboard.press("+")
+    page.wait_for_timeout(500)  # the answer to the last stretch is drawn
+    page.locator(".gantt").evaluate("panel => scrollTo(0, panel.offsetTop - 60)")
+    page.screenshot(path=IMAGES / "explorer-dies.png")
 
 
 def picture_of_play(page: "Page") -> None:

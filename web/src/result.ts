@@ -166,7 +166,7 @@ export function rail(key: string, runs: Plain[], current = ""): HTMLElement {
   const groups = new Map<string, Plain[]>();
   for (const run of runs) groups.set(run.title, [...(groups.get(run.title) ?? []), run]);
   return h("div", { class: "rail" }, [...groups].map(([title, some]) =>
-    h("details", { open: some.some((run) => run.id === current) }, h("summary", {}, title, h("span", { class: "quiet" }, ` ${some.length}`)),
+    h("details", { open: groups.size === 1 || some.some((run) => run.id === current) }, h("summary", {}, title, h("span", { class: "quiet" }, ` ${some.length}`)),
       h("ul", {}, some.map((run) => h("li", {}, h("a", { href: link("run", [key, run.id]), "aria-current": run.id === current ? "page" : undefined },
         h("span", { class: "dot", vars: { "--hue": hueVariable(run.pattern) } }), `${run.pattern} ${run.varies}`, run.repetition > 1 ? ` (${run.repetition})` : "")))))));
 }

@@ -27,7 +27,7 @@ from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
 from uflip.web.window import AXES, RAW, Arrays, Axis, Picture
 
-MOST = 5000
+MOST = 12_000
 """Operations that are drawn one by one."""
 LEAST_COLUMNS, MOST_COLUMNS = 16, 800
 Whole = NDArray[np.int64]
