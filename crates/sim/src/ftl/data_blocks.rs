@@ -145,6 +145,7 @@ impl DataBlocks {
     ) -> Option<BlockIdx> {
         let pages = self.pages_of(logical);
         let (first, end) = (pages.start as usize, pages.end as usize);
+        assert!(first < end, "a logical block has pages");
         let old = self.block_of(logical);
         if let Some(from) = old {
             let (from, to) = (self.geometry.place(from, 0), self.geometry.place(to, 0));
