@@ -9,6 +9,7 @@ from command_line import uflip
 
 from uflip.device.opening import open_device
 from uflip.methodology import myers_sinclair
+from uflip.reproduce import ms_cliff
 from uflip.stats import latency_classes
 
 SMALL = "sim:fast-1gb?blocks_per_die=300&log_blocks=20&spare_factor=0.2&state=sequential"
@@ -113,3 +114,12 @@ def test_a_start_up_that_lacks_the_long_response_times_alone() -> None:
     assert found.startup is not None
     assert found.startup.ios == first, "up to the first long one"
     assert found.steady.mean_ns > 10e6
+
+
+def test_a_fresh_kingston_falls_when_its_log_is_full_of_rewrites() -> None:
+    # Of n writes at random to L pages n - L (1 - exp(-n / L)) go to pages that were written before,
+    # and those alone go to the log; a drive that is full sends all of them there.
+    full, fresh = ms_cliff.cliff(), ms_cliff.cliff(state="empty")
+    pages, ios = fresh.capacity_bytes / myers_sinclair.IO_BYTES, fresh.ios
+    rewrites = ios - pages * (1 - np.exp(-ios / pages))
+    assert rewrites == pytest.approx(full.ios, rel=0.03)

@@ -52,6 +52,7 @@ MISSES = {
         "zero-page merge, FAST as described",
         "full merge, FAST as described",
     },
+    "ms-cliff": {"writes before the cliff, fresh from the factory"},
     "ofc-fig5a": set(),
     "ofc-fig5b": {
         "random writes, 30 % spare",

@@ -7,6 +7,7 @@ tests follow from the list.
 from typing import Any
 
 from uflip.reproduce import (
+    ms_cliff,
     ms_fig1,
     ms_fig2,
     ms_fig3,
@@ -39,6 +40,7 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         ms_fig2.REPRODUCTION,
         ms_fig3.REPRODUCTION,
         ms_fig4.REPRODUCTION,
+        ms_cliff.REPRODUCTION,
         ofc_fig5a.REPRODUCTION,
         ofc_fig5b.REPRODUCTION,
         ofc_fig6a.REPRODUCTION,

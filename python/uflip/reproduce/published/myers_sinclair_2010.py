@@ -1,4 +1,4 @@
-"""Published values of Myers & Sinclair (2010): figures 1 to 4."""
+"""Published values of Myers & Sinclair (2010): figures 1 to 4, and the write cliff."""
 
 from uflip.reproduce.published.value import Paper
 
@@ -7,6 +7,7 @@ KINGSTON, INTEL, FAST = "kingston-snv125", "intel-x25m", "fast-1gb"
 _value = Paper("ms", "Myers & Sinclair (2010)").value_of
 
 _1, _2, _3, _4 = "§5.1, figure 1", "§5.1, figure 2", "§5.2, figure 3", "§6, figure 4"
+_7 = "§7"
 
 VALUES = (
     _value("fig1/start_up", _1, KINGSTON, "writes before the great failure", "45,000"),
@@ -32,6 +33,23 @@ VALUES = (
         "fig3/mean", _3, INTEL, "mean write", "1.5", "ms",
         ("fig3/below_300us", "fig3/above_1500us", "fig3/peaks", "fig3/between", "fig3/longest",
          "fig3/between_longest"),
+    ),
+    # What the conclusion says of it is what figure 1 shows.
+    _value(
+        "cliff/early", _7, KINGSTON, "writes before the cliff", "fewer than 50000", "",
+        ("fig1/start_up",),
+    ),
+    _value(
+        "cliff/early_fresh", _7, KINGSTON, "writes before the cliff, fresh from the factory",
+        "fewer than 50000", "", ("fig1/start_up",),
+    ),
+    _value(
+        "cliff/not_filled", _7, KINGSTON, "of the drive written before the cliff, fresh",
+        "not all of it", "%", ("fig1/start_up",),
+    ),
+    _value(
+        "cliff/intel", _3, INTEL, "mean of the first 5,000 writes, fresh, over the steady state",
+        "no distinct start-up",
     ),
     # Equations (1) and (3) make the peaks of the constants that were read off the simulation.
     _value("fig4/zero", _4, FAST, "zero-page merge", "5.548", "ms", ("fig4/n_valid",)),
