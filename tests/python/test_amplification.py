@@ -10,6 +10,8 @@ from command_line import uflip
 
 from uflip.amplification import write_amplification
 from uflip.device.catalogue import inspect_device
+from uflip.models import write_amplification as theory
+from uflip.reproduce.simulated import SimulatedDevice, device_url
 from uflip.spec import basic
 from uflip.sweeping import sweep
 
@@ -61,3 +63,34 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
     assert write_amplification(None, 4096, 512) is None
     assert write_amplification({"pages_programmed": 3}, None, 512) is None
     assert write_amplification({"pages_programmed": 3}, 4096, 0) is None
+
+
+@pytest.mark.parametrize("dies", [1, 4])
+@pytest.mark.parametrize("policy", ["greedy", "cyclic"])
+def test_mapping_units_amplify_as_theory_says_of_pages_of_their_size(
+    policy: str, dies: int
+) -> None:
+    unit, units_per_block, blocks = 4096, 4 * 64, 2048
+    device = SimulatedDevice(
+        device_url(
+            "ofc", gc=policy, page_bytes=4 * unit, mapping_unit_bytes=unit, pages_per_block=64,
+            channels=1, dies_per_channel=dies, blocks_per_die=blocks // dies, metadata_pages=0,
+            reserved_blocks=1, spare_factor=0.125, state="sequential",
+        )
+    )  # fmt: skip
+    units = device.logical_pages * 4
+    spare_factor = theory.pool_spare_factor(
+        physical_blocks=blocks,
+        pages_per_block=units_per_block,
+        logical_pages=units,
+        held_blocks=2 * dies,
+    )
+    if policy == "greedy":
+        expected = theory.greedy(spare_factor=spare_factor, pages_per_block=units_per_block)
+    else:
+        expected = theory.fifo(spare_factor=spare_factor)
+    for seed, ios in ((1, 4 * units), (2, 3 * units)):
+        counters = device.apply(basic("write", "random", io_size=unit, io_count=ios, seed=seed))
+    found = counters["pages_programmed"] / counters["host_pages_written"]
+    assert found == pytest.approx(expected, rel=0.01)
+    assert counters["pages_read_to_modify"] == counters["pages_padded"] == 0
