@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "table", "units", "waiting",
     },
     "hints": {"data", "errors", "microbench", "results", "units"},
-    "cost": {"data", "device", "errors", "hints", "spec", "units"},
+    "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},
     "benchmarks": {"data", "oc", "report", "results"},
     "web": {
         "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "oc",

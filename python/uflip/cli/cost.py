@@ -106,7 +106,9 @@ def command(
     found = predict(document, parameters(device.capacity_bytes, **given), workload)
     rows = []
     for each in found:
-        row = each.as_dict() | {"replayed_ns": None, "replayed_ios": None, "error": None}
+        row = each.as_dict() | {
+            "replayed_ns": None, "replayed_ios": None, "replayed": None, "error": None,
+        }  # fmt: skip
         if replay and each.time_ns is not None:
             row |= _replayed(device.url, each)
         rows.append(row)
@@ -119,8 +121,17 @@ def command(
 def _replayed(url: str, each: Any) -> dict[str, Any]:
     from uflip.cost.replay import replay
 
-    took_ns, ios = replay(url, each.workload, each.given)
-    return {"replayed_ns": took_ns, "replayed_ios": ios, "error": each.time_ns / took_ns - 1}
+    found = replay(url, each.workload, each.given)
+    modes = {
+        mode: {"ios": ios, "ns_per_io": found.ns_per_io.get(mode)}
+        for mode, ios in found.ios.items()
+    }
+    return {
+        "replayed_ns": found.time_ns,
+        "replayed_ios": sum(found.ios.values()),
+        "replayed": modes,
+        "error": each.time_ns / found.time_ns - 1,
+    }
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
@@ -143,3 +154,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
         for part in row["parts"]:
             each = format_duration_ns(part["ns_per_io"])
             echo(f"  {format_count(round(part['ios']))} times {part['what']}, {each} each")
+        for mode, real in (row["replayed"] or {}).items():
+            if real["ios"]:
+                each = format_duration_ns(real["ns_per_io"])
+                echo(f"  replayed: {format_count(real['ios'])} {mode}s, {each} each")

@@ -1,44 +1,67 @@
 """The I/Os of a workload on a simulated device, one after the other: how wrong is the formula?
 
 The device is made as the benchmark found it, and its free blocks are used up by random writes, as
-they are in the running phase that means are of. What follows each other in one direction is one
-run; between two runs no time passes.
+they are in the running phase that means are of. The I/Os are one list, replayed as `uflip replay`
+does: each follows the one before, and the response time of each is known. So an error is told by
+what it comes from: another number of I/Os than the formula has, or reads or writes that cost
+something else than they do among their own kind.
 """
 
+import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+
+from uflip import _native
 from uflip.cost.workloads import Io, Parameters, Workload
+from uflip.data.spec import read_spec
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
+from uflip.errors import native_errors
 from uflip.spec import baseline
 
 WARM_UP_BYTES = 32 << 10
 """Size of the writes that use free blocks up [bytes]: that of uFLIP's baselines."""
 SEED = 7
+MODES = "read", "write"
 
 
-def replay(url: str, workload: Workload, given: Parameters) -> tuple[int, int]:
-    """Do what a workload does on a new simulated device.
+@dataclass(frozen=True)
+class Replayed:
+    """What the I/Os of a workload took.
 
-    Returns
-    -------
-    tuple of int
-        How long that took [ns], and how many I/Os it was.
+    Attributes
+    ----------
+    time_ns : int
+        All of them [ns].
+    ios : dict
+        How many of either mode there were.
+    ns_per_io : dict
+        Their mean response time [ns]; none of a mode that there is not.
     """
-    took_ns = ios = 0
+
+    time_ns: int
+    ios: dict[str, int]
+    ns_per_io: dict[str, float]
+
+
+def replay(url: str, workload: Workload, given: Parameters) -> Replayed:
+    """Do what a workload does on a new simulated device."""
     with open_device(url) as device:
         _use_up_free_blocks(device)
-        for mode, offset, size, count in _stretches(workload.ios(given)):
-            spec = baseline(
-                "SR" if mode == "read" else "SW",
-                io_size=size,
-                io_count=count,
-                target_offset=offset,
-                target_size=size * count,
-            )
-            took_ns += device.run(spec).elapsed_ns()
-            ios += count
-    return took_ns, ios
+        ios = _list_of(workload.ios(given), device)
+        device.give(ios)
+        trace = device.run(read_spec(ios.spec_json(1)))
+        writes = np.asarray(trace.column("mode")) == 1
+        took = np.asarray(trace.column("response_time_ns")).astype(np.int64)
+    of_mode = {"read": took[~writes], "write": took[writes]}
+    return Replayed(
+        trace.elapsed_ns(),
+        {mode: len(some) for mode, some in of_mode.items()},
+        {mode: float(some.mean()) for mode, some in of_mode.items() if len(some)},
+    )
 
 
 def _use_up_free_blocks(device: Device) -> None:
@@ -48,15 +71,14 @@ def _use_up_free_blocks(device: Device) -> None:
         device.apply(baseline("RW", io_size=WARM_UP_BYTES, io_count=count, seed=SEED))
 
 
-def _stretches(ios: Iterator[Io]) -> Iterator[tuple[str, int, int, int]]:
-    """Put I/Os together that go on where the last one ended: mode, offset, size, how many."""
-    mode, begin, size, count = "", 0, 0, 0
-    for each_mode, offset, each_size in ios:
-        if (each_mode, each_size, offset) == (mode, size, begin + size * count):
-            count += 1
-            continue
-        if count:
-            yield mode, begin, size, count
-        mode, begin, size, count = each_mode, offset, each_size, 1
-    if count:
-        yield mode, begin, size, count
+def _list_of(ios: Iterator[Io], device: Device) -> _native.Ios:
+    """The I/Os as a list that a device can do; it is handed over in the form of fio's I/O logs."""
+    info = device.info
+    with tempfile.TemporaryDirectory() as folder, native_errors():
+        path = Path(folder) / "workload.log"
+        with path.open("w", encoding="ascii") as file:
+            file.write("fio version 2 iolog\nw add\nw open\n")
+            file.writelines(f"w {mode} {offset} {size}\n" for mode, offset, size in ios)
+            file.write("w close\n")
+        recording = _native.read_recording(str(path))
+        return recording.fit(info.capacity_bytes, info.sector_bytes, "refuse", None)

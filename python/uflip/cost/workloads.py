@@ -6,8 +6,7 @@ Log-Structured Merge-Tree" (Acta Inf. 33, 1996). Focused updates: uFLIP (CIDR 20
 **Faithful** The number of passes, levels, misses and moved bytes.
 **Simplified** One I/O at a time, and no time for the processor. Inner pages of a tree are in
 memory, and inserts split no leaf. A level is merged into the next as a whole.
-**Ambiguous** How full the level is that a level is merged into: on average, half of what it holds
-before it is full.
+**Ambiguous** When a level is merged: as soon as it holds *growth* times what the one before does.
 """
 
 import random
@@ -79,6 +78,28 @@ class Parameters:
     def levels(self) -> int:
         """Levels on the device."""
         return max(ceil(log(max(self.data / self.memory, 1), self.growth) - 1e-9), 1)
+
+    @property
+    def moved(self) -> float:
+        """How often each byte is written to a level: by one that is merged, or because it is there.
+
+        Level *i* gets what the one before holds when it is full, growth^i memories, and has what it
+        got since it was merged itself. The last one is never merged.
+
+        Examples
+        --------
+        >>> eight = Parameters(data=32, memory=4, block=1, page=1, operations=1, area=1)
+        >>> eight.levels, 8 * eight.moved == 2 * (1 + 2 + 3 + 4) + 4 * (1 + 2)
+        (2, True)
+        """
+        written = 0
+        for level in range(self.levels):
+            size = self.growth**level
+            coming = self.runs // size
+            rounds = self.growth if level < self.levels - 1 else max(coming, 1)
+            whole, rest = divmod(coming, rounds)
+            written += size * (whole * rounds * (rounds + 1) + rest * (rest + 1)) // 2
+        return written / self.runs
 
 
 Part = tuple[str, float, float]
@@ -178,12 +199,11 @@ def _tree_ios(given: Parameters) -> Iterator[Io]:
 
 
 def _levels_parts(prices: Prices, given: Parameters) -> list[Part]:
-    blocks = given.data / given.block
-    moved = given.levels * (given.growth + 1) / 2
+    blocks = given.runs * (given.memory // given.block)
     read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
     return [
-        ("read what is merged", blocks * (moved - 1), read),
-        ("write what was merged", blocks * moved, write),
+        ("read what is merged", blocks * (given.moved - 1), read),
+        ("write what was merged", blocks * given.moved, write),
     ]
 
 
@@ -245,7 +265,7 @@ WORKLOADS: Mapping[str, Workload] = {
         ),
         Workload(
             "levels", "a log-structured tree of levels",
-            "data / block · (moved · (SR + SW) − SR), moved = levels · (growth + 1) / 2",
+            "data / block · (moved · (SR + SW) − SR)",
             ("SR", "SW"), _levels_parts, _levels_ios,
         ),
         Workload(

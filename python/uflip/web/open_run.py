@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.run_summary import RunSummary
+from uflip.data.spec import Basic
 from uflip.errors import UflipError, UsageError
 from uflip.results import Results, StoredRun
 from uflip.results.columns import window
@@ -72,6 +73,9 @@ class OpenRun:
         A file is unpacked a part at a time, however few I/Os are wanted: the parts that were are
         kept for a while, because whoever looks at some I/Os looks at their neighbours next.
         """
+        alike = self._alike(name, start, stop) if start < stop <= len(self.log) else None
+        if alike is not None:
+            return alike
         if stop - start > PART or len(self.log) <= PART or start >= stop:
             with self._lock:  # a file is read at one place at a time
                 return window(self.log, name, start, stop)
@@ -80,6 +84,18 @@ class OpenRun:
             begin = part * PART
             pieces.append(self._part(name, part)[max(start - begin, 0) : stop - begin])
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _alike(self, name: str, start: int, stop: int) -> NDArray[Any] | None:
+        """A column in which all I/Os are alike; to read it, the pattern would be gone through."""
+        spec = self.run.spec
+        if not isinstance(spec, Basic):
+            return None
+        known = {
+            "io_size_bytes": np.uint32(spec.io_bytes),
+            "mode": np.uint8(spec.mode == "write"),
+            "component": np.uint8(0),
+        }
+        return np.full(stop - start, known[name]) if name in known else None
 
     def _part(self, name: str, part: int) -> NDArray[Any]:
         key = name, part
