@@ -72,8 +72,8 @@ class UflipError(Exception):
         lines = [self.what]
         for label, text in rows:
             if text:
-                # What is nothing but blanks is to be seen; several lines keep their column.
-                seen = text if text.strip() else repr(text)
+                # Blanks at an end are to be seen, and lines too; several lines keep their column.
+                seen = text if text == text.strip() else repr(text)
                 lines.append(f"  {label:<8} " + seen.replace("\n", "\n" + " " * 11))
         return "\n".join(lines)
 

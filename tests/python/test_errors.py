@@ -81,6 +81,14 @@ def test_every_error_says_what_to_do() -> None:
     assert silent == []
 
 
+def test_blanks_and_lines_at_an_end_are_seen() -> None:
+    assert str(UflipError("It failed", where="\nx", got=" ")).splitlines() == [
+        "It failed",
+        r"  where    '\nx'",
+        "  got      ' '",
+    ]
+
+
 def test_empty_parts_are_not_printed() -> None:
     assert str(UflipError("It failed")) == "It failed"
 

@@ -266,7 +266,11 @@ def operation(lanes: Lanes, row: int) -> dict[str, Any]:
     of = lanes.of
     if not 0 <= row < len(of):
         raise UsageError(
-            "There is no such operation", where="row", got=str(row), allowed=f"0 to {len(of) - 1}"
+            "There is no such operation",
+            where="row",
+            got=str(row),
+            allowed=f"0 to {len(of) - 1}",
+            action="ask for one of the run",
         )
     told = {name: int(getattr(of, name)[row]) for name in ("asked", "begin", "end", "die", "cells")}
     return {
