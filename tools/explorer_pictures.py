@@ -28,11 +28,9 @@ def main() -> None:
     """Make all pictures."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
-        command = ("run", "sim:demo", "--scale", "quick", "--quiet", "--out", results / "demo")
-        subprocess.run([sys.executable, "-m", "uflip", *command], check=True, capture_output=True)
-        command = ("pattern", "sim:demo", "--pattern", "RW", "--io-count", "1000", "--inside")
-        recorded = [*command, results / "writes"]
-        subprocess.run([sys.executable, "-m", "uflip", *recorded], check=True, capture_output=True)
+        _uflip("run", "sim:demo", "--scale", "quick", "--quiet", "--out", results / "demo")
+        options = ("--io-count", "1000", "--inside", results / "writes")
+        _uflip("pattern", "sim:demo", "--pattern", "RW", *options)
         with serving([results]) as server, sync_playwright() as started:
             browser = started.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -44,6 +42,11 @@ def main() -> None:
             picture_of_dies(page, server.url)
             picture_of_play(page)
             browser.close()
+
+
+def _uflip(*arguments: str | Path) -> None:
+    command = [sys.executable, "-m", "uflip", *map(str, arguments)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def picture_of_result(page: "Page") -> None:
