@@ -391,7 +391,8 @@ WRITERS = {
     "results/fio_job.py",
     "results/outputs.py",
     "results/summaries.py",
-    # A device that travels, in a folder that is gone afterwards.
+    # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
+    "cost/replay.py",
     "reproduce/simulated.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",

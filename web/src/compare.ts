@@ -43,7 +43,7 @@ function compared(first: Plain, second: Plain, each: Plain, route: Route, place:
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count((verdicts.not_apart ?? 0) + (verdicts.unknown ?? 0))} cannot be told apart.`),
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
-    Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in ${Object.keys(each.devices).length} facts`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
+    Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     h("div", { class: "bar" }, h("label", {}, "Show ", choose)),
     host,
     each.only_in_first.length || each.only_in_second.length ? h("p", { class: "quiet" }, `Only in the first: ${each.only_in_first.length}; only in the second: ${each.only_in_second.length}.`) : null);

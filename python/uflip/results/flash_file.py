@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uflip import _native
+from uflip.data.document import decode
+from uflip.data.run import KIND
+from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError, native_errors
 
 
@@ -16,7 +19,9 @@ def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.Fla
         If the file is damaged, or not what is expected (length [bytes], digest).
     """
     with native_errors():
-        return _native.read_flash_trace(str(path), expected)
+        log = _native.read_flash_trace(str(path), expected)
+    decode(path, KIND, log.job_json.encode(), Spec, dec_hook=spec_hook)
+    return log
 
 
 def check_logs(paths: Sequence[str]) -> list[str | None]:
