@@ -64,6 +64,7 @@ class SiteServer:
 
     folder: Path
     database: str | None
+    options: tuple[str, ...] = ()
     url: str = ""
     process: subprocess.Popen[str] | None = None
     tokens: dict[str, str] = field(default_factory=dict)
@@ -72,9 +73,8 @@ class SiteServer:
     def begin(self) -> "SiteServer":
         """Start it on a free port, and wait until it answers."""
         more = ["--database", self.database] if self.database else []
-        self.process = start(
-            "site", "serve", self.folder, "--port", "0", *more, "--per-minute", 10**6
-        )
+        more += ["--per-minute", str(10**6), *self.options]
+        self.process = start("site", "serve", self.folder, "--port", "0", *more)
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
         assert readable, "it does not say where it listens"
@@ -121,9 +121,9 @@ class SiteServer:
 
 
 @contextmanager
-def site_server(folder: Path, database: str | None = None) -> Iterator[SiteServer]:
+def site_server(folder: Path, database: str | None = None, *options: str) -> Iterator[SiteServer]:
     """Serve a site for as long as this block lasts."""
-    server = SiteServer(folder, database).begin()
+    server = SiteServer(folder, database, options).begin()
     try:
         yield server
     finally:

@@ -481,6 +481,22 @@ def test_a_caller_has_so_many_requests_a_minute() -> None:
     assert rate.allows("b", 10.0)
 
 
+@pytest.mark.parametrize("proxy", [True, False])
+def test_a_caller_is_an_address_whatever_it_says_of_itself(tmp_path: Path, proxy: bool) -> None:
+    options = ["--per-minute", "60", *(["--behind-proxy"] if proxy else [])]
+    with site_server(tmp_path / "site", None, *options) as asked:
+
+        def answers(address: str) -> int:
+            said = {"X-Forwarded-For": address}
+            names = [{"Authorization": f"Bearer {number}"} for number in range(100)]
+            found = [httpx.get(f"{asked.url}/health", headers=said | name) for name in names]
+            return sum(answer.status_code == 200 for answer in found)
+
+        # More than a bucket holds. What a proxy says counts where there is one.
+        assert 50 <= answers("192.0.2.1") < 100
+        assert (answers("192.0.2.2") >= 50) is proxy
+
+
 def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
     engine = open_database(f"sqlite:///{tmp_path / 'x.db'}")
     with engine.connect() as connection:

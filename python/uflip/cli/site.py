@@ -62,7 +62,9 @@ def command() -> None:
     help="What addresses begin with, where the site is seen from.",
 )
 @click.option(
-    "--behind-proxy", is_flag=True, help="A proxy in front checks by which name the site is asked."
+    "--behind-proxy",
+    is_flag=True,
+    help="A proxy in front checks by which name the site is asked, and says who asks.",
 )
 @click.option(
     "--per-minute",

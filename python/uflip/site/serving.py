@@ -49,7 +49,8 @@ def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: 
     listener : socket
         Bound.
     any_host : bool
-        Answer by whatever name it is asked: a proxy in front checks that.
+        A proxy is in front, and nobody else gets here: it checks by which name the site is asked,
+        and says who asks (`X-Forwarded-For`).
     per_minute : int
         Requests that one caller may make.
     """
@@ -68,6 +69,8 @@ def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: 
     hosts = frozenset() if any_host else frozenset(names)
     config = uvicorn.Config(
         application(site, hosts, per_minute),
+        proxy_headers=any_host,
+        forwarded_allow_ips="*" if any_host else None,
         log_config=None,
         access_log=False,
         ws="none",

@@ -1,0 +1,85 @@
+"""Do the files in deploy/ name what there is, and do the programs that read them take them?"""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from uflip.cli.site import command
+from uflip.site.api import PART
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+UNIT = (DEPLOY / "uflip-site.service").read_text()
+EXPOSED = 30  # of 100, as systemd-analyze counts; a service that does nothing for it has 96
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Those of the Containerfile, continued lines joined."""
+    text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def of(name: str) -> list[str]:
+    return [rest for found, rest in instructions() if found == name]
+
+
+def commands() -> list[list[str]]:
+    """What the unit and the container start, variables replaced by an address."""
+    (in_unit,) = re.findall("^ExecStart=(.*)$", UNIT, re.MULTILINE)
+    (in_container,) = of("CMD")
+    shell, option, line = json.loads(in_container)
+    assert (shell, option) == ("sh", "-c")
+    texts = [in_unit.replace("${STATE_DIRECTORY}", "/srv"), line.removeprefix("exec ")]
+    return [shlex.split(re.sub(r"\$\{?\w+\}?", "https://a.example", text)) for text in texts]
+
+
+@pytest.mark.parametrize("words", commands(), ids=["unit", "container"])
+def test_what_is_started_is_a_command_of_uflip(words: list[str]) -> None:
+    assert Path(words[0]).name == "uflip"
+    assert words[1:3] == ["site", "serve"]
+    serve = command.commands["serve"]
+    context = serve.make_context("serve", words[3:])
+    assert context.params["behind_proxy"] is True
+    assert context.params["base_url"] == "https://a.example"
+
+
+def analysed(*arguments: object) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("no systemd-analyze: apt-get install systemd")
+    command_line = [program, *map(str, arguments)]
+    return subprocess.run(command_line, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "uflip-site.service"
+    unit.write_text(UNIT.replace("/opt/uflip/bin/uflip", "/bin/true"))
+    done = analysed("verify", "--man=no", unit)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_service_sees_little_of_its_machine() -> None:
+    done = analysed(
+        "security", "--offline=true", f"--threshold={EXPOSED}", DEPLOY / "uflip-site.service"
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_container_is_made_of_what_there_is_and_runs_as_nobody_in_particular() -> None:
+    copied = [line.split()[:-1] for line in of("COPY") if not line.startswith("--from")]
+    assert all((ROOT / name).exists() for names in copied for name in names)
+    assert {"Cargo.lock", "crates", "python"} <= {name for names in copied for name in names}
+    assert of("USER") == ["uflip"]
+    assert all(re.search(r":[\w.-]+", image.split("/")[-1]) for image in of("FROM"))
+
+
+def test_the_proxy_lets_a_part_of_an_upload_through() -> None:
+    text = (DEPLOY / "nginx.conf").read_text()
+    (largest,) = re.findall(r"client_max_body_size (\d+)m;", text)
+    assert int(largest) << 20 > PART
