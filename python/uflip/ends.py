@@ -33,6 +33,10 @@ SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "S
 ONE_SIGNAL_S = 0.3
 
 
+# What is raised there may be printed and forgotten; it is over soon [s].
+IMPORTING = "<frozen importlib"
+SOON_S = 0.002
+
 MAIN = get_ident()
 
 
@@ -131,7 +135,7 @@ def end_at_once(number: int, words: str) -> None:
         os._exit(128 + number)
 
 
-def _handle(number: int, _frame: "FrameType | None") -> None:
+def _handle(number: int, frame: "FrameType | None") -> None:
     now, name = time.monotonic(), SIGNALS[signal.Signals(number)]
     if _state.caught is not None:
         if number == _state.caught and now - _state.at_s < ONE_SIGNAL_S:
@@ -140,5 +144,20 @@ def _handle(number: int, _frame: "FrameType | None") -> None:
     _state.caught, _state.at_s = number, now
     if not _state.at_work:
         end_at_once(number, f"Interrupted before anything began ({name})")
-    if _state.shields == 0:
-        check()
+    _tell(frame)
+
+
+def _tell(frame: "FrameType | None") -> None:
+    """Raise what came, unless it is shielded, or would be lost in a callback of an import."""
+    if _state.shields > 0:
+        return
+    if frame is not None and frame.f_code.co_filename.startswith(IMPORTING):
+        signal.signal(signal.SIGALRM, _again)
+        signal.setitimer(signal.ITIMER_REAL, SOON_S)
+        return
+    check()
+
+
+def _again(_number: int, frame: "FrameType | None") -> None:
+    if not _state.told:
+        _tell(frame)

@@ -72,6 +72,7 @@ def drawn(page: "Page") -> int:
 
 def open_run(page: "Page", server: Serving) -> None:
     page.goto(server.url)
+    page.wait_for_load_state("networkidle")  # a list that is drawn anew takes a click with it
     page.get_by_role("link", name="results/first").click()
     page.get_by_role("link", name=re.compile("^RW random write")).first.click()
     settled(page)
