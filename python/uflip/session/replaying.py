@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from uflip import _native, ends
-from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import read_spec
 from uflip.data.summary import Warned
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
-from uflip.methodology import Plan, estimate
+from uflip.methodology import estimate
 from uflip.results.place import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, ignore
 from uflip.session.opening import open_watched
 from uflip.session.request import Request
+from uflip.session.single import plan_of_run
 from uflip.session.state import AS_IS, known_state, record_of
 
 NAME = "replay"
@@ -104,7 +104,8 @@ def replay(
     info = request.inspect()
     ios = _fitted(recording, wanted, info)
     run = _run_of(wanted, info, ios)
-    plan = _plan_of(run, info, request.durability_of(), _doubts(summary, ios))
+    durability, doubts = request.durability_of(), _doubts(summary, ios)
+    plan = plan_of_run(run, info, scale=SCALE, durability=durability, warnings=doubts)
     estimate(plan)
     with (
         ends.shielded(),
@@ -146,25 +147,6 @@ def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
         value=depth,
         unit="",
         spec=read_spec(ios.spec_json(depth)),
-    )
-
-
-def _plan_of(
-    run: PlannedRun, info: DeviceInfo, durability: str, doubts: tuple[Warned, ...]
-) -> Plan:
-    return Plan(
-        device=info,
-        scale=SCALE,
-        seed=SEED,
-        runs=(run,),
-        skipped=(),
-        pause_ns=0,
-        target_size=info.capacity_bytes,
-        state=None,
-        repetitions=1,
-        method="paper",
-        durability=durability,
-        warnings=doubts,
     )
 
 

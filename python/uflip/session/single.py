@@ -6,6 +6,7 @@ from uflip import _native
 from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Part, Spec
+from uflip.data.summary import Warned
 from uflip.device.opened import Device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan
@@ -34,10 +35,24 @@ def plan_of(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Pla
     size = spec.parts[0].io_bytes
     name = f"0001-{NAME}-{label.replace('/', '+')}-io_size-{size}"
     run = PlannedRun(name, NAME, label, "io_size", size, "bytes", spec)
+    seed = SEED if spec.seed is None else spec.seed
+    return plan_of_run(run, info, scale="quick", seed=seed, durability=durability)
+
+
+def plan_of_run(
+    run: PlannedRun,
+    info: DeviceInfo,
+    *,
+    scale: str,
+    durability: str,
+    seed: int = SEED,
+    warnings: tuple[Warned, ...] = (),
+) -> Plan:
+    """Plan a run by itself, on a device in the state in which it is."""
     return Plan(
         device=info,
-        scale="quick",
-        seed=SEED if spec.seed is None else spec.seed,
+        scale=scale,
+        seed=seed,
         runs=(run,),
         skipped=(),
         pause_ns=0,
@@ -46,7 +61,7 @@ def plan_of(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Pla
         repetitions=1,
         method="paper",
         durability=durability,
-        warnings=(),
+        warnings=warnings,
     )
 
 
