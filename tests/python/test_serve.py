@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,6 +212,33 @@ def test_response_times_are_those_of_the_simulated_device(here: Path) -> None:
     # Never early, however late the host is.
     assert export["response_time"]["mean_ns"] >= export["simulated"]["mean_ns"]
     assert export["lag"]["count"] == 64
+
+
+def test_flushes_and_durable_writes_wait_for_the_flash(here: Path) -> None:
+    """Of a device with a write cache, so slow that it is not emptied between two requests."""
+    slower, program_ns, page = 500, 300_000, bytes(4 * KIB)
+    device = f"{SMALL}&write_cache_bytes=262144&idle_free_blocks=0"
+    with serving(device, "--speed", slower) as process:
+        with Client("s") as client:
+            client.go()
+            began = time.monotonic_ns()
+            for number in range(4):
+                assert client.write(number * MIB, page) == 0
+            assert client.do(FLUSH) == 0
+            took = time.monotonic_ns() - began
+        export = served(process)["exports"][0]
+    assert export["flushes"] == 1
+    assert export["counters"]["pages_programmed"] == 4
+    # A write is over before its page is on flash, and a flush is not: never early, however late.
+    assert export["simulated"]["p50_ns"] < slower * program_ns <= took
+    with serving(device, "--speed", slower) as process:
+        with Client("s") as client:
+            client.go()
+            assert client.write(0, page, flags=FUA) == 0
+            assert client.do(FLUSH) == 0, "for which nothing is left"
+        simulated = served(process)["exports"][0]["simulated"]
+    assert simulated["max_ns"] >= slower * program_ns
+    assert simulated["p50_ns"] == 0
 
 
 def test_a_program_runs_against_a_device(here: Path) -> None:

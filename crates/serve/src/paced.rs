@@ -133,16 +133,7 @@ impl Paced {
     /// The device takes no such I/O any more.
     pub fn submit(&mut self, now: u64, io: &Io, fua: bool) -> Result<Ticket> {
         self.look(now);
-        let Model::Sim(device) = &mut self.model else {
-            let ticket = Ticket(self.tickets);
-            self.tickets += 1;
-            self.over.push_back(Over { ticket, due: now, response: Nanos(0), failed: false });
-            return Ok(ticket);
-        };
-        if self.slowdown.0 > 0 {
-            let at = virtual_time(self.began, self.slowdown, now).max(self.horizon);
-            device.wait_until(at);
-        }
+        let Some(device) = self.device_at(now) else { return Ok(self.over_at_once(now)) };
         if fua {
             device.set_durability(Durability::Fua);
         }
@@ -150,10 +141,38 @@ impl Paced {
         if fua {
             device.set_durability(Durability::Cached);
         }
-        let ticket = submitted?;
+        Ok(self.has_begun(submitted?, now))
+    }
+
+    /// Submit a flush at `now`: it ends when everything is durable whose writes have ended.
+    pub fn flush(&mut self, now: u64) -> Ticket {
+        self.look(now);
+        let Some(device) = self.device_at(now) else { return self.over_at_once(now) };
+        let ticket = device.submit_flush();
+        self.has_begun(ticket, now)
+    }
+
+    /// The simulated device, whose clock is where the wall clock is.
+    fn device_at(&mut self, now: u64) -> Option<&mut SimDevice> {
+        let Model::Sim(device) = &mut self.model else { return None };
+        if self.slowdown.0 > 0 {
+            device.wait_until(virtual_time(self.began, self.slowdown, now).max(self.horizon));
+        }
+        Some(device)
+    }
+
+    /// What a device does that takes no time.
+    fn over_at_once(&mut self, now: u64) -> Ticket {
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        self.over.push_back(Over { ticket, due: now, response: Nanos(0), failed: false });
+        ticket
+    }
+
+    fn has_begun(&mut self, ticket: Ticket, now: u64) -> Ticket {
         self.outstanding.push(ticket);
         self.wake = Some(Wake::Due(now));
-        Ok(ticket)
+        ticket
     }
 
     /// The range is not needed any more; takes no time.

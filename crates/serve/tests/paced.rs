@@ -115,3 +115,36 @@ fn without_a_clock_everything_is_over_at_once() {
         assert!(over.response.0 > 0, "the device says how long it would have taken");
     }
 }
+
+/// A write, which a cache takes, a durable one, or a flush: each as long as in virtual time.
+#[test]
+fn flushes_and_durable_writes_take_what_they_take_in_virtual_time() {
+    let cached = r#"{"blocks_per_die": 64, "write_cache_bytes": 262144}"#;
+    let profile = Profile::parse(DEMO, "demo", cached).expect("a profile");
+    let mut virtual_time = SimDevice::new("demo", profile).expect("a device");
+    let capacity = virtual_time.info().capacity_bytes;
+    let began = virtual_time.now();
+    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(10);
+    let (mut now, mut longest, durable) = (0, 0, ["cached", "fua"]);
+    for request in 0..REQUESTS {
+        let io = Io { mode: Mode::Write, ..next(&mut random, capacity).0 };
+        let kind = uniform(&mut random, 8);
+        virtual_time.wait_until(Nanos(began.0 + now));
+        virtual_time.set_durability(durable[usize::from(kind == 1)].parse().expect("a form"));
+        let ticket = if kind == 0 {
+            virtual_time.submit_flush();
+            paced.flush(now)
+        } else {
+            virtual_time.submit(&io).expect("it works");
+            paced.submit(now, &io, kind == 1).expect("it works")
+        };
+        let expected = virtual_time.complete().expect("it works");
+        let over = wait(&mut paced, &mut now);
+        let response = expected.completed - expected.submitted;
+        assert_eq!((over.ticket, over.response), (ticket, response), "{request}");
+        longest = if kind == 0 { response.0.max(longest) } else { longest };
+    }
+    assert!(longest > 200_000, "a flush waits for programs: {longest}");
+    assert_eq!(paced.counters(), virtual_time.counters());
+}

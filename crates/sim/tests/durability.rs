@@ -107,3 +107,70 @@ fn a_durable_write_to_a_page_in_the_cache_loses_nothing_of_it() {
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_programmed, counters.pages_read_to_modify), (2, 1));
 }
+
+fn flush(device: &mut SimDevice) -> u64 {
+    device.submit_flush();
+    let done = device.complete().unwrap();
+    let parts: u64 = done.breakdown.parts().iter().sum();
+    let response = (done.completed - done.submitted).0;
+    assert_eq!(parts, response, "the parts sum to the response time");
+    response
+}
+
+#[test]
+fn a_flush_by_itself_takes_as_long_as_what_is_in_the_cache() {
+    let mut device = device(1, 8);
+    assert_eq!(flush(&mut device), 0, "nothing is there");
+    assert_eq!(times(&mut device, "cached", 5), [TAKEN; 5]);
+    assert_eq!(flush(&mut device), 5 * FLASH);
+    assert_eq!(flush(&mut device), 0, "everything is on flash");
+    // A read may come before the end of a flush; who comes later is not waited for.
+    times(&mut device, "cached", 2);
+    let flush = device.submit_flush();
+    let write = device.submit(&write(7, 4096)).unwrap();
+    let first = device.complete().unwrap();
+    assert_eq!((first.ticket, (first.completed - first.submitted).0), (write, TAKEN));
+    let second = device.complete().unwrap();
+    assert_eq!((second.ticket, (second.completed - second.submitted).0), (flush, 2 * FLASH));
+}
+
+#[test]
+fn a_flush_waits_for_its_turn_where_commands_come_one_by_one() {
+    let demo = include_str!("../../../python/uflip/profiles/demo.toml");
+    let overrides = r#"{"commands_at_once": 1, "command_write_ns": 10000, "state": "empty",
+        "blocks_per_die": 64, "write_cache_bytes": 65536}"#;
+    let profile = Profile::parse(demo, "demo.toml", overrides).unwrap();
+    let mut device = SimDevice::new("test", profile).unwrap();
+    device.submit(&write(0, 4096)).unwrap();
+    device.submit_flush();
+    let (write, flush) = (device.complete().unwrap(), device.complete().unwrap());
+    assert!(flush.completed > write.completed, "it waits, and the page is in the cache by then");
+    assert_eq!(device.counters().unwrap().pages_programmed, 1);
+}
+
+/// Each write of its own asks for durability, while others that do not are under way.
+#[test]
+fn one_write_is_durable_among_others_that_are_not() {
+    let rewritten = r#"{"rewrite_buffer": true, "spare_factor": 0.4}"#;
+    let units = r#"{"write_cache_bytes": 0, "dies_per_channel": 1, "channels": 1}"#;
+    let samsung = include_str!("../../../python/uflip/profiles/samsung.toml");
+    let nvme = include_str!("../../../python/uflip/profiles/tlc-nvme.toml");
+    let small = |profile: &str, overrides: &str| {
+        let text = overrides.replacen('{', r#"{"blocks_per_die": 64, "state": "empty", "#, 1);
+        SimDevice::new("test", Profile::parse(profile, "test", &text).unwrap()).unwrap()
+    };
+    let devices = [device(1, 8), small(samsung, rewritten), small(nvme, units)];
+    for mut always in devices {
+        let mut once = always.clone();
+        always.set_durability("fua".parse().unwrap());
+        for io in [write(0, 4096), write(0, 32768), write(0, 32768)] {
+            let expected = alone(&mut always, io);
+            once.set_durability("fua".parse().unwrap());
+            once.submit(&io).unwrap();
+            once.set_durability("cached".parse().unwrap());
+            let done = once.complete().unwrap();
+            assert_eq!((done.completed - done.submitted).0, expected.0, "{io:?}");
+        }
+        assert_eq!(once.counters(), always.counters());
+    }
+}

@@ -63,7 +63,10 @@ impl Place {
         match command {
             Command::Read => self.submit(new, Mode::Read, key),
             Command::Write => self.submit(new, Mode::Write, key),
-            Command::Flush => {}
+            Command::Flush => {
+                let ticket = self.paced.flush(new.arrived);
+                self.waits_for(new, ticket, key);
+            }
             Command::Trim => {
                 self.paced.trim(new.arrived, at, size);
                 new.failed = self.data.zero(offset, size.0, false).is_err();
@@ -79,12 +82,14 @@ impl Place {
         let Request { offset, length, fua, .. } = new.request;
         let io = Io { offset: Bytes(offset), size: Bytes(u64::from(length)), mode };
         match self.paced.submit(new.arrived, &io, fua) {
-            Ok(ticket) => {
-                self.tickets.insert(ticket, key);
-                new.parts += 1;
-            }
+            Ok(ticket) => self.waits_for(new, ticket, key),
             Err(_) => new.failed = true,
         }
+    }
+
+    fn waits_for(&mut self, new: &mut UnderWay, ticket: Ticket, key: usize) {
+        self.tickets.insert(ticket, key);
+        new.parts += 1;
     }
 
     /// Put the reply of a request into `out`, and count it as answered at `now`.

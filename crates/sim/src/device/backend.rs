@@ -24,6 +24,8 @@ pub(crate) struct Write {
     pub(crate) page: Lpn,
     pub(crate) extent: Extent,
     pub(crate) target: Target,
+    /// Nothing of it may stay in memory that the host takes for written.
+    pub(crate) through: bool,
 }
 
 /// A page that an I/O in the untimed gear touches.
@@ -56,9 +58,6 @@ pub(crate) trait Backend {
     /// A read of the host ends at `end`.
     #[inline]
     fn after_read(&mut self, _end: u64, _hardware: &mut Hardware<'_>) {}
-
-    /// Keep nothing in memory that the host takes for written, or what is usual.
-    fn set_write_through(&mut self, _write_through: bool) {}
 
     /// What leaves the write cache is to be on flash as soon as it can.
     fn fill_up(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}

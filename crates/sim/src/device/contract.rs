@@ -1,6 +1,8 @@
 //! What a simulated device promises: the `Device` trait.
 
-use uflip_core::{Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket};
+use uflip_core::{
+    Bytes, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket,
+};
 
 use super::any::either;
 use super::backend::{Backend, Hardware};
@@ -78,11 +80,7 @@ impl Device for SimDevice {
             Mode::Read => Promise::Taken,
             Mode::Write => self.durable.promise(),
         };
-        let (io, ticket) = self.host.submit(*request, extent, now, promise);
-        if !self.interface.is_limited() || self.interface.lets_in(io) {
-            self.begin(io, now);
-        }
-        Ok(ticket)
+        Ok(self.let_in(request, extent, promise))
     }
 
     #[inline]
@@ -112,5 +110,27 @@ impl Device for SimDevice {
     fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {
         // One device serves all submitters: they meet at its dies and channels.
         Ok(None)
+    }
+}
+
+impl SimDevice {
+    /// Submit a flush at [`Device::now`]: it completes when everything is on flash whose writes had ended
+    /// by then. The command takes no time of its own.
+    pub fn submit_flush(&mut self) -> Ticket {
+        self.advance(self.now);
+        let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Write };
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        self.let_in(&nothing, Extent::of(&nothing, page_bytes), Promise::Flushed)
+    }
+
+    /// A request comes to the interface.
+    #[inline]
+    fn let_in(&mut self, request: &Io, extent: Extent, promise: Promise) -> Ticket {
+        let now = self.now;
+        let (io, ticket) = self.host.submit(*request, extent, now, promise);
+        if !self.interface.is_limited() || self.interface.lets_in(io) {
+            self.begin(io, now);
+        }
+        ticket
     }
 }

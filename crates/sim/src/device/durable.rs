@@ -29,7 +29,7 @@ pub(crate) enum Promise {
     Taken,
     /// Its data is on flash: it goes past the cache.
     Durable,
-    /// Everything is on flash that was taken before it was.
+    /// Everything is on flash that was taken before it was; all that a flush waits for.
     Flushed,
 }
 
@@ -55,12 +55,6 @@ impl Durable {
     /// What writes wait for from now on.
     pub(crate) fn ask_for(&mut self, durability: Durability) {
         (self.durability, self.written) = (durability, 0);
-    }
-
-    /// Whether writes go past the cache.
-    #[inline]
-    pub(crate) fn is_write_through(&self) -> bool {
-        self.durability == Durability::Fua
     }
 
     /// What the next write waits for.

@@ -24,8 +24,6 @@ use crate::flash::geometry::{DieIdx, Place};
 /// The flash pages that are gathered, and those under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Gather {
-    /// Host writes wait until they are on flash.
-    pub(crate) write_through: bool,
     /// Relocated units have flash pages of their own.
     separate: bool,
     /// Per die and stream.
@@ -72,7 +70,6 @@ pub(crate) struct Programmed {
 impl Gather {
     pub(crate) fn new(dies: u32, separate: bool) -> Gather {
         Gather {
-            write_through: false,
             separate,
             open: vec![Page::default(); 2 * dies as usize],
             under_way: Vec::new(),
@@ -88,10 +85,11 @@ impl Gather {
         2 * die.0 as usize + usize::from(relocated && self.separate)
     }
 
-    /// A unit of the host is in the buffer of its page, which it fills up or not. Whether its write ends.
-    pub(crate) fn add(&mut self, to: Place, target: Target, at: u64, fills: bool) -> bool {
+    /// A unit of the host is in the buffer of its page, and waits until that is on flash or not. Whether
+    /// its write ends.
+    pub(crate) fn add(&mut self, to: Place, target: Target, at: u64, waits: bool) -> bool {
         let index = self.index(to.die, false);
-        let ends = target.account.is_some() && !fills && !self.write_through;
+        let ends = target.account.is_some() && !waits;
         let page = &mut self.open[index];
         page.volatile |= ends;
         if !ends {

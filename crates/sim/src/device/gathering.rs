@@ -77,7 +77,7 @@ impl Together {
 impl Paged {
     /// Write a unit. What the host does not bring of it is read first.
     pub(super) fn gather(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
-        let Write { page, extent, target } = write;
+        let Write { page, extent, target, through } = write;
         let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_gathered(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
@@ -86,16 +86,15 @@ impl Paged {
             return Issued::new(hardware.flash, hardware.events, at, target).modify(from);
         }
         self.seek_and_write(write, at, hardware);
-        let through = self.gather.as_ref().is_some_and(|gather| gather.write_through);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.fill_up_pages(false, at, hardware);
         }
     }
 
     /// A unit has come to its page later than those that came with it: nobody else fills that up.
-    pub(super) fn gathered_late(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+    pub(super) fn gathered_late(&mut self, through: bool, at: u64, hardware: &mut Hardware<'_>) {
         let Some(gather) = &mut self.gather else { return };
-        if gather.write_through || gather.hurry {
+        if through || gather.hurry {
             gather.hurry &= gather.modifies() || !self.waiting.is_empty();
             self.fill_up_pages(false, at, hardware);
         }
@@ -161,7 +160,7 @@ impl Paged {
             Told::Modified(index) => {
                 let write = gather.modified(index);
                 self.seek_and_write(write, at, hardware);
-                self.gathered_late(at, hardware);
+                self.gathered_late(write.through, at, hardware);
             }
             Told::Programmed(number) => {
                 let Programmed { waits, drained } = gather.programmed(number);

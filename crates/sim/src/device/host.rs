@@ -91,7 +91,8 @@ impl Host {
         self.first.map(|(end, ..)| end)
     }
 
-    /// A new I/O, which touches the pages of `extent`; a write waits for what was promised.
+    /// A new I/O, which touches the pages of `extent`; a write waits for what was promised. A flush touches
+    /// none, and has one page that is none of the device's.
     #[inline]
     pub(crate) fn submit(
         &mut self,
@@ -111,7 +112,7 @@ impl Host {
             ticket,
             submitted: now,
             taken_in: now,
-            pages_left: extent.touched().len() as u32,
+            pages_left: (extent.touched().len() as u32).max(1),
             end: 0,
             last: NO_PAGE,
             failed: false,

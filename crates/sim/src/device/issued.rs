@@ -15,6 +15,8 @@ pub(crate) struct Issued<'a> {
     gather: Option<&'a mut Gather>,
     /// What is moved was read together with another unit.
     pub(crate) beside: bool,
+    /// A unit of the host waits until it is on flash.
+    pub(crate) through: bool,
     /// So many units are sent of a page that is read, one or all of them.
     units_read: u16,
     at: u64,
@@ -34,8 +36,20 @@ impl<'a> Issued<'a> {
         target: Target,
     ) -> Issued<'a> {
         let units_read = events.timing.read_transfers;
-        let (gather, beside, read_bytes, before) = (None, false, 0, Vec::new());
-        Issued { flash, events, gather, beside, units_read, at, target, read_bytes, before }
+        let (beside, through, read_bytes, before) = (false, false, 0, Vec::new());
+        let gather = None;
+        Issued {
+            flash,
+            events,
+            gather,
+            beside,
+            through,
+            units_read,
+            at,
+            target,
+            read_bytes,
+            before,
+        }
     }
 
     /// The same where units are gathered.
@@ -147,7 +161,7 @@ impl<'a> Issued<'a> {
         let programmed = self.flash.program(to, None);
         let fills = self.flash.geometry.ends_flash_page(to.page);
         let gather = self.gather.as_mut().expect("units are gathered");
-        if programmed && gather.add(to, self.target, self.at, fills) {
+        if programmed && gather.add(to, self.target, self.at, fills || self.through) {
             self.events.end(self.at, self.at, self.target.op());
         }
         self.gathered(to, false);

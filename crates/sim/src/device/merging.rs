@@ -40,7 +40,6 @@ pub(crate) struct Merged {
     /// Whether a write to exactly where the last one went stays in memory.
     buffers: bool,
     /// Nothing does, for a host that wants its writes durable.
-    write_through: bool,
     /// Where the last write went, and whether memory has a newer version than the flash.
     last: Option<Extent>,
     dirty: bool,
@@ -59,19 +58,19 @@ impl Merged {
             reads: 0,
             beside: 0,
             buffers,
-            write_through: false,
             last: None,
             dirty: false,
             absorbed: 0,
         }
     }
 
-    /// Whether `page` of a write to `extent` stays in memory: the write before went there as well.
+    /// Whether the page of a write stays in memory: the write before went to the same extent.
     #[inline]
-    fn absorbs(&mut self, page: Lpn, extent: &Extent) -> bool {
+    fn absorbs(&mut self, write: &Write) -> bool {
+        let Write { page, extent, through, .. } = write;
         if extent.begin() == page.0 {
             let again = self.last == Some(*extent) && extent.is_whole();
-            self.dirty = again && !self.write_through;
+            self.dirty = again && !through;
             self.last = Some(*extent);
         }
         self.absorbed += u64::from(self.dirty);
@@ -164,10 +163,10 @@ impl Backend for Merged {
 
     #[inline]
     fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
-        let Write { page, extent, target } = write;
+        let Write { page, extent, target, .. } = write;
         if self.buffers {
             self.flush(ready, Some(&extent), None, hardware);
-            if self.absorbs(page, &extent) {
+            if self.absorbs(&write) {
                 return hardware.events.end(ready, hardware.events.now(), target.op());
             }
         }
@@ -205,10 +204,6 @@ impl Backend for Merged {
 
     fn why_read_only(&self) -> Error {
         unreachable!("nothing is retired")
-    }
-
-    fn set_write_through(&mut self, write_through: bool) {
-        self.write_through = write_through;
     }
 
     fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {

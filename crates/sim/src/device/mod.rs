@@ -153,8 +153,6 @@ impl SimDevice {
     /// What the writes that are submitted from now on wait for.
     pub fn set_durability(&mut self, durability: Durability) {
         self.durable.ask_for(durability);
-        let write_through = self.durable.is_write_through();
-        either!(&mut self.backend, backend => backend.set_write_through(write_through));
     }
 
     /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing

@@ -62,11 +62,12 @@ impl Paged {
     /// Write to `die`, which has room.
     #[inline(always)]
     fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
-        let Write { page, extent, target } = write;
+        let Write { page, extent, target, through } = write;
         // Of a unit that is gathered the rest is there already.
         let whole = self.gather.is_some() || extent.covers(*page);
         let mut media = Issued::new(hardware.flash, hardware.events, at, *target)
             .gathering(self.gather.as_deref_mut());
+        media.through = *through;
         if !self.ftl.write_to(die, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
         }
@@ -180,7 +181,7 @@ impl Paged {
                     self.in_vain = 0;
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
                     self.write_to(die, &write, at, hardware);
-                    self.gathered_late(at, hardware);
+                    self.gathered_late(write.through, at, hardware);
                 }
             }
         }
@@ -229,12 +230,6 @@ impl Backend for Paged {
             return self.gather(write, at, hardware);
         }
         self.seek_and_write(write, at, hardware);
-    }
-
-    fn set_write_through(&mut self, write_through: bool) {
-        if let Some(gather) = &mut self.gather {
-            gather.write_through = write_through;
-        }
     }
 
     fn fill_up(&mut self, at: u64, hardware: &mut Hardware<'_>) {

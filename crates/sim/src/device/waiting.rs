@@ -159,7 +159,7 @@ mod tests {
 
     fn write(page: u32) -> Write {
         let (page, extent) = (Lpn(page), Extent::single(Lpn(page), true));
-        Write { page, extent, target: Target::collection(DieIdx(0)) }
+        Write { page, extent, target: Target::collection(DieIdx(0)), through: false }
     }
 
     proptest! {

@@ -121,6 +121,9 @@ impl SimDevice {
     #[inline]
     pub(super) fn begin(&mut self, index: IoIdx, at: u64) {
         let (io, extent) = self.host.io(index);
+        if extent.touched().is_empty() {
+            return self.begin_flush(index, at);
+        }
         let length = self.command_ns(&io);
         let taken_in = self.events.process(at, length);
         if taken_in > at && !self.is_next_on_the_link(index, &io) {
@@ -128,6 +131,15 @@ impl SimDevice {
         } else {
             self.taken_in(index, &io, extent, taken_in);
         }
+    }
+
+    /// A flush is let in at `at`, and waits for what the host takes for written.
+    #[cold]
+    fn begin_flush(&mut self, index: IoIdx, at: u64) {
+        self.events.reach(at);
+        self.host.taken_in(index, at);
+        let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
+        self.ended(page, at);
     }
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
@@ -155,7 +167,8 @@ impl SimDevice {
         self.events.reach(at);
         for page in extent.touched().map(Lpn) {
             let (of_host, end) = self.send(index, io, page, at);
-            self.write(Write { page, extent, target: Target::host(of_host) }, end);
+            let through = self.host.is_write_through(index);
+            self.write(Write { page, extent, target: Target::host(of_host), through }, end);
         }
     }
 
@@ -213,7 +226,8 @@ impl SimDevice {
             return self.flush(at);
         }
         let extent = self.host.extent(of);
-        self.write(Write { page, extent, target: Target::host(index) }, at);
+        let through = self.host.is_write_through(of);
+        self.write(Write { page, extent, target: Target::host(index), through }, at);
     }
 
     #[inline]
@@ -239,7 +253,8 @@ impl SimDevice {
     fn write_flushed(&mut self, flushed: Flushed, at: u64) {
         let Flushed { page, whole, epoch } = flushed;
         let extent = Extent::single(page, whole);
-        self.write(Write { page, extent, target: Target::flush(epoch) }, at);
+        let through = false; // who waits for it waits for its epoch
+        self.write(Write { page, extent, target: Target::flush(epoch), through }, at);
     }
 
     /// Write to flash what the cache has of pages that are written past it.

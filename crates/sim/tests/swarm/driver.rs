@@ -72,6 +72,12 @@ impl Driver<'_> {
         self.check_work(device, 1 + u64::from(self.outstanding));
     }
 
+    pub fn flush(&mut self, device: &mut SimDevice) {
+        device.submit_flush();
+        self.outstanding += 1;
+        self.check_work(device, 1 + u64::from(self.outstanding));
+    }
+
     pub fn failed(&mut self, error: &Error) {
         spent(error).hash(&mut self.hash);
         self.spent = true;

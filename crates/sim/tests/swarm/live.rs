@@ -17,6 +17,7 @@ use uflip_sim::{Profile, SimDevice, State};
 
 use crate::case::{Case, Host};
 use crate::driver::Driver;
+use crate::promise;
 use crate::watch::Watch;
 
 /// Devices with more pages are read and refused, or read and left alone: they would take too long.
@@ -150,7 +151,7 @@ fn tried(case: &Case, limited: bool) -> Outcome {
         Err(error) => return Outcome::Spent(spent(&error)),
     };
     if case.host.seed % SAVED == 1 {
-        keeps_its_promise(&mut device.clone(), case);
+        promise::is_kept(&mut device.clone(), case.host.seed);
     }
     let mut again = device.clone();
     let seen = drive(&mut device, &case.host, STEPS);
@@ -231,31 +232,6 @@ fn durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
     text.parse().expect("one of the forms")
 }
 
-/// One I/O after another, of which all that the host was promised is on flash: idle time, in which a
-/// device empties its memory, brings nothing of the host's there that was not.
-fn keeps_its_promise(device: &mut SimDevice, case: &Case) {
-    let durability = if case.host.seed.is_multiple_of(3) { "fua" } else { "flush:1" };
-    device.set_durability(durability.parse().expect("one of the forms"));
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(case.host.seed);
-    let mut driver = Driver::new(device, &mut rng);
-    let brought = |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
-    for _ in 0..10 {
-        let first = driver.io(false);
-        // Twice to the same place: what a device may keep in memory.
-        for io in [first, first] {
-            let done = device.submit(&io).and_then(|_| device.complete());
-            if let Err(error) = done {
-                spent(&error);
-                return;
-            }
-            let before = brought(device);
-            let mut idle = device.clone();
-            idle.wait_until(device.now() + Nanos(1_000_000_000));
-            assert_eq!(brought(&idle), before, "{durability}: {io:?}");
-        }
-    }
-}
-
 /// The device, saved and read again.
 fn restored(device: &SimDevice) -> SimDevice {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -301,6 +277,7 @@ pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
             121 => driver.trim(device),
             122 => driver.burst(device, BURST),
             124 => device.set_durability(durability(driver.rng)),
+            125 if host.seed.is_multiple_of(3) => driver.flush(device),
             123 => {
                 while driver.outstanding > 0 {
                     driver.complete(device)

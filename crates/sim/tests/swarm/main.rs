@@ -21,6 +21,7 @@ mod driver;
 mod forge;
 mod live;
 mod open_channel;
+mod promise;
 mod shrink;
 mod watch;
 
