@@ -12,6 +12,7 @@ mod collector;
 mod contract;
 mod describe;
 mod durable;
+mod flushing;
 mod gather;
 mod gathering;
 mod host;

@@ -6,7 +6,6 @@ use super::SimDevice;
 use super::any::either;
 use super::backend::{Backend, Hardware, Write};
 use super::cache::{Flushed, Sectors, WriteCache};
-use super::durable::Held;
 use super::host::HostPage;
 use super::token::{Epoch, IoIdx, PageIdx, Target, Token, Told};
 use crate::flash::geometry::Lpn;
@@ -131,15 +130,6 @@ impl SimDevice {
         } else {
             self.taken_in(index, &io, extent, taken_in);
         }
-    }
-
-    /// A flush is let in at `at`, and waits for what the host takes for written.
-    #[cold]
-    fn begin_flush(&mut self, index: IoIdx, at: u64) {
-        self.events.reach(at);
-        self.host.taken_in(index, at);
-        let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended(page, at);
     }
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
@@ -286,52 +276,15 @@ impl SimDevice {
 
     /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
     #[inline]
-    fn ended(&mut self, index: PageIdx, end: u64) {
+    pub(super) fn ended(&mut self, index: PageIdx, end: u64) {
         match self.host.before_flush(index, end) {
             None => self.end(index, end),
             Some(taken) => self.end_with_flush(index, end, taken),
         }
     }
 
-    /// The last page of an I/O, all of which was `taken` then, ends when everything is durable.
-    #[cold]
-    fn end_with_flush(&mut self, index: PageIdx, end: u64, taken: u64) {
-        if self.cache.is_some() {
-            self.set_cache_idle(true);
-            self.flush(end);
-            self.set_cache_idle(false);
-            let SimDevice { backend, flash, events, .. } = self;
-            let hardware = &mut Hardware { flash, events };
-            either!(backend, backend => backend.fill_up(end, hardware));
-        }
-        if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
-            return self.durable.hold(Held { page: index, since: end, until });
-        }
-        self.drain(index, end, taken);
-    }
-
-    /// Write to flash what the FTL keeps in memory, from `at` on: the page `index`, which would end at
-    /// `end`, ends with that.
-    fn drain(&mut self, index: PageIdx, end: u64, at: u64) {
-        let SimDevice { backend, flash, events, host, .. } = self;
-        let hardware = &mut Hardware { flash, events };
-        if either!(backend, backend => backend.drain(at, Target::drained(index), hardware)) {
-            // From then on it waits.
-            host.arrived(index, end);
-        } else {
-            self.end(index, end);
-        }
-    }
-
-    /// What the FTL kept in memory when `index` was to end is on flash.
-    fn drained(&mut self, index: PageIdx, at: u64) {
-        let since = self.host.page_of(index).arrived;
-        self.events.spent(Some(index.account()), Cause::CacheWait, at - since);
-        self.end(index, at);
-    }
-
     #[inline]
-    fn end(&mut self, index: PageIdx, end: u64) {
+    pub(super) fn end(&mut self, index: PageIdx, end: u64) {
         let Some((mode, end)) = self.host.ended(index, end) else { return };
         if self.interface.is_limited() {
             self.events.remind(end, Told::Freed.into());
