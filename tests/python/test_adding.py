@@ -17,7 +17,8 @@ from uflip.microbench import MICRO_BENCHMARKS, MicroBenchmark, varied
 from uflip.report import figures
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, Traces
-from uflip.report.figures.canvas import new_figure, styled, to_drawing
+from uflip.report.figures.chart import Axis, Box, Chart, Panel
+from uflip.report.figures.svg import draw
 
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "add-a-micro-benchmark.md"
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -91,11 +92,8 @@ def test_a_figure_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.Monke
 def _longest(document: Document, traces: Traces) -> Figure | None:
     """A figure as a new module would offer it."""
     assert document["baselines"]
-    return Figure("longest", "The longest & the rest", _draw(traces), "How long is it?")
-
-
-@styled
-def _draw(traces: Traces) -> figures.canvas.Drawing:
-    figure, (axis,) = new_figure(height=2.0)
-    axis.bar([trace.pattern for trace in traces], [trace.measured_ms.max() for trace in traces])
-    return to_drawing(figure, "longest", "The longest <b>", "A bar a pattern.")
+    longest = [trace.measured_ms.max() for trace in traces]
+    bars = [Box((number, number + 0.8), (0, ms)) for number, ms in enumerate(longest)]
+    chart = Chart([Panel(Axis(0, len(bars)), Axis(0, max(longest)), bars)], 144)
+    drawing = draw(chart, "longest", "The longest <b>", "A bar a pattern.")
+    return Figure("longest", "The longest & the rest", drawing, "How long is it?")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -123,16 +124,27 @@ def test_results_are_needed() -> None:
         assert uflip(verb).code == 2
 
 
-def test_without_matplotlib_there_is_no_report_and_the_rest_works(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("library", "refused"), [("jinja2", "report"), ("matplotlib", "figure")])
+def test_without_a_library_all_works_but_what_needs_it(
+    folder: Path, library: str, refused: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with unchanged(folder.parent):
-        done = uflip("report", folder, "-o", folder.parent / "report.html")
-        assert uflip("show", folder).code == 0
-    assert done.code == 6
-    assert "matplotlib" in done.err
-    assert "pip install" in done.err
+    verbs = {
+        "show": ("show", folder),
+        "report": ("report", folder, "-o", folder.parent / "out.html"),
+        "figure": ("figure", folder, "traces", "-o", folder.parent / "out.svg"),
+    }
+    without = (
+        f"import sys; sys.modules[{library!r}] = None; from uflip.cli.main import main; main()"
+    )
+    for verb, arguments in verbs.items():
+        command = [sys.executable, "-c", without, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == (6 if verb == refused else 0), done.stderr
+        if verb == refused:
+            assert library in done.stderr
+            assert "pip install" in done.stderr
+    there = {path.suffix for path in folder.parent.glob("out.*")}
+    assert there == {".html", ".svg"} - {".html" if refused == "report" else ".svg"}
 
 
 def test_looking_at_results_does_not_wait_for_heavy_libraries(

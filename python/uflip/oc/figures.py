@@ -1,10 +1,9 @@
 """Figures of uFLIP-OC in the manner of the paper; reads blue and writes orange as everywhere.
 
-Each function returns a matplotlib figure, for a page or for a file.
+Each function describes a figure, for a page or for a file.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +11,24 @@ from numpy.typing import NDArray
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
-from uflip.report.figures.canvas import mark_simulated, new_figure
-from uflip.report.figures.palette import INK, MUTED, look
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from uflip.report.figures import axes as scales
+from uflip.report.figures.chart import (
+    DASHED,
+    SOLID,
+    Area,
+    Axis,
+    Box,
+    Chart,
+    Level,
+    Line,
+    Mark,
+    Panel,
+    Words,
+)
+from uflip.report.figures.palette import INK, MUTED, look, readable_on
 
 READS, WRITES = look("RR").color, look("RW").color
+FAILING, FAILING_AREA = "#a3417c", "#cc79a7"
 # More dots than this say no more.
 MOST_DOTS = 12_000
 # The y axis ends where nearly all I/Os are; what lies above is said in words.
@@ -28,126 +37,119 @@ TOP_PERCENTILE = 99.95
 PALE = 2.2
 # A line over cycles has a point for each mean of so many of them.
 LINE_POINTS = 400
+# Shades for least to most: ColorBrewer's Oranges and Blues, of nine classes (Brewer, 2003).
+ORANGES = ("fff5eb", "fee6ce", "fdd0a2", "fdae6b", "fd8d3c", "f16913", "d94801", "a63603", "7f2704")
+BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "08519c", "08306b")
+CELL = 0.47
+"""Half of a cell of the map: between cells are gaps, as it is a list of LUNs and no picture."""
+LEGEND = tuple(
+    Line(color=color, width=0, marker="o", size=5, label=label)
+    for label, color in (("writes", WRITES), ("reads", READS))
+)
 
 
-def bands(mixes: Mapping[str, Series], titles: Mapping[str, str], *, simulated: bool) -> "Figure":
+def bands(mixes: Mapping[str, Series], titles: Mapping[str, str], *, simulated: bool) -> Chart:
     """Response time over the number of the I/O, a panel a mix (Figures 2 and 5)."""
-    figure, axes = new_figure(1, len(mixes), height=3.3, share_y=True)
-    mark_simulated(figure, simulated)
     top = max(float(np.percentile(s.response_time_ms, TOP_PERCENTILE)) for s in mixes.values())
-    for axis, (mix, series) in zip(axes, mixes.items(), strict=True):
-        _dots(axis, series)
-        axis.set_title(titles[mix], fontsize=8.5)
-        axis.set_xlabel("I/O number")
-        axis.set_xticks([0, len(series.op)], ["1", f"{len(series.op):,}"])
-        axis.set_ylim(0, top * 1.08)
-    axes[0].set_ylabel("response time [ms]")
-    _read_write_legend(figure)
-    return figure
+    y = Axis(0, top * 1.08, scales.RESPONSE_TIME)
+    panels = []
+    for mix, series in mixes.items():
+        count = len(series.op)
+        ends = ((0.0, "1"), (float(count), f"{count:,}"))
+        x = Axis(-0.04 * count, 1.04 * count, "I/O number", ticks=ends, grid=False)
+        panels.append(Panel(x, y, _dots(series), titles[mix]))
+    return Chart(panels, 238, columns=len(panels), legend=LEGEND, share_y=True, simulated=simulated)
 
 
-def _dots(axis: "Axes", series: Series) -> None:
-    """Draw a dot an I/O; reads and writes are thinned alike, evenly over the run."""
+def _dots(series: Series) -> list[Mark]:
+    """A dot an I/O, reads over writes; both are thinned alike, evenly over the run."""
     # A prime step: an even one would pick the same place of every mix.
     step = max(1, len(series.op) // MOST_DOTS) | 1
     numbers = np.arange(0, len(series.op), step)
-    for op, color, order in ((WRITE, WRITES, 1), (READ, READS, 2)):
+    found: list[Mark] = []
+    for op, color in ((WRITE, WRITES), (READ, READS)):
         of_op = numbers[series.op[numbers] == op]
-        axis.plot(
-            of_op,
-            series.response_time_ms[of_op],
-            linestyle="none",
-            marker=".",
-            markersize=1.6,
-            markeredgewidth=0,
-            color=color,
-            alpha=0.5,
-            zorder=order,
-            rasterized=True,
+        times = series.response_time_ms[of_op]
+        found.append(
+            Line(of_op, times, color, width=0, marker="o", size=0.9, alpha=0.5, raster=True)
         )
-
-
-def _read_write_legend(figure: "Figure") -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], linestyle="none", marker="o", markersize=5, color=color, label=label)
-        for label, color in (("writes", WRITES), ("reads", READS))
-    ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=2, borderaxespad=0.2)
+    return found
 
 
 def heat_map(
     write_mb_per_s: NDArray[np.float64], read_mb_per_s: NDArray[np.float64], *, simulated: bool
-) -> "Figure":
+) -> Chart:
     """Throughput of every LUN, writes and reads (Figure 3)."""
     channels, luns = write_mb_per_s.shape
-    figure, axes = new_figure(1, 2, height=1.6 + 0.32 * channels)
-    mark_simulated(figure, simulated)
-    for axis, name, values, shade in (
-        (axes[0], "100 % writes", write_mb_per_s, "Oranges"),
-        (axes[1], "100 % reads", read_mb_per_s, "Blues"),
-    ):
-        # From zero, and far from the darkest shade: a scale around the mean would make a landscape
-        # of nothing, and numbers must be read on it.
-        top = float(max(write_mb_per_s.max(), read_mb_per_s.max())) * PALE
-        # Cells with gaps: the map is a list of LUNs, not a picture.
-        edges = np.arange(luns + 1) - 0.5, np.arange(channels + 1) - 0.5
-        axis.pcolormesh(
-            *edges, values, cmap=shade, vmin=0, vmax=top, edgecolors="white", linewidth=2
+    # From zero, and far from the darkest shade: a scale around the mean would make a landscape of
+    # nothing, and numbers must be read on it.
+    top = float(max(write_mb_per_s.max(), read_mb_per_s.max())) * PALE
+    x = Axis(-0.5, luns - 0.5, "LUN", ticks=_numbers(luns), grid=False)
+    y = Axis(channels - 0.5, -0.5, "channel", ticks=_numbers(channels), grid=False)
+    panels = [
+        Panel(x, y, list(_cells(values, top, shades)), f"{name} [MB/s]")
+        for name, values, shades in (
+            ("100 % writes", write_mb_per_s, ORANGES),
+            ("100 % reads", read_mb_per_s, BLUES),
         )
-        axis.invert_yaxis()
-        for (channel, lun), value in np.ndenumerate(values):
-            axis.text(lun, channel, f"{value:.1f}", ha="center", va="center", color=INK, fontsize=8)
-        axis.set_title(f"{name} [MB/s]")
-        axis.set_xticks(range(luns))
-        axis.set_yticks(range(channels))
-        axis.set_xlabel("LUN")
-        axis.set_ylabel("channel")
-        axis.grid(visible=False)
-    return figure
+    ]
+    return Chart(panels, 115 + 23.0 * channels, columns=2, simulated=simulated)
 
 
-def wear(worn: Oc1, *, simulated: bool) -> "Figure":
+def _numbers(count: int) -> list[tuple[float, str]]:
+    return [(float(number), str(number)) for number in range(count)]
+
+
+def _cells(values: NDArray[np.float64], top: float, shades: Sequence[str]) -> Iterator[Mark]:
+    for (channel, lun), value in np.ndenumerate(values):
+        color = _shade(value / top if top else 0.0, shades)
+        across, up = (lun - CELL, lun + CELL), (channel - CELL, channel + CELL)
+        yield Box(across, up, color)
+        ink = readable_on(color)
+        yield Words(lun, channel, f"{value:.1f}", color=ink, size=8, across="middle")
+
+
+def _shade(share: float, shades: Sequence[str]) -> str:
+    """A colour between the shades: 0 is the first, 1 the last."""
+    anchors = np.array([[int(each[i : i + 2], 16) for i in (0, 2, 4)] for each in shades])
+    at = np.linspace(0, 1, len(shades))
+    red, green, blue = (round(float(np.interp(share, at, one))) for one in anchors.T)
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def wear(worn: Oc1, *, simulated: bool) -> Chart:
     """Times of erases, writes and reads on the left, failing reads on the right (Figure 4)."""
-    figure, [axis] = new_figure(1, 1, height=3.8)
-    mark_simulated(figure, simulated)
     # A last cycle whose erase failed has no pages.
     cycles = worn.cycles - worn.erase_failed
     at = np.unique(np.linspace(0, cycles - 1, LINE_POINTS).astype(np.int64))
-    for name, values, color in (
-        ("erase", worn.erase_ms, INK),
-        ("write", worn.write_ms, WRITES),
-        ("read", worn.read_ms, READS),
-    ):
-        axis.plot(at + 1, values[at], color=color, label=f"{name} (left)")
-    axis.set_xlabel("erases of the block")
-    axis.set_ylabel("response time [ms]")
-    axis.set_ylim(0, float(worn.erase_ms.max()) * 1.15)
-    axis.set_xlim(0, cycles)
-    right = axis.twinx()
+    lines = [
+        Line(at + 1, values[at], color, label=f"{name} (left)")
+        for name, values, color in (
+            ("erase", worn.erase_ms, INK),
+            ("write", worn.write_ms, WRITES),
+            ("read", worn.read_ms, READS),
+        )
+    ]
     share = 100 * worn.failing_share()[:cycles]
-    right.fill_between(at + 1, share[at], color="#cc79a7", alpha=0.35, linewidth=0)
-    right.plot(at + 1, share[at], color="#a3417c", linewidth=1.0, label="failing reads (right)")
-    right.set_ylabel("reads that fail [%]")
-    right.set_ylim(0, max(12.0, float(share.max()) * 1.15) if len(share) else 12.0)
-    right.grid(visible=False)
-    right.spines["right"].set_visible(True)
+    failing = Line(at + 1, share[at], FAILING, width=1.0, label="failing reads (right)")
+    most = max(12.0, float(share.max()) * 1.15) if len(share) else 12.0
+    top = float(worn.erase_ms.max()) * 1.15
+    marks: list[Mark] = [*lines]
     first = worn.first_failure()
     if first is not None:
-        axis.axvline(first, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
-        axis.annotate(
-            f"first failing read:\n{first:,} erases",
-            (first, axis.get_ylim()[1] * 0.96),
-            xytext=(-6, 0),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            color=MUTED,
-            fontsize=8,
+        marks.append(Level(first, MUTED, width=0.9, dashes=DASHED, upright=True))
+        said = f"first failing read:\n{first:,} erases"
+        marks.append(
+            Words(first, top * 0.96, said, color=MUTED, size=8, across="end", up="top", shift=-6.0)
         )
-    figure.legend(loc="outside upper left", ncols=4, borderaxespad=0.2)
-    return figure
+    panel = Panel(
+        Axis(0, cycles, "erases of the block"),
+        Axis(0, top, scales.RESPONSE_TIME),
+        marks,
+        right=Axis(0, most, "reads that fail [%]"),
+        right_marks=[Area(at + 1, share[at], FAILING_AREA), failing],
+    )
+    return Chart([panel], 274, legend=[*lines, failing], simulated=simulated)
 
 
 def scalings(
@@ -156,7 +158,7 @@ def scalings(
     *,
     panels: Sequence[tuple[str, Sequence[str]]],
     simulated: bool,
-) -> "Figure":
+) -> Chart:
     """Throughput by degree of parallelism, the published values as rings (Tables 2 and 3).
 
     Parameters
@@ -170,30 +172,41 @@ def scalings(
     simulated : bool
         Whether the device is.
     """
-    figure, axes = new_figure(1, len(panels), height=3.4)
-    mark_simulated(figure, simulated)
-    for axis, (title, names) in zip(axes, panels, strict=True):
-        shown = [name for name in names if name in found]
-        for index, name in enumerate(shown):
-            values = found[name].mb_per_s
-            color = READS if name.startswith("reads") else WRITES
-            dashes = "-" if index % 2 == 0 else (0, (4, 2))
-            axis.plot(
-                list(values), list(values.values()), color=color, linestyle=dashes, marker=".",
-                markersize=7, label=name,
+    drawn = [
+        _scaling_panel(title, {name: found[name] for name in names if name in found}, published)
+        for title, names in panels
+    ]
+    legend = [mark for panel in drawn for mark in panel.marks if isinstance(mark, Line)]
+    return Chart(drawn, 245, columns=len(drawn), legend=legend, simulated=simulated)
+
+
+def _scaling_panel(
+    title: str,
+    shown: Mapping[str, Scaling],
+    published: Mapping[str, Mapping[int, float]] | None,
+) -> Panel:
+    lines: list[Line] = []
+    for index, (name, scaling) in enumerate(shown.items()):
+        values, even = scaling.mb_per_s, index % 2 == 0
+        color = READS if name.startswith("reads") else WRITES
+        lines.append(
+            Line(
+                list(values), list(values.values()), color, dashes=SOLID if even else DASHED,
+                marker="o", size=4, label=name,
+            )
+        )  # fmt: skip
+        if published and name in published:
+            printed = published[name]
+            lines.append(
+                Line(
+                    list(printed), list(printed.values()), INK, width=0,
+                    marker="o" if even else "s", size=9, face="none", edge=INK, edge_width=1.3,
+                    label=f"{name}, published",
+                )
             )  # fmt: skip
-            if published and name in published:
-                axis.plot(
-                    list(published[name]), list(published[name].values()), linestyle="none",
-                    marker="o" if index % 2 == 0 else "s", markersize=9, markerfacecolor="none",
-                    markeredgecolor=INK, markeredgewidth=1.3, label=f"{name}, published",
-                )  # fmt: skip
-        degrees = sorted({degree for name in shown for degree in found[name].mb_per_s})
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(degrees, [str(degree) for degree in degrees])
-        axis.set_xlabel(" or ".join(dict.fromkeys(found[name].over for name in shown)))
-        axis.set_title(title)
-        axis.set_ylim(0, None)
-        axis.legend(loc="best", fontsize=7.5)
-    axes[0].set_ylabel("MB/s")
-    return figure
+    degrees = sorted({degree for scaling in shown.values() for degree in scaling.mb_per_s}) or [1]
+    most = max((max(line.y, default=0.0) for line in lines), default=0.0)
+    over = " or ".join(dict.fromkeys(scaling.over for scaling in shown.values()))
+    ticks = [(float(degree), str(degree)) for degree in degrees]
+    x = Axis(degrees[0] / 1.15, degrees[-1] * 1.15, over, log=True, ticks=ticks)
+    return Panel(x, Axis(0, 1.08 * most or 1.0, "MB/s"), lines, title)

@@ -19,7 +19,7 @@ from uflip.oc.kept import Kept
 from uflip.report import sections
 from uflip.report.blocks import Block, Figure, Paragraph, Table
 from uflip.report.data import Document
-from uflip.report.figures.canvas import Drawing, styled, to_drawing
+from uflip.report.figures.svg import Drawing, draw
 from uflip.report.page import Page, Section, render_page
 
 Blocks = Sequence[Block]
@@ -55,7 +55,7 @@ def build_page(measured: Measured, rules: Sequence[Rule], document: Document) ->
     Raises
     ------
     UnavailableError
-        If matplotlib or Jinja is not installed.
+        If Jinja is not installed.
     """
     info, runs = document["device"], document["runs_finished"]
     simulated = info.simulated
@@ -120,38 +120,28 @@ def _abstract(measured: Measured) -> str:
     return " ".join(said)
 
 
-@styled
 def _bands(mixes: Mapping[str, Series], titles: Mapping[str, str], name: str, sim: bool) -> Drawing:
-    drawn = figures.bands(mixes, titles, simulated=sim)
-    return to_drawing(
-        drawn, name, "Response times", "A dot for each I/O; reads blue, writes orange."
-    )
+    chart = figures.bands(mixes, titles, simulated=sim)
+    return draw(chart, name, "Response times", "A dot for each I/O; reads blue, writes orange.")
 
 
-@styled
 def _heat(found: Oc0, sim: bool) -> Drawing:
-    drawn = figures.heat_map(found.write_mb_per_s, found.read_mb_per_s, simulated=sim)
-    return to_drawing(
-        drawn, "heat", "Throughput of every LUN", "One cell for each channel and LUN."
-    )
+    chart = figures.heat_map(found.write_mb_per_s, found.read_mb_per_s, simulated=sim)
+    return draw(chart, "heat", "Throughput of every LUN", "One cell for each channel and LUN.")
 
 
-@styled
 def _worn(found: Oc1, sim: bool) -> Drawing:
-    drawn = figures.wear(found, simulated=sim)
-    return to_drawing(
-        drawn, "wear", "Wear of a block", "Times on the left, failing reads on the right."
-    )
+    chart = figures.wear(found, simulated=sim)
+    told = "Times on the left, failing reads on the right."
+    return draw(chart, "wear", "Wear of a block", told)
 
 
-@styled
 def _scaled(
     found: Mapping[str, Scaling], panels: Sequence[tuple[str, Sequence[str]]], name: str, sim: bool
 ) -> Drawing:
-    drawn = figures.scalings(found, panels=panels, simulated=sim)
-    return to_drawing(
-        drawn, name, "Throughput by parallelism", "A line for each way of having more."
-    )
+    chart = figures.scalings(found, panels=panels, simulated=sim)
+    told = "A line for each way of having more."
+    return draw(chart, name, "Throughput by parallelism", told)
 
 
 def _oc0(found: Oc0 | None, sim: bool) -> Blocks:

@@ -2,7 +2,7 @@
 
 A section of a report returns blocks. A block is data, and its class has the name of the template
 that shows it (`templates/blocks/figure.html` for `Figure`): a new kind is a class here and a
-template there. No block holds HTML but a drawing, which matplotlib made.
+template there. No block holds HTML.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uflip.table import Table
 
 if TYPE_CHECKING:
-    from uflip.report.figures.canvas import Drawing
+    from uflip.report.figures.svg import Drawing
     from uflip.report.tiles import Tile
 
 __all__ = [
@@ -55,7 +55,7 @@ class Figure:
     title, how_to_read
         The caption.
     drawing
-        From `to_drawing`.
+        From `uflip.report.figures.svg`.
     data
         The numbers behind it.
     found

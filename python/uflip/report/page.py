@@ -1,8 +1,8 @@
 """A page of HTML from blocks: the one place where data becomes markup.
 
 Templates (`templates/`) hold all the HTML there is. Whatever they are given is text and is escaped
-by Jinja where it enters the page; the only exception, in `templates/blocks/drawing.html`, are the
-shapes that matplotlib drew. A name that a template does not get is an error and not a gap.
+by Jinja where it enters the page, without exception. A name that a template does not get is an
+error and not a gap.
 
 The layout belongs to every report, of block devices and of open-channel devices alike: style,
 Content-Security-Policy, contents, numbers of the figures.

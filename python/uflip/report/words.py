@@ -10,6 +10,11 @@ from uflip.microbench.words import parameter_name
 
 # An id needs not to be read, only to be told from others.
 LONGEST_ANCHOR = 60
+# What is longer makes a figure of nothing but its name.
+LONGEST_TEXT = 100
+_NOT_XML = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def anchor(name: str) -> str:
@@ -24,6 +29,12 @@ def anchor(name: str) -> str:
     if slug == name:
         return slug
     return f"{slug}-{blake2b(name.encode(errors='replace'), digest_size=4).hexdigest()}"
+
+
+def only_text(written: str) -> str:
+    """Text of a figure without what XML cannot say, and cut to what a figure has room for."""
+    clean = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", written)
+    return f"{clean[:LONGEST_TEXT]}…" if len(clean) > LONGEST_TEXT else clean
 
 
 def title(micro_benchmark: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc0
 from uflip.oc import figures
+from uflip.report.figures.plotted import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import Bands
@@ -94,7 +95,7 @@ def rows(data: Data) -> list[Row]:
 def draw(data: Data) -> "Figure":
     """Draw a panel a mix."""
     mixes = {mix: bands.series() for mix, bands in data.mixes.items()}
-    return figures.bands(mixes, {mix: mix for mix in mixes}, simulated=True)
+    return figure_of(figures.bands(mixes, {mix: mix for mix in mixes}, simulated=True))
 
 
 REPRODUCTION = Reproduction(

@@ -15,6 +15,7 @@ import numpy as np
 from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc0
 from uflip.oc import figures
+from uflip.report.figures.plotted import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import below
 from uflip.reproduce.reproduction import Reproduction
@@ -59,8 +60,10 @@ def rows(data: Data) -> list[Row]:
 
 def draw(data: Data) -> "Figure":
     """Draw both maps."""
-    return figures.heat_map(
-        np.array(data.write_mb_per_s), np.array(data.read_mb_per_s), simulated=True
+    return figure_of(
+        figures.heat_map(
+            np.array(data.write_mb_per_s), np.array(data.read_mb_per_s), simulated=True
+        )
     )
 
 

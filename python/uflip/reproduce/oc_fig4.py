@@ -18,6 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.microbench.open_channel.jobs import Block
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.oc import figures
+from uflip.report.figures.plotted import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction
@@ -122,7 +123,7 @@ def rows(data: Data) -> list[Row]:
 
 def draw(data: Data) -> "Figure":
     """Draw the first block."""
-    return figures.wear(data.worn(), simulated=True)
+    return figure_of(figures.wear(data.worn(), simulated=True))
 
 
 REPRODUCTION = Reproduction(

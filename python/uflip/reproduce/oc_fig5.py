@@ -17,6 +17,7 @@ import numpy as np
 from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc3
 from uflip.oc import figures
+from uflip.report.figures.plotted import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.oc import Bands
@@ -70,7 +71,7 @@ def rows(data: Data) -> list[Row]:
 def draw(data: Data) -> "Figure":
     """Draw a panel a share."""
     mixes = {share: bands.series() for share, bands in data.mixes.items()}
-    return figures.bands(mixes, {share: share for share in mixes}, simulated=True)
+    return figure_of(figures.bands(mixes, {share: share for share in mixes}, simulated=True))
 
 
 REPRODUCTION = Reproduction(

@@ -14,6 +14,7 @@ from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc2
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures
+from uflip.report.figures.plotted import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction
@@ -44,7 +45,9 @@ def draw(data: Data) -> "Figure":
     """Draw throughput over LUNs."""
     kinds = list(TABLE_2)
     panels = [("writes over LUNs", kinds[:2]), ("reads over LUNs", kinds[2:])]
-    return figures.scalings(data.scaling, oc.numbers(TABLE_2), panels=panels, simulated=True)
+    return figure_of(
+        figures.scalings(data.scaling, oc.numbers(TABLE_2), panels=panels, simulated=True)
+    )
 
 
 REPRODUCTION = Reproduction(

@@ -16,6 +16,7 @@ from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc3
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures
+from uflip.report.figures.plotted import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction
@@ -50,7 +51,9 @@ def rows(data: Data) -> list[Row]:
 def draw(data: Data) -> "Figure":
     """Draw throughput over channels."""
     panels = [("writes over channels", list(TABLE_3))]
-    return figures.scalings(data.scaling, oc.numbers(TABLE_3), panels=panels, simulated=True)
+    return figure_of(
+        figures.scalings(data.scaling, oc.numbers(TABLE_3), panels=panels, simulated=True)
+    )
 
 
 REPRODUCTION = Reproduction(

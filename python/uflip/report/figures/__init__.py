@@ -1,4 +1,4 @@
-"""Static figures as SVG, made by matplotlib and coloured by the page they stand in.
+"""Static figures: described once as data, drawn as SVG by a page, and by matplotlib for files.
 
 Each module has `draw`, which makes a drawing of plain data, and `figure`, which gives it its
 caption and its numbers. A figure is a module and a line in one of the lists here; the page numbers
@@ -18,9 +18,13 @@ what it finds.
 `ratios`           two results side by side, the largest differences first
 `points`           the rows of a sweep over simulated devices, as a file of its own
 `paper`            one figure of a result as a file, for a paper
+`chart`            what a figure shows, as data
 `axes`             scales and ticks that they share
+`svg`              a chart for a page: `layout` says where things stand, `marks` and `elements`
+                   what is drawn, `dots` makes an image of very many
+`plotted`          a chart drawn with matplotlib
+`canvas`           matplotlib's side of files: style, panels
 `files`            names and formats of figures that are files
-`canvas`           matplotlib's side: style, SVG, theme colours
 `palette`          colours and markers, the same for a pattern everywhere
 =================  ==========================================================================
 """

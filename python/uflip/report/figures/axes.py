@@ -6,13 +6,11 @@ their logarithm, and values that have none (Incr = −1 and 0) one step to the l
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from uflip.report.figures.chart import Axis
 
 # A range of less than this fits a linear axis that starts at zero without squeezing anything.
 LOG_FROM = 6.0
@@ -20,6 +18,9 @@ LOG_FROM = 6.0
 LEAST_LOG_SPAN = 10.0
 # More labels than this run into one another at the width of the page.
 MOST_LABELS = 12
+# So many round numbers an axis has at most.
+MOST_ROUND = 7
+RESPONSE_TIME = "response time [ms]"
 
 
 def positions(values: Sequence[float]) -> NDArray[np.float64]:
@@ -40,48 +41,53 @@ def positions(values: Sequence[float]) -> NDArray[np.float64]:
     return np.array([np.log2(v) if v > 0 else place[v] for v in array], dtype=np.float64)
 
 
-def label_values(axis: "Axes", values: Sequence[float], labels: Sequence[str]) -> None:
-    """Ticks at the values of a parameter; where there are many, every other one is named."""
+def of_values(values: Sequence[float], names: Sequence[str], label: str = "") -> Axis:
+    """An axis of the values of a parameter; where there are many, every other one is named."""
     order = np.argsort(positions(values))
     places = positions(values)[order]
-    names = [labels[index] for index in order]
-    step = -(-len(names) // MOST_LABELS)
+    names = [names[index] for index in order]
     # Values between powers of two crowd the axis: the powers keep their names.
     shown = [i for i, place in enumerate(places) if _is_power(place) or len(names) <= MOST_LABELS]
     step = -(-len(shown) // MOST_LABELS)
     kept = set(shown[:: max(step, 1)])
-    axis.set_xticks(places, [name if i in kept else "" for i, name in enumerate(names)])
+    ticks = [
+        (float(place), names[number] if number in kept else "")
+        for number, place in enumerate(places)
+    ]
     margin = max(0.04 * float(np.ptp(places)), 0.35)
-    axis.set_xlim(places[0] - margin, places[-1] + margin)
+    low, high = float(places[0] - margin), float(places[-1] + margin)
+    return Axis(low, high, label, ticks=ticks, grid=False)
 
 
 def _is_power(place: float) -> bool:
     return abs(place - round(place)) < 1e-9
 
 
-def response_time_scale(axis: "Axes", low_ms: float, high_ms: float) -> bool:
-    """Set the y axis to a range of response times [ms]; returns whether it is logarithmic."""
+def of_response_times(low_ms: float, high_ms: float, label: str = RESPONSE_TIME) -> Axis:
+    """An axis for a range of response times [ms], logarithmic where the range asks for it."""
     if not (high_ms > 0 and np.isfinite(high_ms)):
-        axis.set_ylim(0, 1)
-        return False
+        return Axis(0, 1, label)
     if low_ms <= 0 or high_ms / low_ms < LOG_FROM:
-        axis.set_ylim(0, high_ms * 1.08)
-        return False
-    log_scale(axis, low_ms, high_ms)
-    return True
+        return Axis(0, high_ms * 1.08, label)
+    return logarithmic(low_ms, high_ms, label)
 
 
-def log_scale(axis: "Axes", low_ms: float, high_ms: float) -> None:
-    """A logarithmic y axis [ms] with plain numbers as labels."""
-    low, high = low_ms / 1.25, high_ms * 1.25
+def of_times(times_ms: NDArray[np.float64], label: str = RESPONSE_TIME) -> Axis:
+    """A logarithmic axis for all response times [ms] of an array, those of zero left out."""
+    positive = times_ms[times_ms > 0]
+    if len(positive) == 0:
+        return Axis(0, 1, label)
+    return logarithmic(float(positive.min()), float(positive.max()), label)
+
+
+def logarithmic(low: float, high: float, label: str) -> Axis:
+    """A logarithmic axis with plain numbers at its ticks."""
+    low, high = low / 1.25, high * 1.25
     if high / low < LEAST_LOG_SPAN:
-        middle = np.sqrt(low * high)
+        middle = float(np.sqrt(low * high))
         low, high = middle / np.sqrt(LEAST_LOG_SPAN), middle * np.sqrt(LEAST_LOG_SPAN)
-    axis.set_yscale("log")
-    axis.set_ylim(low, high)
-    ticks = log_ticks(low, high)
-    axis.set_yticks(ticks, [plain(tick) for tick in ticks])
-    axis.set_yticks([], minor=True)
+    ticks = [(tick, plain(tick)) for tick in log_ticks(low, high)]
+    return Axis(float(low), float(high), label, log=True, ticks=ticks)
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -101,6 +107,47 @@ def log_ticks(low: float, high: float) -> list[float]:
     steps = (1, 2, 5) if span < 1.9 else (1, 3) if span < 3.3 else (1,)
     ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
     return [tick for tick in ticks if low <= tick <= high]
+
+
+def round_ticks(low: float, high: float, most: int = MOST_ROUND) -> list[float]:
+    """Multiples of 1, 2 or 5 and a power of ten between two limits, no more than `most`.
+
+    Examples
+    --------
+    >>> round_ticks(0, 1)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    >>> round_ticks(0.5, 400.5)
+    [100.0, 200.0, 300.0, 400.0]
+    >>> round_ticks(3, 3)
+    [3.0]
+    """
+    low, high = min(low, high), max(low, high)
+    if not high > low:
+        return [float(low)]
+    decade = int(np.floor(np.log10((high - low) / most)))
+    for step in (float(f"{of}e{decade + up}") for up in (0, 1) for of in (1, 2, 5)):
+        first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
+        if last - first < most:
+            break
+    return sorted({float(f"{number * step:.12g}") for number in range(first, last + 1)})
+
+
+def ticks_of(axis: Axis) -> list[tuple[float, str]]:
+    """Places and names of the ticks of an axis, with round numbers where it names none."""
+    if axis.ticks is not None:
+        return list(axis.ticks)
+    return [(tick, number(tick)) for tick in round_ticks(axis.low, axis.high)]
+
+
+def number(value: float) -> str:
+    """A round number as a tick has it.
+
+    Examples
+    --------
+    >>> number(2.5), number(10_000.0), number(0.30000000000000004)
+    ('2.5', '10,000', '0.3')
+    """
+    return f"{value:,.10g}"
 
 
 def plain(value: float) -> str:

@@ -1,48 +1,30 @@
-"""Matplotlib's side of a figure: style, SVG output, accessible names, theme colours.
+"""Matplotlib's side of figures that are files, or axes of somebody else: style, panels, words.
 
-Figures are made with the object interface, never pyplot: no global state, no windows. The SVG is
-deterministic (no date, salted ids) and its text stays text: searchable, selectable, in the font of
-the page. Ids are made unique per figure, because many figures share one page.
+Figures are made with the object interface, never pyplot: no global state, no windows. Figures of a
+page are drawn by `svg`.
 """
 
-import io
-import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from uflip.errors import UnavailableError
+from uflip.report import words
 from uflip.report.figures import palette
-from uflip.report.words import anchor
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Arguments = ParamSpec("Arguments")
 Drawn = TypeVar("Drawn")
 
-# The width of a figure in inches at 72 units each; the page scales it to its column.
+# Of a figure in inches, if nothing else is said.
 WIDTH = 8.6
-RASTER_DPI = 200
-# What SVG is laid out at.
-SVG_DPI = 72
-
-# What is longer makes a figure of nothing but its name.
-LONGEST_TEXT = 100
-_NOT_XML = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-
-# The font that matplotlib laid the text out for; the page shows it in its own.
-_FONT = re.compile(r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*")
-_FONT_OF_PAGE = r"font: \1var(--figure-font, sans-serif)"
-# What a page has a use for of a file of SVG: how large it is, and what is drawn. The picture's size
-# is the page's matter, and its name and description are the template's.
-_METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-_PARTS = re.compile(r'<svg[^>]* viewBox="([^"]*)"[^>]*>\s*(.*?)\s*</svg>\s*$', re.DOTALL)
+# Points in an inch.
+INCH = 72
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -86,29 +68,6 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture as a page takes it.
-
-    Attributes
-    ----------
-    name
-        Unique in the page, and what its ids begin with.
-    title, description
-        What a screen reader says instead of the picture.
-    view_box
-        Its width and height, as SVG has them.
-    shapes
-        SVG: what matplotlib drew, in which every text is escaped.
-    """
-
-    name: str
-    title: str
-    description: str
-    view_box: str
-    shapes: str
-
-
 def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
     """Let a function draw in our style, without touching matplotlib's global settings.
 
@@ -122,10 +81,10 @@ def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
         except ImportError as error:
             raise UnavailableError(
                 what="Figures need matplotlib",
-                where="uflip report",
+                where="uflip figure",
                 got="a Python environment without matplotlib",
                 allowed="matplotlib 3.9 or later",
-                action="pip install 'uflip[report]'; `uflip show` needs no figures",
+                action="pip install 'uflip[report]'; `uflip report` draws without it",
             ) from error
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A page shows text in a font of its reader's; names may be in any script.
@@ -163,56 +122,13 @@ def new_figure(
     return figure, list(axes.flat)
 
 
-def to_drawing(figure: "Figure", name: str, title: str, description: str) -> Drawing:
-    """Turn a figure into a drawing for a page.
-
-    Parameters
-    ----------
-    figure
-        From `new_figure`.
-    name
-        Unique in the page; as an anchor it becomes part of every id.
-    title, description
-        What a screen reader says instead of the picture.
-    """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    only_text(figure)
-    name = f"fig-{anchor(name)}"
-    buffer = io.StringIO()
-    canvas = FigureCanvasSVG(figure)
-    with mpl.rc_context({"svg.hashsalt": name}):
-        _lay_out(figure)
-        # Not by way of `savefig`, which draws a figure that ever had a layout twice.
-        figure.dpi = RASTER_DPI
-        metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        canvas.print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
-    svg = _METADATA.sub("", buffer.getvalue())
-    svg = _themed(_unique_ids(svg, name))
-    head, shapes = _PARTS.search(svg).groups()  # type: ignore[union-attr]
-    return Drawing(name, title, description, head, _FONT.sub(_FONT_OF_PAGE, shapes))
-
-
-def _lay_out(figure: "Figure") -> None:
-    """Find where everything stands, once; a figure that has its layout is not drawn twice."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        figure.dpi = SVG_DPI
-        engine.execute(figure)
-        figure.set_layout_engine("none")
-
-
 def only_text(figure: "Figure") -> None:
     """Take out of a figure's texts what XML cannot say, and what no figure has room for."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
         written = text.get_text()
-        clean = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", written)
-        if len(clean) > LONGEST_TEXT:
-            clean = f"{clean[:LONGEST_TEXT]}…"
-        if clean != written:
+        if (clean := words.only_text(written)) != written:
             text.set_text(clean)
 
 
@@ -224,20 +140,6 @@ def mark_simulated(figure: "Figure", simulated: bool) -> None:
         )
 
 
-def legend_above(figure: "Figure", handles: Sequence[object], *, columns: int = 8) -> None:
-    """Put a legend in a row above the panels."""
-    figure.legend(handles=list(handles), loc="outside upper left", ncols=columns, borderaxespad=0.2)
-
-
-def _themed(svg: str) -> str:
-    """Colours of the theme become CSS variables that fall back to the light colour."""
-    for color, (variable, _) in palette.THEME.items():
-        svg = svg.replace(f": {color}", f": var(--{variable}, {color})")
-    return svg
-
-
-def _unique_ids(svg: str, name: str) -> str:
-    """Prefix every id and every reference to one."""
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{name}-\1"', svg)
-    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+def outside_legend(figure: "Figure", handles: "Sequence[Artist]", *, columns: int = 5) -> None:
+    """Put a legend in rows above the panels."""
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, borderaxespad=0.2)

@@ -15,23 +15,22 @@ from uflip.data.summary import Experiment as Run
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
+from uflip.report.figures.chart import DOTTED, Axis, Chart, Level, Line, Mark, Panel
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.words import title
 
-HEIGHT = 2.6
+HEIGHT = 188.0
 ASKED = 0.05
 # Of a device that repeats itself exactly the half width is zero, which has no place on the axis.
 LEAST = 1e-4
+TICKS = tuple((share, f"{100 * share:g} %") for share in (1e-4, 1e-3, 1e-2, 0.1, 1.0))
+HOLLOW = Line(
+    width=0, marker="o", size=4.5, face="none", edge=palette.INK, edge_width=0.7,
+    label="hollow: not converged",
+)  # fmt: skip
 
 
-@styled
 def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawing | None:
     """Draw the half widths of all runs.
 
@@ -47,49 +46,32 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     Drawing or None
         None if no interval is known.
     """
-    from matplotlib.lines import Line2D
-
-    figure, (axis,) = new_figure(height=HEIGHT)
     groups = _places(experiments)
     if not groups:
         return None
-    # A line for each kind of mark: one for each run would take seconds.
+    marks: list[Mark] = []
     for (look, is_filled), places in groups.items():
-        axis.plot(
-            *zip(*places, strict=True),
-            ls="none",
-            marker=look.marker,
-            ms=3.2,
-            mew=0.7,
-            mec=look.color,
-            mfc=look.color if is_filled else "none",
-        )
-    drawn = sum(map(len, groups.values()))
-    axis.axhline(ASKED, color=palette.MUTED, lw=0.8, ls=":")
-    axis.set_yscale("log")
-    axis.set_ylim(LEAST / 1.5, 5)
-    axis.set_yticks([], minor=True)
-    axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    axis.set_xlim(0, len(experiments))
-    axis.set_xticks(
-        [column + 0.5 for column in range(len(experiments))],
-        [title(name) for name in experiments],
-        rotation=20,
-        ha="right",
-    )
-    axis.set_ylabel("half width / mean")
-    axis.grid(visible=False, axis="x")
-    handles: list[object] = [
-        Line2D([], [], ls="none", marker=look.marker, ms=4, color=look.color, label=name)
+        x, y = zip(*places, strict=True)
+        mark = Line(
+            x, y, look.color, width=0, marker=look.marker, size=3.4,
+            face=look.color if is_filled else "none", edge=look.color, edge_width=0.7, clip=False,
+        )  # fmt: skip
+        marks.append(mark)
+    marks.append(Level(ASKED, palette.MUTED, dashes=DOTTED))
+    columns = [(column + 0.5, title(name)) for column, name in enumerate(experiments)]
+    across = Axis(0, len(experiments), ticks=columns, grid=False, turned=20)
+    up = Axis(LEAST / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
+    patterns = [
+        Line(color=look.color, width=0, marker=look.marker, size=5, label=name)
         for name, look in palette.PATTERNS.items()
     ]
-    hollow = Line2D([], [], ls="none", marker="o", ms=4, mec=palette.INK, mfc="none")
-    hollow.set_label("hollow: not converged")
-    handles.append(hollow)
-    legend_above(figure, handles)
-    mark_simulated(figure, simulated)
-    told = f"Half widths of the intervals of {drawn} runs relative to their means."
-    return to_drawing(figure, "convergence", "How well the means are known", told)
+    legend = [*patterns, HOLLOW]
+    told = (
+        f"Half widths of the intervals of {sum(map(len, groups.values()))} runs relative to their "
+        "means."
+    )
+    chart = Chart([Panel(across, up, marks)], HEIGHT, legend=legend, simulated=simulated)
+    return drawn(chart, "convergence", "How well the means are known", told)
 
 
 def _places(

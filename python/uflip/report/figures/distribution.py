@@ -15,17 +15,12 @@ from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
+from uflip.report.figures.chart import Axis, Chart, Line, Mark, Panel
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.words import format_ms
 
-HEIGHT = 2.9
+HEIGHT = 209.0
 LINE_POINTS = 600
 
 TICKS = {
@@ -38,7 +33,6 @@ TICKS = {
 }
 
 
-@styled
 def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | None:
     """Draw the share of I/Os slower than a time, a line per pattern, start-up left out.
 
@@ -50,29 +44,23 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     measured = [trace for trace in baselines if len(trace.measured_ms)]
     if not measured:
         return None
-    figure, (axis,) = new_figure(height=HEIGHT)
-    handles = []
+    marks: list[Mark] = []
+    legend = []
     for trace in measured:
         time_ms, share = slower_than(trace.measured_ms)
         look = palette.look(trace.pattern)
         name = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}"
-        (line,) = axis.step(time_ms, share, where="post", color=look.color, label=name)
-        axis.plot(
-            time_ms[-1], share[-1], marker=look.marker, color=look.color, markersize=4, ls="none"
-        )
-        line.set_marker("")
-        handles.append(line)
-    most = max(len(trace.measured_ms) for trace in measured)
-    axis.set_yscale("log")
-    axis.set_ylim(0.8 / most, 1.15)
-    ticks = [share for share in TICKS if share >= 0.8 / most]
-    axis.set_yticks(ticks, [TICKS[share] for share in ticks])
-    axis.set_yticks([], minor=True)
-    _time_axis(axis, measured)
-    axis.set_ylabel("share of I/Os slower")
-    legend_above(figure, handles)
-    mark_simulated(figure, simulated)
-    return to_drawing(figure, "distribution", "Distribution of response times", _describe(measured))
+        marks.append(Line(time_ms, share, look.color, step=True))
+        last = time_ms[-1:], share[-1:]
+        marks.append(Line(*last, look.color, width=0, marker=look.marker, size=5, clip=False))
+        legend.append(Line(color=look.color, label=name))
+    lowest = 0.8 / max(len(trace.measured_ms) for trace in measured)
+    ticks = [(share, name) for share, name in TICKS.items() if share >= lowest]
+    y = Axis(lowest, 1.15, "share of I/Os slower", log=True, ticks=ticks)
+    chart = Chart(
+        [Panel(_time_axis(measured), y, marks)], HEIGHT, legend=legend, simulated=simulated
+    )
+    return drawn(chart, "distribution", "Distribution of response times", _describe(measured))
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
@@ -102,21 +90,14 @@ def slower_than(response_time_ms: NDArray[np.float64]) -> tuple[NDArray[np.float
     return ordered[picked], (n - picked) / n
 
 
-def _time_axis(axis: object, measured: Sequence[BaselineTrace]) -> None:
-    from matplotlib.axes import Axes
-
-    assert isinstance(axis, Axes)
+def _time_axis(measured: Sequence[BaselineTrace]) -> Axis:
     every = np.concatenate([trace.measured_ms for trace in measured])
     positive = every[every > 0]
     if len(positive) == 0:
-        return
+        return Axis(0, 1, scales.RESPONSE_TIME)
     low, high = float(positive.min()) / 1.15, float(positive.max()) * 1.15
-    axis.set_xscale("log")
-    axis.set_xlim(low, high)
-    ticks = scales.log_ticks(low, high)
-    axis.set_xticks(ticks, [scales.plain(tick) for tick in ticks])
-    axis.set_xticks([], minor=True)
-    axis.set_xlabel("response time [ms]")
+    ticks = [(tick, scales.plain(tick)) for tick in scales.log_ticks(low, high)]
+    return Axis(low, high, scales.RESPONSE_TIME, log=True, ticks=ticks)
 
 
 def _describe(measured: Sequence[BaselineTrace]) -> str:

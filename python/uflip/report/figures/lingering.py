@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,24 +18,21 @@ from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
+from uflip.report.figures.chart import DOTTED, Axis, Band, Chart, Level, Line, Mark, Panel
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.words import format_ms
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
-
-HEIGHT = 2.4
+HEIGHT = 173.0
+LEGEND = (
+    Line(color=palette.look("SR").color, width=0, marker="o", size=3, label="SR"),
+    Line(color=palette.look("RW").color, width=0, marker="o", size=3, label="RW"),
+    Line(width=0, marker="_", size=4, edge_width=1, label="slowest of 64"),
+    Line(color=palette.MUTED, width=0.8, dashes=DOTTED, label="95 % of the first reads"),
+)
 BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
 
 
-@styled
 def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing | None:
     """Draw the measurement of the pause.
 
@@ -57,48 +53,32 @@ def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing |
         f"Sequential reads, random writes, sequential reads. {found['reads_affected']} reads after "
         f"the writes are slower than before, for {format_ms(found['lingering_ns'])} ms."
     )
-    picture = picture_of(found, windows, simulated=simulated)
-    return to_drawing(picture, "lingering", "Measurement of the pause", described)
+    chart = chart_of(found, windows, simulated=simulated)
+    return drawn(chart, "lingering", "Measurement of the pause", described)
 
 
-def picture_of(found: Interference, windows: Batches, *, simulated: bool) -> "MatplotlibFigure":
-    """Draw the measurement of the pause in our style."""
-    from matplotlib.lines import Line2D
-
-    figure, (axis,) = new_figure(height=HEIGHT)
-    begin, end_affected, every = 0, 0, []
+def chart_of(found: Interference, windows: Batches, *, simulated: bool) -> Chart:
+    """The measurement of the pause."""
+    begin = 0
+    marks: list[Mark] = []
+    every: list[float] = []
     for (name, pattern), batch in zip(BATCHES, _batches(windows), strict=True):
         mean = np.asarray(batch["mean_ns"]) / 1e6
         most = np.asarray(batch["max_ns"]) / 1e6
         place = begin + windows["ios"] * (np.arange(len(mean)) + 0.5)
-        look = palette.look(pattern)
-        axis.plot(place, mean, ls="none", marker="o", ms=2.6, mew=0, color=look.color)
-        axis.plot(place, most, ls="none", marker="_", ms=4, mew=0.8, color=look.color, alpha=0.6)
+        color = palette.look(pattern).color
         if name == "after":
-            end_affected = begin + found["reads_affected"]
-            axis.axvspan(begin, end_affected, color=palette.SHADE, lw=0, zorder=0)
+            marks.append(Band(begin, begin + found["reads_affected"]))
+        marks.append(Line(place, mean, color, width=0, marker="o", size=2.6))
+        marks.append(
+            Line(place, most, color, width=0, marker="_", size=4, edge_width=0.8, alpha=0.6)
+        )
         begin += windows["ios"] * len(mean)
         every += [*mean, *most]
-    positive = [value for value in every if value > 0]
-    if positive:
-        scales.log_scale(axis, min(positive), max(positive))
-    axis.axhline(found["slow_ns"] / 1e6, color=palette.MUTED, lw=0.8, ls=":")
-    axis.set_xlim(0, begin)
-    axis.xaxis.set_major_formatter(lambda place, _: f"{place:,.0f}")
-    axis.set_xlabel("I/O number")
-    axis.set_ylabel("response time [ms]")
-    axis.grid(visible=False, axis="x")
-    legend_above(
-        figure,
-        [
-            Line2D([], [], color=palette.look("SR").color, ls="none", marker="o", ms=3, label="SR"),
-            Line2D([], [], color=palette.look("RW").color, ls="none", marker="o", ms=3, label="RW"),
-            Line2D([], [], color=palette.INK, ls="none", marker="_", label="slowest of 64"),
-            Line2D([], [], color=palette.MUTED, lw=0.8, ls=":", label="95 % of the first reads"),
-        ],
-    )
-    mark_simulated(figure, simulated)
-    return figure
+    slow = Level(found["slow_ns"] / 1e6, palette.MUTED, dashes=DOTTED)
+    x = Axis(0, begin, "I/O number", grid=False)
+    panel = Panel(x, scales.of_times(np.array(every)), [*marks, slow])
+    return Chart([panel], HEIGHT, legend=LEGEND, simulated=simulated)
 
 
 def _batches(windows: Batches) -> Iterator[Windows]:

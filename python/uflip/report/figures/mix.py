@@ -11,9 +11,10 @@ n I/Os of the first per one of the second, (n × first + second) / (n + 1) of th
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uflip.data.summary import Experiment, Measured
 from uflip.microbench.mix import expected_mix_ms
@@ -22,26 +23,19 @@ from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
+from uflip.report.figures.chart import DOTTED, Axis, Chart, Line, Mark, Panel, Spans
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import whisker_ms, with_numbers
 from uflip.report.tables import components_tables
 from uflip.report.words import axis_name, title
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 COLUMNS = 3
-PANEL_HEIGHT = 2.1
+MIX = Line(marker="o", label="the mix")
+ALONE = Line(width=1.3, dashes=DOTTED, label="from baselines")
+HEIGHT, PANEL_HEIGHT = 32.0, 151.0
 
 
-@styled
 def draw(
     runs: Sequence[Experiment],
     baselines_ms: Mapping[str, float | None],
@@ -70,22 +64,24 @@ def draw(
     experiments = by_pattern(runs)
     if not experiments:
         return None
-    rows = -(-len(experiments) // COLUMNS)
     columns = min(COLUMNS, len(experiments))
-    figure, panels = new_figure(rows, columns, height=0.45 + PANEL_HEIGHT * rows, share_y=True)
-    scales.response_time_scale(panels[0], *_range(experiments, baselines_ms))
-    for axis, (pattern, experiment) in zip(panels, experiments.items(), strict=False):
-        _panel(axis, pattern, experiment, baselines_ms)
-    for axis in panels[len(experiments) :]:
-        axis.set_visible(False)
-    for axis in panels[::columns]:
-        axis.set_ylabel("response time [ms]")
+    y = scales.of_response_times(*_range(experiments, baselines_ms))
+    panels = [
+        _panel(pattern, experiment, baselines_ms, y) for pattern, experiment in experiments.items()
+    ]
     first = next(iter(experiments.values()))[0]
     labels = {label for pattern in experiments for label in pattern.split("/")}
-    legend_above(figure, _legend(labels, in_turn=_is_in_turn(first)))
-    figure.supxlabel(axis_name(first["parameter"], first["unit"]), size=8.5)
-    mark_simulated(figure, simulated)
-    return to_drawing(figure, name, title(name), _describe(experiments, baselines_ms))
+    rows = -(-len(experiments) // columns)
+    chart = Chart(
+        panels,
+        HEIGHT + PANEL_HEIGHT * rows,
+        columns=columns,
+        legend=_legend(labels, in_turn=_is_in_turn(first)),
+        x_label=axis_name(first["parameter"], first["unit"]),
+        share_y=True,
+        simulated=simulated,
+    )
+    return drawn(chart, name, title(name), _describe(experiments, baselines_ms))
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
@@ -101,34 +97,34 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
 
 
 def _panel(
-    axis: "Axes", pattern: str, runs: Sequence[Measured], baselines_ms: Mapping[str, float | None]
-) -> None:
+    pattern: str,
+    runs: Sequence[Measured],
+    baselines_ms: Mapping[str, float | None],
+    y: Axis,
+) -> Panel:
     ratios = [run["value"] for run in runs]
     x = scales.positions(ratios)
-    for name, marker in (("first", "o"), ("second", "o")):
-        _component(axis, runs, x, name, marker)
+    marks: list[Mark] = [*_component(runs, x, "first"), *_component(runs, x, "second")]
     low, high = np.array([whisker_ms(run) for run in runs]).T
-    axis.vlines(x, low, high, color=palette.MUTED, lw=0.9, alpha=0.6)
+    marks.append(Spans(x, low, high, palette.MUTED, width=0.9, alpha=0.6))
     means = [run["statistics"]["mean_ns"] / 1e6 for run in runs]
-    axis.plot(x, means, color=palette.INK, marker="o", markersize=3.5)
+    marks.append(replace(MIX, x=x, y=means, label=""))
     expected = [_expected_ms(run, baselines_ms) for run in runs]
-    if all(value is not None for value in expected):
-        axis.plot(x, np.array(expected, dtype=float), color=palette.INK, ls=":", lw=1.3)
-    axis.set_title(pattern.replace("/", " / "))
-    scales.label_values(axis, ratios, [format_value(ratio, runs[0]["unit"]) for ratio in ratios])
-    axis.grid(visible=False, axis="x")
+    known = [ms for ms in expected if ms is not None]
+    if len(known) == len(runs):
+        marks.append(replace(ALONE, x=x, y=known, label=""))
+    names = [format_value(ratio, runs[0]["unit"]) for ratio in ratios]
+    return Panel(scales.of_values(ratios, names), y, marks, pattern.replace("/", " / "))
 
 
-def _component(
-    axis: "Axes", runs: Sequence[Measured], x: np.ndarray, name: str, marker: str
-) -> None:
+def _component(runs: Sequence[Measured], x: NDArray[np.float64], name: str) -> list[Line]:
     """One of the two patterns within the mix, faint, in its own colour."""
     parts = [part for run in runs if (part := run.get("components", {}).get(name))]
     means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]
     if len(means) < len(runs):
-        return
-    look = palette.look(str(parts[0]["pattern"]))
-    axis.plot(x, means, color=look.color, marker=marker, markersize=2.5, lw=1.0, alpha=0.75)
+        return []
+    color = palette.look(str(parts[0]["pattern"])).color
+    return [Line(x, means, color, width=1.0, marker="o", size=3.5, alpha=0.75)]
 
 
 def _is_in_turn(run: Measured) -> bool:
@@ -142,20 +138,13 @@ def _expected_ms(run: Measured, baselines_ms: Mapping[str, float | None]) -> flo
     return expected_mix_ms(run, baselines_ms) if _is_in_turn(run) else None
 
 
-def _legend(labels: Collection[str], *, in_turn: bool) -> list[object]:
-    from matplotlib.lines import Line2D
-
+def _legend(labels: Collection[str], *, in_turn: bool) -> list[Line]:
     patterns = [
-        Line2D([], [], color=look.color, marker="o", markersize=2.5, lw=1.0, label=f"{name} in it")
+        Line(color=look.color, width=1.0, marker="o", size=3.5, label=f"{name} in it")
         for name, look in palette.PATTERNS.items()
         if name in labels
     ]
-    alone = Line2D([], [], color=palette.INK, ls=":", lw=1.3, label="from baselines")
-    return [
-        Line2D([], [], color=palette.INK, marker="o", markersize=3.5, label="the mix"),
-        *([alone] if in_turn else []),
-        *patterns,
-    ]
+    return [MIX, *([ALONE] if in_turn else []), *patterns]
 
 
 def _range(

@@ -21,6 +21,8 @@ from uflip.report.data import Document, baseline_traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import history, lingering, palette, phases, sweep, traces, varied
 from uflip.report.figures.canvas import new_figure, styled
+from uflip.report.figures.chart import Axis, Chart, Level, Line, Panel
+from uflip.report.figures.plotted import figure_of, on_axes
 from uflip.report.words import axis_name
 from uflip.results import Results
 
@@ -61,12 +63,12 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         found[RELATIVE] = lambda: _relative(runs, level, simulated)
     if document["baselines"]:
         found[TRACES] = lambda: _wide(
-            traces.picture_of(baseline_traces(results), simulated=simulated)
+            traces.chart_of(baseline_traces(results), simulated=simulated)
         )
     if (phases := document["phases"]) and document["baselines"]:
         found[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
     if (pause := document["interference"]) and (windows := pause.get("windows")):
-        found[PAUSE] = lambda: _wide(lingering.picture_of(pause, windows, simulated=simulated))
+        found[PAUSE] = lambda: _wide(lingering.chart_of(pause, windows, simulated=simulated))
     if history.runs_of(results):
         found[HISTORY] = lambda: _history(results, simulated)
     return found
@@ -120,25 +122,25 @@ def _sweep(name: str, runs: Any, simulated: bool) -> "Figure":
 
 def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     """Means over the mean of sequential writes, by the size of the area (Figure 8)."""
-    figure, axis = _column()
     experiments = by_pattern(runs)
-    for pattern, some in experiments.items():
-        look = palette.look(pattern)
-        axis.plot(
+    lines = [
+        Line(
             scales.positions([run["value"] for run in some]),
             [run["statistics"]["mean_ns"] / 1e6 / level_ms for run in some],
-            color=look.color,
-            marker=look.marker,
+            palette.look(pattern).color,
+            marker=palette.look(pattern).marker,
             label=pattern,
         )
+        for pattern, some in experiments.items()
+    ]
     values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
-    labels = [format_value(value, unit) for value, unit in values.items()]
-    scales.label_values(axis, list(values), labels)
+    names = [format_value(value, unit) for value, unit in values.items()]
     first = next(iter(experiments.values()))[0]
-    axis.set_xlabel(axis_name(first["parameter"], first["unit"]))
-    axis.set_ylabel("mean over that of SW")
-    axis.axhline(1.0, color=palette.MUTED, lw=0.8)
-    axis.set_ylim(0, None)
+    x = scales.of_values(list(values), names, axis_name(first["parameter"], first["unit"]))
+    most = max(max(line.y) for line in lines)
+    y = Axis(0, 1.05 * max(most, 1.0), "mean over that of SW")
+    figure, axis = _column()
+    on_axes(axis, Panel(x, y, [*lines, Level(1.0, palette.MUTED)]))
     axis.legend()
     return _small(figure, axis, simulated)
 
@@ -158,7 +160,7 @@ def _varied(points: Sequence[varied.Point], name: str) -> "Figure":
 
 def _phases(results: Results, found: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":
     known = [trace for trace in baseline_traces(results) if trace.pattern in found]
-    return _wide(phases.picture_of(known, found, simulated=simulated))
+    return _wide(phases.chart_of(known, found, simulated=simulated))
 
 
 def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
@@ -178,7 +180,9 @@ def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
     return figure
 
 
-def _wide(figure: "Figure") -> "Figure":
+def _wide(chart: Chart) -> "Figure":
+    """A chart as wide as a page."""
+    figure = figure_of(chart)
     width, height = figure.get_size_inches()
     figure.set_size_inches(PAGE, height * PAGE / width)
     return figure

@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,23 +18,18 @@ from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
+from uflip.report.figures.chart import Axis, Band, Box, Chart, Line, Mark, Panel
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
+
+HEIGHT, PANEL_HEIGHT = 36.0, 97.0
+LEGEND = (
+    Line(color=palette.MUTED, width=0, marker="o", size=2, label="one I/O"),
+    Line(width=1.2, label="levels (thicker: more I/Os)"),
+    Box(edge=palette.GRID, label="start-up"),
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MatplotlibFigure
 
-PANEL_HEIGHT = 1.35
-
-
-@styled
 def draw(
     baselines: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> Drawing | None:
@@ -55,42 +49,28 @@ def draw(
     Drawing or None
         None if there is nothing to draw.
     """
-    drawn = [trace for trace in baselines if trace.pattern in found]
-    if not drawn:
+    known = [trace for trace in baselines if trace.pattern in found]
+    if not known:
         return None
-    told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in drawn)
-    picture = picture_of(drawn, found, simulated=simulated)
-    return to_drawing(picture, "phases", "Phases of the baselines", told + ".")
+    told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in known)
+    chart = chart_of(known, found, simulated=simulated)
+    return drawn(chart, "phases", "Phases of the baselines", told + ".")
 
 
-def picture_of(
-    drawn: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
-) -> "MatplotlibFigure":
-    """Draw the phases of some long baseline runs, all of which have been found, in our style."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    rows = -(-len(drawn) // 2)
-    figure, panels = new_figure(rows, 2, height=0.5 + PANEL_HEIGHT * rows, share_y=True)
-    every = np.concatenate([trace.response_time_ms for trace in drawn])
-    positive = every[every > 0]
-    if len(positive):
-        scales.log_scale(panels[0], float(positive.min()), float(positive.max()))
-    for trace, axis in zip(drawn, panels, strict=False):
-        _panel(axis, trace, found[trace.pattern])
-    for axis in panels[len(drawn) :]:
-        axis.set_visible(False)
-    legend_above(
-        figure,
-        [
-            Line2D([], [], color=palette.MUTED, ls="none", marker="o", ms=2, label="one I/O"),
-            Line2D([], [], color=palette.INK, lw=1.2, label="levels (thicker: more I/Os)"),
-            Patch(facecolor=palette.SHADE, edgecolor=palette.GRID, label="start-up"),
-        ],
+def chart_of(
+    traces: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
+) -> Chart:
+    """The phases of some long baseline runs, all of which have been found."""
+    y = scales.of_times(np.concatenate([trace.response_time_ms for trace in traces]), "[ms]")
+    return Chart(
+        [_panel(trace, found[trace.pattern], y) for trace in traces],
+        HEIGHT + PANEL_HEIGHT * -(-len(traces) // 2),
+        columns=2,
+        legend=LEGEND,
+        x_label="I/O number",
+        share_y=True,
+        simulated=simulated,
     )
-    figure.supxlabel("I/O number", size=8.5)
-    mark_simulated(figure, simulated)
-    return figure
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
@@ -110,33 +90,19 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
     )
 
 
-def _panel(axis: "Axes", trace: BaselineTrace, seen: PhasesOfPattern) -> None:
+def _panel(trace: BaselineTrace, seen: PhasesOfPattern, y: Axis) -> Panel:
     times = trace.response_time_ms
-    n = len(times)
-    look = palette.look(trace.pattern)
-    startup = seen["startup_ios"]
-    if startup:
-        axis.axvspan(0.5, startup + 0.5, color=palette.SHADE, lw=0, zorder=0)
-    axis.plot(
-        np.arange(1, n + 1),
-        times,
-        ls="none",
-        marker="o",
-        ms=1.1,
-        mew=0,
-        color=look.dot,
-        alpha=0.5,
-        rasterized=True,
-    )
+    n, startup = len(times), seen["startup_ios"]
+    color = palette.look(trace.pattern).dot
+    marks: list[Mark] = [Band(0.5, startup + 0.5)] if startup else []
+    number = np.arange(1, n + 1)
+    marks.append(Line(number, times, color, width=0, marker="o", size=1.1, alpha=0.5, raster=True))
     for level in seen["levels"]:
         height = level["mean_ns"] / 1e6
         width = 0.6 + 2.4 * level["share"]
-        axis.plot([startup + 1, n], [height, height], color=palette.INK, lw=width, alpha=0.8)
-    axis.set_title(f"{trace.pattern}: {_verdict(seen)}", size=8.5)
-    axis.set_xlim(0.5, n + 0.5)
-    axis.xaxis.set_major_formatter(lambda place, _: f"{place:,.0f}")
-    axis.set_ylabel("[ms]")
-    axis.grid(visible=False, axis="x")
+        marks.append(Line([startup + 1, n], [height, height], width=width, alpha=0.8))
+    title = f"{trace.pattern}: {_verdict(seen)}"
+    return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 
 def _verdict(seen: PhasesOfPattern) -> str:

@@ -15,13 +15,14 @@ from typing import Any
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import Drawing, mark_simulated, new_figure, styled, to_drawing
+from uflip.report.figures.chart import DASHED, Axis, Chart, Level, Panel, Spans
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 
-HEIGHT = 2.6
+HEIGHT = 188.0
 GIB = 1 << 30
 
 
-@styled
 def draw(
     spaces: Sequence[Mapping[str, Any]], target_size_bytes: int, *, simulated: bool
 ) -> Drawing | None:
@@ -43,24 +44,22 @@ def draw(
     """
     if not spaces:
         return None
-    figure, (axis,) = new_figure(height=HEIGHT)
     begins, ends = (
         [space[name] / GIB for space in spaces] for name in ("begin_bytes", "end_bytes")
     )
-    numbers = range(1, len(spaces) + 1)
-    axis.vlines(numbers, begins, ends, color=palette.look("SW").color, lw=1.6)
-    reset = [number - 0.5 for number in numbers if spaces[number - 1]["reset_before"]]
-    whole = axis.get_xaxis_transform()
-    axis.vlines(reset, 0, 1, transform=whole, color=palette.MUTED, lw=0.7, ls="--")
-    axis.set_xlim(0.5, len(spaces) + 0.5)
-    axis.set_ylim(0, target_size_bytes / GIB)
-    axis.set_xlabel("run with sequential writes, in the order of the plan")
-    axis.set_ylabel("place on the device [GiB]")
-    axis.grid(visible=False, axis="x")
-    mark_simulated(figure, simulated)
-    resets = sum(space["reset_before"] for space in spaces)
-    told = f"{len(spaces)} target spaces of sequential writes, {resets} resets of the state."
-    return to_drawing(figure, "places", "Target spaces of sequential writes", told)
+    written = Spans(range(1, len(spaces) + 1), begins, ends, palette.look("SW").color, width=1.6)
+    resets = [
+        Level(number - 0.5, palette.MUTED, width=0.7, dashes=DASHED, upright=True)
+        for number, space in enumerate(spaces, 1)
+        if space["reset_before"]
+    ]
+    x = Axis(
+        0.5, len(spaces) + 0.5, "run with sequential writes, in the order of the plan", grid=False
+    )
+    y = Axis(0, target_size_bytes / GIB, "place on the device [GiB]")
+    told = f"{len(spaces)} target spaces of sequential writes, {len(resets)} resets of the state."
+    chart = Chart([Panel(x, y, [written, *resets])], HEIGHT, simulated=simulated)
+    return drawn(chart, "places", "Target spaces of sequential writes", told)
 
 
 def figure(document: Document) -> Figure | None:

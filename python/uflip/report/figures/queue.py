@@ -11,7 +11,7 @@ each pattern.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from uflip.data.summary import Experiment, Measured
 from uflip.microbench.today.queue_depth import knee, rate
@@ -20,25 +20,16 @@ from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
-from uflip.report.figures.sweep import draw_experiment, whisker_ms, with_numbers
+from uflip.report.figures.chart import Axis, Chart, Level, Mark, Panel
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
+from uflip.report.figures.sweep import key_of, marks_of, whisker_ms, with_numbers
 from uflip.report.words import axis_name, title
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-HEIGHT = 3.3
+HEIGHT = 238.0
 THOUSAND = 1e3
 
 
-@styled
 def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -> Drawing | None:
     """Draw a queue.
 
@@ -59,40 +50,38 @@ def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -
     experiments = by_pattern(runs)
     if not experiments:
         return None
-    figure, (throughput, response) = new_figure(1, 2, height=HEIGHT)
-    handles = [
-        draw_experiment(response, pattern, experiment, 0.0)
-        for pattern, experiment in experiments.items()
-    ]
     measured = [run for experiment in experiments.values() for run in experiment]
     ends = [end for run in measured for end in whisker_ms(run)]
-    scales.response_time_scale(response, min(ends), max(ends))
-    response.set_ylabel("response time [ms]")
-    _throughput(throughput, experiments)
+    marks = [mark for pattern, runs in experiments.items() for mark in marks_of(pattern, runs, 0.0)]
     depths = sorted({run["value"] for run in measured})
-    for axis in (throughput, response):
-        scales.label_values(axis, depths, [format_value(depth, "") for depth in depths])
-        axis.grid(visible=False, axis="x")
-        axis.set_xlabel(axis_name(measured[0]["parameter"], measured[0]["unit"]))
-    legend_above(figure, handles)
-    mark_simulated(figure, simulated)
-    return to_drawing(figure, micro_benchmark, title(micro_benchmark), _describe(experiments))
+    label = axis_name(measured[0]["parameter"], measured[0]["unit"])
+    x = scales.of_values(depths, [format_value(depth, "") for depth in depths], label)
+    response = Panel(x, scales.of_response_times(min(ends), max(ends)), marks)
+    chart = Chart(
+        [_throughput(experiments, x), response],
+        HEIGHT,
+        columns=2,
+        legend=[key_of(pattern) for pattern in experiments],
+        simulated=simulated,
+    )
+    return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
 
 
-def _throughput(axis: "Axes", experiments: Mapping[str, Sequence[Measured]]) -> None:
+def _throughput(experiments: Mapping[str, Sequence[Measured]], x: Axis) -> Panel:
     """Thousands of I/Os a second; a short line below marks the knee of each pattern."""
+    marks: list[Mark] = []
     seen = []
     for pattern, runs in experiments.items():
-        look = palette.look(pattern)
         rates = [rate(run) / THOUSAND for run in runs]
         seen += rates
         places = scales.positions([run["value"] for run in runs])
-        axis.plot(places, rates, color=look.color, marker=look.marker)
+        marks.append(replace(key_of(pattern), x=places, y=rates))
         if (found := knee(runs)) is not None and found >= 1:
             (place,) = scales.positions([found])
-            axis.axvline(place, ymax=0.06, color=look.color, lw=2.0)
-    scales.response_time_scale(axis, min(seen), max(seen))
-    axis.set_ylabel("throughput [1,000 I/Os a second]")
+            color = palette.look(pattern).color
+            marks.append(Level(float(place), color, width=2.0, upright=True, part=0.06))
+    y = scales.of_response_times(min(seen), max(seen), "throughput [1,000 I/Os a second]")
+    return Panel(x, y, marks)
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:

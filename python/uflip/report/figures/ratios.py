@@ -11,24 +11,26 @@ factor of the ratio, in whichever direction.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uflip.microbench.words import format_value, parameter_name
 from uflip.report.blocks import Figure
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import Drawing, legend_above, new_figure, styled, to_drawing
+from uflip.report.figures.canvas import INCH, styled
+from uflip.report.figures.chart import WIDTH, Axis, Band, Chart, Level, Line, Mark, Panel, Spans
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.words import title
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparison import Comparison, Row
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 MOST = 30
-ROW_HEIGHT, MARGINS = 0.185, 1.0
+ROW_HEIGHT, MARGINS = 13.3, 72.0
 APART = ("slower", "faster")
 # Ratios whose intervals all lie within this factor of 1 are drawn on an axis of this width.
 LEAST_SPAN = 1.2
@@ -77,7 +79,6 @@ def figure(comparison: Comparison, name: str) -> Figure | None:
     return Figure(name, f"Second over first: {told}", draw(shown, name), HOW_TO_READ)
 
 
-@styled
 def draw(rows: Sequence[Row], name: str) -> Drawing:
     """Draw rows from top to bottom.
 
@@ -88,69 +89,68 @@ def draw(rows: Sequence[Row], name: str) -> Drawing:
     name : str
         Unique in the page.
     """
-    whole, (axis,) = new_figure(height=MARGINS + ROW_HEIGHT * len(rows))
-    legend_above(whole, _fill(axis, rows))
     ends = "; ".join(f"{_label(row)}: {row.ratio:.3g}" for row in rows[:3])
-    return to_drawing(whole, name, "Ratios of means, second over first", f"Largest: {ends}.")
+    panel, legend = _panel(rows)
+    chart = Chart([panel], MARGINS + ROW_HEIGHT * len(rows), legend=legend)
+    return drawn(chart, name, "Ratios of means, second over first", f"Largest: {ends}.")
 
 
 @styled
 def draw_on(axis: "Axes | None", comparison: Comparison) -> "Axes":
     """Draw a comparison on axes of somebody else, or on those of a new figure of pyplot."""
+    from uflip.report.figures.plotted import handles, on_axes
+
     rows = largest(comparison.rows)
     if axis is None:
         from matplotlib import pyplot
 
-        size = (8.6, MARGINS + ROW_HEIGHT * max(len(rows), 1))
-        _, axis = pyplot.subplots(figsize=size, layout="constrained")
+        height = MARGINS + ROW_HEIGHT * max(len(rows), 1)
+        _, axis = pyplot.subplots(figsize=(WIDTH / INCH, height / INCH), layout="constrained")
     if rows:
-        axis.legend(handles=_fill(axis, rows), loc="lower right")
+        panel, legend = _panel(rows)
+        on_axes(axis, panel)
+        axis.legend(handles=handles(legend), loc="lower right")
     axis.set_title("Second over first")
     return axis
 
 
-def _fill(axis: "Axes", rows: Sequence[Row]) -> "list[Artist]":
-    """Draw rows, scale and labels; returns the handles of a legend."""
-    from matplotlib.lines import Line2D
-
+def _panel(rows: Sequence[Row]) -> tuple[Panel, list[Line]]:
+    """Rows from top to bottom, and what a legend shows of them."""
     low, high = _limits(rows)
-    axis.set_xscale("log")
-    axis.set_xlim(low, high)
-    axis.axvspan(1 / (1 + AGREEMENT), 1 + AGREEMENT, color=palette.SHADE, lw=0, zorder=0)
-    axis.axvline(1, color=palette.MUTED, lw=0.9)
+    marks: list[Mark] = [Band(1 / (1 + AGREEMENT), 1 + AGREEMENT)]
+    marks.append(Level(1, palette.MUTED, width=0.9, upright=True))
     for place, row in enumerate(rows):
-        _draw_row(axis, place, row, (low, high))
-    axis.set_ylim(len(rows) - 0.4, -0.6)
-    axis.set_yticks(range(len(rows)), [_label(row) for row in rows])
-    axis.tick_params(axis="y", length=0)
-    axis.grid(visible=False, axis="y")
-    ticks = _ticks(low, high)
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set_xticks([], minor=True)
-    axis.set_xlabel("mean of the second over mean of the first")
-    return [
-        Line2D([], [], linestyle="none", marker=look.marker, color=look.color, label=pattern)
+        marks += _row(place, row, (low, high))
+    ticks = [(tick, f"{tick:g}") for tick in _ticks(low, high)]
+    x = Axis(low, high, "mean of the second over mean of the first", log=True, ticks=ticks)
+    names = [(float(place), _label(row)) for place, row in enumerate(rows)]
+    y = Axis(len(rows) - 0.4, -0.6, ticks=names, grid=False)
+    legend = [
+        Line(color=look.color, width=0, marker=look.marker, size=5, label=pattern)
         for pattern, look in _looks(rows).items()
     ]
+    return Panel(x, y, marks), legend
 
 
-def _draw_row(axis: "Axes", place: int, row: Row, limits: tuple[float, float]) -> None:
-    look = palette.look(row.pattern)
+def _row(place: int, row: Row, limits: tuple[float, float]) -> Iterator[Mark]:
+    color = palette.look(row.pattern).color
     low, high = limits
     if row.low is not None and row.high is not None:
         begin, end = max(row.low, low), min(row.high, high)
-        axis.hlines(place, begin, end, color=look.color, lw=1.6, alpha=0.6)
+        yield Spans([place], [begin], [end], color, width=1.6, alpha=0.6, across=True)
         for leaves, at, arrow in ((row.low < low, low, "<"), (row.high > high, high, ">")):
             if leaves:
-                axis.plot(at, place, marker=arrow, color=look.color, markersize=4, clip_on=False)
-    axis.plot(
-        min(max(row.ratio, low), high),
-        place,
-        linestyle="none",
-        marker=look.marker,
-        color=look.color,
-        markerfacecolor=look.color if row.verdict in APART else palette.CARD,
-        clip_on=False,
+                yield Line([at], [place], color, width=0, marker=arrow, size=5, clip=False)
+    yield Line(
+        [min(max(row.ratio, low), high)],
+        [place],
+        color,
+        width=0,
+        marker=palette.look(row.pattern).marker,
+        face=color if row.verdict in APART else palette.CARD,
+        edge=color,
+        edge_width=1,
+        clip=False,
     )
 
 

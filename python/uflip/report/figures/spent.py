@@ -5,26 +5,19 @@ sum to the response time. Two bars per baseline: all I/Os, and the slowest hundr
 makes I/Os slow on average and what makes a few of them very slow are different questions.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
+from uflip.report.figures.chart import Axis, Box, Chart, Mark, Panel, Words
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.tables import causes_tables
 from uflip.report.words import cause_name, format_ms
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+HEIGHT, ROW_HEIGHT, LEGEND_ROW = 42.0, 29.0, 14.0
+SHARES = ((0.0, "0"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %"))
 BAR = 0.72
 # A segment narrower than this has no room for its own percentage.
 LABEL_FROM = 0.07
@@ -34,7 +27,6 @@ MEAN_ROOM = 0.2
 NEGLIGIBLE = 0.001
 
 
-@styled
 def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawing | None:
     """Draw shares of the mean response time by cause, for all I/Os and for the slowest 1 %.
 
@@ -50,22 +42,24 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
     causes = _causes(both)
     if not causes:
         return None
-    figure, panels = new_figure(1, 2, height=0.95 + 0.4 * len(told), share_y=True)
-    for column, (axis, name) in enumerate(zip(panels, ("all I/Os", "slowest 1 %"), strict=True)):
-        for row, bars in enumerate(both):
-            _bar(axis, row, bars[column], causes)
-        axis.set_title(name)
-        axis.set_xlim(0, 1 + MEAN_ROOM)
-        axis.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
-        axis.grid(visible=False)
-        axis.spines[["left", "bottom"]].set_visible(False)
-        axis.tick_params(length=0)
-    panels[0].set_yticks(range(len(told)), [trace.pattern for trace in told], weight="bold")
-    panels[0].invert_yaxis()
-    legend_above(figure, _legend(causes), columns=5)
-    mark_simulated(figure, simulated)
+    rows = [(float(row), trace.pattern) for row, trace in enumerate(told)]
+    # From top to bottom.
+    y = Axis(len(told) - 0.5, -0.5, ticks=rows, grid=False, bare=True, bold=True)
+    x = Axis(0, 1 + MEAN_ROOM, ticks=SHARES, grid=False, bare=True)
+    panels = [
+        Panel(x, y, [m for row, bars in enumerate(both) for m in _bar(row, bars[of], causes)], name)
+        for of, name in enumerate(("all I/Os", "slowest 1 %"))
+    ]
+    chart = Chart(
+        panels,
+        HEIGHT + ROW_HEIGHT * len(told) + LEGEND_ROW * -(-len(causes) // 5),
+        columns=2,
+        legend=[Box(color=color, label=cause_name(cause)) for cause, color in causes.items()],
+        share_y=True,
+        simulated=simulated,
+    )
     description = _describe(told, [bars[0] for bars in both])
-    return to_drawing(figure, "spent", "What the time was spent on", description)
+    return drawn(chart, "spent", "What the time was spent on", description)
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
@@ -100,24 +94,17 @@ def _share(mean_ms: Mapping[str, float], cause: str) -> float:
     return mean_ms[cause] / total if total else 0.0
 
 
-def _bar(axis: "Axes", row: int, mean_ms: Mapping[str, float], causes: Mapping[str, str]) -> None:
-    left = 0.0
+def _bar(row: int, mean_ms: Mapping[str, float], causes: Mapping[str, str]) -> Iterator[Mark]:
+    left, across = 0.0, (row - BAR / 2, row + BAR / 2)
     for cause, color in causes.items():
         share = _share(mean_ms, cause)
-        axis.barh(row, share, left=left, height=BAR, color=color, ec=palette.CARD, lw=0.8)
+        yield Box((left, left + share), across, color, edge=palette.CARD)
         if share >= LABEL_FROM:
             ink = palette.readable_on(color)
-            axis.text(
-                left + share / 2, row, f"{share:.0%}", ha="center", va="center", color=ink, size=7.5
-            )
+            middle = left + share / 2
+            yield Words(middle, row, f"{share:.0%}", color=ink, size=7.5, across="middle")
         left += share
-    axis.text(1.02, row, f"{format_ms(sum(mean_ms.values()) * 1e6)} ms", va="center", size=8)
-
-
-def _legend(causes: Mapping[str, str]) -> list[object]:
-    from matplotlib.patches import Patch
-
-    return [Patch(facecolor=color, label=cause_name(cause)) for cause, color in causes.items()]
+    yield Words(1.02, row, f"{format_ms(sum(mean_ms.values()) * 1e6)} ms", size=8)
 
 
 def _describe(told: Sequence[BaselineTrace], bars: Sequence[Mapping[str, float]]) -> str:

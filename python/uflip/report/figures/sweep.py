@@ -11,7 +11,8 @@ and the whisker spans p5 to p95 (or min to max where a run has too few I/Os for 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,14 +23,10 @@ from uflip.report.blocks import Figure, Table
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
-)
+from uflip.report.figures.canvas import styled
+from uflip.report.figures.chart import FINE_DOTS, Chart, Level, Line, Mark, Panel, Spans
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.findings import finding
 from uflip.report.tables import runs_table
 from uflip.report.words import anchor, axis_name, title
@@ -37,13 +34,12 @@ from uflip.report.words import anchor, axis_name, title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HEIGHT = 3.5
+HEIGHT = 252.0
 # Between neighbouring patterns, as a share of the distance between values and of the whole axis:
 # whiskers apart, but all patterns visibly at one value.
 DODGE, MOST_DODGE = 0.11, 0.011
 
 
-@styled
 def draw(
     micro_benchmark: str,
     runs: Sequence[Experiment],
@@ -72,43 +68,47 @@ def draw(
     experiments = by_pattern(runs)
     if not experiments:
         return None
-    figure, (axis,) = new_figure(height=HEIGHT)
-    legend_above(figure, _fill(axis, experiments, levels))
-    mark_simulated(figure, simulated)
-    description = _describe(experiments)
-    return to_drawing(figure, micro_benchmark, f"{title(micro_benchmark)}", description)
+    panel, legend = panel_of(experiments, levels)
+    chart = Chart([panel], HEIGHT, legend=legend, simulated=simulated)
+    return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
 
 
 @styled
 def draw_on(axis: "Axes | None", micro_benchmark: str, runs: Sequence[Experiment]) -> "Axes":
     """Draw one micro-benchmark on axes of somebody else, or on those of a new figure of pyplot."""
+    from uflip.report.figures.plotted import handles, on_axes
+
     if axis is None:
         from matplotlib import pyplot
 
         _, axis = pyplot.subplots(layout="constrained")
-    axis.legend(handles=_fill(axis, by_pattern(runs), None))
+    panel, legend = panel_of(by_pattern(runs), None)
+    on_axes(axis, panel)
+    axis.legend(handles=handles(legend))
     axis.set_title(title(micro_benchmark))
     return axis
 
 
-def _fill(
-    axis: "Axes",
-    experiments: Mapping[str, Sequence[Measured]],
-    levels: Mapping[str, float | None] | None,
-) -> list[Any]:
-    """Draw experiments, their levels and the labels; returns the handles of a legend."""
+def panel_of(
+    experiments: Mapping[str, Sequence[Measured]], levels: Mapping[str, float | None] | None
+) -> tuple[Panel, list[Line]]:
+    """Experiments with their levels, and what a legend shows of them."""
     measured = [run for experiment in experiments.values() for run in experiment]
-    low, high = _range(measured)
-    scales.response_time_scale(axis, low, high)
-    handles = []
+    marks: list[Mark] = []
+    legend = []
     dodge = _dodge(measured)
     for index, (pattern, experiment) in enumerate(experiments.items()):
         shift = (index - (len(experiments) - 1) / 2) * dodge
-        handles.append(draw_experiment(axis, pattern, experiment, shift))
+        marks += marks_of(pattern, experiment, shift)
+        legend.append(key_of(pattern))
         if levels and (level := levels.get(pattern)):
-            axis.axhline(level, color=palette.look(pattern).color, lw=0.7, ls=(0, (1, 3)))
-    _label(axis, measured)
-    return handles
+            color = palette.look(pattern).color
+            marks.append(Level(level, color, width=0.7, dashes=FINE_DOTS))
+    units = {run["value"]: run["unit"] for run in measured}
+    names = [format_value(value, unit) for value, unit in units.items()]
+    label = axis_name(measured[0]["parameter"], measured[0]["unit"])
+    x = scales.of_values(list(units), names, label)
+    return Panel(x, scales.of_response_times(*_range(measured)), marks), legend
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
@@ -140,34 +140,30 @@ def with_numbers(
     )
 
 
-def draw_experiment(axis: "Axes", pattern: str, runs: Sequence[Measured], shift: float) -> object:
-    """Mean line, median dashes and whiskers of one experiment; returns the legend's handle."""
+def marks_of(pattern: str, runs: Sequence[Measured], shift: float) -> list[Mark]:
+    """Whiskers, median dashes and mean line of one experiment, `shift` beside their places."""
     look = palette.look(pattern)
     x = scales.positions([run["value"] for run in runs]) + shift
     low, high = np.array([whisker_ms(run) for run in runs]).T
-    axis.vlines(x, low, high, color=look.color, lw=1.0, alpha=0.55)
-    medians = [run["statistics"]["p50_ns"] for run in runs]
-    median = [(place, p50_ns) for place, p50_ns in zip(x, medians, strict=True) if p50_ns]
-    if median:
-        axis.plot(
-            [place for place, _ in median],
-            [p50_ns / 1e6 for _, p50_ns in median],
-            linestyle="none",
-            marker="_",
-            markersize=6,
-            color=look.color,
-        )
+    medians = [
+        (place, p50_ns / 1e6)
+        for place, run in zip(x, runs, strict=True)
+        if (p50_ns := run["statistics"]["p50_ns"])
+    ]
+    at, median = zip(*medians, strict=True) if medians else ((), ())
+    mean = [run["statistics"]["mean_ns"] / 1e6 for run in runs]
+    return [
+        Spans(x, low, high, look.color, alpha=0.55),
+        Line(at, median, look.color, width=0, marker="_", size=6, edge_width=1),
+        replace(key_of(pattern), x=x, y=mean),
+    ]
+
+
+def key_of(pattern: str) -> Line:
+    """How the means of a pattern are drawn, and what it is called."""
+    look = palette.look(pattern)
     name = f"{pattern} {PATTERN_NAMES[pattern]}" if pattern in PATTERN_NAMES else pattern
-    (line,) = axis.plot(
-        x,
-        [run["statistics"]["mean_ns"] / 1e6 for run in runs],
-        color=look.color,
-        marker=look.marker,
-        markeredgecolor=palette.CARD,
-        markeredgewidth=0.6,
-        label=name,
-    )
-    return line
+    return Line(color=look.color, marker=look.marker, size=5.5, edge=palette.CARD, label=name)
 
 
 def whisker_ms(run: Measured) -> tuple[float, float]:
@@ -190,15 +186,6 @@ def _dodge(runs: Sequence[Measured]) -> float:
     if len(places) < 2:
         return MOST_DODGE
     return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
-
-
-def _label(axis: "Axes", runs: Sequence[Measured]) -> None:
-    units = {run["value"]: run["unit"] for run in runs}
-    labels = [format_value(value, unit) for value, unit in units.items()]
-    scales.label_values(axis, list(units), labels)
-    axis.grid(visible=False, axis="x")
-    axis.set_xlabel(axis_name(runs[0]["parameter"], runs[0]["unit"]))
-    axis.set_ylabel("response time [ms]")
 
 
 def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:

@@ -12,7 +12,6 @@ twice: its first I/Os, at a scale where start-up and period can be counted, and 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,32 +21,39 @@ from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import (
-    Drawing,
-    legend_above,
-    mark_simulated,
-    new_figure,
-    styled,
-    to_drawing,
+from uflip.report.figures.chart import (
+    DASHED,
+    SOLID,
+    Axis,
+    Band,
+    Box,
+    Chart,
+    Dashes,
+    Line,
+    Mark,
+    Panel,
 )
+from uflip.report.figures.svg import Drawing
+from uflip.report.figures.svg import draw as drawn
 from uflip.report.tables import baselines_tables
 from uflip.report.words import format_ms
 from uflip.stats import running_mean
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MatplotlibFigure
-
-PANEL_HEIGHT = 1.55
+HEIGHT, PANEL_HEIGHT = 32.0, 112.0
 # The paper's longest start-up (Mtron, 125 I/Os) and a few of its longest periods (128 I/Os) fit.
 FIRST_IOS = 400
 # A vector mark costs a hundred bytes, a pixel a few bits: more points than this become an image.
 MOST_VECTOR_POINTS = 500
 # A running average is smooth: this many points draw it to the width of a line.
 LINE_POINTS = 400
+LEGEND = (
+    Line(color=palette.MUTED, width=0, marker="o", size=2, label="one I/O"),
+    Line(width=1.2, label="running average without start-up"),
+    Line(width=1.2, dashes=DASHED, label="with start-up"),
+    Box(edge=palette.GRID, label="start-up (IOIgnore)"),
+)
 
 
-@styled
 def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | None:
     """Draw the traces of the baselines, a panel each on a common scale.
 
@@ -65,27 +71,26 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     """
     if not baselines:
         return None
-    picture = picture_of(baselines, simulated=simulated)
-    return to_drawing(picture, "traces", "Traces of the baselines", _describe(baselines))
+    chart = chart_of(baselines, simulated=simulated)
+    return drawn(chart, "traces", "Traces of the baselines", _describe(baselines))
 
 
-def picture_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> "MatplotlibFigure":
-    """Draw the traces of some baselines in our style."""
-    figure, panels = new_figure(
-        len(baselines), 2, height=0.45 + PANEL_HEIGHT * len(baselines), share_y=True
+def chart_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Chart:
+    """The traces of some baselines."""
+    y = scales.of_times(np.concatenate([trace.response_time_ms for trace in baselines]))
+    return Chart(
+        [
+            _panel(trace, shown, y)
+            for trace in baselines
+            for shown in (FIRST_IOS, len(trace.response_time_ms))
+        ],
+        HEIGHT + PANEL_HEIGHT * len(baselines),
+        columns=2,
+        legend=LEGEND,
+        x_label="I/O number",
+        share_y=True,
+        simulated=simulated,
     )
-    every = np.concatenate([trace.response_time_ms for trace in baselines])
-    positive = every[every > 0]
-    if len(positive):
-        scales.log_scale(panels[0], float(positive.min()), float(positive.max()))
-    for trace, first, whole in zip(baselines, panels[::2], panels[1::2], strict=True):
-        _panel(first, trace, FIRST_IOS)
-        _panel(whole, trace, len(trace.response_time_ms))
-        first.set_ylabel("response time [ms]")
-    legend_above(figure, _legend())
-    figure.supxlabel("I/O number", size=8.5)
-    mark_simulated(figure, simulated)
-    return figure
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
@@ -105,55 +110,39 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
     )
 
 
-def _panel(axis: "Axes", trace: BaselineTrace, shown: int) -> None:
+def _panel(trace: BaselineTrace, shown: int, y: Axis) -> Panel:
     """The first `shown` I/Os of a run, with their running averages."""
     times, ignored = trace.response_time_ms[:shown], trace.io_ignore
     n = len(times)
     look = palette.look(trace.pattern)
     number = np.arange(1, n + 1)
-    if ignored:
-        axis.axvspan(0.5, ignored + 0.5, color=palette.SHADE, lw=0, zorder=0)
     few = n <= MOST_VECTOR_POINTS
-    axis.plot(
-        number,
-        times,
-        linestyle="none",
-        marker="o",
-        markersize=2.0 if few else 1.3,
-        markeredgewidth=0,
-        color=look.color if few else look.dot,
-        alpha=0.8 if few else 0.7,
-        rasterized=not few,
+    marks: list[Mark] = [Band(0.5, ignored + 0.5)] if ignored else []
+    marks.append(
+        Line(
+            number,
+            times,
+            look.color if few else look.dot,
+            width=0,
+            marker="o",
+            size=2.0 if few else 1.3,
+            alpha=0.8 if few else 0.7,
+            raster=not few,
+        )
     )
     if ignored:
-        _average(axis, number, running_mean(times), "--")
+        marks.append(_average(number, running_mean(times), DASHED))
     if ignored < n:
-        _average(axis, number[ignored:], running_mean(times[ignored:]), "-")
+        marks.append(_average(number[ignored:], running_mean(times[ignored:]), SOLID))
     part = f"first {n:,} I/Os" if n < len(trace.response_time_ms) else f"all {n:,} I/Os"
-    axis.set_title(f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}, {part}")
-    axis.set_xlim(0.5, n + 0.5)
-    axis.xaxis.set_major_formatter(lambda place, _: f"{place:,.0f}")
-    axis.grid(visible=False, axis="x")
+    title = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}, {part}"
+    return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 
-def _average(
-    axis: "Axes", number: NDArray[np.int_], mean_ms: NDArray[np.float64], style: str
-) -> None:
+def _average(number: NDArray[np.int_], mean_ms: NDArray[np.float64], dashes: Dashes) -> Line:
     """A running average, with most of its points where it moves most: at the start."""
     picked = np.unique(np.geomspace(1, len(number), LINE_POINTS).astype(int)) - 1
-    axis.plot(number[picked], mean_ms[picked], color=palette.INK, ls=style, lw=1.2)
-
-
-def _legend() -> list[object]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    return [
-        Line2D([], [], color=palette.MUTED, ls="none", marker="o", markersize=2, label="one I/O"),
-        Line2D([], [], color=palette.INK, lw=1.2, label="running average without start-up"),
-        Line2D([], [], color=palette.INK, lw=1.2, ls="--", label="with start-up"),
-        Patch(facecolor=palette.SHADE, edgecolor=palette.GRID, label="start-up (IOIgnore)"),
-    ]
+    return Line(number[picked], mean_ms[picked], width=1.2, dashes=dashes)
 
 
 def _describe(baselines: Sequence[BaselineTrace]) -> str:

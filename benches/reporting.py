@@ -1,0 +1,59 @@
+"""What a user waits for when results are shown, reported and compared, from the command to its end.
+
+The results are those of a whole benchmark on a simulated device: 933 runs.
+"""
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+TIMES = 5
+"""Of each command, of which the median is told; the first, which finds cold caches, is not."""
+
+
+def reporting_rows(row: Callable[..., Row], program: Path, results: Path) -> list[Row]:
+    """Rows of what is made of results, each by a process of its own.
+
+    Parameters
+    ----------
+    row
+        Makes one line of the table.
+    program
+        `uflip`.
+    results
+        A result folder.
+    """
+    page = results.parent / "report.html"
+    again = results.parent / "again"
+    again.symlink_to(results)
+    commands = {
+        "show": ("show", results),
+        "report": ("report", results, "-o", page, "--quiet"),
+        "compare": ("compare", results, again),
+    }
+    runs = len(list((results / "runs").glob("*.parquet")))
+    rows = []
+    for verb, arguments in commands.items():
+        told = [measure([program, *arguments]) for _ in range(TIMES + 1)][1:]
+        took, peak = (statistics.median(each) for each in zip(*told, strict=True))
+        rows.append(row(f"uflip {verb}, {runs} runs", took, "s", None, "< 1"))
+        rows.append(row(f"uflip {verb}, memory", peak, "MiB", None, ""))
+    rows.append(row("uflip report, its page", page.stat().st_size / (1 << 20), "MiB", None, "< 5"))
+    return rows
+
+
+def measure(command: Sequence[object]) -> tuple[float, float]:
+    """How long a command takes [s], and how much memory at most [MiB]."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    took = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return took, used.ru_maxrss / 1024

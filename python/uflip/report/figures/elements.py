@@ -1,0 +1,102 @@
+"""Elements of SVG as data: paths, words and images, in the colours of the page's theme.
+
+A template makes markup of them and escapes what they hold, as it does with all text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uflip.report.figures import palette
+from uflip.report.figures.chart import TEXT, Dashes
+from uflip.report.figures.layout import Frame
+from uflip.report.words import only_text
+
+# Of letters, from their middle down to the line that they stand on, in parts of their size.
+MIDDLE = 0.36
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element: its tag, its attributes, and the text in it."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A rectangle beyond which what refers to it by its name is not seen."""
+
+    name: str
+    frame: Frame
+
+
+def path(d: str, style: str, clip: str = "") -> Element:
+    """Make a path of its data, seen within a clip only if there is one."""
+    clipped = {"clip-path": f"url(#{clip})"} if clip else {}
+    return Element("path", {"d": d, "style": style, **clipped})
+
+
+def image(url: str, frame: Frame) -> Element:
+    """Make an image that fills a frame."""
+    place = {"x": n(frame.left), "y": n(frame.top)}
+    size = {"width": n(frame.width), "height": n(frame.height), "preserveAspectRatio": "none"}
+    return Element("image", {**place, **size, "xlink:href": url})
+
+
+def words(
+    text: str,
+    x: float,
+    y: float,
+    *,
+    across: str = "start",
+    color: str = palette.INK,
+    size: float = TEXT,
+    turned: int = 0,
+    bold: bool = False,
+) -> Element:
+    """Make text that stands on the height `y`, and begins, ends or has its middle at `x`."""
+    where = {"x": n(x), "y": n(y)}
+    if turned:
+        where["transform"] = f"rotate({turned} {n(x)} {n(y)})"
+    if across != "start":
+        where["text-anchor"] = across
+    style = f"fill:{_color(color)}"
+    style += "" if size == TEXT else f";font-size:{size:g}px"
+    style += ";font-weight:bold" if bold else ""
+    return Element("text", {**where, "style": style}, only_text(text))
+
+
+def stroke(color: str, width: float, dashes: Dashes = (), alpha: float = 1.0) -> str:
+    """Style of a line."""
+    style = f"fill:none;stroke:{_color(color)};stroke-width:{width:g};stroke-linejoin:round"
+    if dashes:
+        style += f";stroke-dasharray:{','.join(f'{width * each:g}' for each in dashes)}"
+    return style if alpha == 1 else f"{style};stroke-opacity:{alpha:g}"
+
+
+def fill(color: str, alpha: float = 1.0, edge: str | None = None, edge_width: float = 0) -> str:
+    """Style of a surface, with a line around it if there is an edge."""
+    style = "fill:none" if color == "none" else f"fill:{_color(color)}"
+    style += "" if alpha == 1 else f";fill-opacity:{alpha:g}"
+    return style + (f";stroke:{_color(edge)};stroke-width:{edge_width:g}" if edge else "")
+
+
+def _color(color: str) -> str:
+    """A colour of the theme as its variable, which falls back to it; another as it is."""
+    if color in palette.THEME:
+        return f"var(--{palette.THEME[color][0]},{color})"
+    return color
+
+
+def n(value: float) -> str:
+    """A length to a hundredth of a point.
+
+    Examples
+    --------
+    >>> n(12.3456), n(-0.001), n(3.0)
+    ('12.35', '0', '3')
+    """
+    said = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if said == "-0" else said

@@ -1,0 +1,173 @@
+"""Where the panels of a figure on a page stand, and how wide text is.
+
+A page shows text in a font of its reader's. It is laid out for DejaVu Sans, which is wider than
+most, so that what is meant to have room has it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from uflip.report.figures.axes import ticks_of
+from uflip.report.figures.chart import TEXT, Axis, Box, Chart, Line, Panel
+
+# Advance widths of the characters from " " to "~" in DejaVu Sans 2.37 [1/1000 of the size].
+_ADVANCES = (
+    318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636,
+    636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632,
+    575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635, 611, 732, 684, 989, 685,
+    611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579,
+    278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
+)  # fmt: skip
+_OTHER, _WIDE = 640, 1000
+# From here on characters are mostly as wide as they are high.
+_FIRST_WIDE = 0x2E80
+
+EDGE = 3.0
+TITLE = 15.0
+LABEL = 13.0
+TICK, PAD = 3.0, 3.5
+ROW = 14.0
+SWATCH, GAP, APART = 14.0, 6.0, 16.0
+SIMULATED = 84.0
+"""What "simulated device" takes, at the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rectangle of a panel [points from the upper left]."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Its lower edge."""
+        return self.top + self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where panels stand, in their order, and entries of the legend: (left, middle) each."""
+
+    frames: Sequence[Frame]
+    legend: Sequence[tuple[float, float]]
+
+
+def text_width(text: str, size: float = TEXT) -> float:
+    """How long a text is [points].
+
+    Examples
+    --------
+    >>> round(text_width("RW"), 1)
+    14.3
+    """
+    known = (ord(each) for each in text)
+    return sum(map(_advance, known)) * size / 1000
+
+
+def _advance(code: int) -> int:
+    if 32 <= code < 127:
+        return _ADVANCES[code - 32]
+    return _WIDE if code >= _FIRST_WIDE else _OTHER
+
+
+def lay_out(chart: Chart) -> Layout:
+    """Find where everything stands."""
+    legend, top = _legend(chart)
+    columns, rows = chart.columns, chart.rows
+    lefts = [_left(chart, column) for column in range(columns)]
+    rights = [_right(chart, column) for column in range(columns)]
+    width = (chart.width - 2 * EDGE - sum(lefts) - sum(rights)) / columns
+    titled = [any(p.title for p in _row(chart, row)) for row in range(rows)]
+    tops = [TITLE if titled[row] else (PAD if row == 0 else 2 * PAD) for row in range(rows)]
+    bottoms = [max(_below(panel.x) for panel in _row(chart, row)) for row in range(rows)]
+    free = chart.height - top - EDGE - (LABEL if chart.x_label else 0)
+    height = (free - sum(tops) - sum(bottoms)) / rows
+    frames, y = [], top
+    for row in range(rows):
+        y += tops[row]
+        x = EDGE
+        for column in range(len(_row(chart, row))):
+            x += lefts[column]
+            frames.append(Frame(x, y, max(width, 1.0), max(height, 1.0)))
+            x += width + rights[column]
+        y += height + bottoms[row]
+    return Layout(frames, legend)
+
+
+def _row(chart: Chart, row: int) -> Sequence[Panel]:
+    return chart.panels[row * chart.columns : (row + 1) * chart.columns]
+
+
+def _legend(chart: Chart) -> tuple[list[tuple[float, float]], float]:
+    """Entries row by row, in as many columns as there is room for; and where they end."""
+    if not chart.legend:
+        return [], EDGE + (ROW if chart.simulated else 0)
+    wide = [entry_width(each) + APART for each in chart.legend]
+    room = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + APART
+    across = len(wide)
+    while across > 1 and sum(_widest(wide, across)) > room:
+        across -= 1
+    lefts = [0.0, *accumulate(_widest(wide, across))]
+    places = [
+        (EDGE + lefts[number % across], EDGE + ROW * (number // across + 0.5))
+        for number in range(len(wide))
+    ]
+    return places, EDGE + ROW * math.ceil(len(wide) / across) + PAD
+
+
+def _widest(wide: Sequence[float], across: int) -> list[float]:
+    """How wide so many columns are."""
+    return [max(wide[column::across]) for column in range(across)]
+
+
+def entry_width(entry: Line | Box) -> float:
+    """How wide an entry of a legend is: its swatch and its name."""
+    return SWATCH + GAP + text_width(entry.label)
+
+
+def _left(chart: Chart, column: int) -> float:
+    """What stands to the left of the panels of a column."""
+    panels = chart.panels[column :: chart.columns]
+    if chart.share_y and column:
+        return 2 * PAD
+    return max(_beside(panel.y) for panel in panels)
+
+
+def _beside(axis: Axis) -> float:
+    # Bold letters are a tenth wider.
+    wide = max((text_width(name) for _, name in ticks_of(axis)), default=0.0)
+    return wide * (1.1 if axis.bold else 1) + TICK + PAD + (LABEL if axis.label else 0)
+
+
+def _right(chart: Chart, column: int) -> float:
+    """What stands to the right: another axis, or what the last name of a tick goes beyond."""
+    panels = chart.panels[column :: chart.columns]
+    length = 0.8 * chart.width / chart.columns
+    return max(_beside(p.right) if p.right else _beyond(p.x, length) for p in panels)
+
+
+def _beyond(axis: Axis, length: float) -> float:
+    ticks = ticks_of(axis)
+    if not ticks or axis.turned or axis.log:
+        return 2 * PAD
+    place, name = max(ticks)
+    inside = (axis.high - place) / ((axis.high - axis.low) or 1) * length
+    return max(2 * PAD, text_width(name) / 2 - inside)
+
+
+def _below(axis: Axis) -> float:
+    """What stands below a panel: names of ticks, turned or not, and a label."""
+    turned = math.radians(axis.turned)
+    wide = max((text_width(name) for _, name in ticks_of(axis)), default=0.0)
+    names = TEXT * math.cos(turned) + wide * math.sin(turned) if axis.ticks != [] else 0.0
+    return TICK + PAD + names + (LABEL if axis.label else 0) + PAD

@@ -1,0 +1,159 @@
+"""The marks of a panel as elements of SVG."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.report.figures import dots
+from uflip.report.figures.chart import Area, Axis, Band, Box, Level, Line, Mark, Spans, Words
+from uflip.report.figures.elements import MIDDLE, Element, fill, image, n, path, stroke, words
+from uflip.report.figures.layout import Frame
+
+Floats = NDArray[np.float64]
+
+# What lies farther away than this is outside of every figure.
+FAR = 1e4
+# Corners of marks around their middle, in halves of their size.
+_SQUARE = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
+_CORNERS = {
+    "s": _SQUARE,
+    "D": tuple(((x - y) * 0.71, (x + y) * 0.71) for x, y in _SQUARE),
+    "^": ((0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)),
+    "v": ((0.0, 1.0), (1.0, -1.0), (-1.0, -1.0)),
+    "<": ((-1.0, 0.0), (1.0, -1.0), (1.0, 1.0)),
+    ">": ((1.0, 0.0), (-1.0, -1.0), (-1.0, 1.0)),
+}
+
+
+class Scales:
+    """From the units of two axes to points of the figure."""
+
+    def __init__(self, x: Axis, y: Axis, frame: Frame) -> None:
+        self._x, self._y, self.frame = x, y, frame
+
+    def x(self, values: object) -> Floats:
+        """Places on the x axis (n,) [points from the left]."""
+        return _scaled(self._x, values, self.frame.left, self.frame.right)
+
+    def y(self, values: object) -> Floats:
+        """Places on the y axis (n,) [points from the top]."""
+        return _scaled(self._y, values, self.frame.bottom, self.frame.top)
+
+
+def _scaled(axis: Axis, values: object, begin: float, end: float) -> Floats:
+    given, low, high = np.asarray(values, dtype=np.float64), axis.low, axis.high
+    if axis.log:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            given = np.log10(given)
+        low, high = float(np.log10(low)), float(np.log10(high))
+    share = (given - low) / ((high - low) or 1.0)
+    return np.asarray(np.clip(begin + share * (end - begin), -FAR, FAR))
+
+
+def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
+    """Draw a mark of any kind; `clip` is what lines end at."""
+    match mark:
+        case Line():
+            yield from _line(mark, scales, clip)
+        case Spans():
+            yield path(_spans(mark, scales), stroke(mark.color, mark.width, (), mark.alpha), clip)
+        case Level():
+            yield path(_level(mark, scales), stroke(mark.color, mark.width, mark.dashes), clip)
+        case Band():
+            low, high = scales.x([mark.low, mark.high])
+            top, bottom = n(scales.frame.top), n(scales.frame.bottom)
+            yield path(f"M{n(low)} {top}H{n(high)}V{bottom}H{n(low)}z", fill(mark.color), clip)
+        case Box():
+            (left, right), (top, low) = scales.x(mark.x), scales.y(mark.y)
+            yield box(mark, left, top, right - left, low - top)
+        case Area():
+            x, y = scales.x(mark.x), scales.y(mark.y)
+            if len(x):
+                (zero,) = scales.y([0.0])
+                d = f"M{n(x[0])} {n(zero)}L{_joined(x, y)} {n(x[-1])} {n(zero)}z"
+                yield path(d, fill(mark.color, mark.alpha), clip)
+        case Words():
+            yield from _words(mark, scales)
+
+
+def _words(mark: Words, scales: Scales) -> Iterator[Element]:
+    x, y = float(scales.x(mark.x)) + mark.shift, float(scales.y(mark.y))
+    down = MIDDLE if mark.up == "middle" else 0.8
+    for number, text in enumerate(mark.text.split("\n")):
+        low = y + mark.size * (down + 1.2 * number)
+        yield words(text, x, low, across=mark.across, color=mark.color, size=mark.size)
+
+
+def _level(mark: Level, scales: Scales) -> str:
+    frame = scales.frame
+    if mark.upright:
+        return f"M{n(float(scales.x(mark.at)))} {n(frame.bottom)}v{n(-mark.part * frame.height)}"
+    return f"M{n(frame.left)} {n(float(scales.y(mark.at)))}h{n(mark.part * frame.width)}"
+
+
+def _spans(spans: Spans, scales: Scales) -> str:
+    if spans.across:
+        each = zip(scales.y(spans.at), scales.x(spans.low), scales.x(spans.high), strict=True)
+        return "".join(f"M{n(low)} {n(at)}H{n(high)}" for at, low, high in each)
+    each = zip(scales.x(spans.at), scales.y(spans.low), scales.y(spans.high), strict=True)
+    return "".join(f"M{n(at)} {n(low)}V{n(high)}" for at, low, high in each)
+
+
+def _line(line: Line, scales: Scales, clip: str) -> Iterator[Element]:
+    x, y = scales.x(line.x), scales.y(line.y)
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    clip = clip if line.clip else ""
+    if not len(x):
+        return
+    if line.width:
+        d = f"M{_steps(x, y) if line.step else _joined(x, y)}"
+        yield path(d, stroke(line.color, line.width, line.dashes, line.alpha), clip)
+    if line.marker and line.raster:
+        frame = scales.frame
+        at, extent = (x - frame.left, y - frame.top), (frame.width, frame.height)
+        url = dots.image(at, extent, line.size, line.color, line.alpha)
+        yield image(url, frame)
+    elif line.marker:
+        yield markers(line, x, y, clip)
+
+
+def markers(line: Line, x: Floats, y: Floats, clip: str = "") -> Element:
+    """The marks of a line at points (n,) of the figure, as one path."""
+    shape, half = line.marker, line.size / 2
+    outline = _outline(shape, half)
+    d = "".join(f"M{n(a)} {n(b)}{outline}" for a, b in zip(x, y, strict=True))
+    if shape == "_":
+        return path(d, stroke(line.color, line.edge_width, (), line.alpha), clip)
+    style = fill(line.face or line.color, line.alpha, line.edge, line.edge_width)
+    return path(d, style, clip)
+
+
+def _outline(shape: str, half: float) -> str:
+    """Go from the middle of a mark around it, in the language of paths."""
+    r, across = n(half), n(2 * half)
+    if shape == "_":
+        return f"m-{r} 0h{across}"
+    if shape == "o":
+        return f"m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0z"
+    corners, at, said = _CORNERS[shape], (0.0, 0.0), []
+    for x, y in corners:
+        said.append(f"{n((x - at[0]) * half)} {n((y - at[1]) * half)}")
+        at = x, y
+    return f"m{'l'.join(said)}z"
+
+
+def box(mark: Box, left: float, top: float, width: float, height: float) -> Element:
+    """A rectangle of the figure as a mark is filled."""
+    d = f"M{n(left)} {n(top)}h{n(width)}v{n(height)}h{n(-width)}z"
+    return path(d, fill(mark.color, 1.0, mark.edge, mark.edge_width))
+
+
+def _joined(x: Floats, y: Floats) -> str:
+    return " ".join(f"{n(a)} {n(b)}" for a, b in zip(x, y, strict=True))
+
+
+def _steps(x: Floats, y: Floats) -> str:
+    rest = "".join(f"H{n(a)}V{n(b)}" for a, b in zip(x[1:], y[1:], strict=True))
+    return f"{n(x[0])} {n(y[0])}{rest}"

@@ -1,0 +1,176 @@
+"""A chart drawn with matplotlib: for files, and on axes of somebody else."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uflip.report.figures.axes import number as written
+from uflip.report.figures.canvas import INCH, mark_simulated, new_figure, outside_legend
+from uflip.report.figures.chart import (
+    Area,
+    Axis,
+    Band,
+    Box,
+    Chart,
+    Level,
+    Line,
+    Mark,
+    Panel,
+    Spans,
+    Words,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Lines stand over the grid and in their order.
+LINES, TEXTS, STEP = 2.0, 3.0, 1e-3
+_UP = {"middle": "center", "top": "top"}
+_ACROSS = {"start": "left", "middle": "center", "end": "right"}
+
+
+def figure_of(chart: Chart) -> "Figure":
+    """Draw a chart as a figure of its own, of its width."""
+    figure, axes = new_figure(
+        chart.rows, chart.columns, height=chart.height / INCH, share_y=chart.share_y
+    )
+    figure.set_size_inches(chart.width / INCH, chart.height / INCH)
+    for number, (axis, panel) in enumerate(zip(axes, chart.panels, strict=False)):
+        on_axes(axis, panel)
+        if chart.share_y and number % chart.columns:
+            axis.set_ylabel("")
+    for axis in axes[len(chart.panels) :]:
+        axis.set_visible(False)
+    if chart.legend:
+        outside_legend(figure, handles(chart.legend))
+    if chart.x_label:
+        figure.supxlabel(chart.x_label, size=8.5)
+    mark_simulated(figure, chart.simulated)
+    return figure
+
+
+def on_axes(axis: "Axes", panel: Panel) -> None:
+    """Draw a panel on axes."""
+    _scale(axis, panel)
+    for order, mark in enumerate(panel.marks):
+        _draw(axis, mark, LINES + STEP * order)
+    if panel.right is not None:
+        right = axis.twinx()
+        for order, mark in enumerate(panel.right_marks):
+            _draw(right, mark, LINES + STEP * order)
+        right.set_ylim(panel.right.low, panel.right.high)
+        right.set_ylabel(panel.right.label)
+        right.grid(visible=False)
+        right.spines["right"].set_visible(True)
+    if panel.title:
+        axis.set_title(panel.title)
+
+
+def handles(entries: "Sequence[Line | Box]") -> "list[Artist]":
+    """Make what a legend of matplotlib shows."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    return [
+        Line2D([], [], **_look(each))
+        if isinstance(each, Line)
+        else Patch(facecolor=each.color, edgecolor=each.edge, label=each.label)
+        for each in entries
+    ]
+
+
+def _look(line: Line) -> dict[str, Any]:
+    """How a line is drawn, in matplotlib's words."""
+    is_dash = line.marker == "_"
+    return {
+        "color": line.color,
+        "linewidth": line.width,
+        "linestyle": _dashes(line.dashes) if line.width else "none",
+        "marker": line.marker,
+        "markersize": line.size,
+        "markerfacecolor": line.face or line.color,
+        "markeredgecolor": line.color if is_dash else line.edge or "none",
+        "markeredgewidth": line.edge_width if is_dash or line.edge else 0,
+        "alpha": None if line.alpha == 1 else line.alpha,
+        "label": line.label or "_nolegend_",
+    }
+
+
+def _dashes(dashes: Sequence[float]) -> Any:
+    return (0, tuple(dashes)) if dashes else "-"
+
+
+def _draw(axis: "Axes", mark: Mark, order: float) -> None:
+    match mark:
+        case Line():
+            style = "steps-post" if mark.step else "default"
+            axis.plot(
+                mark.x, mark.y, drawstyle=style, clip_on=mark.clip, zorder=order,
+                rasterized=mark.raster, **_look(mark),
+            )  # fmt: skip
+        case Spans():
+            draw = axis.hlines if mark.across else axis.vlines
+            draw(
+                mark.at, mark.low, mark.high,
+                color=mark.color, lw=mark.width, alpha=mark.alpha, zorder=order,
+            )  # fmt: skip
+        case Level():
+            look: Mapping[str, Any] = {
+                "color": mark.color, "lw": mark.width, "ls": _dashes(mark.dashes), "zorder": order,
+            }  # fmt: skip
+            if mark.upright:
+                axis.axvline(mark.at, ymax=mark.part, **look)
+            else:
+                axis.axhline(mark.at, xmax=mark.part, **look)
+        case Band():
+            axis.axvspan(mark.low, mark.high, color=mark.color, lw=0, zorder=0)
+        case Box():
+            (left, right), (begin, end) = mark.x, mark.y
+            axis.barh(
+                begin, right - left, left=left, height=end - begin, align="edge",
+                color=mark.color, ec=mark.edge, lw=mark.edge_width if mark.edge else 0,
+                zorder=order,
+            )  # fmt: skip
+        case Area():
+            axis.fill_between(
+                mark.x, mark.y, color=mark.color, alpha=mark.alpha, linewidth=0, zorder=order
+            )
+        case Words():
+            axis.annotate(
+                mark.text, (mark.x, mark.y), xytext=(mark.shift, 0), textcoords="offset points",
+                ha=_ACROSS[mark.across], va=_UP[mark.up], color=mark.color, fontsize=mark.size,
+                zorder=TEXTS,
+            )  # fmt: skip
+
+
+def _scale(axis: "Axes", panel: Panel) -> None:
+    """Scales first: a line says nothing about them."""
+    x, y = panel.x, panel.y
+    for scaled, one in (("x", x), ("y", y)):
+        if one.log:
+            getattr(axis, f"set_{scaled}scale")("log")
+    axis.set_xlim(x.low, x.high)
+    axis.set_ylim(y.low, y.high)
+    _ticks(axis.xaxis, x)
+    _ticks(axis.yaxis, y)
+    axis.set_xlabel(x.label)
+    axis.set_ylabel(y.label)
+    for scaled, one, spine in (("x", x, "bottom"), ("y", y, "left")):
+        axis.grid(visible=one.grid, axis=scaled)  # type: ignore[arg-type]
+        if one.bare:
+            axis.spines[spine].set_visible(False)
+            axis.tick_params(axis=scaled, length=0)  # type: ignore[arg-type]
+        if one.turned:
+            for text in axis.get_xticklabels():
+                text.set(rotation=one.turned, ha="right", rotation_mode="anchor")
+
+
+def _ticks(axis: Any, given: Axis) -> None:
+    if given.ticks is None:
+        axis.set_major_formatter(lambda place, _: written(place))
+        return
+    weight = {"weight": "bold"} if given.bold else {}
+    places, names = [place for place, _ in given.ticks], [name for _, name in given.ticks]
+    axis.set_ticks(places, names, **weight)
+    axis.set_ticks([], minor=True)

@@ -1,0 +1,190 @@
+"""Does a figure of a page show what its chart says, where its axes say?"""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uflip.report.figures import dots
+from uflip.report.figures.axes import round_ticks
+from uflip.report.figures.chart import (
+    MARKERS,
+    Area,
+    Axis,
+    Band,
+    Box,
+    Chart,
+    Level,
+    Line,
+    Panel,
+    Spans,
+    Words,
+)
+from uflip.report.figures.layout import lay_out, text_width
+from uflip.report.figures.svg import Drawing, draw
+from uflip.report.page import render
+
+
+def drawn(*marks: object, x: Axis | None = None, y: Axis | None = None, **more: object) -> Drawing:
+    panel = Panel(x or Axis(0, 10), y or Axis(0, 10), marks)  # type: ignore[arg-type]
+    return draw(Chart([panel], 200, **more), "x", "title", "described")  # type: ignore[arg-type]
+
+
+def paths(drawing: Drawing, style: str) -> list[str]:
+    return [e.attributes["d"] for e in drawing.elements if style in e.attributes.get("style", "")]
+
+
+def numbers(d: str) -> list[float]:
+    return [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", d)]
+
+
+def test_points_stand_where_the_axes_say() -> None:
+    chart = Chart(
+        [Panel(Axis(0, 10), Axis(1, 100, log=True), [Line([0, 5, 10], [1, 10, 100])])], 200
+    )
+    (frame,) = lay_out(chart).frames
+    (d,) = paths(draw(chart, "x", "t", "d"), "stroke-width:1.5")
+    middle = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
+    wanted = [frame.left, frame.bottom, *middle, frame.right, frame.top]
+    assert numbers(d) == pytest.approx(wanted, abs=0.006)
+    # Turned, the other way up.
+    chart = Chart([Panel(Axis(0, 10), Axis(10, 0), [Line([0, 10], [0, 10])])], 200)
+    (frame,) = lay_out(chart).frames
+    (d,) = paths(draw(chart, "x", "t", "d"), "stroke-width:1.5")
+    assert numbers(d) == pytest.approx(
+        [frame.left, frame.top, frame.right, frame.bottom], abs=0.006
+    )
+
+
+def test_a_page_draws_what_matplotlib_draws() -> None:
+    """Points of a line stand at the same parts of their panel, whoever draws it."""
+    from uflip.report.figures.canvas import styled
+    from uflip.report.figures.plotted import figure_of
+
+    x, y = Axis(0, 100, ticks=()), Axis(0.1, 10, log=True, ticks=())
+    at, high = np.array([10.0, 35.0, 90.0]), np.array([0.3, 2.0, 8.0])
+    chart = Chart([Panel(x, y, [Line(at, high), Level(1.0, "#aa0000"), Band(20, 30)])], 200)
+    figure = styled(figure_of)(chart)
+    (axes,) = figure.axes
+    (frame,) = lay_out(chart).frames
+    inside = axes.transAxes.inverted().transform(
+        axes.transData.transform(np.column_stack([at, high]))
+    )
+    (d,) = paths(draw(chart, "x", "t", "d"), "stroke-width:1.5")
+    ours = np.array(numbers(d)).reshape(-1, 2)
+    ours = (ours - [frame.left, frame.bottom]) / [frame.width, -frame.height]
+    assert ours == pytest.approx(inside, abs=1e-3)
+
+
+def test_every_mark_is_drawn_and_closed() -> None:
+    every = [
+        *(Line([1, 2], [3, 4], marker=marker, edge="#123456") for marker in MARKERS),
+        Line([1, 2], [3, 4], marker="o", raster=True),
+        Line([1, 2, 3], [3, 4, 5], step=True),
+        Spans([1], [2], [3], "#000000"),
+        Spans([1], [2], [3], "#000000", across=True),
+        Level(3, "#000000", upright=True, part=0.5),
+        Band(1, 2),
+        Box((1, 2), (3, 4), "#00ff00", edge="#0000ff"),
+        Area([1, 2], [3, 4], "#00ff00"),
+        Words(1, 2, "two\nlines <&> of text"),
+    ]
+    drawing = drawn(*every)
+    svg = render("blocks/drawing.html", drawing=drawing)
+    assert svg.count("<path") == svg.count("</path>")
+    assert not re.search(r"nan|inf\b|None", svg)
+    assert "lines &lt;&amp;&gt; of text" in svg
+    assert svg.count("data:image/png;base64,") == 1
+
+
+@pytest.mark.parametrize("size", [2.0, 5.5, 9.0])
+@pytest.mark.parametrize("marker", [each for each in MARKERS if each not in {"", "_"}])
+def test_marks_are_as_large_as_they_say(marker: str, size: float) -> None:
+    """Around their place, by walking their outline; a diamond is a square on its corner."""
+    (d,) = paths(drawn(Line([5], [5], "#00ff00", width=0, marker=marker, size=size)), "#00ff00")
+    x = y = 0.0
+    seen = []
+    for command, rest in re.findall(r"([mlaM])([^mlaMz]*)", d):
+        values = numbers(rest)
+        if command == "M":
+            continue
+        moved = values[-2:] if command == "a" else values
+        for dx, dy in zip(moved[::2], moved[1::2], strict=True):
+            x, y = x + dx, y + dy
+            seen.append((x, y))
+    across = np.ptp(np.array(seen), axis=0)
+    assert across[0] == pytest.approx(size * (1.42 if marker == "D" else 1), abs=0.03)
+    assert np.abs(np.mean([np.max(seen, axis=0), np.min(seen, axis=0)], axis=0)).max() < 0.03
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-9, 1e9), st.integers(3, 12))
+def test_round_numbers_lie_within_and_are_few(low: float, span: float, most: int) -> None:
+    span = max(span, 1e-6 * abs(low))
+    high = low + span
+    ticks = round_ticks(low, high, most)
+    assert len(ticks) <= most
+    assert ticks == sorted(set(ticks))
+    assert all(low - 1e-6 * span <= tick <= high + 1e-6 * span for tick in ticks)
+    assert len(ticks) >= most // 4
+
+
+def test_text_is_as_wide_as_the_font_says() -> None:
+    from matplotlib import font_manager
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(font_manager.findfont("DejaVu Sans"))
+    font.set_size(100, 72)
+    for text in ("response time [ms]", "RW random write", "0.01 %  (p99.99)", "{~}|"):
+        font.set_text(text, 0.0)
+        wide, _ = font.get_width_height()
+        assert text_width(text, 100) == pytest.approx(wide / 64, rel=0.03)
+
+
+def test_nothing_stands_over_the_edge_of_a_figure() -> None:
+    """All text of a figure with long names is inside of it, as wide as the widest font has it."""
+    panels = [
+        Panel(Axis(0.5, 10_240.5), Axis(0, 1_000_000, "response time [ms]"), [], "title")
+        for _ in range(4)
+    ]
+    legend = [Line(label=f"a name of some length {number}") for number in range(9)]
+    chart = Chart(panels, 300, columns=2, legend=legend, x_label="I/O number", simulated=True)
+    for element in draw(chart, "x", "t", "d").elements:
+        if element.tag != "text" or "transform" in element.attributes:
+            continue
+        wide, x = text_width(element.text), float(element.attributes["x"])
+        anchor = element.attributes.get("text-anchor", "start")
+        left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        assert left >= -0.5, element
+        assert left + wide <= chart.width + 0.5, element
+        assert 0 < float(element.attributes["y"]) <= chart.height
+
+
+def test_dots_are_where_they_are_as_large_and_as_faint() -> None:
+    from PIL import Image
+
+    extent, size, alpha = (100.0, 50.0), 4.0, 0.5
+    at = np.array([25.0, 75.0, 75.0]), np.array([10.0, 40.0, 40.0])
+    url = dots.image(at, extent, size, "#123456", alpha)
+    content = base64.b64decode(url.removeprefix("data:image/png;base64,"))
+    pixels = np.array(Image.open(io.BytesIO(content)).convert("RGBA")).astype(float)
+    height, width, _ = pixels.shape
+    assert (width, height) == (278, 139)
+    opacity = pixels[..., 3] / 255
+    seen = opacity > 0
+    assert set(map(tuple, pixels[seen][:, :3])) == {(0x12, 0x34, 0x56)}
+    for x, y, wanted in ((25, 10, alpha), (75, 40, 1 - (1 - alpha) ** 2)):
+        column, row = int(x * dots.DENSITY), int(y * dots.DENSITY)
+        assert opacity[row, column] == pytest.approx(wanted, abs=1.5 / dots.LEVELS)
+        around = seen[row - 10 : row + 11, column - 10 : column + 11]
+        area = np.sum(opacity[row - 10 : row + 11, column - 10 : column + 11]) / wanted
+        assert area == pytest.approx(np.pi * (size * dots.DENSITY / 2) ** 2, rel=0.05)
+        assert abs(np.argwhere(around).mean(axis=0) - 10).max() < 0.5
+    assert seen.sum() == seen[:, :139].sum() + seen[:, 139:].sum()
+    # What lies outside is left out.
+    none = dots.image((np.array([-50.0, 1e4]), np.array([10.0, -9.0])), extent, size, "#123456", 1)
+    content = base64.b64decode(none.removeprefix("data:image/png;base64,"))
+    assert not np.array(Image.open(io.BytesIO(content)).convert("RGBA"))[..., 3].any()
