@@ -14,6 +14,7 @@ import msgspec
 from generated import write_or_check
 
 from uflip.data import (
+    compared,
     ledger,
     manifest,
     plan,
@@ -35,6 +36,7 @@ DOCUMENTS: dict[str, Any] = {
     "plan-run": plan.RunEntry,
     "specification": spec.Spec,
     "summary": summary.Summary,
+    "comparison": compared.Comparisons,
     "sweep": sweep.Manifest,
 }
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)

@@ -14,6 +14,7 @@ from uflip.cli.terminal import echo, echo_json, in_line
 from uflip.errors import SlowerError, UsageError
 
 if TYPE_CHECKING:
+    from uflip.data.compared import Comparisons, Named
     from uflip.results.comparison import Comparison
     from uflip.results.outputs import Place
 
@@ -96,8 +97,11 @@ def command(
         _write(comparisons, names, _place_of(out, force))
     if as_json:
         pairs = zip(names[1:], comparisons, strict=True)
-        each = [{"results": [names[0], name]} | found.as_dict() for name, found in pairs]
-        echo_json({"comparisons": each})
+        each: list[Named] = [
+            {"results": [names[0], name], **found.as_dict()} for name, found in pairs
+        ]
+        document: Comparisons = {"comparisons": each}
+        echo_json(document)
     else:
         _tell(comparisons, names, every=every)
     if fail_if_slower is not None:

@@ -2,13 +2,16 @@
 
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from uflip.cli.common import json_option, real, whole
 from uflip.cli.terminal import echo, echo_json, plain
 from uflip.errors import UsageError
+
+if TYPE_CHECKING:
+    from uflip.hints import AdviceSaid
 
 WIDTH = 100
 # Verdicts stand in a column of their own.
@@ -96,7 +99,7 @@ def _prices(device: float | None, memory: float | None) -> tuple[float, float] |
     return device, memory
 
 
-def _print(device: str, advice: dict[str, Any]) -> None:
+def _print(device: str, advice: "AdviceSaid") -> None:
     found = advice["class"]
     echo(f"{device}\nclass {found['name']}: {found['meaning']}")
     for hint in advice["hints"]:

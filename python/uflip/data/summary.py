@@ -6,13 +6,19 @@ and published as a JSON Schema. It is made by `uflip.results.summarise`, and nob
 Response times are in nanoseconds, sizes in bytes; null where a number is not known.
 """
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
 from uflip.data.manifest import KnownFrom
 from uflip.data.phases import Interference, Phases
 from uflip.data.state_record import Request
+
+ResponseTime = Literal[
+    "min_ns", "max_ns", "mean_ns", "std_ns",
+    "p5_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns",
+]  # fmt: skip
+"""A name of those in `Statistics` that are response times."""
 
 
 class Statistics(TypedDict):
@@ -31,12 +37,9 @@ class Statistics(TypedDict):
     p99_9_ns: Count | None
 
 
-class Repetition(TypedDict):
-    """What one run of an experiment says of its mean."""
+class Ended(TypedDict):
+    """How a run came to its length, and how well its mean is known."""
 
-    run: Name
-    io_count: Count
-    mean_ns: float | None
     converged: bool | None
     reasons: list[Name] | None
     half_width_ns: float | None
@@ -44,6 +47,19 @@ class Repetition(TypedDict):
     period_ios: Count | None
     slow_episodes: Count | None
     opening_ns: float | None
+
+
+class Said(Ended):
+    """The same with its mean."""
+
+    mean_ns: float | None
+
+
+class Repetition(Said):
+    """What one run of an experiment says of its mean."""
+
+    run: Name
+    io_count: Count
 
 
 class Together(TypedDict):

@@ -1,13 +1,20 @@
 """Design hints: what the measurements of a device say to whoever designs for it (uFLIP §5.3)."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TypedDict
 
 from uflip.data.summary import Summary
 from uflip.errors import UsageError
 from uflip.hints.blocks import ENTRY_BYTES, STEP
 from uflip.hints.classes import CLASSES, Classified, classify
-from uflip.hints.hint import CONFIRMED, CONTRADICTED, NOT_MEASURED, VERDICTS, Hint
+from uflip.hints.hint import (
+    CONFIRMED,
+    CONTRADICTED,
+    NOT_MEASURED,
+    VERDICTS,
+    Hint,
+    HintSaid,
+)
 from uflip.hints.means import Factor, Lines, Mean, lines_of
 from uflip.hints.rules import (
     REPEATS,
@@ -41,6 +48,20 @@ __all__ = [
 ]
 
 
+class ClassSaid(TypedDict):
+    """The class of a device as plain data; `Classified` says what is what."""
+
+    name: str
+    meaning: str
+    reclaims_while_idle: bool | None
+    focused_writes: bool | None
+    unusual_orders: bool | None
+
+
+AdviceSaid = TypedDict("AdviceSaid", {"class": ClassSaid, "hints": list[HintSaid]})
+"""The class of a device and its hints, as plain data."""
+
+
 @dataclass(frozen=True)
 class Advice:
     """The class of a device, and its seven hints in the paper's order."""
@@ -48,10 +69,17 @@ class Advice:
     classified: Classified
     hints: tuple[Hint, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> AdviceSaid:
         """Plain data: `class` with what it follows from, and `hints`."""
+        found = self.classified
         return {
-            "class": asdict(self.classified),
+            "class": {
+                "name": found.name,
+                "meaning": found.meaning,
+                "reclaims_while_idle": found.reclaims_while_idle,
+                "focused_writes": found.focused_writes,
+                "unusual_orders": found.unusual_orders,
+            },
             "hints": [hint.as_dict() for hint in self.hints],
         }
 

@@ -12,10 +12,9 @@ into.
 such a one is a class of its own.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from uflip.data.summary import KeyCharacteristics, Verdict
 from uflip.hints.blocks import STEP
 from uflip.results.characteristics import NEARLY
 
@@ -50,7 +49,7 @@ class Classified:
     unusual_orders: bool | None
 
 
-def classify(row: Mapping[str, Any]) -> Classified:
+def classify(row: KeyCharacteristics) -> Classified:
     """Classify a device by its row of Table 3.
 
     Parameters
@@ -83,13 +82,13 @@ def classify(row: Mapping[str, Any]) -> Classified:
     return Classified(name, CLASSES[name], idle, focused, unusual)
 
 
-def _found(finding: Mapping[str, Any]) -> bool | None:
+def _found(finding: Verdict) -> bool | None:
     if finding["verdict"] in ("not_measured", "not_repeatable"):
         return None
     return finding["verdict"] in ("found", "everywhere")
 
 
-def _copes(finding: Mapping[str, Any]) -> bool | None:
+def _copes(finding: Verdict) -> bool | None:
     if finding["verdict"] != "found" or finding["factor"] is None:
         return None
     return bool(finding["factor"] <= NEARLY)

@@ -1,13 +1,15 @@
 """A hint of §5.3 held against a device: what it says, whether it holds, and what to do."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from uflip.hints.means import Factor
 from uflip.microbench.words import format_ratio
 
 CONFIRMED, CONTRADICTED, NOT_MEASURED = "confirmed", "contradicted", "not measured"
+Number = str | int | float | bool | None
+Numbers = dict[str, Number]
 VERDICTS = (CONFIRMED, CONTRADICTED, NOT_MEASURED)
 
 
@@ -38,12 +40,32 @@ class Hint:
     verdict: str
     because: str
     advice: str
-    numbers: Mapping[str, Any]
+    numbers: Mapping[str, Number]
     micro_benchmark: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+    def as_dict(self) -> "HintSaid":
+        """Plain data, in the order of the fields."""
+        return {
+            "number": self.number,
+            "statement": self.statement,
+            "verdict": self.verdict,
+            "because": self.because,
+            "advice": self.advice,
+            "numbers": dict(self.numbers),
+            "micro_benchmark": self.micro_benchmark,
+        }
+
+
+class HintSaid(TypedDict):
+    """A hint as plain data."""
+
+    number: int
+    statement: str
+    verdict: str
+    because: str
+    advice: str
+    numbers: Numbers
+    micro_benchmark: str
 
 
 def verdict_of(holds: bool | None) -> str:

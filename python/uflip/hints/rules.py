@@ -10,16 +10,16 @@ counts as not measured, and says so. A hint to limit something is contradicted w
 be gained by it.
 """
 
-from collections.abc import Mapping
 from math import ceil, log2
-from typing import Any
 
+from uflip.data.summary import KeyCharacteristics
 from uflip.hints.blocks import ENTRY_BYTES, STEP, block_sizes, break_even_s
 from uflip.hints.hint import (
     CONFIRMED,
     CONTRADICTED,
     NOT_MEASURED,
     Hint,
+    Numbers,
     numbers_of,
     surest,
     verdict_of,
@@ -42,7 +42,7 @@ from uflip.units import format_duration_ns, format_size
 
 REPEATS = 1 + AGREEMENT
 PATTERNS = tuple(PATTERN_NAMES)
-Row = Mapping[str, Any]
+Row = KeyCharacteristics
 """`key_characteristics` of a summary."""
 
 
@@ -53,7 +53,7 @@ def latency(lines: Lines) -> Hint:
     if factor is None:
         return _unknown(*about, "granularity", "reads of 4 KiB and of 32 KiB")
     holds = factor.beyond(REPEATS)
-    numbers: dict[str, Any] = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
+    numbers: Numbers = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
     because = f"a byte costs {words_of(factor)} in reads of 4 KiB what it does in reads of 32 KiB"
     because += _doubt(holds, REPEATS)
     advice = ""
@@ -83,7 +83,7 @@ def block_size(
     if found is None:
         return _unknown(*about, "granularity", "random reads and writes of several sizes")
     holds = found.reads <= LARGE_BYTES <= found.writes
-    numbers: dict[str, Any] = {
+    numbers: Numbers = {
         "best_for_reads_bytes": found.reads, "enough_for_writes_bytes": found.writes,
         "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": STEP,
     }  # fmt: skip
@@ -139,8 +139,7 @@ def focus(lines: Lines, row: Row) -> Hint:
     found, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or found["verdict"] in ("not_measured", "not_repeatable"):
         return _unknown(*about, "locality", "random writes within areas of several sizes")
-    area = found["locality_bytes"]
-    numbers = {**numbers_of("random_over_sequential", cost), "limit": STEP}
+    numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": STEP}
     anywhere = f"random writes cost {words_of(cost)} what sequential ones do"
     beyond = cost.beyond(STEP)
     if beyond is False:
@@ -153,8 +152,9 @@ def focus(lines: Lines, row: Row) -> Hint:
         advice = "avoid random writes: write sequentially, as a log does"
         because = f"{anywhere}, and no area makes them cheap"
         return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
-    numbers |= {"area_bytes": area, "cost_within_over_sequential": found["factor"]}
-    within = f"within {format_size(round(area))} at most {format_ratio(found['factor'])}"
+    area, within_over = _said(found.get("locality_bytes")), _said(found["factor"])
+    numbers |= {"area_bytes": area, "cost_within_over_sequential": within_over}
+    within = f"within {format_size(round(area))} at most {format_ratio(within_over)}"
     because = f"{anywhere}, {within}"
     if found["verdict"] == "everywhere":
         because += ", the largest area that was measured"
@@ -168,13 +168,16 @@ def partitions(row: Row) -> Hint:
     found = row["partitions"]
     if found["verdict"] in ("not_measured", "not_repeatable"):
         return _unknown(*about, "partitioning", "sequential writes to several partitions")
-    numbers = {"partitions": found["partitions"], "cost_over_sequential": found["factor"]}
+    numbers: Numbers = {
+        "partitions": found.get("partitions"), "cost_over_sequential": found["factor"],
+    }  # fmt: skip
     if found["verdict"] == "none":
         because = "writes to two partitions cost far more than to one"
         advice = "write to one place at a time"
         return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
-    many = round(found["partitions"])
-    because = f"{many} partitions cost at most {format_ratio(found['factor'])} what one does"
+    many = round(_said(found.get("partitions")))
+    cost = format_ratio(_said(found["factor"]))
+    because = f"{many} partitions cost at most {cost} what one does"
     if found["verdict"] == "everywhere":
         because += ", and that is the most that was measured"
         advice = f"{many} places may be written side by side"
@@ -183,6 +186,12 @@ def partitions(row: Row) -> Hint:
     return Hint(
         *about, CONFIRMED, because + ", more cost far more", advice, numbers, "partitioning"
     )
+
+
+def _said(value: float | None) -> float:
+    """A number that goes with a verdict that something was found."""
+    assert value is not None, "found, and not said what"
+    return value
 
 
 def mixing(lines: Lines) -> Hint:

@@ -6,8 +6,8 @@ are made of (`uflip.profiles.keys`); values are those of the profile, every key 
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NotRequired, TypedDict
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
@@ -27,7 +27,64 @@ WORDS = re.compile(r"`([a-z0-9_]+)`(?:, |$)")
 REGISTERED = ("ftl", "gc", "allocator")
 
 
-def form(device: str, changes: Mapping[str, str]) -> dict[str, Any]:
+class Offered(TypedDict):
+    """A device that can be chosen."""
+
+    name: str
+    description: str
+
+
+class Worded(TypedDict):
+    """A pattern, and what it is called."""
+
+    name: str
+    words: str
+
+
+class Runnable(TypedDict):
+    """What can be run, and which question it answers."""
+
+    name: str
+    title: str
+    question: str
+
+
+class KeyRow(TypedDict):
+    """A key of the device: its value, that of the profile where there is one, what it may be."""
+
+    name: str
+    value: str
+    usual: str | None
+    unit: str
+    allowed: str
+    meaning: str
+    choices: list[str] | None
+
+
+class KeyTable(TypedDict):
+    """The keys of a table of the profile."""
+
+    name: str
+    keys: list[KeyRow]
+
+
+class Form(TypedDict):
+    """A device as it would be, what can be changed of it, and what can be run on it."""
+
+    device: str
+    url: str
+    devices: list[Offered]
+    facts: list[tuple[str, str]]
+    tables: list[KeyTable]
+    others: list[str]
+    patterns: list[Worded]
+    options: Sequence[str]
+    benchmarks: list[Runnable]
+    limits: Mapping[str, int]
+    problem: NotRequired[dict[str, str] | None]
+
+
+def form(device: str, changes: Mapping[str, str]) -> Form:
     """Describe a device as it would be with some keys changed.
 
     Parameters
@@ -58,13 +115,15 @@ def form(device: str, changes: Mapping[str, str]) -> dict[str, Any]:
         "options": OPTIONS,
         "benchmarks": [
             {"name": PATTERN, "title": "One pattern", "question": "What does it take?"},
-            *(
-                {"name": name, "title": one.title, "question": one.question}
-                for name, one in varied().items()
-            ),
+            *_benchmarks(),
         ],
         "limits": LIMITS,
     }
+
+
+def _benchmarks() -> Iterator[Runnable]:
+    for name, one in varied().items():
+        yield {"name": name, "title": one.title, "question": one.question}
 
 
 def _description(name: str) -> str:
@@ -85,9 +144,9 @@ def _facts(info: DeviceInfo) -> list[tuple[str, str]]:
     ]
 
 
-def _tables(info: DeviceInfo, plain: DeviceInfo) -> list[dict[str, Any]]:
+def _tables(info: DeviceInfo, plain: DeviceInfo) -> list[KeyTable]:
     known, registry = known_keys("block"), json.loads(_native.registry_json())
-    tables = []
+    tables: list[KeyTable] = []
     for table, keys in known.items():
         values = info.profile_table.get(table) or {}
         usual = plain.profile_table.get(table) or {}
@@ -112,8 +171,8 @@ def _others(info: DeviceInfo) -> list[str]:
 
 
 def _row(
-    key: str, about: Key, value: Any, usual: Any, registry: Mapping[str, list[str]]
-) -> dict[str, Any]:
+    key: str, about: Key, value: object, usual: object, registry: Mapping[str, list[str]]
+) -> KeyRow:
     return {
         "name": key,
         "value": _text(key, value),
@@ -125,14 +184,14 @@ def _row(
     }
 
 
-def _text(key: str, value: Any) -> str:
+def _text(key: str, value: object) -> str:
     if isinstance(value, str):
         return value
     return with_unit(key, value) or json.dumps(value)
 
 
 def _choices(
-    key: str, about: Key, value: Any, registry: Mapping[str, list[str]]
+    key: str, about: Key, value: object, registry: Mapping[str, list[str]]
 ) -> list[str] | None:
     if key in REGISTERED:
         return [*registry[key]]

@@ -16,9 +16,9 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import msgspec
 
@@ -98,7 +98,7 @@ class Teller:
             _tell({"share": round(share, 2), "words": words})
 
 
-def _tell(document: dict[str, Any]) -> None:
+def _tell(document: Mapping[str, object]) -> None:
     print(json.dumps(document), flush=True)
 
 

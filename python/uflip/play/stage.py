@@ -11,10 +11,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock, Thread, Timer
 from time import monotonic
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
+from uflip.data.document import Table
 from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
 from uflip.play.wanted import MOST_MEMORY_BYTES, MOST_SECONDS, Wanted
@@ -25,6 +26,21 @@ PATIENCE_S = 2.0
 """How long a run that is to end may take to."""
 LINES = 20
 """What a process said last, where it did not end in order."""
+
+
+class PlayedSaid(TypedDict):
+    """One of the things that were run, as plain data; `Played` says what is what."""
+
+    number: int
+    url: str
+    benchmark: str
+    label: str
+    spec: Table | None
+    state: str
+    share: float
+    words: str
+    error: dict[str, str] | None
+    took_s: float
 
 
 @dataclass
@@ -59,7 +75,7 @@ class Played:
     began: float = field(default_factory=monotonic)
     took_s: float = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlayedSaid:
         """Return it as plain data."""
         now = monotonic() - self.began if self.state == "running" else self.took_s
         return {

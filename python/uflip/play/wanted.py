@@ -7,7 +7,6 @@ path is among them, so that nothing of this machine is opened but profiles that 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Totals
@@ -78,7 +77,7 @@ def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
     return parse_url(with_overrides(f"sim:{device}", changes))
 
 
-def read_wanted(document: Any) -> Wanted:
+def read_wanted(document: object) -> Wanted:
     """Read what a page asks for.
 
     Parameters
@@ -139,7 +138,7 @@ MOST_TEXT = 100
 MOST_PAIRS = 100
 
 
-def _text(document: Any, name: str) -> str:
+def _text(document: object, name: str) -> str:
     found = document.get(name) if isinstance(document, dict) else None
     if isinstance(found, str) and 0 < len(found) <= MOST_TEXT:
         return found
@@ -152,8 +151,8 @@ def _text(document: Any, name: str) -> str:
     )
 
 
-def _texts(document: Any, name: str) -> dict[str, str]:
-    found = document.get(name, {})
+def _texts(document: object, name: str) -> dict[str, str]:
+    found = document.get(name, {}) if isinstance(document, dict) else None
     if isinstance(found, dict) and len(found) <= MOST_PAIRS:
         return {key: _text(found, key) for key in found}
     raise UsageError(

@@ -5,10 +5,11 @@ that shows it (`templates/blocks/figure.html` for `Figure`): a new kind is a cla
 template there. No block holds HTML.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from uflip.data import summary
 from uflip.table import Table
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Tiles:
 class Warned:
     """A doubt about the data, as it is stored, and the runs that it is about."""
 
-    warning: Mapping[str, Any]
+    warning: summary.Warned
     runs: Sequence[str]
 
 

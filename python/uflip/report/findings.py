@@ -5,9 +5,8 @@ pattern differs by as much when it is measured again (`repeatability`).
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-from uflip.data.summary import Summary
+from uflip.data.summary import Repeated, Summary
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
@@ -36,7 +35,7 @@ def finding(micro_benchmark: str, document: Summary) -> str:
     return _only_what_repeats(text, ratios, document.get("repeatability") or {})
 
 
-def _only_what_repeats(text: str, ratios: Ratios, repeated: Mapping[str, Any]) -> str:
+def _only_what_repeats(text: str, ratios: Ratios, repeated: Mapping[str, Repeated | None]) -> str:
     """Take a finding back, or qualify it, that is smaller than what one pattern differs by."""
     small = [
         worst

@@ -6,9 +6,9 @@ here (`step_of`), so that every row is rounded in the same way.
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from uflip.data.summary import KeyCharacteristics, Summary
+from uflip.data.summary import KeyCharacteristics, Summary, Verdict
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.units import format_duration_ns
 
@@ -45,8 +45,8 @@ def cells(characteristics: KeyCharacteristics) -> list[str]:
     return [
         *(_ms(found[mean]) for mean in MEANS),
         _pause(found["pause"]),
-        _with_factor(found["locality"], "locality_bytes", 1 << 20, " MB"),
-        _with_factor(found["partitions"], "partitions", 1, ""),
+        _with_factor(found["locality"], _megabytes(found["locality"]), " MB"),
+        _with_factor(found["partitions"], found["partitions"].get("partitions"), ""),
         *map(_bare, (found["reverse"], found["in_place"], found["large_increments"])),
     ]
 
@@ -105,22 +105,27 @@ def _ms(mean: float | None) -> str:
     return f"{mean:.1f}" if mean < 9.95 else f"{mean:.0f}"
 
 
-def _pause(finding: Mapping[str, Any]) -> str:
+def _pause(finding: Verdict) -> str:
     if finding["verdict"] != "found":
         return WORDS[finding["verdict"]]
-    found = format_duration_ns(float(f"{finding['pause_ns']:.2g}"))
-    first, last = (format_duration_ns(finding[key]) for key in ("pause_from_ns", "pause_to_ns"))
-    return f"{found} ({first} to {last})"
+    found = format_duration_ns(float(f"{finding.get('pause_ns') or 0:.2g}"))
+    first, last = finding.get("pause_from_ns") or 0, finding.get("pause_to_ns") or 0
+    return f"{found} ({format_duration_ns(first)} to {format_duration_ns(last)})"
 
 
-def _with_factor(finding: Mapping[str, Any], key: str, unit: int, name: str) -> str:
+def _megabytes(finding: Verdict) -> float | None:
+    area = finding.get("locality_bytes")
+    return None if area is None else area / (1 << 20)
+
+
+def _with_factor(finding: Verdict, value: float | None, name: str) -> str:
     if finding["verdict"] == "found":
-        return f"{finding[key] / unit:g}{name} ({factor(finding['factor'])})"
+        return f"{value or 0:g}{name} ({factor(finding['factor'])})"
     return WORDS[finding["verdict"]]
 
 
-def _bare(finding: Mapping[str, Any]) -> str:
-    known = finding.get("verdict") != "not_repeatable"
+def _bare(finding: Verdict) -> str:
+    known = finding["verdict"] != "not_repeatable"
     return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
 
 

@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from uflip.data.summary import Component, Measured, Summary
+from uflip.data.summary import Component, LeftOut, Measured, ResponseTime, Summary
 from uflip.data.summary import Experiment as Run
 from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
 from uflip.report.words import cause_name, counter_name, format_ms, title
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size
 
-STATISTICS = {
-    "count": "I/Os",
+TIMES: dict[ResponseTime, str] = {
     "mean_ns": "mean",
     "std_ns": "std",
     "min_ns": "min",
@@ -39,7 +37,7 @@ def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
         ]
         for run in measured
     ]
-    head = ["pattern", parameter, *STATISTICS.values(), "IOPS"]
+    head = ["pattern", parameter, "I/Os", *TIMES.values(), "IOPS"]
     return Table(head, rows, "llr", f"{title(micro_benchmark)}, response time [ms]")
 
 
@@ -57,18 +55,17 @@ def components_tables(runs: Sequence[Run]) -> list[Table]:
         for which, part in run.get("components", {}).items()
         if part["statistics"] is not None
     ]
-    head = ["mix", "Ratio", "pattern in it", *STATISTICS.values()]
+    head = ["mix", "Ratio", "pattern in it", "I/Os", *TIMES.values()]
     caption = "The patterns within the mixes, response time [ms]"
     return [Table(head, rows, "lllr", caption)] if rows else []
 
 
 def statistics_cells(run: Run | Measured | Component) -> list[str]:
     """Count and response times [ms] of a run or component that was measured."""
-    statistics: Mapping[str, Any] = run["statistics"] or {}
-    return [
-        format_count(statistics[key]) if key == "count" else format_ms(statistics[key])
-        for key in STATISTICS
-    ]
+    said = run["statistics"]
+    if said is None:
+        raise ValueError("a run without statistics has no row")
+    return [format_count(said["count"]), *(format_ms(said[key]) for key in TIMES)]
 
 
 def summary_tables(document: Summary) -> list[Table]:
@@ -111,7 +108,7 @@ def baselines_tables(document: Summary) -> list[Table]:
         for run in document["baselines"]
         if run["statistics"] is not None
     ]
-    head = ["pattern", "IOSize", *STATISTICS.values(), "IOPS"]
+    head = ["pattern", "IOSize", "I/Os", *TIMES.values(), "IOPS"]
     return [Table(head, rows, "llr", "Baselines, response time [ms]")] if rows else []
 
 
@@ -161,12 +158,13 @@ def every_run_table(document: Summary) -> Table:
     return Table(head, rows, "llr")
 
 
-def skipped_table(skipped: Sequence[Mapping[str, Any]]) -> Table:
+def skipped_table(skipped: Sequence[LeftOut]) -> Table:
     """Runs that were left out, with the reason of each group."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for entry in skipped:
-        key = (entry["micro_benchmark"], entry["pattern"], entry["parameter"], entry["reason"])
-        unit = "bytes" if "size" in entry["parameter"] or "shift" in entry["parameter"] else ""
+        parameter = entry["parameter"] or ""
+        key = (entry["micro_benchmark"], entry["pattern"], parameter, entry["reason"])
+        unit = "bytes" if "size" in parameter or "shift" in parameter else ""
         groups.setdefault(key, []).append(format_value(entry["value"], unit))
     rows = [
         [title(name), pattern, parameter_name(parameter), ", ".join(values), reason]
@@ -175,12 +173,12 @@ def skipped_table(skipped: Sequence[Mapping[str, Any]]) -> Table:
     return Table(["micro-benchmark", "pattern", "parameter", "values", "reason"], rows, "l")
 
 
-def facts_table(facts: Mapping[str, Any], caption: str) -> Table:
+def facts_table(facts: Mapping[str, object], caption: str) -> Table:
     """Nested facts (device, host, harness) as rows of key and value."""
     return Table(["", ""], list(_flat(facts)), "l", caption)
 
 
-def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[list[str]]:
+def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterable[list[str]]:
     for key, value in facts.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
@@ -190,7 +188,7 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[list[str]]:
             yield [name, _fact(key, value)]
 
 
-def _fact(key: str, value: Any) -> str:
+def _fact(key: str, value: object) -> str:
     """A fact with its unit said in words where the name ends in one."""
     if value is None or value == "":
         return "–"
@@ -205,7 +203,7 @@ def _fact(key: str, value: Any) -> str:
     return _plain(value)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -7,10 +7,9 @@ micro-benchmark share one logarithmic scale, so that lines can be compared with 
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from uflip.data.summary import Experiment as Run
-from uflip.data.summary import Measured, Summary
+from uflip.data.summary import LeftOut, Measured, ResponseTime, Statistics, Summary, Warned
 from uflip.durability import CACHED
 from uflip.microbench.words import (
     PATTERN_NAMES,
@@ -128,10 +127,18 @@ def _key_characteristics(document: Summary) -> str:
 
 
 _COLUMNS = ("I/Os", "mean", "std", "min", "p50", "p95", "p99", "max")
-_KEYS = ("mean_ns", "std_ns", "min_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns")
+_KEYS: tuple[ResponseTime, ...] = (
+    "mean_ns",
+    "std_ns",
+    "min_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "max_ns",
+)
 
 
-def _cells(statistics: Mapping[str, Any]) -> list[str]:
+def _cells(statistics: Statistics) -> list[str]:
     return [format_count(statistics["count"]), *(format_ms(statistics[key]) for key in _KEYS)]
 
 
@@ -197,7 +204,7 @@ def _full(name: str, runs: Iterable[Run]) -> str:
     return f"{title(name)}, response time [ms]\n{table}"
 
 
-def _skipped(skipped: Sequence[Mapping[str, Any]]) -> str:
+def _skipped(skipped: Sequence[LeftOut]) -> str:
     if not skipped:
         return ""
     reasons: dict[str, list[str]] = {}
@@ -211,7 +218,7 @@ def _skipped(skipped: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def warned(warnings: Sequence[Mapping[str, Any]]) -> str:
+def warned(warnings: Sequence[Warned]) -> str:
     """Show the doubts about the data, with what to do."""
     if not warnings:
         return ""

@@ -1,10 +1,9 @@
 """The words of a report: names of things, and response times as they are written."""
 
 import re
-from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
 
+from uflip.data.summary import Statistics
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
 
@@ -83,11 +82,16 @@ def _padded(text: str) -> str:
     return text + ("" if "." in text else ".") + "0" * (3 - digits)
 
 
-def tail_percentile(statistics: Mapping[str, Any]) -> tuple[str, int | None]:
+def tail_percentile(statistics: Statistics) -> tuple[str, int | None]:
     """The highest percentile up to p99 that the sample supports, with its name."""
-    for key, name in (("p99_ns", "p99"), ("p95_ns", "p95"), ("p90_ns", "p90")):
-        if statistics[key] is not None:
-            return name, statistics[key]
+    tails = (
+        ("p99", statistics["p99_ns"]),
+        ("p95", statistics["p95_ns"]),
+        ("p90", statistics["p90_ns"]),
+    )
+    for name, ns in tails:
+        if ns is not None:
+            return name, ns
     return "max", statistics["max_ns"]
 
 

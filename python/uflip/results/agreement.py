@@ -23,12 +23,11 @@ need not be known to 10 µs where another pattern takes it 20 ms; what all findi
 responses of one device.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import sqrt
-from typing import Any
 
 from uflip import _native
-from uflip.data.summary import Together
+from uflip.data.summary import Said, Together
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
@@ -60,7 +59,7 @@ def disagreement(means: Sequence[float | None]) -> float | None:
     return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
-def together(repetitions: Sequence[Mapping[str, Any]], slowest_ns: float | None = None) -> Together:
+def together(repetitions: Sequence[Said], slowest_ns: float | None = None) -> Together:
     """What the repetitions of an experiment say together.
 
     Parameters
@@ -100,7 +99,8 @@ def together(repetitions: Sequence[Mapping[str, Any]], slowest_ns: float | None 
         }
     half_width = _scatter(means, mean)
     if not many and None not in said:
-        half_width = max(sqrt(sum(each * each for each in said)) / len(said), half_width)
+        known_ns = [each for each in said if each is not None]
+        half_width = max(sqrt(sum(each * each for each in known_ns)) / len(known_ns), half_width)
     allowed = allowed_ns(mean, slowest_ns)
     believable = _are_believable(repetitions, allowed) if many else all(map(_is_one, repetitions))
     return {
@@ -121,12 +121,12 @@ def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
     return max(AGREEMENT * mean_ns, SHARE_OF_SLOWEST * (slowest_ns or 0.0))
 
 
-def _is_one(run: Mapping[str, Any]) -> bool:
+def _is_one(run: Said) -> bool:
     """Whether nothing speaks against the interval of a run but that it is wide."""
     return bool(run["converged"]) or list(run.get("reasons") or ()) == [WIDE]
 
 
-def _are_believable(runs: Sequence[Mapping[str, Any]], allowed: float) -> bool:
+def _are_believable(runs: Sequence[Said], allowed: float) -> bool:
     """Whether nothing speaks against the mean of many repetitions."""
     doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
     if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
@@ -136,12 +136,12 @@ def _are_believable(runs: Sequence[Mapping[str, Any]], allowed: float) -> bool:
     return not begin_otherwise(runs, allowed)
 
 
-def begin_otherwise(runs: Sequence[Mapping[str, Any]], allowed: float) -> bool:
+def begin_otherwise(runs: Sequence[Said], allowed: float) -> bool:
     """Whether many repetitions begin otherwise than they end, beyond chance and by what matters.
 
     No further repetition changes that.
     """
-    openings = [run["opening_ns"] for run in runs if run.get("opening_ns") is not None]
+    openings = [ns for run in runs if (ns := run.get("opening_ns")) is not None]
     if not MANY <= len(openings) == len(runs):
         return False
     by_chance: float = _native.half_width(openings, BEYOND_CHANCE)

@@ -14,10 +14,11 @@ Of many experiments a few differ by chance: up to 5 % of those that are in truth
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
+from uflip.data import compared
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import frame
@@ -79,9 +80,23 @@ class Row:
     p50_ratio: float | None
     p99_ratio: float | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> compared.Row:
         """Plain data, in the order of the fields."""
-        return asdict(self)
+        return {
+            "micro_benchmark": self.micro_benchmark,
+            "pattern": self.pattern,
+            "parameter": self.parameter,
+            "value": self.value,
+            "unit": self.unit,
+            "first_ns": self.first_ns,
+            "second_ns": self.second_ns,
+            "ratio": self.ratio,
+            "low": self.low,
+            "high": self.high,
+            "verdict": self.verdict,
+            "p50_ratio": self.p50_ratio,
+            "p99_ratio": self.p99_ratio,
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,7 +119,7 @@ class Comparison:
 
     first: str
     second: str
-    devices: Mapping[str, tuple[Any, Any]]
+    devices: Mapping[str, tuple[compared.Fact, compared.Fact]]
     conditions: tuple[StoredWarning, ...]
     rows: tuple[Row, ...]
     only_in_first: tuple[str, ...]
@@ -128,7 +143,7 @@ class Comparison:
         """One row an experiment, as an Arrow table; see `uflip.frame`."""
         return frame([row.as_dict() for row in self.rows])
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> compared.Compared:
         """Plain data."""
         return {
             "first": self.first,
@@ -283,7 +298,9 @@ def _ratio_of(
     return other / one if one and other else None
 
 
-def _devices(first: DeviceInfo, second: DeviceInfo) -> dict[str, tuple[Any, Any]]:
+def _devices(
+    first: DeviceInfo, second: DeviceInfo
+) -> dict[str, tuple[compared.Fact, compared.Fact]]:
     """Facts about two devices that differ; of simulated ones the keys of their profiles."""
     found = {
         name: (getattr(first, name), getattr(second, name))

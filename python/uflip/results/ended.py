@@ -2,31 +2,35 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from uflip import _native
 from uflip.analysis import analyse
 from uflip.data.run import Series, ended_of
+from uflip.data.summary import Ended, Said
 from uflip.errors import UsageError
 from uflip.results.columns import as_array
 
-Document = dict[str, Any]
-SEEN = ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios", "slow_episodes")
-KEYS = (*SEEN, "opening_ns")
 # With fewer rows a tenth of them is one or none.
 FEWEST_ROWS = 20
 
 
-def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
-    """How well the mean of a run is known: `KEYS`.
+class Told(Said):
+    """What a run says of its mean, and of how many I/Os."""
+
+    io_count: int
+
+
+def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Ended:
+    """How well the mean of a run is known.
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
     afterwards. All null where it cannot be told (processes without a common pace, zeros).
     """
-    unknown: Document = dict.fromkeys(SEEN) | {"opening_ns": _opening_ns(trace)}
+    opening = _opening_ns(trace)
     ended = ended_of(path, trace.ended_json)
     if ended is not None:
         return {
@@ -36,17 +40,30 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Document:
             "startup_ios": ended.startup_ios,
             "period_ios": max(one.period_ios for one in ended.series),
             "slow_episodes": min(one.slow_episodes for one in ended.series),
-            "opening_ns": unknown["opening_ns"],
+            "opening_ns": opening,
         }
     times = _one_series(trace)
-    if times is None:
-        return unknown
-    try:
-        seen = analyse(times)
-    except UsageError:
-        return unknown
-    found = {name: getattr(seen, name) for name in SEEN}
-    return unknown | found | {"reasons": sorted(seen.reasons)}
+    if times is not None:
+        with suppress(UsageError):
+            seen = analyse(times)
+            return {
+                "converged": seen.converged,
+                "reasons": sorted(seen.reasons),
+                "half_width_ns": seen.half_width_ns,
+                "startup_ios": seen.startup_ios,
+                "period_ios": seen.period_ios,
+                "slow_episodes": seen.slow_episodes,
+                "opening_ns": opening,
+            }
+    return {
+        "converged": None,
+        "reasons": None,
+        "half_width_ns": None,
+        "startup_ios": None,
+        "period_ios": None,
+        "slow_episodes": None,
+        "opening_ns": opening,
+    }
 
 
 def _opening_ns(trace: _native.Trace) -> float | None:
@@ -72,10 +89,10 @@ def opening_ns(times: np.ndarray) -> float | None:
     return round(float(times[: len(times) // 10].mean() - times[len(times) // 2 :].mean()), 3)
 
 
-def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> Document:
-    """What a run says: io_count, mean_ns of what was measured, `times` (n,) [ns], and `KEYS`."""
+def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> Told:
+    """What a run says, of whose I/Os `times` (n,) [ns] were measured."""
     mean_ns = float(times.mean()) if len(times) else None
-    return {"io_count": len(trace), "mean_ns": mean_ns} | how_it_ended(trace, path)
+    return {"io_count": len(trace), "mean_ns": mean_ns, **how_it_ended(trace, path)}
 
 
 def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:

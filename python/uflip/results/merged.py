@@ -15,6 +15,7 @@ import numpy as np
 
 from uflip import _native
 from uflip.amplification import write_amplification
+from uflip.data import summary
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.data.run_summary import Repetition, RunSummary, typed
@@ -41,12 +42,12 @@ class Part:
     said: Repetition | None = None
     """What it says of its mean, where that is known already."""
 
-    def says(self, times: np.ndarray) -> Document:
+    def says(self, times: np.ndarray) -> summary.Repetition:
         """What it says of its mean, given its response times without the start-up (n,) [ns]."""
         if self.said is not None:
-            known: Document = msgspec.to_builtins(self.said)
+            known: summary.Repetition = msgspec.to_builtins(self.said)
             return known
-        return {"run": self.run.id} | repetition(self.trace, times, self.path)
+        return {"run": self.run.id, **repetition(self.trace, times, self.path)}
 
     @property
     def counters(self) -> dict[str, int] | None:

@@ -19,7 +19,7 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
 from uflip.data.run import metadata_of
 from uflip.data.spec import read_spec
-from uflip.data.summary import Warned
+from uflip.data.summary import Said, Warned
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
@@ -65,9 +65,7 @@ class Examiner:
     harness: Mapping[str, Any]
     looked_at: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
-    _asked: dict[tuple[Question, tuple[Any, ...]], list[dict[str, Any]]] = field(
-        default_factory=dict
-    )
+    _asked: dict[tuple[Question, tuple[Any, ...]], list[Said]] = field(default_factory=dict)
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
     _lengths: list[Length] = field(default_factory=list)
     _paces: list[Pace] = field(default_factory=list)
@@ -113,7 +111,7 @@ class Examiner:
             self._means.setdefault(key, []).append(mean_ns)
             asked = asks_for(entry.micro_benchmark, spec, len(run.response_time_ns))
             if asked is not None and entry.micro_benchmark != INTERFERENCE:
-                found = {"mean_ns": mean_ns} | how_it_ended(trace)
+                found: Said = {"mean_ns": mean_ns, **how_it_ended(trace)}
                 self._asked.setdefault((asked, key), []).append(found)
                 self._met.setdefault(asked, []).append(mean_ns)
             if self.device.real:
@@ -282,7 +280,7 @@ class Examiner:
         )
 
 
-def _answer(key: tuple[Any, ...], repetitions: Sequence[Mapping[str, Any]]) -> Answer:
+def _answer(key: tuple[Any, ...], repetitions: Sequence[Said]) -> Answer:
     said = together(repetitions)
     mean_ns = said["mean_ns"] or 0.0
     return Answer(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])

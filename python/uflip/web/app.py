@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import gantt, playing, views
+from uflip.web import answers, gantt, playing, told, views
 from uflip.web.channel import channel
 from uflip.web.folders import Folders
 from uflip.web.inside import inside
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STATIC = {"": "index.html", "app.js": "app.js", "app.css": "app.css"}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -88,7 +88,7 @@ class Guard:
             await _error(*refusal)(scope, receive, send)
             return
 
-        async def guarded(message: Any) -> None:
+        async def guarded(message: "Message") -> None:
             if message["type"] == "http.response.start":
                 added = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
                 message["headers"] = [*message["headers"], *added]
@@ -138,7 +138,7 @@ def _routes(opened: Opened, stage: Stage, token: str) -> "Starlette":
         from starlette.routing import Route
     except ImportError as error:
         raise missing_library() from error
-    playable: dict[str, Callable[[Query], Any]] = {
+    playable: dict[str, Callable[[Query], object]] = {
         "play": playing.shown,
         "played": lambda _: playing.played(stage, opened.folders),
     }
@@ -171,7 +171,7 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
     from starlette.routing import Route
 
     listing = Listing(opened)
-    known: dict[str, Callable[[Query], Any]] = {
+    known: dict[str, Callable[[Query], object]] = {
         "results": lambda _: _list(opened, listing),
         "rows": lambda query: _rows(listing, query),
         "result": lambda query: views.result(opened, text(query, "key")),
@@ -229,7 +229,7 @@ def _static(_request: "Request", *, content: bytes, name: str) -> "Response":
     return Response(content, media_type=f"{kind}; charset=utf-8")
 
 
-def _json(request: "Request", *, answer: Callable[[Query], Any]) -> "Response":
+def _json(request: "Request", *, answer: Callable[[Query], object]) -> "Response":
     from starlette.responses import Response
 
     try:
@@ -249,7 +249,7 @@ def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Respon
     return Response(content, media_type="application/octet-stream")
 
 
-async def _done(request: "Request", *, act: Callable[[Any], Any]) -> "Response":
+async def _done(request: "Request", *, act: playing.Act) -> "Response":
     """Do what a page asks for, on a thread."""
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import JSONResponse
@@ -289,7 +289,7 @@ def _failed(error: UflipError) -> "Response":
     return JSONResponse({"error": error.parts()}, status_code=STATUS.get(error.kind, 500))
 
 
-def _list(opened: Opened, listing: Listing) -> dict[str, Any]:
+def _list(opened: Opened, listing: Listing) -> answers.Listed:
     rows = listing.glances()
     return {
         "version": __version__,
@@ -300,19 +300,19 @@ def _list(opened: Opened, listing: Listing) -> dict[str, Any]:
     }
 
 
-def _rows(listing: Listing, query: Query) -> dict[str, Any]:
+def _rows(listing: Listing, query: Query) -> answers.Rows:
     keys = text(query, "keys").split(",")[:MOST_ROWS]
     return {"rows": [_row_or_error(listing, key) for key in keys]}
 
 
-def _row_or_error(listing: Listing, key: str) -> dict[str, Any]:
+def _row_or_error(listing: Listing, key: str) -> answers.Row | answers.Failed:
     try:
         return listing.row(key)
     except ResultsError as error:
         return {"key": key, "error": error.parts()}
 
 
-def _io(opened: Opened, query: Query) -> dict[str, Any]:
+def _io(opened: Opened, query: Query) -> told.Io:
     run, wanted = opened.run(text(query, "key"), text(query, "run")), number(query, "number")
     if not 0 <= wanted < run.io_count:
         raise UsageError(
@@ -322,10 +322,13 @@ def _io(opened: Opened, query: Query) -> dict[str, Any]:
             allowed=f"0 to {run.io_count - 1}",
             action="ask for one of the run",
         )
-    return one(run, int(wanted)) | gantt.beside(run, int(wanted))
+    found = one(run, int(wanted))
+    if (flash := gantt.beside(run, int(wanted))) is not None:
+        found["flash"] = flash
+    return found
 
 
-def _slowest(opened: Opened, query: Query) -> dict[str, Any]:
+def _slowest(opened: Opened, query: Query) -> told.Slowest:
     run = opened.run(text(query, "key"), text(query, "run"))
     start, stop = int(number(query, "from")), int(number(query, "to"))
     if "few" in query:
@@ -333,7 +336,7 @@ def _slowest(opened: Opened, query: Query) -> dict[str, Any]:
     return slowest(run, start, stop)
 
 
-def _compare(opened: Opened, query: Query) -> dict[str, Any]:
+def _compare(opened: Opened, query: Query) -> answers.Comparison:
     keys = list(dict.fromkeys(text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MOST_COMPARED:
         raise UsageError(

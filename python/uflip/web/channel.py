@@ -5,8 +5,6 @@ an odd number apart, so that no place of a mix is always left out.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
@@ -14,15 +12,17 @@ from uflip.errors import UsageError
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import Series
+from uflip.oc.contract import Rule
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.kept import Kept
+from uflip.web import told
 from uflip.web.opened import Opened
 
 MOST_DOTS = 3000
 LINE_POINTS = 600
 
 
-def channel(opened: Opened, key: str) -> dict[str, Any]:
+def channel(opened: Opened, key: str) -> told.Channel:
     """Return what was found in a folder of uFLIP-OC.
 
     Raises
@@ -53,12 +53,12 @@ def channel(opened: Opened, key: str) -> dict[str, Any]:
         },
         "wear": None if found.oc1 is None else _wear(found.oc1),
         "scaling": [_scaling(name, one) for name, one in scaling.items()],
-        "rules": [asdict(rule) for rule in kept.rules],
+        "rules": [_rule(rule) for rule in kept.rules],
     }
 
 
-def _bands(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> list[dict[str, Any]]:
-    found = []
+def _bands(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> list[told.Bands]:
+    found: list[told.Bands] = []
     for mix, series in mixes.items():
         step = max(1, len(series.op) // MOST_DOTS) | 1
         at = np.arange(0, len(series.op), step)
@@ -76,7 +76,7 @@ def _bands(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> list
     return found
 
 
-def _wear(worn: Oc1) -> dict[str, Any]:
+def _wear(worn: Oc1) -> told.Wear:
     cycles = worn.cycles - worn.erase_failed
     at = np.unique(np.linspace(0, max(cycles - 1, 0), LINE_POINTS).astype(np.int64))
     return {
@@ -92,10 +92,19 @@ def _wear(worn: Oc1) -> dict[str, Any]:
     }
 
 
-def _scaling(name: str, one: Scaling) -> dict[str, Any]:
+def _scaling(name: str, one: Scaling) -> told.Scaled:
     return {
         "name": name,
         "over": one.over,
         "degrees": list(one.mb_per_s),
         "mb_per_s": list(one.mb_per_s.values()),
+    }
+
+
+def _rule(rule: Rule) -> told.Ruled:
+    return {
+        "name": rule.name,
+        "says": rule.says,
+        "verdict": rule.verdict,
+        "evidence": rule.evidence,
     }

@@ -25,7 +25,8 @@ from uflip.results.operations import WHATS, Operations
 from uflip.web.open_run import OpenRun
 from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
-from uflip.web.window import AXES, RAW, Arrays, Axis, Picture
+from uflip.web.told import Did, Flash, Lane, Operation, Share, Whom
+from uflip.web.window import AXES, RAW, Arrays, Axis, Header, Picture
 
 MOST = 12_000
 """Operations that are drawn one by one."""
@@ -148,7 +149,16 @@ def gantt(
     of = lanes.of
     seen = np.flatnonzero((of.end > begin) & (of.asked < end))
     gaps = of.gaps[(of.gaps[:, 1] > begin) & (of.gaps[:, 0] < end)] - lanes.begin_ns
-    header: dict[str, Any] = {
+    shown: list[Lane] = []
+    for channel in range(len(lanes.channels)):
+        shown.append({"name": f"channel {channel}", "channel": channel, "die": -1})
+        dies = np.flatnonzero(of.channels == channel).tolist()
+        shown += [
+            {"name": f"die {die}", "channel": channel, "die": die}
+            for die in dies
+            if len(lanes.dies[die])
+        ]
+    header: Header = {
         "from_ns": begin - lanes.begin_ns,
         "until_ns": end - lanes.begin_ns,
         "operations": len(seen),
@@ -156,23 +166,12 @@ def gantt(
         "recorded": of.recorded,
         "whats": list(WHATS),
         "gaps": gaps.tolist(),
-        "lanes": [
-            each
-            for channel in range(len(lanes.channels))
-            for each in (
-                {"name": f"channel {channel}", "channel": channel, "die": -1},
-                *(
-                    {"name": f"die {die}", "channel": channel, "die": int(die)}
-                    for die in np.flatnonzero(of.channels == channel)
-                    if len(lanes.dies[die])
-                ),
-            )
-        ],
+        "lanes": shown,
     }
     if len(seen) <= MOST:
         return Picture({"kind": "operations", **header}, _drawn(lanes, seen))
     columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
-    shares = _shares(lanes, header["lanes"], np.linspace(begin, end, columns + 1))
+    shares = _shares(lanes, shown, np.linspace(begin, end, columns + 1))
     return Picture({"kind": "shares", "columns": columns, **header}, {"shares": shares})
 
 
@@ -187,17 +186,16 @@ def drawn(opened: Opened, query: Query) -> Picture:
     return gantt(run, lanes, axis, (low, high), int(number(query, "columns")))
 
 
-def told(opened: Opened, query: Query) -> dict[str, Any]:
+def told(opened: Opened, query: Query) -> Operation:
     """Answer the page: one operation, and for whom it waited."""
     _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
     return operation(lanes, int(number(query, "row")))
 
 
-def beside(run: OpenRun, number: int) -> dict[str, Any]:
-    """What the flash did for an I/O; nothing where that is not known."""
+def beside(run: OpenRun, number: int) -> Flash | None:
+    """What the flash did for an I/O; None where that is not known."""
     lanes = _of(run)
-    found = None if lanes is None else of_io(lanes, number)
-    return {} if found is None else {"flash": found}
+    return None if lanes is None else of_io(lanes, number)
 
 
 def _times(run: OpenRun, lanes: Lanes, axis: Axis, low: float, high: float) -> tuple[int, int]:
@@ -233,7 +231,7 @@ def _drawn(lanes: Lanes, seen: Whole) -> Arrays:
     return found | codes | {name: values.astype(np.float64) for name, values in signed.items()}
 
 
-def _shares(lanes: Lanes, shown: list[dict[str, Any]], edges: NDArray[np.float64]) -> NDArray[Any]:
+def _shares(lanes: Lanes, shown: list[Lane], edges: NDArray[np.float64]) -> NDArray[Any]:
     """Shares of time, in 255ths (lanes × whats × pieces of time,)."""
     of = lanes.of
     found = np.zeros((len(shown), len(WHATS), len(edges) - 1), np.uint8)
@@ -261,7 +259,7 @@ def busy_until(begin: Whole, end: Whole, at: NDArray[np.float64]) -> NDArray[np.
     return found
 
 
-def operation(lanes: Lanes, row: int) -> dict[str, Any]:
+def operation(lanes: Lanes, row: int) -> Operation:
     """Say everything about one operation, and for whom it waited."""
     of = lanes.of
     if not 0 <= row < len(of):
@@ -272,10 +270,12 @@ def operation(lanes: Lanes, row: int) -> dict[str, Any]:
             allowed=f"0 to {len(of) - 1}",
             action="ask for one of the run",
         )
-    told = {name: int(getattr(of, name)[row]) for name in ("asked", "begin", "end", "die", "cells")}
     return {
         **_whom(lanes, row),
-        **told,
+        "asked": int(of.asked[row]),
+        "begin": int(of.begin[row]),
+        "end": int(of.end[row]),
+        "cells": int(of.cells[row]),
         "sent_ns": int(of.sent_until[row] - of.sent[row]),
         "waited_ns": int(of.begin[row] - of.asked[row]),
         "waited_for": waited_for(lanes, [row]),
@@ -290,18 +290,23 @@ def _channel_wait(lanes: Lanes, row: int) -> int:
     return int(of.sent[row]) - lanes.came_to_channel(row) if is_sent else 0
 
 
-def _whom(lanes: Lanes, row: int) -> dict[str, Any]:
+def _whom(lanes: Lanes, row: int) -> Whom:
     of = lanes.of
-    found: dict[str, Any] = {"what": WHATS[of.what[row]], "die": int(of.die[row])}
-    pairs = ("io", lanes.io), ("job", of.job), ("block", of.block)
-    return found | {name: int(values[row]) for name, values in pairs if values[row] >= 0}
+    found: Whom = {"what": WHATS[of.what[row]], "die": int(of.die[row])}
+    if lanes.io[row] >= 0:
+        found["io"] = int(lanes.io[row])
+    if of.job[row] >= 0:
+        found["job"] = int(of.job[row])
+    if of.block[row] >= 0:
+        found["block"] = int(of.block[row])
+    return found
 
 
-def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[dict[str, Any]]:
+def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[Share]:
     """Say for whom operations waited, those of one purpose and job together, the longest first."""
     of = lanes.of
     begin, end = (of.sent, of.sent_until) if channel else (lanes.busy, of.end)
-    found: OrderedDict[tuple[int, ...], dict[str, Any]] = OrderedDict()
+    found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
     for row in rows:
         low = lanes.came_to_channel(row) if channel else int(of.asked[row])
         high = int(of.sent[row] if channel else of.begin[row])
@@ -317,14 +322,14 @@ def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[
     return sorted(found.values(), key=lambda each: -int(each["ns"]))
 
 
-def of_io(lanes: Lanes, number: int) -> dict[str, Any] | None:
+def of_io(lanes: Lanes, number: int) -> Flash | None:
     """Say what the flash did for an I/O, and for whom that waited; None where that is gone."""
     of = lanes.of
     own = np.flatnonzero(lanes.io == number)
     if not len(own):
         return None
     order = own[np.argsort(of.begin[own], kind="stable")]
-    grouped: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
+    grouped: OrderedDict[tuple[int, int], Did] = OrderedDict()
     for row in order.tolist():
         key = int(of.what[row]), int(of.job[row])
         each = grouped.setdefault(key, {**_whom(lanes, row), "count": 0, "ns": 0, "dies": []})

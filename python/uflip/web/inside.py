@@ -6,18 +6,17 @@ has a size that does not depend on the device; the most erased of a column count
 block is not averaged away.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from uflip.results.inside import Inside, read_inside
+from uflip.web import told
 from uflip.web.opened import Opened
 
 COLUMNS = 128
 
 
-def inside(opened: Opened, key: str, name: str) -> dict[str, Any] | None:
+def inside(opened: Opened, key: str, name: str) -> told.Inside | None:
     """Return what was recorded during a run; None where nothing was."""
     found = read_inside(opened.run(key, name).run)
     if found is None:

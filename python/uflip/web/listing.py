@@ -6,7 +6,6 @@ A thousand folders are listed before a second is over; what their runs say follo
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +20,7 @@ from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells
 from uflip.results import Results
 from uflip.results.summarise import describe_device, experiments_of
+from uflip.web.answers import Failed, Glance, Known, Row
 from uflip.web.folders import FORMER, Place, stamp_of
 from uflip.web.opened import Latest, Opened
 
@@ -64,24 +64,23 @@ class Listing:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        self._glances: Latest[dict[str, Any]] = Latest(ROWS)
-        self._rows: Latest[dict[str, Any]] = Latest(ROWS)
+        self._glances: Latest[Glance | Failed] = Latest(ROWS)
+        self._rows: Latest[Row | Failed] = Latest(ROWS)
 
-    def glances(self) -> list[dict[str, Any]]:
+    def glances(self) -> list[Glance | Failed]:
         """Say of every folder what its manifest says."""
         return [
             self._glances.get(place.key, stamp_of(place), partial(_glance, place))
             for place in self._opened.folders.scan()
         ]
 
-    def row(self, key: str) -> dict[str, Any]:
+    def row(self, key: str) -> Row | Failed:
         """Say of a folder what its runs say: its row of Table 3, and how many means are known."""
         place = self._opened.place(key)
         return self._rows.get(key, stamp_of(place), partial(_row, place))
 
 
-def _glance(place: Place) -> dict[str, Any]:
-    row: dict[str, Any] = {"key": place.key, "name": place.name}
+def _glance(place: Place) -> Glance | Failed:
     try:
         path = place.path / manifest.FILE_NAME
         if not path.exists() and (place.path / FORMER).exists():
@@ -91,8 +90,10 @@ def _glance(place: Place) -> dict[str, Any]:
             )
         found = _read(path, read_document(path, manifest.KIND))
     except UflipError as error:
-        return row | {"error": error.parts()}
-    return row | {
+        return {"key": place.key, "name": place.name, "error": error.parts()}
+    return {
+        "key": place.key,
+        "name": place.name,
         "device": describe_device(found.device),
         "simulated": found.device.simulated,
         "created_utc": found.created_utc,
@@ -116,15 +117,15 @@ def _read(path: Path, content: bytes) -> _Glance | Manifest:
     return manifest.parse(path, content)
 
 
-def _row(place: Place) -> dict[str, Any]:
+def _row(place: Place) -> Row | Failed:
     try:
         results = Results.load(place.path)
-        return {"key": place.key} | of_summary(summary(results))
+        return {"key": place.key, **of_summary(summary(results))}
     except UflipError as error:
         return {"key": place.key, "error": error.parts()}
 
 
-def of_summary(document: Summary) -> dict[str, Any]:
+def of_summary(document: Summary) -> Known:
     """Say what a row of the list says of a summary."""
     known = [
         run["together"]["converged"]

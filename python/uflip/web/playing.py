@@ -6,11 +6,11 @@ JSON, as no form of another page can.
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.errors import UflipError, UsageError
-from uflip.play.form import form
-from uflip.play.stage import Played, Stage
+from uflip.play.form import Form, form
+from uflip.play.stage import Played, PlayedSaid, Stage
 from uflip.play.wanted import read_wanted
 from uflip.web.folders import Folders, key_of
 
@@ -23,6 +23,14 @@ LARGEST_BODY = 1 << 16
 KEY = "key."
 """Before the names of keys in an address: parameters of patterns have such names, too."""
 FIRST = "demo"
+Act = Callable[[object], Mapping[str, object]]
+"""Does what a document asks for, and says what became of it."""
+
+
+class Keyed(PlayedSaid):
+    """What was run, with the key under which its result is looked at."""
+
+    key: str
 
 
 def is_act(path: str) -> bool:
@@ -30,7 +38,7 @@ def is_act(path: str) -> bool:
     return path.split("/", 2)[2:] != [] and path.split("/", 2)[2].startswith(ACTS)
 
 
-async def body(request: "Request") -> Any:
+async def body(request: "Request") -> object:
     """Read what was sent.
 
     Raises
@@ -59,35 +67,35 @@ async def body(request: "Request") -> Any:
         ) from error
 
 
-def shown(query: Mapping[str, str]) -> dict[str, Any]:
+def shown(query: Mapping[str, str]) -> Form:
     """Return the form of a device with some keys changed; what is wrong with them is part of it."""
     changes = {name[len(KEY) :]: text for name, text in query.items() if name.startswith(KEY)}
     device = query.get("device") or FIRST
     plain = form(device, {})
     try:
-        return form(device, changes) | {"problem": None}
+        return {**form(device, changes), "problem": None}
     except UflipError as error:
-        return plain | {"problem": error.parts()}
+        return {**plain, "problem": error.parts()}
 
 
-def played(stage: Stage, folders: Folders) -> dict[str, Any]:
+def played(stage: Stage, folders: Folders) -> dict[str, list[Keyed]]:
     """Return what was run, and what is running."""
     return {"played": [_one(each, folders) for each in stage.played()]}
 
 
-def acts(stage: Stage, folders: Folders) -> dict[str, Callable[[Any], Any]]:
+def acts(stage: Stage, folders: Folders) -> dict[str, Act]:
     """Return what can be asked for by POST, by name."""
 
-    def begin(document: Any) -> dict[str, Any]:
+    def begin(document: object) -> Keyed:
         return _one(stage.begin(read_wanted(document)), folders)
 
-    def stop(_document: Any) -> dict[str, Any]:
+    def stop(_document: object) -> dict[str, str]:
         stage.stop()
         return {}
 
     return {"begin": begin, "stop": stop}
 
 
-def _one(one: Played, folders: Folders) -> dict[str, Any]:
+def _one(one: Played, folders: Folders) -> Keyed:
     folders.add(one.folder.parent)
-    return one.as_dict() | {"key": key_of(one.folder)}
+    return {**one.as_dict(), "key": key_of(one.folder)}

@@ -11,7 +11,7 @@ its share among all.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2, sqrt
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from uflip.report.words import cause_name
 from uflip.units import format_duration_ns, format_size
 from uflip.web.grid import PIECE
 from uflip.web.open_run import OpenRun
+from uflip.web.told import Common, Io, Slowest
 
 SHARE, FEWEST, MOST = 0.01, 10, 10_000
 SHOWN = 50
@@ -73,7 +74,7 @@ class Trait:
         """Higher where it tells more: how much of the slow ones it explains beyond chance."""
         return (self.slow / self.of_slow - self.every / self.of_every) * log2(self.lift)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Common:
         """Plain data."""
         return {
             "name": self.name,
@@ -86,7 +87,7 @@ class Trait:
 
 def slowest(
     run: OpenRun, start: int, stop: int, shown: int = SHOWN, *, traits: bool = True
-) -> dict[str, Any]:
+) -> Slowest:
     """Find the slowest I/Os of a stretch, and what they have in common.
 
     Parameters
@@ -119,11 +120,11 @@ def slowest(
     }
 
 
-def one(run: OpenRun, number: int) -> dict[str, Any]:
+def one(run: OpenRun, number: int) -> Io:
     """Say everything about one I/O: its row, what its time was spent on, and what came before."""
     names = [name for name in run.log.columns if name not in run.causes]
-    found: dict[str, Any] = {"number": number}
-    found |= {name: int(run.column(name, number, number + 1)[0]) for name in names}
+    columns = {name: int(run.column(name, number, number + 1)[0]) for name in names}
+    found = cast("Io", {"number": number, **columns})
     causes = {name: int(run.column(name, number, number + 1)[0]) for name in run.causes}
     spent = sorted(causes.items(), key=lambda each: -each[1])
     found["causes"] = [

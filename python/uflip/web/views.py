@@ -4,10 +4,11 @@ Names are text that anybody may have written: the page shows them as text and as
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast
 
+from uflip.data import summary as said_of
 from uflip.data.document import plain
-from uflip.data.summary import Experiment, Measured, Summary
+from uflip.data.summary import Experiment, Summary, Warned
 from uflip.durability import meaning
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
@@ -20,18 +21,18 @@ from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
 from uflip.results.store import repeated
 from uflip.results.summarise import describe_device
+from uflip.web import answers
 from uflip.web.grid import edges_ns
 from uflip.web.listing import of_summary
 from uflip.web.opened import Opened
 
-Document = Mapping[str, Any]
 
-
-def result(opened: Opened, key: str) -> dict[str, Any]:
+def result(opened: Opened, key: str) -> answers.Result:
     """Return a result: its numbers, its micro-benchmarks, its doubts, its runs."""
     results, document = opened.results(key), opened.summary(key)
     runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
     names = [run.id for run in results.runs]
+    known = of_summary(document)
     return {
         "key": key,
         "name": opened.place(key).name,
@@ -49,21 +50,27 @@ def result(opened: Opened, key: str) -> dict[str, Any]:
         "headline": "" if results.is_open_channel else headline(document),
         "columns": COLUMNS,
         "note": note(),
-        **of_summary(document),
+        "status": known["status"],
+        "finished": known["finished"],
+        "planned": known["planned"],
+        "warnings": [_warning(each, names) for each in document["warnings"]],
+        "experiments": known["experiments"],
+        "known": known["known"],
+        "cells": known["cells"],
+        "baselines_ms": known["baselines_ms"],
         "advice": _advice(document, is_job=results.is_open_channel),
         "baselines": [_experiment(run, runs_of) for run in document["baselines"]],
         "benchmarks": [
             _benchmark(name, runs, document, runs_of)
             for name, runs in document["micro_benchmarks"].items()
         ],
-        "warnings": [_warning(each, names) for each in document["warnings"]],
         "missing": len(document["missing"]),
         "skipped": len(document["skipped"]),
         "runs": [_named(run) for run in results.runs],
     }
 
 
-def _advice(document: Summary, *, is_job: bool) -> dict[str, Any] | None:
+def _advice(document: Summary, *, is_job: bool) -> answers.Advised | None:
     """Return the class of a device and its design hints, as the report has them."""
     if is_job or not anything_to_say(document):
         return None
@@ -74,19 +81,19 @@ def _advice(document: Summary, *, is_job: bool) -> dict[str, Any] | None:
 
 def _benchmark(
     name: str, runs: Sequence[Experiment], document: Summary, runs_of: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
+) -> answers.MicroBenchmark:
     known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
     places = positions([value for value, _ in values]).tolist()
-    first = measured[0] if measured else {"parameter": None, "unit": None}
+    varied = (measured[0]["parameter"], measured[0]["unit"]) if measured else (None, None)
     return {
         "name": name,
         "title": title(name),
         "question": known.question if known else "",
         "how_to_read": known.how_to_read if known else "",
         "finding": finding(name, document),
-        "axis": axis_name(first["parameter"], first["unit"]),
+        "axis": axis_name(*varied),
         "values": [
             {"at": at, "label": format_value(value, unit)}
             for at, (value, unit) in zip(places, values, strict=True)
@@ -97,7 +104,7 @@ def _benchmark(
                 "pattern": pattern,
                 "words": PATTERN_NAMES.get(pattern, ""),
                 "points": [
-                    {"at": at} | _experiment(run, runs_of)
+                    {"at": at, **_experiment(run, runs_of)}
                     for run, at in zip(
                         experiment, positions([run["value"] for run in experiment]), strict=True
                     )
@@ -109,7 +116,9 @@ def _benchmark(
     }
 
 
-def _experiment(run: Experiment | Measured, runs_of: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _experiment(
+    run: Experiment | said_of.Measured, runs_of: Mapping[str, Sequence[str]]
+) -> answers.Measured:
     return {
         "pattern": run["pattern"],
         "words": PATTERN_NAMES.get(run["pattern"], ""),
@@ -122,7 +131,7 @@ def _experiment(run: Experiment | Measured, runs_of: Mapping[str, Sequence[str]]
     }
 
 
-def _warning(warning: Document, runs: Sequence[str]) -> dict[str, Any]:
+def _warning(warning: Warned, runs: Sequence[str]) -> answers.Doubt:
     """Return a doubt with the runs that it names, and its numbers without them."""
     named: list[str] = []
     _find(warning["numbers"], set(runs), named)
@@ -130,7 +139,7 @@ def _warning(warning: Document, runs: Sequence[str]) -> dict[str, Any]:
     return {**warning, "numbers": numbers, "runs": list(dict.fromkeys(named))}
 
 
-def _find(value: Any, runs: set[str], found: list[str]) -> None:
+def _find(value: object, runs: set[str], found: list[str]) -> None:
     """Gather the ids of runs in plain data, the worst one first."""
     if isinstance(value, str) and value in runs:
         found.append(value)
@@ -142,7 +151,7 @@ def _find(value: Any, runs: set[str], found: list[str]) -> None:
             _find(each, runs, found)
 
 
-def _named(run: StoredRun) -> dict[str, Any]:
+def _named(run: StoredRun) -> answers.NamedRun:
     varies = [parameter_name(run.parameter), format_value(run.value, run.unit)]
     return {
         "id": run.id,
@@ -156,10 +165,10 @@ def _named(run: StoredRun) -> dict[str, Any]:
     }
 
 
-def run(opened: Opened, key: str, name: str) -> dict[str, Any]:
+def run(opened: Opened, key: str, name: str) -> answers.Run:
     """Return what a run says in numbers; its I/Os are asked for stretch by stretch."""
     one = opened.run(key, name)
-    said = plain(one.summary)
+    said = cast("Experiment", plain(one.summary))
     results: Results = one.results
     order = [each.id for each in results.runs]
     at = order.index(name)
@@ -187,7 +196,7 @@ def run(opened: Opened, key: str, name: str) -> dict[str, Any]:
     }
 
 
-def comparison(opened: Opened, keys: Sequence[str]) -> dict[str, Any]:
+def comparison(opened: Opened, keys: Sequence[str]) -> answers.Comparison:
     """Return two results or more side by side, each with the first."""
     documents = [opened.summary(key) for key in keys]
     first, *others = documents
@@ -211,11 +220,16 @@ def comparison(opened: Opened, keys: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _compared(first: Summary, second: Summary) -> dict[str, Any]:
+def _compared(first: Summary, second: Summary) -> answers.Pair:
     found = compare(first, second).as_dict()
-    for row in found["rows"]:
-        row["title"] = title(row["micro_benchmark"])
-        row["label"] = format_value(row["value"], row["unit"])
-        row["axis"] = parameter_name(row["parameter"])
-    found["devices"] = {name: list(map(str, both)) for name, both in found["devices"].items()}
-    return found
+    rows: list[answers.ComparedRow] = [
+        {
+            **row,
+            "title": title(row["micro_benchmark"]),
+            "label": format_value(row["value"], row["unit"]),
+            "axis": parameter_name(row["parameter"]),
+        }
+        for row in found["rows"]
+    ]
+    devices = {name: list(map(str, both)) for name, both in found["devices"].items()}
+    return {**found, "rows": rows, "devices": devices}

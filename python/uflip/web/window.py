@@ -39,13 +39,15 @@ POINT_COLUMNS = (
 )  # fmt: skip
 Stretch = tuple[int, int]
 Arrays = dict[str, NDArray[Any]]
+Header = Mapping[str, object]
+"""Of a picture: what JSON holds."""
 
 
 @dataclass(frozen=True)
 class Picture:
     """What is drawn: a header of plain data, and arrays that belong to it."""
 
-    header: Mapping[str, Any]
+    header: Header
     arrays: Mapping[str, NDArray[Any]]
 
     def pack(self) -> bytes:
@@ -161,7 +163,7 @@ def _trimmed(run: OpenRun, stretch: Stretch, size: int, low: float, high: float)
     return begin, max(tail_from + int(np.searchsorted(tail, high, "right")), begin)
 
 
-def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, Any], Arrays]:
+def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, object], Arrays]:
     names = [name for name in POINT_COLUMNS if run.has(name)]
     arrays = {name: _read(run, name, stretches) for name in names}
     arrays = {"number": _numbers(stretches), **arrays}
@@ -170,14 +172,14 @@ def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, Any],
         arrays["cause"] = spent.argmax(axis=0).astype(np.uint8)
     times = arrays["response_time_ns"].astype(np.int64)
     spread = np.bincount(classes_of(times), minlength=CLASSES)
-    header: dict[str, Any] = {"kind": "ios", "window": _said(times), **_covered(stretches)}
+    header: dict[str, object] = {"kind": "ios", "window": _said(times), **_covered(stretches)}
     header["causes"] = [cause_name(each) for each in run.causes]
     return header, arrays | _spread(spread[None, :], header) | averages(run, stretches, 1, times)
 
 
 def _from_ios(
     run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
-) -> tuple[dict[str, Any], Arrays]:
+) -> tuple[dict[str, object], Arrays]:
     """Rows of I/Os that are read."""
     total = sum(stop - start for start, stop in stretches)
     step = 1 << (max(total - 1, 1) // columns).bit_length()
@@ -210,7 +212,7 @@ def _from_ios(
 
 def _from_blocks(
     run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
-) -> tuple[dict[str, Any], Arrays]:
+) -> tuple[dict[str, object], Arrays]:
     """Rows of whole blocks."""
     total = sum(stop - start for start, stop in stretches)
     together = max(-(-total // grid.size // columns), 1)
@@ -314,13 +316,13 @@ def _covered(stretches: Sequence[Stretch]) -> dict[str, int]:
     return {"start": min(each[0] for each in stretches), "stop": max(e[1] for e in stretches)}
 
 
-def _said(times: NDArray[np.int64]) -> dict[str, Any]:
+def _said(times: NDArray[np.int64]) -> Header:
     """Statistics of I/Os that were read (n,) [ns]."""
     found = summarise(times).as_dict() if len(times) else {"count": 0}
     return {**found, "exact": True}
 
 
-def _spread(spread: NDArray[Any], header: dict[str, Any]) -> Arrays:
+def _spread(spread: NDArray[Any], header: dict[str, object]) -> Arrays:
     """Leave out the classes at the ends that nothing is in, and say which the first is."""
     used = np.flatnonzero(spread.sum(axis=0))
     first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)

@@ -9,9 +9,9 @@
 **Ambiguous** Nothing.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from uflip.data.summary import TargetSpace
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
@@ -24,7 +24,7 @@ GIB = 1 << 30
 
 
 def draw(
-    spaces: Sequence[Mapping[str, Any]], target_size_bytes: int, *, simulated: bool
+    spaces: Sequence[TargetSpace], target_size_bytes: int, *, simulated: bool
 ) -> Drawing | None:
     """Draw the target spaces of the sequential writes of a plan.
 

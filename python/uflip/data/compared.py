@@ -1,0 +1,56 @@
+"""Two results side by side as one document: what `uflip compare --json` prints.
+
+Plain data, as `uflip.data.summary` is; `uflip.results.comparison` makes it.
+"""
+
+from typing import TypedDict
+
+from uflip.data.document import Count, Name, Text
+from uflip.data.summary import Warned
+
+Value = str | int | float | bool
+Fact = Value | list[Value] | None
+"""A field of a device, or what a key of its profile has."""
+
+
+class Row(TypedDict):
+    """An experiment that both results have; `uflip.results.comparison.Row` says what is what."""
+
+    micro_benchmark: Name
+    pattern: Name
+    parameter: Text | None
+    value: int | float | None
+    unit: Text | None
+    first_ns: float
+    second_ns: float
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Name
+    p50_ratio: float | None
+    p99_ratio: float | None
+
+
+class Compared(TypedDict):
+    """Second over first, experiment by experiment, and what else differs."""
+
+    first: Text
+    second: Text
+    devices: dict[str, list[Fact]]
+    conditions: list[Warned]
+    verdicts: dict[str, Count]
+    rows: list[Row]
+    only_in_first: list[Name]
+    only_in_second: list[Name]
+
+
+class Named(Compared):
+    """A comparison with the folders that were named: the first, and another."""
+
+    results: list[Text]
+
+
+class Comparisons(TypedDict):
+    """Results, each compared with the first."""
+
+    comparisons: list[Named]

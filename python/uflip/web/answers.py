@@ -1,0 +1,256 @@
+"""What the explorer's page is told, as types: the documents behind its addresses.
+
+They are plain data, as `uflip.data.summary` is: dictionaries whose keys stand here, checked by mypy
+wherever one is made, and written as JSON by `uflip.web.app`. Response times are in nanoseconds,
+sizes in bytes; null where a number is not known. Texts may be anybody's: the page shows them as
+text.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from uflip.data import compared
+from uflip.data.document import Table
+from uflip.data.summary import Repetition, Statistics, Warned
+from uflip.hints.hint import HintSaid
+
+Problem = dict[str, str]
+"""The parts of an error, as `UflipError.parts` has them."""
+
+
+class Failed(TypedDict):
+    """A folder that cannot be read, and why."""
+
+    key: str
+    name: NotRequired[str]
+    error: Problem
+
+
+class Glance(TypedDict):
+    """A row of the list, of what the manifest of a folder says."""
+
+    key: str
+    name: str
+    device: str
+    simulated: bool
+    created_utc: str
+    scale: str
+    state: str
+    durability: str
+    status: str
+    repetitions: int
+    planned: int
+    warnings: list[str]
+    uflip_version: str
+
+
+class Counted(TypedDict):
+    """What the runs of a folder say at a glance."""
+
+    status: str
+    finished: int
+    planned: int
+    experiments: int
+    known: int
+    cells: list[str] | None
+    baselines_ms: Mapping[str, float | None]
+
+
+class Known(Counted):
+    """The same with the codes of its doubts."""
+
+    warnings: list[str]
+
+
+class Row(Known):
+    """The same, and of which folder."""
+
+    key: str
+
+
+class Listed(TypedDict):
+    """The list of results."""
+
+    version: str
+    roots: list[str]
+    columns: Sequence[str]
+    note: str
+    results: list[Glance | Failed]
+
+
+class Rows(TypedDict):
+    """Rows that were asked for."""
+
+    rows: list[Row | Failed]
+
+
+Advised = TypedDict("Advised", {"class": str, "hints": list[HintSaid]})
+"""The class of a device and its design hints."""
+
+
+class Measured(TypedDict):
+    """An experiment."""
+
+    pattern: str
+    words: str
+    value: int | float | None
+    label: str
+    statistics: Statistics | None
+    half_width_ns: float | None
+    converged: bool | None
+    runs: list[str]
+
+
+class Point(Measured):
+    """The same where it stands on the axis of its figure."""
+
+    at: float
+
+
+class Tick(TypedDict):
+    """A value of the parameter that varied, and where it stands."""
+
+    at: float
+    label: str
+
+
+class Pattern(TypedDict):
+    """The experiments of a pattern, in their order."""
+
+    pattern: str
+    words: str
+    points: list[Point]
+
+
+class MicroBenchmark(TypedDict):
+    """What is drawn and said of a micro-benchmark."""
+
+    name: str
+    title: str
+    question: str
+    how_to_read: str
+    finding: str
+    axis: str
+    values: list[Tick]
+    levels_ms: Mapping[str, float | None]
+    patterns: list[Pattern]
+    others: list[Measured]
+
+
+class Doubt(Warned):
+    """A doubt about the data, and the runs that it names."""
+
+    runs: list[str]
+
+
+class NamedRun(TypedDict):
+    """A run in a list."""
+
+    id: str
+    micro_benchmark: str
+    title: str
+    pattern: str
+    words: str
+    varies: str
+    repetition: int
+    is_job: bool
+
+
+class Result(Counted):
+    """A result: its numbers, its micro-benchmarks, its doubts, its runs."""
+
+    key: str
+    name: str
+    device: str
+    url: str
+    simulated: bool
+    is_open_channel: bool
+    created_utc: str
+    scale: str
+    state: str
+    durability: str
+    durability_means: str
+    repetitions: int
+    uflip_version: str
+    headline: str
+    columns: Sequence[str]
+    note: str
+    advice: Advised | None
+    baselines: list[Measured]
+    benchmarks: list[MicroBenchmark]
+    warnings: list[Doubt]
+    missing: int
+    skipped: int
+    runs: list[NamedRun]
+
+
+class Spent(TypedDict):
+    """Time that went into a cause, an I/O on average."""
+
+    words: str
+    ns: float
+
+
+class Run(NamedRun):
+    """What a run says in numbers."""
+
+    key: str
+    result: str
+    device: str
+    simulated: bool
+    io_count: int
+    io_ignore: int
+    elapsed_ns: int
+    statistics: Statistics | None
+    repetitions: list[Repetition]
+    causes: list[str]
+    spent_ns: list[Spent]
+    counters: dict[str, int]
+    write_amplification: float | None
+    spec: Table
+    has_inside: bool
+    previous: str | None
+    next: str | None
+    edges_ns: list[float]
+
+
+class Side(Known):
+    """One of the results that are compared."""
+
+    key: str
+    name: str
+    device: str
+    created_utc: str
+    scale: str
+    state: str
+    durability: str
+
+
+class ComparedRow(compared.Row):
+    """An experiment of both, in words."""
+
+    title: str
+    label: str
+    axis: str
+
+
+class Pair(TypedDict):
+    """A result beside the first; as `uflip.data.compared.Compared`, facts as text."""
+
+    first: str
+    second: str
+    devices: dict[str, list[str]]
+    conditions: list[Warned]
+    verdicts: dict[str, int]
+    rows: list[ComparedRow]
+    only_in_first: list[str]
+    only_in_second: list[str]
+
+
+class Comparison(TypedDict):
+    """Results side by side, each with the first."""
+
+    results: list[Side]
+    columns: Sequence[str]
+    verdicts: Mapping[str, str]
+    comparisons: list[Pair]

@@ -1,0 +1,192 @@
+"""What the explorer's page is told of single I/Os, of dies and of open channels, as types.
+
+As `uflip.web.answers`, which has the results, their runs and comparisons.
+"""
+
+from typing import NotRequired, TypedDict
+
+
+class Cause(TypedDict):
+    """What an I/O spent time on."""
+
+    name: str
+    code: int
+    words: str
+    ns: int
+
+
+class Whom(TypedDict):
+    """What a die did, and for whom: an I/O, a job of the FTL, or nobody who is known."""
+
+    what: str
+    die: int
+    io: NotRequired[int]
+    job: NotRequired[int]
+    block: NotRequired[int]
+
+
+class Share(Whom):
+    """Operations of one purpose and job together."""
+
+    count: int
+    ns: int
+
+
+class Did(Share):
+    """The same, and on which dies."""
+
+    dies: list[int]
+
+
+class Flash(TypedDict):
+    """What the flash did for an I/O, and for whom that waited."""
+
+    did: list[Did]
+    waited_for: list[Share]
+
+
+class Operation(Whom):
+    """One operation: when it was asked for, began and ended [ns since the run began]."""
+
+    asked: int
+    begin: int
+    end: int
+    cells: int
+    sent_ns: int
+    waited_ns: int
+    waited_for: list[Share]
+    channel_waited_ns: int
+    channel_waited_for: list[Share]
+
+
+class Lane(TypedDict):
+    """A row of the picture: a channel (die -1), or one of its dies."""
+
+    name: str
+    channel: int
+    die: int
+
+
+class Io(TypedDict):
+    """One I/O; its columns are those of its log, a block device's or an open-channel one's."""
+
+    number: int
+    causes: list[Cause]
+    begin_ns: int
+    response_time_ns: NotRequired[int]
+    submit_ns: NotRequired[int]
+    stream: NotRequired[int]
+    offset_bytes: NotRequired[int]
+    io_size_bytes: NotRequired[int]
+    mode: NotRequired[int]
+    component: NotRequired[int]
+    ignored: NotRequired[int]
+    idle_before_ns: NotRequired[int]
+    flash: NotRequired[Flash]
+
+
+class Common(TypedDict):
+    """A trait: which share of the slow I/Os has it, and which of all."""
+
+    name: str
+    value: str
+    slow: float
+    every: float
+    lift: float
+
+
+class Slowest(TypedDict):
+    """The slowest I/Os of a stretch, and what they have in common."""
+
+    ios: list[Io]
+    slow: int
+    least_ns: int | None
+    count: int
+    traits: list[Common]
+
+
+class Bands(TypedDict):
+    """Response times of a mix, every so many."""
+
+    mix: str
+    ios: int
+    at: list[int]
+    op: list[int]
+    ms: list[float]
+    top_ms: float
+    mb_per_s: float
+
+
+class Luns(TypedDict):
+    """Throughput of every LUN, a row a channel."""
+
+    write_mb_per_s: list[list[float]]
+    read_mb_per_s: list[list[float]]
+
+
+class Wear(TypedDict):
+    """Times and failing reads over the erases of a block."""
+
+    block: str
+    cycles: int
+    at: list[int]
+    erase_ms: list[float]
+    write_ms: list[float]
+    read_ms: list[float]
+    failing_share: list[float]
+    first_failure: int | None
+    erase_failed: bool
+
+
+class Scaled(TypedDict):
+    """Throughput by the degree of parallelism."""
+
+    name: str
+    over: str
+    degrees: list[int]
+    mb_per_s: list[float]
+
+
+class Ruled(TypedDict):
+    """A rule of the unwritten contract, and what became of it."""
+
+    name: str
+    says: str
+    verdict: str
+    evidence: str
+
+
+class Channel(TypedDict):
+    """What was found of an open-channel device."""
+
+    bands: list[Bands]
+    shares: list[Bands]
+    luns: Luns | None
+    wear: Wear | None
+    scaling: list[Scaled]
+    rules: list[Ruled]
+
+
+class Die(TypedDict):
+    """A die, and its channel."""
+
+    channel: int
+    die: int
+
+
+class Inside(TypedDict):
+    """What was recorded inside a simulated device."""
+
+    ios: list[int]
+    at_ns: list[int]
+    erased_blocks: list[int]
+    least_erased_blocks: list[int]
+    write_amplification: list[float | None]
+    relocated_share: list[float | None]
+    dies: list[Die]
+    blocks_per_die: int
+    erases: list[list[int]]
+    erases_in_all: list[list[int]]
+    erased: int
+    pages_per_block: int
+    valid: list[int] | None
