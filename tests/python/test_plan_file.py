@@ -214,3 +214,29 @@ def test_every_key_is_documented() -> None:
     for shape in (PlanFile, RunEntry):
         for field in msgspec.structs.fields(shape):
             assert f"`{field.name}`" in page, field.name
+
+
+def test_a_plan_of_every_version_runs_alike(tmp_path: Path) -> None:
+    """Version 3 added durability, which followed from the device before; 2 the mark of a medium,
+    which a simulated device has not.
+    """
+    now = write_plan(a_plan(only=("order",), state="as-is", pause_ns=0))
+    texts = {
+        version: now.replace("format_version = 3", f"format_version = {version}")
+        for version in (1, 2)
+    }
+    texts = {
+        version: text.replace('durability = "cached"\n', "") for version, text in texts.items()
+    }
+    assert now not in texts.values()
+    found = []
+    for version, text in (texts | {3: now}).items():
+        path, out = tmp_path / f"{version}.toml", tmp_path / str(version)
+        path.write_text(text)
+        done = uflip("run", SMALL_SIM, "--plan", path, "--out", out, "--quiet")
+        assert done.code == 0, done.err
+        loaded = Results.load(out)
+        assert loaded.manifest.status == "complete"
+        assert loaded.manifest.durability == "cached"
+        found.append([run.summary().statistics for run in loaded.runs])
+    assert found[0] == found[1] == found[2]

@@ -157,7 +157,8 @@ def _scale(axis: "Axes", panel: Panel) -> None:
     axis.set_xlabel(x.label)
     axis.set_ylabel(y.label)
     for scaled, one, spine in (("x", x, "bottom"), ("y", y, "left")):
-        axis.grid(visible=one.grid, axis=scaled)  # type: ignore[arg-type]
+        if not one.grid:  # where there is one, it is that of the style
+            axis.grid(visible=False, axis=scaled)  # type: ignore[arg-type]
         if one.bare:
             axis.spines[spine].set_visible(False)
             axis.tick_params(axis=scaled, length=0)  # type: ignore[arg-type]
