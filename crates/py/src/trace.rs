@@ -27,26 +27,43 @@ impl Trace {
         self.trace.len()
     }
 
+    /// The resolved pattern specification, as JSON.
     #[getter]
     fn spec_json(&self) -> String {
         self.trace.pattern().canonical.to_string()
     }
 
+    /// What `write_parquet` was given; empty for a trace that comes from a run.
     #[getter]
     fn metadata_json(&self) -> &str {
         &self.metadata
     }
 
+    /// Names for `column`, in order.
     #[getter]
     fn columns(&self) -> Vec<String> {
         uflip_store::column_names(&self.trace).map(str::to_owned).collect()
     }
 
+    /// Names of the columns that say what the time was spent on [ns].
     #[getter]
     fn causes(&self) -> Vec<String> {
         self.trace.causes().to_vec()
     }
 
+    /// Return some I/Os of a column; of a long trace, which is in a file, only they are read.
+    ///
+    /// Parameters
+    /// ----------
+    /// name : str
+    ///     One of `columns`.
+    /// start, stop : int, optional
+    ///     Numbers of I/Os; all of them if nothing is said.
+    ///
+    /// Returns
+    /// -------
+    /// Column
+    ///     Its values (n,), which numpy views without a copy.
     #[pyo3(signature = (name, start=0, stop=None))]
     fn column(
         &self,
@@ -59,11 +76,13 @@ impl Trace {
         py.detach(|| Column::new(&self.trace, name, start, stop)).map_err(|error| raise(&error))
     }
 
+    /// What the host read in all, start-up included.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.trace.pattern().totals.bytes_read
     }
 
+    /// What the host wrote in all, start-up included.
     #[getter]
     fn bytes_written(&self) -> u64 {
         self.trace.pattern().totals.bytes_written
@@ -80,30 +99,50 @@ impl Trace {
         crate::arrow::stream(py, &self.trace)
     }
 
+    /// Return what the device counted during the run, as JSON; None where it does not, or when loaded.
     fn counters_json(&self) -> Option<String> {
         let text = |counters| serde_json::to_string(counters).expect("plain numbers");
         self.counters.as_ref().map(text)
     }
 
+    /// How a run with a stop rule came to its length, as JSON; None for one of a given length.
     #[getter]
     fn ended_json(&self) -> Option<String> {
         self.trace.ended().map(ToString::to_string)
     }
 
+    /// Return the time from the first submission to the last completion [ns].
     fn elapsed_ns(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.trace.elapsed_ns()).map_err(|error| raise(&error))
     }
 
+    /// Write submissions, response times and causes to a new file, and sync it.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str
+    ///     A name that does not exist.
+    /// metadata_json : str
+    ///     What is to be kept with it.
     fn write_parquet(&self, py: Python<'_>, path: &str, metadata_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_trace(&self.trace, Path::new(path), metadata_json))
             .map_err(|error| raise(&error))
     }
 
+    /// Whether it was recorded what happened inside the device.
     #[getter]
     fn has_inside(&self) -> bool {
         self.inside.is_some()
     }
 
+    /// Write what was recorded inside the device to a new Parquet file, and sync it.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str
+    ///     A name that does not exist.
+    /// about_json : str
+    ///     What is to be kept with it.
     fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
         let nothing = Inside::new();
         let inside = self.inside.as_ref().unwrap_or(&nothing);
@@ -111,6 +150,16 @@ impl Trace {
             .map_err(|error| raise(&error))
     }
 
+    /// Append a line for each I/O to a table of text.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str
+    ///     A file.
+    /// prefix : str or None
+    ///     What every line begins with, as it is.
+    /// columns : list of str
+    ///     What follows the number of the I/O; empty where this trace has no such column.
     fn append_csv(
         &self,
         py: Python<'_>,
@@ -122,6 +171,14 @@ impl Trace {
             .map_err(|error| raise(&error))
     }
 
+    /// Write all columns to a new Parquet file for other programs, and sync it: modes are words.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str
+    ///     A name that does not exist.
+    /// constants_json : str
+    ///     Columns that have one text throughout: [["run", "0001-baseline-SR"], ...].
     fn write_table(&self, py: Python<'_>, path: &str, constants_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_table(&self.trace, Path::new(path), constants_json))
             .map_err(|error| raise(&error))

@@ -149,20 +149,21 @@ def command(
                 _keep(opened, complete, trace, inside)
             if save is not None:
                 save_device(opened, save, force=force)
-    if preset is None:
-        if trace_file is not None:
-            write_trace(trace, trace_place(trace_file, force))
-        document = describe(trace, info, opened.durability)
-        if others:
-            document["disturbed"] = others
-            told = ", ".join(f"{name} {count}" for name, count in others.items())
-            echo(f"warning: somebody else used {device} meanwhile: {told}", err=True)
+    if preset is not None:
+        tell = echo_json if as_json else print_preset
+        tell(document)
+        return
+    if trace_file is not None:
+        write_trace(trace, trace_place(trace_file, force))
+    alone = describe(trace, info, opened.durability)
+    if others:
+        alone["disturbed"] = others
+        told = ", ".join(f"{name} {count}" for name, count in others.items())
+        echo(f"warning: somebody else used {device} meanwhile: {told}", err=True)
     if as_json:
-        echo_json(document)
-    elif preset is not None:
-        print_preset(document)
+        echo_json(alone)
     else:
-        print_run(document)
+        print_run(alone)
 
 
 def _wanted(

@@ -3,13 +3,14 @@
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip._native import Trace
 from uflip.amplification import write_amplification
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
 from uflip.data.device import DeviceInfo
+from uflip.data.one_run import Ended, Numbers, OneRun, Series
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
 from uflip.spec import Mix, Parallel, Part, Pattern, Replay, read_spec
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from uflip.results.outputs import Place
 
 
-def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
+def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
     """Describe a run as plain data.
 
     Parameters
@@ -46,7 +47,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
     elapsed_ns = trace.elapsed_ns()
     total_bytes = int(as_array(trace, "io_size_bytes").sum(dtype="uint64"))
     counters = json.loads(trace.counters_json() or "null")
-    document: dict[str, Any] = {
+    document: OneRun = {
         "device": info,
         "durability": durability,
         "spec": spec,
@@ -72,7 +73,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> dict[str, Any]:
     return document
 
 
-def print_run(document: dict[str, Any]) -> None:
+def print_run(document: OneRun) -> None:
     """Print a run for people: one line per question."""
     device = document["device"]
     echo(f"{_title(document['spec'])} on {device.url}", bold=True)
@@ -106,7 +107,7 @@ def _title_of(part: Part) -> str:
     return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
 
 
-def _amount(document: dict[str, Any]) -> str:
+def _amount(document: OneRun) -> str:
     clock = " of virtual time" if document["device"].simulated else ""
     ignored = document["ignored"]
     left_out = f", {format_count(ignored)} of them left out below" if ignored else ""
@@ -116,14 +117,14 @@ def _amount(document: dict[str, Any]) -> str:
     )
 
 
-def _rate(document: dict[str, Any]) -> str:
-    if not document["elapsed_ns"]:
+def _rate(document: OneRun) -> str:
+    ios, size = document["ios_per_s"], document["bytes_per_s"]
+    if ios is None or size is None:
         return ""
-    rate = round(document["ios_per_s"])
-    return f"{format_count(rate)} IOPS, {format_size(round(document['bytes_per_s']))}/s"
+    return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
 
 
-def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
+def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
     """Print the paper's four statistics, and the percentiles that the sample supports."""
     main = ("mean", "std", "min", "max")
     percentiles = [name for name in statistics if name.startswith("p")]
@@ -133,7 +134,7 @@ def _times(prefix: str, statistics: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _how_it_ended(ended: dict[str, Any] | None, spec: Pattern) -> list[tuple[str, str]]:
+def _how_it_ended(ended: Ended | None, spec: Pattern) -> list[tuple[str, str]]:
     """Print whether the mean is known, how well, and if not, why not."""
     if ended is None:
         return []
@@ -153,7 +154,7 @@ def _prefixes(spec: Pattern) -> list[str]:
     return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
 
 
-def _how_well(ended: dict[str, Any], series: dict[str, Any]) -> str:
+def _how_well(ended: Ended, series: Series) -> str:
     from uflip.analysis import REASONS
 
     mean_ns, half_width_ns = series["mean_ns"], series["half_width_ns"]
@@ -164,15 +165,15 @@ def _how_well(ended: dict[str, Any], series: dict[str, Any]) -> str:
     return f"no, ended by {ended['ended_by']}: " + ", ".join(filter(None, (width, reasons)))
 
 
-def _durations(statistics: dict[str, Any], names: list[str]) -> str:
+def _durations(statistics: Numbers, names: list[str]) -> str:
     return "  ".join(
-        f"{name.removesuffix('_ns').replace('_', '.')} {format_duration_ns(statistics[name])}"
+        f"{name.removesuffix('_ns').replace('_', '.')} {format_duration_ns(ns)}"
         for name in names
-        if statistics[name] is not None
+        if (ns := statistics[name]) is not None
     )
 
 
-def _causes(document: dict[str, Any]) -> str:
+def _causes(document: OneRun) -> str:
     """Print what the time of an average I/O was spent on, largest part first."""
     from uflip.report.words import cause_name
 
@@ -182,7 +183,7 @@ def _causes(document: dict[str, Any]) -> str:
     return ", ".join(f"{cause_name(name)} {value / total:.1%}" for name, value in ordered)
 
 
-def _counters(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _counters(document: OneRun) -> list[tuple[str, str]]:
     from uflip.report.words import counter_name
 
     counters, ratio = document["counters"], document["write_amplification"]

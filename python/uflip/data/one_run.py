@@ -1,0 +1,50 @@
+"""One run by itself as a document: what `uflip pattern --json` prints.
+
+Plain data, as `uflip.data.summary` is; `uflip.cli.pattern_output` makes it.
+"""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import Pattern
+
+Numbers = Mapping[str, int | float | None]
+"""Of response times [ns] by name; a percentile is null where the sample is too small for it."""
+
+
+class Series(TypedDict):
+    """What one series of a run says of its mean."""
+
+    mean_ns: float
+    half_width_ns: float | None
+    reasons: list[str]
+
+
+class Ended(TypedDict):
+    """How a run with a rule to stop came to its length."""
+
+    converged: bool
+    ended_by: str
+    series: list[Series]
+
+
+class OneRun(TypedDict):
+    """A run, its rates, and what was measured without what was left out."""
+
+    device: DeviceInfo
+    durability: str
+    spec: Pattern
+    ios: int
+    ignored: int
+    bytes: int
+    elapsed_ns: int
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: Numbers
+    causes_ns: dict[str, float]
+    counters: dict[str, int] | None
+    write_amplification: float | None
+    ended: Ended | None
+    components: NotRequired[dict[str, Numbers]]
+    disturbed: NotRequired[Mapping[str, int]]
