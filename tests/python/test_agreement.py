@@ -12,9 +12,10 @@ from uflip.analysis import analyse
 from uflip.device.opening import open_device
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.places import elsewhere
+from uflip.methodology.rounds import CONFIDENCE
 from uflip.proof import families
 from uflip.results import Results, summary
-from uflip.results.agreement import AGREEMENT, disagreement, together
+from uflip.results.agreement import AGREEMENT, CLAIM, claimed, disagreement, together
 from uflip.results.said import with_certainty
 from uflip.spec import baseline, mix
 
@@ -31,7 +32,32 @@ def test_the_interval_of_repetitions_that_scatter_is_students() -> None:
     low, _ = stats.t.interval(0.95, 3, loc=np.mean(means), scale=stats.sem(means))
     assert found["mean_ns"] == pytest.approx(np.mean(means))
     assert found["half_width_ns"] == pytest.approx(np.mean(means) - low, rel=2e-3)
-    assert found["converged"]
+
+
+def test_a_claim_rests_on_a_wider_interval_than_is_shown() -> None:
+    """Of many Student's of 98 %, by scipy, where the interval of 95 % is not wider."""
+    steps = np.tile([1.0, 2.0, -2.0, -1.0], 10)
+    margin = stats.t.ppf(0.99, 39) * stats.sem(100 + steps)
+    for scale, converged in ((4.9 / margin, True), (5.1 / margin, False)):
+        means = [float(mean) for mean in 100 + steps * scale]
+        found = together(repetitions(means))
+        assert found["half_width_ns"] < 4.9
+        assert found["converged"] is converged
+        assert claimed(means, 4.0) == pytest.approx(margin * scale, rel=2e-3)
+
+
+def test_rounds_are_laid_out_for_the_confidence_of_a_claim() -> None:
+    assert CONFIDENCE == CLAIM
+
+
+def test_three_that_agree_by_chance_are_seldom_believed() -> None:
+    """Levels that scatter by 8 %: one claim in a hundred, by Student's interval of 95 % one in 20."""
+    random = np.random.default_rng(3)
+    every = [random.normal(100, 8, 3).tolist() for _ in range(2000)]
+    narrow = sum(together(repetitions(means))["half_width_ns"] <= 5 for means in every)
+    believed = sum(together(repetitions(means))["converged"] for means in every)
+    assert narrow >= stats.binom.ppf(0.001, 2000, 0.05)
+    assert believed <= stats.binom.ppf(0.999, 2000, 0.012)
 
 
 def test_repetitions_that_agree_by_chance_are_no_better_than_their_runs() -> None:
@@ -114,7 +140,7 @@ def test_what_is_claimed_of_three_runs_is_seldom_false() -> None:
     """Series whose mean is known: claims that are further off than allowed, at most 2 of 100."""
     claims = false = held = 0
     for number, family in enumerate(FAMILIES.values()):
-        for trial in range(16):
+        for trial in range(32):
             made = [family(np.random.default_rng([number, trial, run]), 3000) for run in range(3)]
             runs, truth = [analyse(one.times) for one in made], made[0].mean
             said = together(

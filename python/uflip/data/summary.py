@@ -74,6 +74,7 @@ class Certainty(Together):
     """The same, and what decides whether more repetitions are made; see `uflip.results.said`."""
 
     allowed_ns: float | None
+    expected_ns: float | None
     surely: bool
     hopeless: bool
 

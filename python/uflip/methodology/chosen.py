@@ -121,7 +121,7 @@ def repetitions_for(context: Context, chosen: int | None) -> int:
 
 def overwrites_for(method: str) -> int:
     """How often the target is overwritten at random where runs are that long."""
-    return OVERWRITES if method == "auto" else FEWEST_OVERWRITES
+    return OVERWRITES if method != "paper" else FEWEST_OVERWRITES
 
 
 def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) -> str:

@@ -165,6 +165,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         repetitions,
         seed,
         capacity=context.capacity,
+        staged=method != "paper",
         shuffled=method == "auto",
     )
     placed = placed_runs(ordered, context.capacity, chosen.used_bytes)

@@ -20,14 +20,17 @@ them is made.
 **Ambiguous** (1) What the budget is spent on. To know as many experiments as possible: those come
 first whose repetitions take the fewest I/Os by what is known of them. (2) Looks. An experiment may
 be looked at again and again until its interval is narrow by chance; therefore rounds grow, which
-allows for few looks, and the proof (`python -m uflip.proof --only repetitions`) says how often the
-intervals hold at which they end. What three repetitions say by Student's interval, and would not
-say by the one that many have, is tried with more of them; a plan of fewer than three stays as
-somebody wanted it. (3) Sequential writes are repeated as long as all that was written, resets
+allows for few looks, a claim has a confidence that allows for some, and the proof (`python -m
+uflip.proof --only repetitions`) says how often the intervals hold at which they end. A plan of
+fewer than three stays as somebody wanted it. (3) Repetitions that follow each other closely are
+alike: they meet the device at one time, however many they are. So a turn has `APART` runs that
+write, up to half of them others than those that are asked for: what three repetitions say has not
+been tried often. (4) Sequential writes are repeated as long as all that was written, resets
 included, is no more than the plan said; on a device that is measured as it is, whose state nobody
 resets, not at all.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -57,7 +60,12 @@ FEWEST = 8
 LEAST_GROWTH, GROWTH = 1.5, 4
 # An estimate is as often too low as too high: a tenth more saves a round.
 MARGIN = 1.1
-CONFIDENCE = 0.95
+# On sim:demo half of the variance between repetitions is missing where fewer than eight runs lie
+# between them, and next to nothing from sixteen on: 43 that followed each other scattered by 1 %,
+# the eight before them, which lay apart, by 8 % around another mean.
+APART = 8
+# That of a claim (`uflip.results.agreement.CLAIM`).
+CONFIDENCE = 0.98
 
 Key = tuple[str, str, str, int]
 
@@ -68,24 +76,26 @@ class Told(Protocol):
     def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
         """What the repetitions of an experiment say together.
 
-        `mean_ns`, `half_width_ns`, the half width that is `allowed_ns`, whether that is `surely`
-        known, and whether it is `hopeless`.
+        `mean_ns`, the half width that is `expected_ns` to become narrower and that which is
+        `allowed_ns`, whether it is `surely` known, and whether it is `hopeless`.
         """
 
     def ios_of(self, run_id: str) -> int:
         """How many I/Os a finished run made."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Wish:
-    """An experiment that more repetitions would make known."""
+    """An experiment, and what would make it known."""
 
     runs: Sequence[PlannedRun]
     spec: Spec
     now: int
-    """Repetitions in the next round."""
+    """Repetitions in the next round; 0 if none are needed, or as many would not help."""
     ios: int
     """I/Os until it is known, by what is known of it."""
+    each: int
+    """I/Os of a repetition."""
     is_wide: bool
     """Whether each repetition takes a reset of its own."""
 
@@ -119,16 +129,24 @@ def next_round(
     wishes = _wishes(plan, told, experiments, once_more, _slowest_ns(done, told))
     wishes = [wish for wish in wishes if stage_of(wish.spec, plan.target_size) == now]
     for wish in sorted(wishes, key=lambda wish: (wish.is_wide, wish.ios)):
-        left -= wish.ios
-        if left < 0:
+        if not wish.now:
+            continue
+        if wish.ios > left:
             break
+        left -= wish.ios
         granted.append(wish)
-    more = _within(plan, done, granted, _unwritten_bytes(plan, done, told))
+    others = [wish for wish in wishes if wish not in granted]
+    more = _within(plan, done, granted, others, left, _unwritten_bytes(plan, done, told))
     return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
 
 
 def _within(
-    plan: Plan, done: Sequence[PlannedRun], granted: Sequence[_Wish], most_bytes: float
+    plan: Plan,
+    done: Sequence[PlannedRun],
+    granted: Sequence[_Wish],
+    others: Sequence[_Wish],
+    left_ios: int,
+    most_bytes: float,
 ) -> tuple[PlannedRun, ...]:
     """Lay out a round that writes so much at most, resets included; the dearest are left out.
 
@@ -136,7 +154,8 @@ def _within(
     """
     some = len(granted)
     while some:
-        more = behind(plan.target_size, done, _more(plan, granted[:some]))
+        turns = _turns(granted[:some], others, left_ios)
+        more = behind(plan.target_size, done, _more(plan, turns))
         if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
         some -= max(some // 16, 1)
@@ -205,17 +224,16 @@ def _wishes(
     wishes = []
     for runs in experiments.values():
         said = told.together([run.id for run in runs], slowest_ns)
-        half_width, allowed = said["half_width_ns"], said["allowed_ns"]
-        if said["surely"] or said["hopeless"] or not half_width or not allowed:
-            continue
+        expected, allowed = said["expected_ns"], said["allowed_ns"]
         made = len(runs)
-        needed = needed_repetitions(made, half_width / allowed)
-        if needed is None or needed <= made:
-            continue
+        needed: int | None = made
+        if not (said["surely"] or said["hopeless"] or not expected or not allowed):
+            needed = needed_repetitions(made, expected / allowed)
+        more = max((needed or 0) - made, 0)
         spec = once_more(runs[0])
-        ios = (needed - made) * _totals(plan, spec).total_ios
-        now = min(needed, GROWTH * made) - made
-        wishes.append(_Wish(runs, spec, now, ios, is_wide(spec, plan.target_size)))
+        each = _totals(plan, spec).total_ios
+        now = min(more, (GROWTH - 1) * made)
+        wishes.append(_Wish(runs, spec, now, more * each, each, is_wide(spec, plan.target_size)))
     return wishes
 
 
@@ -254,15 +272,49 @@ def _student(repetitions: float) -> float:
     return float(_native.student_quantile(1 - CONFIDENCE, repetitions - 1))
 
 
-def _more(plan: Plan, granted: Sequence[_Wish]) -> list[PlannedRun]:
+def _turns(
+    granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int
+) -> list[list[tuple[_Wish, int]]]:
+    """Return whose how manyth further repetition each turn of a round is made of.
+
+    Turns in which few write are filled up to `APART` with those who were repeated least, as far as
+    there are any. Nobody writes where more than half of a turn would have to be filled up, which
+    costs more than it tells, and the round ends where no I/Os are left.
+    """
+    made: Counter[int] = Counter()
+    turns: list[list[tuple[_Wish, int]]] = []
+    everyone = [wish for wish in (*granted, *others) if wish.spec.writes and not wish.is_wide]
+    for turn in range(1, max((wish.now for wish in granted), default=0) + 1):
+        now = [wish for wish in granted if turn <= wish.now]
+        writing = sum(wish.spec.writes for wish in now)
+        apart = min(APART, len(everyone))
+        if 2 * writing < apart:
+            now = [wish for wish in now if not wish.spec.writes]
+        elif writing < apart:
+            idle = [wish for wish in everyone if wish not in now]
+            idle = [wish for wish in idle if len(wish.runs) + made[id(wish)] < MOST_REPETITIONS]
+            idle.sort(key=lambda wish: len(wish.runs) + made[id(wish)])
+            filling = idle[: apart - writing]
+            left_ios -= sum(wish.each for wish in filling)
+            if left_ios < 0:
+                break
+            now += filling
+        if not now:
+            break
+        made.update(map(id, now))
+        turns.append([(wish, made[id(wish)]) for wish in now])
+    return turns
+
+
+def _more(plan: Plan, turns: Sequence[Sequence[tuple[_Wish, int]]]) -> list[PlannedRun]:
     """Lay out a round: in turn, so that repetitions of one experiment lie apart.
 
     Mixes with sequential writes need half of the device undisturbed: they come before the others,
     as in a plan.
     """
     runs: list[PlannedRun] = []
-    for turn in range(1, max(wish.now for wish in granted) + 1):
-        now = [_repetition(plan, wish, turn) for wish in granted if turn <= wish.now]
+    for turn in turns:
+        now = [_repetition(plan, wish, number) for wish, number in turn]
         runs += by_chance(now, plan.seed, plan.target_size)
     runs.sort(key=lambda run: run.spec.writes_sequentially and not isinstance(run.spec, Mix))
     return [
@@ -271,7 +323,7 @@ def _more(plan: Plan, granted: Sequence[_Wish]) -> list[PlannedRun]:
     ]
 
 
-def _repetition(plan: Plan, wish: _Wish, turn: int) -> PlannedRun:
+def _repetition(plan: Plan, wish: _Wish, number: int) -> PlannedRun:
     first = wish.runs[0]
     bare = replace(first, id=first.id.split("-", 1)[1], spec=wish.spec, reset_before=False)
-    return repeat(bare, len(wish.runs) + turn, plan.seed, plan.target_size)
+    return repeat(bare, len(wish.runs) + number, plan.seed, plan.target_size)

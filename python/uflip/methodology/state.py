@@ -32,7 +32,7 @@ from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of
 
 OVERWRITES = 3
-# What the quick scale and fixed lengths make do with.
+# What the lengths of the paper make do with.
 FEWEST_OVERWRITES = 1
 
 # A killed enforcement loses at most what was written in this time; its record costs a rename.

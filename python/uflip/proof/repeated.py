@@ -150,10 +150,10 @@ def _experiment(place: int, seed: int) -> tuple[float, ...]:
             runs.append(cast(Repetition, run))
             ios += length
         said = with_certainty(runs, None)
-        half_width, allowed = said["half_width_ns"], said["allowed_ns"]
-        if said["surely"] or said["hopeless"] or not half_width or not allowed:
+        expected, allowed = said["expected_ns"], said["allowed_ns"]
+        if said["surely"] or said["hopeless"] or not expected or not allowed:
             break
-        needed = needed_repetitions(len(runs), half_width / allowed)
+        needed = needed_repetitions(len(runs), expected / allowed)
         if needed is None or needed <= len(runs):
             break
         wanted = min(needed, GROWTH * len(runs))

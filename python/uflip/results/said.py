@@ -8,7 +8,7 @@ from typing import cast
 
 from uflip import _native
 from uflip.data.summary import Certainty, Repetition
-from uflip.results.agreement import MANY, allowed_ns, begin_otherwise, stretched, together
+from uflip.results.agreement import CLAIM, MANY, allowed_ns, begin_otherwise, student, together
 from uflip.results.columns import measured
 from uflip.results.ended import repetition
 
@@ -19,21 +19,26 @@ def with_certainty(repetitions: Sequence[Repetition], slowest_ns: float | None) 
     Returns
     -------
     dict
-        As `together`; `allowed_ns`, the half width that is narrow enough; `surely`, whether it has
-        converged, and few repetitions would also by the interval that many have, and begin alike;
-        `hopeless`, whether something speaks against it that more repetitions do not change.
+        As `together`; `allowed_ns`, the half width that is narrow enough; `expected_ns`, that which
+        more repetitions narrow: with the confidence of a claim, as they scatter so far; `surely`,
+        whether it has converged, and few repetitions begin alike; `hopeless`, whether something
+        speaks against it that more repetitions do not change.
     """
     said = together(repetitions, slowest_ns)
+    nothing = {"allowed_ns": None, "expected_ns": None, "surely": False, "hopeless": False}
     if said["mean_ns"] is None:
-        return {**said, "allowed_ns": None, "surely": False, "hopeless": False}
-    allowed = allowed_ns(said["mean_ns"], slowest_ns)
+        return cast(Certainty, said | nothing)
+    allowed, half_width = allowed_ns(said["mean_ns"], slowest_ns), said["half_width_ns"]
     means = [mean for each in repetitions if (mean := each["mean_ns"]) is not None]
-    are_few = 1 < len(means) < MANY
-    is_doubtful = are_few and (stretched(means) > allowed or not _begin_alike(repetitions))
-    is_narrow = said["half_width_ns"] is not None and said["half_width_ns"] <= allowed
+    is_doubtful = 1 < len(means) < MANY and not _begin_alike(repetitions)
+    is_narrow = half_width is not None and half_width <= allowed
+    expected = half_width
+    if half_width is not None and len(means) > 1:
+        expected = max(half_width, student(means, CLAIM))
     return {
         **said,
         "allowed_ns": allowed,
+        "expected_ns": expected,
         "surely": bool(said["converged"]) and not is_doubtful,
         "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
     }
