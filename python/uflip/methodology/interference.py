@@ -47,8 +47,8 @@ READS_AFTER = 5120
 QUICK_READS_BEFORE = 1024
 # uFLIP §5.1: IOCount of random writes.
 STANDARD_WRITES = 5120
-# 512 end where the collector of a device in a random state has come half of its way: a slope that looks
-# like a start-up without end.
+# 512 end where the collector of a device in a random state has come half of its way, on a slope
+# that looks like a start-up without end.
 QUICK_WRITES = 1024
 # The reads before must not meet what earlier writes left: the longest pause of the paper [ns].
 REST_NS = 5_000_000_000
