@@ -51,7 +51,7 @@ def test_rounds_are_laid_out_for_the_confidence_of_a_claim() -> None:
 
 
 def test_three_that_agree_by_chance_are_seldom_believed() -> None:
-    """Levels that scatter by 8 %: one claim in a hundred, by Student's interval of 95 % one in 20."""
+    """Levels that scatter by 8 %: one claim in 100, by Student's of 95 % one in 20."""
     random = np.random.default_rng(3)
     every = [random.normal(100, 8, 3).tolist() for _ in range(2000)]
     narrow = sum(together(repetitions(means))["half_width_ns"] <= 5 for means in every)

@@ -13,10 +13,10 @@ order drawn by chance.
 device that collects garbage in turn, some thousand of them within a few MiB make those that follow
 over the whole target two or three times as slow, and sequential reads of these MiB a tenth quicker.
 With any method but the paper's they come after these, and where runs end when their mean is known,
-all that disturbs comes in another order in each repetition. (2) The long run of sequential writes is among what is made first (§4.2), yet
-disturbs what random patterns over the whole device would then touch: it comes first of those that
-disturb. (3) Mixes with sequential writes follow it: their other pattern needs half of the device,
-undisturbed.
+all that disturbs comes in another order in each repetition. (2) The long run of sequential writes
+is among what is made first (§4.2), yet disturbs what random patterns over the whole device would
+then touch: it comes first of those that disturb. (3) Mixes with sequential writes follow it: their
+other pattern needs half of the device, undisturbed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,8 +49,8 @@ def in_order(
 
     First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
     else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
-    and the rest. `staged`: what writes within a part comes after what hardly disturbs. `shuffled`: what
-    disturbs has another order each time.
+    and the rest. `staged`: what writes within a part comes after what hardly disturbs.
+    `shuffled`: what disturbs has another order each time.
     """
     telling = [run for run in runs if run.micro_benchmark == BASELINE]
     every = _repeated(runs, repetitions, seed, capacity)

@@ -100,6 +100,10 @@ class _Wish:
     """Whether each repetition takes a reset of its own."""
 
 
+_Turns = list[list[tuple[_Wish, int]]]
+"""For each turn whose how manyth further repetition is made."""
+
+
 def next_round(
     plan: Plan, finished: int, told: Told, once_more: Callable[[PlannedRun], Spec]
 ) -> Plan | None:
@@ -136,7 +140,8 @@ def next_round(
         left -= wish.ios
         granted.append(wish)
     others = [wish for wish in wishes if wish not in granted]
-    more = _within(plan, done, granted, others, left, _unwritten_bytes(plan, done, told))
+    most_bytes = _unwritten_bytes(plan, done, told)
+    more = _within(plan, done, granted, lambda some: _turns(some, others, left), most_bytes)
     return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
 
 
@@ -144,8 +149,7 @@ def _within(
     plan: Plan,
     done: Sequence[PlannedRun],
     granted: Sequence[_Wish],
-    others: Sequence[_Wish],
-    left_ios: int,
+    turns_of: Callable[[Sequence[_Wish]], _Turns],
     most_bytes: float,
 ) -> tuple[PlannedRun, ...]:
     """Lay out a round that writes so much at most, resets included; the dearest are left out.
@@ -154,8 +158,7 @@ def _within(
     """
     some = len(granted)
     while some:
-        turns = _turns(granted[:some], others, left_ios)
-        more = behind(plan.target_size, done, _more(plan, turns))
+        more = behind(plan.target_size, done, _more(plan, turns_of(granted[:some])))
         if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
         some -= max(some // 16, 1)
@@ -272,9 +275,7 @@ def _student(repetitions: float) -> float:
     return float(_native.student_quantile(1 - CONFIDENCE, repetitions - 1))
 
 
-def _turns(
-    granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int
-) -> list[list[tuple[_Wish, int]]]:
+def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> _Turns:
     """Return whose how manyth further repetition each turn of a round is made of.
 
     Turns in which few write are filled up to `APART` with those who were repeated least, as far as
@@ -282,7 +283,7 @@ def _turns(
     costs more than it tells, and the round ends where no I/Os are left.
     """
     made: Counter[int] = Counter()
-    turns: list[list[tuple[_Wish, int]]] = []
+    turns: _Turns = []
     everyone = [wish for wish in (*granted, *others) if wish.spec.writes and not wish.is_wide]
     for turn in range(1, max((wish.now for wish in granted), default=0) + 1):
         now = [wish for wish in granted if turn <= wish.now]
@@ -306,7 +307,7 @@ def _turns(
     return turns
 
 
-def _more(plan: Plan, turns: Sequence[Sequence[tuple[_Wish, int]]]) -> list[PlannedRun]:
+def _more(plan: Plan, turns: _Turns) -> list[PlannedRun]:
     """Lay out a round: in turn, so that repetitions of one experiment lie apart.
 
     Mixes with sequential writes need half of the device undisturbed: they come before the others,
