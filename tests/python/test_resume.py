@@ -29,7 +29,7 @@ from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
 
 MIB, GIB = 1 << 20, 1 << 30
-SMALL_SIM = "sim:demo?blocks_per_die=64"
+SMALL_SIM = "sim:demo?blocks_per_die=64&random_overwrites=3"
 
 
 @pytest.fixture

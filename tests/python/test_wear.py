@@ -64,7 +64,7 @@ def test_unknown_is_said_as_unknown(tmp_path: Path) -> None:
 
 def test_plan_prepare_and_run_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    plan = ("plan", "sim:worn-mlc", "--scale", "quick", "--only", "order")
+    plan = ("plan", "sim:worn-mlc?random_overwrites=3", "--scale", "quick", "--only", "order")
     told = json.loads(uflip(*plan, "--json").out)
     assert told["wear"]["share"] == pytest.approx(
         told["estimate"]["bytes_written"] / told["wear"]["endurance_bytes"]
