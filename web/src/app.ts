@@ -9,13 +9,15 @@ import * as play from "./play";
 import * as result from "./result";
 import * as results from "./results";
 import * as run from "./run";
+import * as served from "./served";
 
 type View = (main: HTMLElement, route: Route) => Promise<void>;
-const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show };
+const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show, served: served.show };
 
 // What the server can do: a results site runs nothing, and has pages of its own around these.
 const offered = (document.body.dataset.views ?? "").split(" ");
-const LINKS: Record<string, [string, string]> = { site: ["../", "Site"], results: ["#/results", "Results"], play: ["#/play", "Play"] };
+const LINKS: Record<string, [string, string]> = { site: ["../", "Site"], results: ["#/results", "Results"], play: ["#/play", "Play"], served: ["#/served", "Served"] };
+const ON_DEMAND = ["play", "served"];
 
 const main = document.getElementById("main")!;
 const head = document.getElementById("head")!;
@@ -23,7 +25,7 @@ let first = true;
 
 async function go(): Promise<void> {
   const route = read();
-  const view = (route.view === "play" && !offered.includes("play") ? null : VIEWS[route.view]) ?? results.show;
+  const view = (ON_DEMAND.includes(route.view) && !offered.includes(route.view) ? null : VIEWS[route.view]) ?? results.show;
   leave();
   document.body.dataset.busy = "1";
   // A page of its own: a view that was left while it waited fills what nobody sees.

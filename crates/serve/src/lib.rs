@@ -29,7 +29,7 @@ pub use client::NbdDevice;
 pub use data::Data;
 pub use export::{Export, LONGEST_DATA};
 pub use listen::Listener;
-pub use paced::{Model, Over, Paced, Slowdown, Wake};
+pub use paced::{FlashNow, Model, Over, Paced, Slowdown, Wake};
 pub use record::Recorder;
 pub use server::{Device, Ways, serve};
 pub use session::{Command, LONGEST_OPTION, Request, Session, Step};

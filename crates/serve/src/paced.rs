@@ -36,6 +36,17 @@ pub enum Model {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slowdown(pub u64);
 
+/// Flash at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlashNow {
+    /// What counters count in [bytes].
+    pub page_bytes: u32,
+    /// Erase blocks of all dies.
+    pub blocks: usize,
+    /// Those that are erased.
+    pub free_blocks: u32,
+}
+
 /// An I/O that is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Over {
@@ -112,6 +123,18 @@ impl Paced {
             Model::Instant(_) => None,
             Model::Sim(device) => device.counters(),
         }
+    }
+
+    /// What its flash is like now; `None` of a device that has none.
+    #[must_use]
+    pub fn flash(&self) -> Option<FlashNow> {
+        let Model::Sim(device) = &self.model else { return None };
+        let [.., page_bytes] = device.shape();
+        Some(FlashNow {
+            page_bytes,
+            blocks: device.erases().len(),
+            free_blocks: device.erased_blocks().into_iter().sum(),
+        })
     }
 
     /// The device, when nothing is served any more.

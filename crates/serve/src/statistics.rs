@@ -100,6 +100,46 @@ pub struct Served {
     pub simulated: Histogram,
     /// The difference: how late the host was [ns].
     pub lag: Histogram,
+    /// Response times lately.
+    pub recent: Recent,
+}
+
+/// Stretches of time, the last whole one of which is told [ns].
+const STRETCH_NS: u64 = 1_000_000_000;
+
+/// How often each value came in the last whole stretch of time.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    /// Which stretch it is now.
+    number: u64,
+    now: Histogram,
+    before: Histogram,
+}
+
+impl Recent {
+    /// `value` came once more at `now`.
+    pub fn add(&mut self, now: u64, value: u64) {
+        self.reach(now);
+        self.now.add(value);
+    }
+
+    fn reach(&mut self, now: u64) {
+        let number = now / STRETCH_NS;
+        if number > self.number {
+            std::mem::swap(&mut self.before, &mut self.now);
+            if number > self.number + 1 {
+                self.before = Histogram::default();
+            }
+            (self.number, self.now) = (number, Histogram::default());
+        }
+    }
+
+    fn document(&mut self, now: u64) -> Value {
+        self.reach(now);
+        let mut document = self.before.document();
+        document["span_ns"] = json!(STRETCH_NS);
+        document
+    }
 }
 
 impl Served {
@@ -119,16 +159,17 @@ impl Served {
         }
     }
 
-    /// It took so long [ns], of which the device took `simulated`.
-    pub fn time(&mut self, response: u64, simulated: u64) {
+    /// It took so long [ns] until `now`, of which the device took `simulated`.
+    pub fn time(&mut self, now: u64, response: u64, simulated: u64) {
+        self.recent.add(now, response);
         self.response.add(response);
         self.simulated.add(simulated);
         self.lag.add(response.saturating_sub(simulated));
     }
 
-    /// As a document.
+    /// As a document, at `now`.
     #[must_use]
-    pub fn document(&self) -> Value {
+    pub fn document(&mut self, now: u64) -> Value {
         json!({
             "reads": self.reads,
             "writes": self.writes,
@@ -141,6 +182,7 @@ impl Served {
             "response_time": self.response.document(),
             "simulated": self.simulated.document(),
             "lag": self.lag.document(),
+            "recent": self.recent.document(now),
         })
     }
 }
@@ -161,6 +203,20 @@ mod tests {
             let told = histogram.quantile(permille as u64);
             assert!(told >= exact && told <= exact + exact / 31 + 1, "{permille}: {told} {exact}");
         }
+    }
+
+    #[test]
+    fn the_last_whole_stretch_is_told() {
+        let mut recent = Recent::default();
+        let count = |recent: &mut Recent, now| recent.document(now)["count"].as_u64().unwrap();
+        for now in [0, STRETCH_NS - 1, STRETCH_NS, STRETCH_NS + 5, 2 * STRETCH_NS - 1] {
+            recent.add(now, 7);
+        }
+        assert_eq!(count(&mut recent, 2 * STRETCH_NS - 1), 2);
+        assert_eq!(count(&mut recent, 2 * STRETCH_NS), 3);
+        assert_eq!(count(&mut recent, 3 * STRETCH_NS), 0, "nothing came since");
+        recent.add(3 * STRETCH_NS, 7);
+        assert_eq!(count(&mut recent, 5 * STRETCH_NS), 0, "nor here");
     }
 
     #[test]

@@ -14,6 +14,7 @@ EPILOG = """\b
 Examples:
   uflip explore results
   uflip explore results/before results/after --no-browser
+  uflip explore --served stats.sock
 """
 LARGEST_PORT = 65535
 
@@ -27,14 +28,22 @@ def _read_port(context: click.Context, param: click.Parameter, value: str | None
 @click.option(
     "--port", metavar="N", callback=_read_port, help="The port to listen on; a free one without it."
 )
+@click.option(
+    "--served",
+    "sockets",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Show what is served now, as `uflip serve --stats PATH` tells it; repeatable.",
+)
 @click.option("--no-browser", is_flag=True, help="Print the address only; open no browser.")
-def command(paths: tuple[str, ...], port: int, no_browser: bool) -> None:
+def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_browser: bool) -> None:
     """Look at results in a browser: PATH is a result folder, or a folder with such in it.
 
     The server listens on this machine alone, reads nothing outside of PATH, changes nothing, and
     ends with Ctrl-C.
     """
-    if not paths or "" in paths:  # a name of no letters would be the folder one is in
+    if not (paths or sockets) or "" in paths:  # a name of no letters would be the folder one is in
         raise UsageError(
             "There is nothing to explore",
             where="PATH",
@@ -44,9 +53,10 @@ def command(paths: tuple[str, ...], port: int, no_browser: bool) -> None:
         )
     from uflip.web.server import open_browser, serving
 
-    with serving([Path(path) for path in paths], port) as server:
-        echo(server.url)
-        opened = not no_browser and open_browser(server.url)
+    with serving([Path(path) for path in paths], port, sockets) as server:
+        url = server.url if paths else f"{server.url}#/served"
+        echo(url)
+        opened = not no_browser and open_browser(url)
         echo("opened in a browser; Ctrl-C ends it" if opened else "Ctrl-C ends it")
         try:
             server.wait()

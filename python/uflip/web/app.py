@@ -7,8 +7,7 @@
 
 Whoever does not know the token gets nothing, and neither does a page of somebody else that has
 made the browser ask: its name stands in Origin, and in Host where it had its own name lead here.
-Only GET and HEAD are known, and POST where something is run (`uflip.web.playing`), from a page of
-ours.
+Only GET and HEAD are known, and POST where a page of ours runs something (`uflip.web.playing`).
 """
 
 import hmac
@@ -23,7 +22,7 @@ from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import answers, gantt, playing, told, views
+from uflip.web import answers, gantt, playing, served, told, views
 from uflip.web.channel import channel
 from uflip.web.folders import Folders
 from uflip.web.inside import inside
@@ -118,8 +117,10 @@ class Guard:
         return scope["method"] == "POST" and of_ours and playing.is_act(scope["path"])
 
 
-def application(roots: Sequence[Path], token: str, port: int, stage: Stage) -> "ASGIApp":
-    """Make what answers the page.
+def application(
+    roots: Sequence[Path], token: str, port: int, stage: Stage, sockets: Sequence[Path] = ()
+) -> "ASGIApp":
+    """Make what answers the page, which also shows what is served at some sockets.
 
     Raises
     ------
@@ -128,11 +129,10 @@ def application(roots: Sequence[Path], token: str, port: int, stage: Stage) -> "
     UsageError
         If a folder is none.
     """
-    opened = Opened(Folders(roots))
-    return Guard(_routes(opened, stage, token), token, port)
+    return Guard(_routes(Opened(Folders(roots)), stage, token, sockets), token, port)
 
 
-def _routes(opened: Opened, stage: Stage, token: str) -> "Starlette":
+def _routes(opened: Opened, stage: Stage, token: str, sockets: Sequence[Path]) -> "Starlette":
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
@@ -141,6 +141,7 @@ def _routes(opened: Opened, stage: Stage, token: str) -> "Starlette":
     playable: dict[str, Callable[[Query], object]] = {
         "play": playing.shown,
         "played": lambda _: playing.played(stage, opened.folders),
+        "served": lambda _: served.told(sockets),
     }
     routes = [
         Route(f"/{token}/api/{name}", partial(_json, answer=answer))
@@ -150,7 +151,7 @@ def _routes(opened: Opened, stage: Stage, token: str) -> "Starlette":
         Route(f"/{token}/{playing.ACTS}{name}", partial(_done, act=act), methods=["POST"])
         for name, act in playing.acts(stage, opened.folders).items()
     ]
-    routes += looking(opened, f"/{token}", ("results", "play"))
+    routes += looking(opened, f"/{token}", ("results", "play", *["served"] * bool(sockets)))
     made = Starlette(routes=routes, exception_handlers={404: _nothing})
     made.router.redirect_slashes = False
     return made
@@ -166,7 +167,7 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
     prefix : str
         What every address begins with.
     offered : sequence of str
-        The links at the head of the page: "site" (the page above it), "results", "play".
+        The links at the head of the page: "site" (the page above it), "results", "play", "served".
     """
     from starlette.routing import Route
 

@@ -46,7 +46,9 @@ class Serving:
 
 
 @contextmanager
-def serving(roots: Sequence[Path], port: int = 0) -> Iterator[Serving]:
+def serving(
+    roots: Sequence[Path], port: int = 0, sockets: Sequence[Path] = ()
+) -> Iterator[Serving]:
     """Serve the explorer of some folders while this block lasts.
 
     Parameters
@@ -55,6 +57,8 @@ def serving(roots: Sequence[Path], port: int = 0) -> Iterator[Serving]:
         What may be read.
     port : int
         On which port; 0: a free one.
+    sockets : sequence of Path
+        Where servers of devices tell what they serve.
 
     Raises
     ------
@@ -71,7 +75,7 @@ def serving(roots: Sequence[Path], port: int = 0) -> Iterator[Serving]:
         chosen = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(16)
         config = uvicorn.Config(
-            application(roots, token, chosen, stage),
+            application(roots, token, chosen, stage, sockets),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -14,7 +14,7 @@
 mod clients;
 mod place;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
@@ -32,7 +32,6 @@ use crate::listen::Listener;
 use crate::paced::{Model, Over, Paced, Wake};
 use crate::record::Recorder;
 use crate::server::place::{Place, UnderWay};
-use crate::statistics::Served;
 use crate::sync::Syncer;
 
 /// A device, its data, and what clients are told of it.
@@ -144,13 +143,8 @@ impl<'a> Server<'a> {
             watch(listener, STATISTICS)?;
         }
         let exports = devices.iter().map(|device| device.export.clone()).collect();
-        let places = devices.into_iter().zip(durable).map(|(device, durable)| Place {
-            data: device.data,
-            durable,
-            paced: device.paced,
-            tickets: BTreeMap::new(),
-            served: Served::default(),
-        });
+        let places = devices.into_iter().zip(durable);
+        let places = places.map(|(device, durable)| Place::new(device.data, durable, device.paced));
         Ok(Server {
             clock: Instant::now(),
             ways,
@@ -288,7 +282,8 @@ impl<'a> Server<'a> {
 
     /// Tell whoever came for it what was served so far.
     fn tell(&mut self) {
-        let Some(listener) = &self.ways.statistics else { return };
+        let ways = self.ways;
+        let Some(listener) = &ways.statistics else { return };
         while let Ok(Some(socket)) = listener.accept() {
             // It fits into any socket's room; who does not take it does not get it.
             let text = format!("{}\n", self.document());
@@ -297,15 +292,12 @@ impl<'a> Server<'a> {
     }
 
     /// What was served so far.
-    fn document(&self) -> Value {
-        let exports = self.exports.iter().zip(&self.devices).map(|(export, device)| {
-            let mut document = device.served.document();
-            document["name"] = json!(export.name);
-            document["counters"] = json!(device.paced.counters());
-            document
-        });
+    fn document(&mut self) -> Value {
+        let now = self.now();
+        let exports = self.exports.iter().zip(&mut self.devices);
+        let exports = exports.map(|(export, device)| device.document(export, now));
         json!({
-            "elapsed_ns": self.now(),
+            "elapsed_ns": now,
             "clients": {
                 "now": self.clients.len(),
                 "in_all": self.next_client - FIRST_CLIENT,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
 use uflip_core::{Bytes, Io, Mode, Ticket};
 
 use crate::data::Data;
+use crate::export::Export;
 use crate::paced::Paced;
 use crate::record::Line;
 use crate::session::{Command, Request};
@@ -53,9 +55,35 @@ pub(super) struct Place {
     pub(super) paced: Paced,
     pub(super) tickets: BTreeMap<Ticket, usize>,
     pub(super) served: Served,
+    /// Pages that had been programmed when it was first served.
+    programmed_before: u64,
 }
 
 impl Place {
+    pub(super) fn new(data: Data, durable: bool, paced: Paced) -> Place {
+        let programmed_before = paced.counters().map_or(0, |counters| counters.pages_programmed);
+        let (tickets, served) = (BTreeMap::new(), Served::default());
+        Place { data, durable, paced, tickets, served, programmed_before }
+    }
+
+    /// What was served until `now`, and what became of the device.
+    pub(super) fn document(&mut self, export: &Export, now: u64) -> Value {
+        let mut document = self.served.document(now);
+        document["name"] = json!(export.name);
+        let counters = self.paced.counters();
+        document["counters"] = json!(counters);
+        if let (Some(counters), Some(flash)) = (counters, self.paced.flash()) {
+            let programmed = counters.pages_programmed - self.programmed_before;
+            let bytes = programmed * u64::from(flash.page_bytes);
+            document["flash"] = json!({
+                "blocks": flash.blocks,
+                "free_blocks": flash.free_blocks,
+                "programmed_bytes": bytes,
+            });
+        }
+        document
+    }
+
     /// Give a request to the device; what it is made of there is known by `key`.
     pub(super) fn begin(&mut self, new: &mut UnderWay, key: usize) {
         let Request { command, offset, length, .. } = new.request;
@@ -109,7 +137,7 @@ impl Place {
             self.served.failed += 1;
         } else {
             self.served.count(command, length);
-            self.served.time(now.saturating_sub(done.arrived), done.simulated);
+            self.served.time(now, now.saturating_sub(done.arrived), done.simulated);
         }
     }
 }

@@ -1,0 +1,75 @@
+// Devices that are served at this moment: what was asked of them, how long it took, and what became of
+// their flash. Asked for once a second; rates are those between two answers.
+
+import { ask, type Plain } from "./api";
+import { facts, fill, h, table, type Child } from "./dom";
+import { onLeave } from "./leaving";
+import { explained } from "./problem";
+import { bytes, count, duration, percent, three } from "./words";
+
+const POLL_MS = 1000;
+const MERGES = ["switch_merges", "partial_merges", "full_merges"];
+
+export async function show(main: HTMLElement): Promise<void> {
+  const shown = h("div", {});
+  fill(main,
+    h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Served")),
+    h("h1", {}, "Served ", h("span", { class: "thin" }, "at this moment")),
+    h("p", { class: "quiet" }, "Response times and I/Os are those of the last whole second, from when a request was whole until its reply went out; rates of collections and merges are those since the last look."),
+    shown);
+  let before: Plain = null;
+  let timer = 0;
+  let gone = false;
+  onLeave(() => {
+    gone = true;
+    clearTimeout(timer);
+  });
+  const look = async (): Promise<void> => {
+    try {
+      const now = await ask("served");
+      if (gone) return;
+      fill(shown, now.servers.map((server: Plain, i: number) => serverOf(server, before?.servers[i])));
+      before = now;
+    } catch (error) {
+      if (!gone) fill(shown, explained(error));
+    }
+    if (!gone) timer = window.setTimeout(() => void look(), POLL_MS);
+  };
+  await look();
+}
+
+function serverOf(server: Plain, before: Plain): HTMLElement {
+  if (server.error) {
+    const { what, where, got, action } = server.error;
+    return h("section", { class: "notice" }, h("h2", {}, what), facts([["where", where], ["got", got], ["do", action]]));
+  }
+  const { now, in_all, turned_away } = server.clients;
+  const of = (name: string) => before?.exports?.find((each: Plain) => each.name === name);
+  const seconds = (server.elapsed_ns - (before?.elapsed_ns ?? NaN)) / 1e9;
+  return h("section", { "aria-label": server.socket },
+    h("h2", {}, server.socket),
+    facts([["serves for", duration(server.elapsed_ns)], ["clients", `${count(now)} now, ${count(in_all)} in all`], ["turned away", turned_away ? count(turned_away) : ""]]),
+    table(["Export", "IOPS", "p50", "p99", "p99.9", "longest"], server.exports.map(lately), "The last whole second"),
+    table(["Export", "Write amplification", "Free blocks", "Collections", "a second", "Merges", "a second"], server.exports.map((each: Plain) => flashOf(each, of(each.name), seconds)), "Its flash"),
+    table(["Export", "Reads", "Writes", "Flushes", "Failed", "Read", "Written", "device p50", "lag p50", "lag p99"], server.exports.map(inAll), "Since it is served"));
+}
+
+function lately({ name, recent }: Plain): Child[] {
+  const some = recent.count > 0;
+  const times = [recent.p50_ns, recent.p99_ns, recent.p999_ns, recent.max_ns];
+  return [name, count(recent.count / (recent.span_ns / 1e9)), ...times.map((ns) => (some ? duration(ns) : "–"))];
+}
+
+function flashOf({ name, flash, counters, write_amplification }: Plain, before: Plain, seconds: number): Child[] {
+  if (!flash) return [name, "–", "–", "–", "–", "–", "–"];
+  const merges = (of: Plain) => MERGES.reduce((sum, kind) => sum + of[kind], 0);
+  const rate = (of: (counters: Plain) => number) => (before && seconds > 0 ? three((of(counters) - of(before.counters)) / seconds) : "–");
+  const free = `${count(flash.free_blocks)} of ${count(flash.blocks)} (${percent(flash.free_blocks / flash.blocks)})`;
+  const collected = (of: Plain) => of.blocks_collected;
+  return [name, write_amplification === null ? "–" : three(write_amplification), free, count(counters.blocks_collected), rate(collected), count(merges(counters)), rate(merges)];
+}
+
+function inAll(each: Plain): Child[] {
+  const times = [each.simulated.p50_ns, each.lag.p50_ns, each.lag.p99_ns];
+  return [each.name, ...[each.reads, each.writes, each.flushes, each.failed].map(count), bytes(each.bytes_read), bytes(each.bytes_written), ...times.map(duration)];
+}
