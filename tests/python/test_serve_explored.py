@@ -85,7 +85,7 @@ def test_the_page_shows_it(browser: "Browser", working: Client) -> None:
         page = watched.page
         page.goto(f"{server.url}#/served")
         rows = page.locator("table tbody tr")
-        page.wait_for_function("document.querySelectorAll('table').length === 3")
+        page.wait_for_function("() => document.querySelectorAll('table').length === 3")
         told = api(server, "served")["servers"][0]["exports"][0]
         flash = rows.nth(2).inner_text().split("\t")
         assert flash[0] == told["name"]
@@ -96,7 +96,7 @@ def test_the_page_shows_it(browser: "Browser", working: Client) -> None:
         # It looks again, and finds what was done meanwhile.
         assert working.write(0, bytes(4 * KIB)) == 0
         page.wait_for_function(
-            "document.querySelectorAll('table')[2].querySelector('tbody tr')"
+            "() => document.querySelectorAll('table')[2].querySelector('tbody tr')"
             ".children[2].textContent === '401'"
         )
         check_in_all_looks(page, "served")
