@@ -40,6 +40,16 @@ impl Profile {
         geometry.with_planes_in_step(in_step).with_units(units)
     }
 
+    /// The device as its FTL knows it: without the blocks that are kept to replace others.
+    pub(crate) fn known_geometry(&self) -> Geometry {
+        let whole = self.geometry();
+        let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks).unwrap_or(0);
+        let kept = kept / self.geometry.planes_per_die;
+        let shape = *whole.shape();
+        let blocks_per_die = shape.blocks_per_die.saturating_sub(kept);
+        whole.with_shape(Shape { blocks_per_die, ..shape })
+    }
+
     /// In which order its flash may be programmed: merging FTLs fill data blocks by place.
     pub(crate) fn page_order(&self) -> PageOrder {
         if self.merges() { PageOrder::Any } else { PageOrder::Ascending }

@@ -43,6 +43,7 @@ impl Profile {
         self.check_memory(source)?;
         self.check_times(source, pages)?;
         if self.merges() {
+            self.check_recovery(source)?;
             return self.check_merging(source);
         }
         let gc = self.gc().map_err(|error| error.at(source))?;
@@ -118,8 +119,6 @@ impl Profile {
             ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
             ("[linear]", self.linear.is_some() && name != "linear"),
             ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
-            ("[reliability]", self.reliability.is_some() && !of_page_maps),
-            ("[recovery]", self.recovery.is_some() && !of_page_maps),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && name != "page_map"),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),

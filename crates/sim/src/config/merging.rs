@@ -10,7 +10,7 @@ impl Profile {
     pub(crate) fn merging_options(&self) -> MergingOptions<'_> {
         MergingOptions {
             name: &self.ftl.ftl,
-            geometry: self.geometry(),
+            geometry: self.known_geometry(),
             log: self.log.as_ref(),
             streams: self.streams.as_ref(),
             linear: self.linear.as_ref(),

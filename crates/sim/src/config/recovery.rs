@@ -7,6 +7,7 @@ use super::Profile;
 use crate::flash::geometry::BlockIdx;
 use crate::flash::media::Flash;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
+use crate::flash::replaced::Replaced;
 use crate::flash::wear_out::{WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 
@@ -36,6 +37,9 @@ pub struct RecoveryPart {
     pub partial_blocks_max: u32,
     /// A block with fewer usable pages is retired.
     pub usable_pages_min: u32,
+    /// Blocks of a die that an FTL which merges does not know, kept to replace those that fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement_blocks: Option<u32>,
 }
 
 /// The keys of the two tables.
@@ -68,6 +72,7 @@ pub(super) const RECOVERY: &[&str] = &[
     "retire_rber",
     "partial_blocks_max",
     "usable_pages_min",
+    "replacement_blocks",
 ];
 
 impl Profile {
@@ -100,7 +105,80 @@ impl Profile {
         };
         let laws = Reliability::new(laws, self.geometry.page_bytes)?;
         let wear_out = WearOut::new(laws, geometry, options);
-        Ok(flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable))
+        let flash = flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
+        Ok(match self.replaced() {
+            Some(replaced) => flash.replacing(replaced),
+            None => flash,
+        })
+    }
+
+    /// Which blocks stand in for those that its FTL knows, where that merges; `None` where a die has fewer
+    /// good ones.
+    fn replaced(&self) -> Option<Replaced> {
+        let part = self.recovery.as_ref().filter(|_| self.merges())?;
+        let retire_worn = part.retire == Retire::Blocks;
+        Replaced::new(self.known_geometry(), &self.geometry(), &self.bad_blocks(), retire_worn)
+    }
+
+    /// What an FTL that merges can do about flash that wears out, and what no other needs.
+    fn check_replacement(&self, source: &str, recovery: &RecoveryPart) -> Result<()> {
+        let wrong = |got: String, allowed: String, action: &str| {
+            Err(Error::usage("Blocks that fail cannot be replaced like this")
+                .at(source)
+                .got(got)
+                .allowed(allowed)
+                .action(action))
+        };
+        let name = &self.ftl.ftl;
+        let Some(kept) = recovery.replacement_blocks else {
+            if self.merges() {
+                return wrong(
+                    format!("[recovery] without replacement_blocks, with ftl = \"{name}\""),
+                    "blocks of a die that are kept to replace those that fail".into(),
+                    "add replacement_blocks, for example 2 % of blocks_per_die",
+                );
+            }
+            return Ok(());
+        };
+        if !self.merges() {
+            return wrong(
+                format!("replacement_blocks = {kept} with ftl = \"{name}\""),
+                "an FTL that merges: others go on with fewer blocks".into(),
+                "take replacement_blocks out",
+            );
+        }
+        if !matches!(recovery.retire, Retire::Nothing | Retire::Blocks) {
+            let retire = serde_json::to_value(recovery.retire).expect("plain data");
+            return wrong(
+                format!("retire = {retire} with ftl = \"{name}\""),
+                "\"nothing\" or \"blocks\": a block that lacks pages has no place for all that \
+                 belongs in it"
+                    .into(),
+                "change retire, or choose a page map",
+            );
+        }
+        let part = &self.geometry;
+        if kept >= part.blocks_per_die || !kept.is_multiple_of(part.planes_per_die) {
+            return wrong(
+                format!("replacement_blocks = {kept}"),
+                format!(
+                    "a multiple of planes_per_die = {}, less than blocks_per_die = {}",
+                    part.planes_per_die, part.blocks_per_die
+                ),
+                "change it",
+            );
+        }
+        if self.replaced().is_none() {
+            return wrong(
+                format!(
+                    "replacement_blocks = {kept}, with {} blocks that are bad from the factory",
+                    self.bad_blocks().len()
+                ),
+                "as many blocks as any die has bad ones, and some for those that fail later".into(),
+                "raise replacement_blocks, or lower factory_bad_share",
+            );
+        }
+        Ok(())
     }
 
     /// The blocks that are bad from the factory, in order.
@@ -168,7 +246,7 @@ impl Profile {
             ),
         ];
         match checks.into_iter().find(|(_, fine, _)| !fine) {
-            None => Ok(()),
+            None => self.check_replacement(source, recovery),
             Some((key, _, allowed)) => {
                 let value = serde_json::to_value(recovery).expect("plain data");
                 Err(Error::usage(format!("Profile key '{key}' makes no device"))

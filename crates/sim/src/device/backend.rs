@@ -7,8 +7,8 @@
 use uflip_core::{Counters, Error, Mode};
 
 use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::{Lpn, Place};
-use crate::flash::media::{CollectMedia, Flash, Media as _};
+use crate::flash::geometry::Lpn;
+use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
 use crate::timeline::Timeline;
 
@@ -41,10 +41,6 @@ pub(crate) trait Backend {
     /// Whether the pages of a host write are planned as one, as soon as the controller has taken it in,
     /// and none of another write may come between them.
     const PLANS_WHOLE_WRITES: bool;
-
-    /// Where `page` is, for a read of it; `None` where it was never written. Whatever must be read to
-    /// find out is asked of `media`.
-    fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place>;
 
     /// Read `page` from `at` on; `bytes` of it go to the host.
     fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
@@ -96,16 +92,15 @@ pub(crate) trait Backend {
     /// [`Backend::write`] in the untimed gear.
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash);
 
+    /// [`Backend::read`] in the untimed gear.
+    fn read_untimed(&mut self, page: Lpn, flash: &mut Flash);
+
     /// Do what a batch of I/Os asks for in the untimed gear, in order.
     fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
         for Piece { mode, page, extent } in pieces {
             match mode {
                 Mode::Write => self.write_untimed(*page, extent, flash),
-                Mode::Read => {
-                    if let Some(at) = self.find(*page, flash) {
-                        flash.read(at);
-                    }
-                }
+                Mode::Read => self.read_untimed(*page, flash),
             }
         }
     }

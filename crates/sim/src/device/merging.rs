@@ -16,11 +16,11 @@ use uflip_core::{Counters, Error};
 use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::jobs::{Jobs, Line, Order, serve};
 use crate::device::token::{Target, Told};
-use crate::flash::geometry::{Lpn, Place};
-use crate::flash::media::{CollectMedia, Flash};
+use crate::flash::geometry::Lpn;
+use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
-use crate::ftl::Merging;
 use crate::ftl::extent::Extent;
+use crate::ftl::{Merging, read_only};
 
 /// The FTL, and what it has planned.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -45,6 +45,8 @@ pub(crate) struct Merged {
     dirty: bool,
     /// Pages that stayed in memory.
     absorbed: u64,
+    /// A block has failed that nothing could replace: nothing is written any more.
+    read_only: bool,
 }
 
 impl Merged {
@@ -61,7 +63,25 @@ impl Merged {
             last: None,
             dirty: false,
             absorbed: 0,
+            read_only: false,
         }
+    }
+
+    /// Do what is planned.
+    #[inline]
+    fn carry_out(&mut self, flash: &mut Flash) {
+        flash.carry_out(&mut self.plan);
+        self.read_only = flash.is_used_up();
+    }
+
+    /// Plan a read of `page`.
+    #[inline]
+    fn plan_read(&mut self, page: Lpn, flash: &mut Flash) {
+        self.plan.clear();
+        if let Some(from) = self.ftl.find(page, &mut self.plan) {
+            self.plan.read(from);
+        }
+        self.carry_out(flash);
     }
 
     /// Whether the page of a write stays in memory: the write before went to the same extent.
@@ -92,7 +112,8 @@ impl Merged {
         self.dirty = false;
         self.plan.clear();
         last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
-        hardware.flash.carry_out(&self.plan);
+        self.carry_out(hardware.flash);
+        let target = target.map(|target| if self.read_only { target.failed() } else { target });
         let order = Order { ready, target, read_bytes: None };
         self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
         true
@@ -101,10 +122,13 @@ impl Merged {
     /// One step beside the host from `ready` on; returns when the next may begin at the earliest, `None`
     /// where nothing is to be done.
     fn step(&mut self, ready: u64, hardware: &mut Hardware<'_>) -> Option<u64> {
+        if self.read_only {
+            return None;
+        }
         self.plan.clear();
         let worked = self.ftl.reclaim(&mut self.plan);
         self.beside += self.plan.merges();
-        hardware.flash.carry_out(&self.plan);
+        self.carry_out(hardware.flash);
         if !self.plan.is_timeless() {
             let order = Order { ready, target: None, read_bytes: None };
             self.jobs.queue(&mut self.plan, order, Line::Beside, hardware);
@@ -127,17 +151,12 @@ impl Merged {
     fn write_now(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
         self.plan.clear();
         self.ftl.write(page, extent, &mut self.plan);
-        flash.carry_out(&self.plan);
+        self.carry_out(flash);
     }
 }
 
 impl Backend for Merged {
     const PLANS_WHOLE_WRITES: bool = true;
-
-    #[inline]
-    fn find(&mut self, page: Lpn, _: &mut impl CollectMedia) -> Option<Place> {
-        self.ftl.lookup(page)
-    }
 
     #[inline]
     fn read(
@@ -148,11 +167,9 @@ impl Backend for Merged {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) {
-        self.plan.clear();
-        if let Some(from) = self.ftl.find(page, &mut self.plan) {
-            self.plan.read(from);
-        }
-        hardware.flash.carry_out(&self.plan);
+        self.plan_read(page, hardware.flash);
+        let failed = std::mem::take(&mut hardware.flash.read_failed);
+        let target = if failed { target.failed() } else { target };
         let order = Order { ready: at, target: Some(target), read_bytes: Some(bytes) };
         match self.plan.only() {
             Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
@@ -164,6 +181,9 @@ impl Backend for Merged {
     #[inline]
     fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, .. } = write;
+        if self.read_only {
+            return hardware.events.end(ready, hardware.events.now(), target.failed().op());
+        }
         if self.buffers {
             self.flush(ready, Some(&extent), None, hardware);
             if self.absorbs(&write) {
@@ -172,7 +192,8 @@ impl Backend for Merged {
         }
         self.plan.clear();
         self.ftl.write(page, &extent, &mut self.plan);
-        hardware.flash.carry_out(&self.plan);
+        self.carry_out(hardware.flash);
+        let target = if self.read_only { target.failed() } else { target };
         let order = Order { ready, target: Some(target), read_bytes: None };
         match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
             Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
@@ -202,8 +223,13 @@ impl Backend for Merged {
         unreachable!("a plan under way ends")
     }
 
+    #[inline]
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     fn why_read_only(&self) -> Error {
-        unreachable!("nothing is retired")
+        read_only()
     }
 
     fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
@@ -232,6 +258,11 @@ impl Backend for Merged {
     #[inline]
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
         self.write_now(page, extent, flash);
+    }
+
+    #[inline]
+    fn read_untimed(&mut self, page: Lpn, flash: &mut Flash) {
+        self.plan_read(page, flash);
     }
 
     fn trim(&mut self, page: Lpn) {

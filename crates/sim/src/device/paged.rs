@@ -9,8 +9,8 @@ use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Told};
 use crate::device::waiting::{Waiter, Waiting};
-use crate::flash::geometry::{DieIdx, Lpn, Place};
-use crate::flash::media::{CollectMedia, Flash, Media as _};
+use crate::flash::geometry::{DieIdx, Lpn};
+use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
 use crate::ftl::extent::Extent;
 use crate::timeline::breakdown::Cause;
@@ -204,11 +204,6 @@ impl Backend for Paged {
     const PLANS_WHOLE_WRITES: bool = false;
 
     #[inline]
-    fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
-        self.ftl.find(page, media)
-    }
-
-    #[inline]
     fn read(
         &mut self,
         page: Lpn,
@@ -296,6 +291,13 @@ impl Backend for Paged {
         self.ftl.write(page, extent.covers(page), flash);
     }
 
+    #[inline]
+    fn read_untimed(&mut self, page: Lpn, flash: &mut Flash) {
+        if let Some(at) = self.ftl.find(page, flash) {
+            flash.read(at);
+        }
+    }
+
     fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
         for run in pieces.chunk_by(|one, next| one.mode == next.mode) {
             match run[0].mode {
@@ -305,11 +307,7 @@ impl Backend for Paged {
                     self.ftl.write_all(pages, flash);
                 }
                 Mode::Read => {
-                    for piece in run {
-                        if let Some(at) = self.ftl.find(piece.page, flash) {
-                            flash.read(at);
-                        }
-                    }
+                    run.iter().for_each(|piece| self.read_untimed(piece.page, flash));
                 }
             }
         }

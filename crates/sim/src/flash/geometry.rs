@@ -103,6 +103,12 @@ impl Geometry {
         Geometry { units, ..self }
     }
 
+    /// The same with these numbers.
+    #[must_use]
+    pub(crate) fn with_shape(self, shape: Shape) -> Geometry {
+        Geometry::from(shape).with_planes_in_step(self.planes_in_step).with_units(self.units)
+    }
+
     /// How many pages make a flash page.
     #[inline]
     pub(crate) fn units(&self) -> u32 {

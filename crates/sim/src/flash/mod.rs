@@ -4,6 +4,7 @@
 //! plan      what an FTL that merges asks for, as a value
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
+//! replaced  which block stands in for one that has failed
 //! geometry  numbers of dies, blocks and pages
 //! ```
 
@@ -12,4 +13,5 @@ pub(crate) mod media;
 pub(crate) mod nand;
 pub(crate) mod plan;
 pub(crate) mod reliability;
+pub(crate) mod replaced;
 pub(crate) mod wear_out;

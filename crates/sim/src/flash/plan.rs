@@ -20,22 +20,39 @@ pub(crate) enum Cmd {
     Read(Place),
     /// Program `to` with data of the host; the rest of the page comes from `rest` where given. Begins when
     /// everything of the firmware before it has ended; what follows of that begins behind it.
-    Program { to: Place, rest: Option<Place> },
+    Program {
+        to: Place,
+        rest: Option<Place>,
+    },
     /// Move a page.
-    Copy { from: Place, to: Place },
+    Copy {
+        from: Place,
+        to: Place,
+    },
     /// Move several pages of a block to the same places of another. `from` and `to` are the first pages of
     /// the blocks.
-    CopySet { from: Place, to: Place, set: Span },
+    CopySet {
+        from: Place,
+        to: Place,
+        set: Span,
+    },
     /// Move pages one after the other, reading ahead.
     CopyStream(Span),
-    /// Erase a block.
-    Erase(BlockIdx),
+    /// Erase a block, which takes so much longer than a new one.
+    Erase {
+        block: BlockIdx,
+        extra_ns: u64,
+    },
     /// The firmware stores its map in a page.
     ProgramMap(Place),
     /// Read a page of the map.
     LoadMap(Place),
     /// Program pages of the map one after the other, reading ahead what has not changed of them.
     StoreMap(Span),
+    /// Read a page that has to be read again, or program one that has to be programmed elsewhere. What an
+    /// FTL asks for has none; what is done on flash that wears out may.
+    FailedRead(Place),
+    FailedProgram(Place),
     /// Takes no time.
     Count(Counted),
     /// What follows begins when everything before has ended.
@@ -112,7 +129,7 @@ impl Plan {
     /// The block that is erased first.
     pub(crate) fn erases(&self) -> Option<BlockIdx> {
         self.commands.iter().find_map(|command| match command {
-            Cmd::Erase(block) => Some(*block),
+            Cmd::Erase { block, .. } => Some(*block),
             _ => None,
         })
     }
@@ -215,15 +232,48 @@ impl Plan {
 
     /// [`Plan::copy`] of several pages, each from the first place to the second, as one stream.
     pub(crate) fn copy_stream(&mut self, pages: &[(Place, Place)]) {
+        let moves = pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to });
+        let stream = self.keep(moves);
+        self.merge(Cmd::CopyStream(stream));
+    }
+
+    /// The same of pages that are written down as plans do.
+    pub(crate) fn copy_stream_of(&mut self, pages: &[Move]) {
+        let stream = self.keep(pages.iter().copied());
+        self.merge(Cmd::CopyStream(stream));
+    }
+
+    fn keep(&mut self, moves: impl Iterator<Item = Move>) -> Span {
         let begin = self.moves.len();
-        self.moves.extend(pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to }));
-        self.merge(Cmd::CopyStream(Span::new(begin, self.moves.len())));
+        self.moves.extend(moves);
+        Span::new(begin, self.moves.len())
     }
 
     /// Erase `block`.
     #[inline]
     pub(crate) fn erase(&mut self, block: BlockIdx) {
-        self.merge(Cmd::Erase(block));
+        self.erase_worn(block, 0);
+    }
+
+    /// Erase `block`, which takes `extra_ns` longer than a new one.
+    #[inline]
+    pub(crate) fn erase_worn(&mut self, block: BlockIdx, extra_ns: u64) {
+        self.merge(Cmd::Erase { block, extra_ns });
+    }
+
+    /// Read `from` in vain.
+    pub(crate) fn read_in_vain(&mut self, from: Place) {
+        self.merge(Cmd::FailedRead(from));
+    }
+
+    /// Program `to` in vain.
+    pub(crate) fn program_in_vain(&mut self, to: Place) {
+        self.merge(Cmd::FailedProgram(to));
+    }
+
+    /// What can be counted as it is.
+    pub(crate) fn count(&mut self, counted: Counted) {
+        self.commands.push(Cmd::Count(counted));
     }
 
     /// The firmware stores its map on `to`.
@@ -238,27 +288,32 @@ impl Plan {
 
     /// Program pages of the map; entries that have not changed come from a second place where given.
     pub(crate) fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
-        let begin = self.moves.len();
-        self.moves.extend(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
-        self.merge(Cmd::StoreMap(Span::new(begin, self.moves.len())));
+        let stream = self.keep(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
+        self.merge(Cmd::StoreMap(stream));
+    }
+
+    /// The same of pages that are written down as plans do.
+    pub(crate) fn store_map_of(&mut self, pages: &[Move]) {
+        let stream = self.keep(pages.iter().copied());
+        self.merge(Cmd::StoreMap(stream));
     }
 
     /// A log block was chosen to be reclaimed.
     #[inline]
     pub(crate) fn begin_reclaim(&mut self) {
-        self.commands.push(Cmd::Count(Counted::Reclaim));
+        self.count(Counted::Reclaim);
     }
 
     /// A merge of this kind is done.
     #[inline]
     pub(crate) fn count_merge(&mut self, merge: Merge) {
-        self.commands.push(Cmd::Count(Counted::Merge(merge)));
+        self.count(Counted::Merge(merge));
     }
 
     /// The part of the map in memory was asked for an entry.
     #[inline]
     pub(crate) fn count_map_lookup(&mut self, hit: bool) {
-        self.commands.push(Cmd::Count(Counted::MapLookup(hit)));
+        self.count(Counted::MapLookup(hit));
     }
 
     /// What follows begins when all that was asked for so far has ended.

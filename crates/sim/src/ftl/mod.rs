@@ -26,8 +26,9 @@ pub use log_part::LogPart;
 pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
-pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions, mapping_pages};
+pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};
 pub use page_map::{MappingPart, Retire};
+pub(crate) use page_map::{mapping_pages, read_only};
 pub use stream_hybrid::StreamsPart;
 pub use stripe_map::StripesPart;
 
@@ -121,7 +122,7 @@ macro_rules! ftls {
                 }
             }
 
-            #[inline]
+            #[cfg(test)]
             pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
                 match self { $(Merging::$ftl(ftl) => ftl.lookup(page)),+ }
             }

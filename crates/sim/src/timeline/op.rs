@@ -27,6 +27,8 @@ pub(crate) enum Purpose {
     Erase,
     Metadata,
     Mapping,
+    /// In vain: what is done again.
+    Retry,
 }
 
 impl Purpose {
@@ -39,6 +41,7 @@ impl Purpose {
             Purpose::Erase => Cause::Erase,
             Purpose::Metadata => Cause::Metadata,
             Purpose::Mapping => Cause::Mapping,
+            Purpose::Retry => Cause::Retry,
         }
     }
 }

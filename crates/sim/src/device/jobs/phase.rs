@@ -190,9 +190,17 @@ impl Layout<'_, '_> {
             Cmd::Copy { from, to } => self.copy(from, to),
             Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
             Cmd::CopyStream(pages) => self.stream(plan.moves(pages), Purpose::Merge),
-            Cmd::Erase(block) => {
+            Cmd::Erase { block, extra_ns } => {
                 let die = self.site.geometry.die_of(block);
-                self.push(What::Inside, Purpose::Erase, die, timing.erase_ns, true);
+                let erase_ns = timing.erase_ns + extra_ns;
+                self.push(What::Inside, Purpose::Erase, die, erase_ns, true);
+            }
+            Cmd::FailedRead(from) => {
+                let read_ns = self.site.read_ns(from);
+                self.push(What::Read, Purpose::Retry, from.die, read_ns, true);
+            }
+            Cmd::FailedProgram(to) => {
+                self.program(to, Purpose::Retry);
             }
             Cmd::ProgramMap(to) => {
                 self.program(to, Purpose::Metadata);

@@ -6,6 +6,7 @@ use super::{CollectMedia, Media};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::nand::{Nand, PageOrder};
 use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
+use crate::flash::replaced::Replaced;
 use crate::flash::wear_out::{ReadOutcome, WearOut};
 
 /// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
@@ -16,6 +17,8 @@ pub(crate) struct Flash {
     pub(crate) counters: Counters,
     /// What wear does; `None` where nothing wears out.
     wear_out: Option<Box<WearOut>>,
+    /// Which blocks stand in for those that FTLs know which merge, where any wears out.
+    pub(super) replaced: Option<Box<Replaced>>,
     /// How often the page that was read last was read again.
     pub(crate) retries: u32,
     /// Whether a page that cannot be read fails the I/O, and whether one did.
@@ -32,6 +35,7 @@ impl Flash {
             nand,
             counters,
             wear_out: None,
+            replaced: None,
             retries: 0,
             fail_uncorrectable: false,
             read_failed: false,
@@ -48,6 +52,12 @@ impl Flash {
         self.fail_uncorrectable = fail_uncorrectable;
         bad.iter().for_each(|block| self.nand.retire_block(*block));
         self.wear_out = Some(Box::new(wear_out));
+        self
+    }
+
+    /// The same where others stand in for blocks that fail.
+    pub(crate) fn replacing(mut self, replaced: Replaced) -> Flash {
+        self.replaced = Some(Box::new(replaced));
         self
     }
 
@@ -131,6 +141,7 @@ impl Media for Flash {
         let rest = u64::from(self.geometry.units() - 1);
         self.counters.pages_programmed += rest;
         self.counters.metadata_pages_programmed += u64::from(programmed) * (rest + 1);
+        self.counters.program_failures += u64::from(!programmed) * rest;
         programmed
     }
 }
@@ -219,9 +230,13 @@ impl CollectMedia for Flash {
 }
 
 impl Flash {
-    /// Do what `plan` says, in order.
+    /// Do what `plan` says, in order. Where blocks are replaced that wear out, `plan` is what was done
+    /// then: on the blocks that stand in, with what failed.
     #[inline]
-    pub(crate) fn carry_out(&mut self, plan: &Plan) {
+    pub(crate) fn carry_out(&mut self, plan: &mut Plan) {
+        if self.replaced.is_some() {
+            return self.carry_out_worn(plan);
+        }
         for command in plan.commands() {
             self.obey(command, plan);
         }
@@ -243,7 +258,7 @@ impl Flash {
                     self.relocate(from.expect("a page that moves is somewhere"), *to);
                 }
             }
-            Cmd::Erase(block) => {
+            Cmd::Erase { block, .. } => {
                 self.erase(block);
             }
             Cmd::ProgramMap(to) => {
@@ -256,6 +271,7 @@ impl Flash {
                 }
             }
             Cmd::Count(counted) => self.count(counted),
+            Cmd::FailedRead(_) | Cmd::FailedProgram(_) => unreachable!("no FTL asks for it"),
             Cmd::Barrier => {}
         }
     }
@@ -271,7 +287,7 @@ impl Flash {
         }
     }
 
-    fn count(&mut self, counted: Counted) {
+    pub(super) fn count(&mut self, counted: Counted) {
         match counted {
             Counted::Reclaim => self.counters.blocks_collected += 1,
             Counted::Merge(Merge::Switch) => self.counters.switch_merges += 1,

@@ -3,6 +3,7 @@
 //! [plan](crate::flash::plan).
 
 mod array;
+mod worn;
 
 pub(crate) use array::Flash;
 

@@ -233,6 +233,17 @@ impl Nand {
         usable && bits::members(&self.programmed, first as usize, end as usize).next().is_none()
     }
 
+    /// The pages of `block` that are programmed, by their number in it.
+    pub(crate) fn programmed(&self, block: BlockIdx) -> Vec<u32> {
+        let first = self.geometry.first_page(block).0;
+        let end = first + self.geometry.shape().pages_per_block;
+        if self.programmed.is_empty() {
+            return (0..self.next[block.0 as usize] - first).collect();
+        }
+        let members = bits::members(&self.programmed, first as usize, end as usize);
+        members.map(|page| page as u32 - first).collect()
+    }
+
     /// Least, mean and most erases of a block.
     pub(crate) fn wear(&self) -> (u32, f64, u32) {
         let least = self.erase_count.iter().min().copied().unwrap_or(0);

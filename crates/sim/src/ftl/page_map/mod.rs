@@ -27,7 +27,7 @@ pub use dftl::MappingPart;
 pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
 pub use retirement::Retire;
 use retirement::Retirement;
-pub(crate) use retirement::RetirementOptions;
+pub(crate) use retirement::{RetirementOptions, read_only};
 
 use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};

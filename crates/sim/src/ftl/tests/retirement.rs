@@ -9,12 +9,12 @@ use crate::ftl::{Retire, RetirementOptions};
 
 /// How quickly it ends.
 #[derive(Clone, Copy, Debug)]
-struct Wear {
-    retire: Retire,
-    failures: f64,
-    factory_bad: f64,
-    partial_blocks_max: u32,
-    seed: u64,
+pub(super) struct Wear {
+    pub(super) retire: Retire,
+    pub(super) failures: f64,
+    pub(super) factory_bad: f64,
+    pub(super) partial_blocks_max: u32,
+    pub(super) seed: u64,
 }
 
 prop_compose! {
@@ -29,10 +29,8 @@ prop_compose! {
     }
 }
 
-/// A device of `variant` that wears out within a few dozen erases; `None` where too much is bad from
-/// the beginning.
-fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
-    let geometry = variant.geometry;
+/// Laws by which flash wears out within a few dozen erases, and the blocks that are bad from the beginning.
+pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx>) {
     let laws = ReliabilityPart {
         wear_law: "exponential".into(),
         rated_cycles: 20,
@@ -65,6 +63,15 @@ fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shado
     let blocks = (0..geometry.blocks()).map(BlockIdx);
     let bad: Vec<BlockIdx> =
         blocks.filter(|block| WearOut::is_factory_bad(wear.seed, share, *block)).collect();
+    let laws = Reliability::new(&laws, 4096).expect("good numbers");
+    (WearOut::new(laws, geometry, options), bad)
+}
+
+/// A device of `variant` that wears out within a few dozen erases; `None` where too much is bad from
+/// the beginning.
+fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
+    let geometry = variant.geometry;
+    let (wears_out, bad) = flash_of(geometry, wear);
     let streams = 1 + u32::from(variant.separate) + u32::from(variant.mapping.is_some());
     let held = (variant.reserved_blocks as u32 + streams + 1) * geometry.shape().dies;
     let of_map = variant.mapping.map_or(0, |_| 2 * crate::ftl::mapping_pages(&geometry));
@@ -72,9 +79,8 @@ fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shado
     if (geometry.blocks() - bad.len() as u32) * geometry.data_pages() < needed_pages {
         return None;
     }
-    let laws = Reliability::new(&laws, 4096).expect("good numbers");
     let mut media = Shadow::new(geometry, PageOrder::Ascending);
-    media.flash = media.flash.wearing_out(WearOut::new(laws, geometry, options), &bad, false);
+    media.flash = media.flash.wearing_out(wears_out, &bad, false);
     let retirement = RetirementOptions {
         retire: wear.retire,
         partial_blocks_max: wear.partial_blocks_max,

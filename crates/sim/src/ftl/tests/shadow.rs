@@ -129,7 +129,7 @@ impl Shadow {
                         self.relocate(from.expect("a page that moves"), *to);
                     }
                 }
-                Cmd::Erase(block) => {
+                Cmd::Erase { block, .. } => {
                     self.erase(block);
                 }
                 Cmd::ProgramMap(to) => {
@@ -144,6 +144,10 @@ impl Shadow {
                         assert!(from.is_none_or(|from| self.mapping[from.page.0 as usize]));
                         self.program_mapping(*to, *from);
                     }
+                }
+                Cmd::FailedRead(from) => self.read_for_nothing(from),
+                Cmd::FailedProgram(to) => {
+                    self.flash.pad(to);
                 }
                 Cmd::Count(_) | Cmd::Barrier => {}
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Draw, set};
+use super::{Draw, set, wear};
 
 /// What FTLs that merge have no use for, and are refused with.
 pub(super) fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {
@@ -107,4 +107,33 @@ pub(super) fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let memory = draw.of(&[1, 1, 2, 3, 100]);
     set(overrides, "map_memory_bytes", memory * page);
     set(overrides, "map_changed_bytes", (1 + draw.below(memory)) * page);
+}
+
+/// Flash that wears out, with blocks in reserve beside those that were drawn.
+pub(super) fn worn_blocks(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let (planes, blocks) = (number("planes_per_die"), number("blocks_per_die"));
+    let spare = overrides["spare_factor"].as_f64().expect("drawn");
+    let kept = planes * draw.of(&[0, 1, 2, 5, 12]);
+    let whole = blocks + kept;
+    set(overrides, "blocks_per_die", whole);
+    // The host has as many pages as before.
+    set(overrides, "spare_factor", 1.0 - (1.0 - spare) * blocks as f64 / whole as f64);
+    for (key, value) in [
+        ("wear_exponent", 0.7),
+        ("high_page_factor", 1.1),
+        ("retention_doubling_s", 2.6e6),
+        ("retention_exponent", 0.5),
+        ("retry_gain", 0.8),
+    ] {
+        set(overrides, key, value);
+    }
+    set(overrides, "ecc_codeword_bytes", 512);
+    set(overrides, "ecc_correctable_bits", 8);
+    set(overrides, "erase_step_ns", 250_000);
+    wear(draw, overrides);
+    if !draw.yes(3) {
+        set(overrides, "retire", draw.of(&["nothing", "blocks"]));
+    }
+    set(overrides, "replacement_blocks", kept);
 }

@@ -8,7 +8,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
 use crate::case::{Case, Host};
-use merging::{linear, log, streams, stripes, without_what_page_maps_have};
+use merging::{linear, log, streams, stripes, without_what_page_maps_have, worn_blocks};
 
 /// A generator, and what it is asked for.
 struct Draw(Xoshiro256PlusPlus);
@@ -52,6 +52,9 @@ pub fn case(seed: u64, index: u64) -> Case {
     }
     if !matches!(ftl.as_str(), "page_map" | "dftl") && !draw.yes(3) {
         without_what_page_maps_have(&mut case.overrides);
+    }
+    if !matches!(ftl.as_str(), "page_map" | "dftl") && draw.yes(30) {
+        worn_blocks(&mut draw, &mut case.overrides);
     }
     if draw.yes(45) {
         on_the_edge(&mut draw, &mut case);

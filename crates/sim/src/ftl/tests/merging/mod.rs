@@ -2,13 +2,14 @@
 //! of every shape.
 
 mod shapes;
+mod worn;
 
 use proptest::prelude::*;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
-use crate::flash::geometry::{Geometry, Lpn, Shape};
+use crate::flash::geometry::{Geometry, Lpn, Place, Shape};
 use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
@@ -151,15 +152,24 @@ fn bare(geometry: Geometry) -> MergingOptions<'static> {
 }
 
 fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
-    work(options, seed, hot, 2 * u64::from(options.geometry.pages()));
+    let operations = 2 * u64::from(options.geometry.pages());
+    work(options, seed, hot, operations, None);
+    worn::read_your_writes(options, seed, hot, operations);
 }
 
-/// So many host operations, each checked against a flat array.
-fn work(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
+/// So many host operations, each checked against a flat array; where flash wears out, until it is used up.
+fn work(
+    options: &MergingOptions<'_>,
+    seed: u64,
+    hot: u64,
+    operations: u64,
+    mut worn: Option<&mut Flash>,
+) {
     let MergingOptions { name, geometry, .. } = *options;
     Merging::check(options).expect("a device");
     let mut ftl = Merging::by_name(options).expect("a known name");
-    let mut media = Shadow::new(geometry, PageOrder::Any);
+    let whole = worn.as_ref().map_or(geometry, |worn| worn.geometry);
+    let mut media = Shadow::new(whole, PageOrder::Any);
     let pages = u64::from(geometry.shape().logical_pages);
     let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -175,29 +185,45 @@ fn work(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
             1 => {
                 let mut plan = Plan::default();
                 ftl.reclaim(&mut plan);
-                media.carry_out(&plan);
+                carry_out(&mut plan, &mut media, worn.as_deref_mut());
             }
-            _ => write(&mut ftl, &mut media, &io, number, &mut oracle),
+            _ => write(&mut ftl, &mut media, &io, number, &mut oracle, worn.as_deref_mut()),
+        }
+        if worn.as_ref().is_some_and(|worn| worn.is_used_up()) {
+            return;
         }
     }
     ftl.audit();
     for (page, expected) in oracle.iter().enumerate() {
-        let at = ftl.lookup(Lpn(page as u32));
+        let at = ftl.lookup(Lpn(page as u32)).map(|at| place(worn.as_deref(), at));
         assert_eq!(
             at.and_then(|at| media.content[at.page.0 as usize]),
             *expected,
             "{name}: page {page}"
         );
     }
-    let counters = media.flash.counters;
+    let counters = worn.map_or(media.flash.counters, |worn| worn.counters);
     assert_eq!(
-        counters.pages_programmed,
+        counters.pages_programmed - counters.program_failures,
         counters.host_pages_written
             + counters.pages_relocated
             + counters.metadata_pages_programmed
             + counters.mapping_pages_programmed,
         "every program has a reason"
     );
+}
+
+/// Do what `plan` says: what was done of it on flash that wears out is what the shadow does.
+fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
+    if let Some(worn) = worn {
+        worn.carry_out(plan);
+    }
+    media.carry_out(plan);
+}
+
+/// Where the page is that the FTL knows as `at`.
+fn place(worn: Option<&Flash>, at: Place) -> Place {
+    worn.map_or(at, |worn| worn.place(at))
 }
 
 /// Random places, hot ones, and runs in order, which meet the logs for sequential writes.
@@ -215,7 +241,14 @@ fn draw(rng: &mut Xoshiro256PlusPlus, pages: u64, hot: u64, cursor: &mut u64) ->
     Io { offset: Bytes(offset * 512), size: Bytes(size * 512), mode: Mode::Write }
 }
 
-fn write(ftl: &mut Merging, media: &mut Shadow, io: &Io, number: u64, oracle: &mut [Option<u64>]) {
+fn write(
+    ftl: &mut Merging,
+    media: &mut Shadow,
+    io: &Io,
+    number: u64,
+    oracle: &mut [Option<u64>],
+    mut worn: Option<&mut Flash>,
+) {
     let extent = Extent::of(io, PAGE);
     let end = (io.offset.0 + io.size.0).div_ceil(PAGE) as u32;
     for page in ((io.offset.0 / PAGE) as u32..end).map(Lpn) {
@@ -223,11 +256,14 @@ fn write(ftl: &mut Merging, media: &mut Shadow, io: &Io, number: u64, oracle: &m
         media.merged = None;
         let mut plan = Plan::default();
         ftl.write(page, &extent, &mut plan);
-        media.carry_out(&plan);
+        carry_out(&mut plan, media, worn.as_deref_mut());
+        if worn.as_ref().is_some_and(|worn| worn.is_used_up()) {
+            return;
+        }
         let old = oracle[page.0 as usize].replace(number);
         let merged = if extent.covers(page) || old.is_none() { None } else { Some(old) };
         assert_eq!(media.merged, merged, "a partial write merges the newest version of {page:?}");
-        let at = ftl.lookup(page).expect("it was just written");
+        let at = place(worn.as_deref(), ftl.lookup(page).expect("it was just written"));
         media.read(at);
         assert_eq!(media.content[at.page.0 as usize], Some(number), "read your write");
     }
@@ -237,7 +273,7 @@ fn write(ftl: &mut Merging, media: &mut Shadow, io: &Io, number: u64, oracle: &m
 pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
     let mut plan = Plan::default();
     ftl.write(page, &Extent::single(page, true), &mut plan);
-    flash.carry_out(&plan);
+    flash.carry_out(&mut plan);
 }
 
 /// `make soak`: every merging FTL under ten million host operations.
@@ -305,11 +341,11 @@ fn ten_million_operations() {
             "block_map" => MergingOptions { name, ..bare(geometry) },
             _ => MergingOptions { name, log, ..bare(geometry) },
         };
-        work(&options, 1, 20, 10_000_000);
+        work(&options, 1, 20, 10_000_000, None);
         println!("{name}: 10,000,000 host operations");
     }
     let per_die = &LogPart { log_per_die: true, ..part };
     let options = MergingOptions { name: "fast", log: Some(per_die), ..bare(geometry) };
-    work(&options, 1, 20, 10_000_000);
+    work(&options, 1, 20, 10_000_000, None);
     println!("fast with a log for each die: 10,000,000 host operations");
 }

@@ -1,0 +1,222 @@
+//! Plans on flash that wears out: what is read is read again until it is right, and blocks that fail are
+//! replaced. What was done then takes the place of what was planned.
+//!
+//! ```text
+//! planned   copy A3 → B3                                  erase A
+//! done      read A3 in vain, copy A3 → B3 (fails),        erase A (fails): Z stands in for A
+//!           copy B0 → R0, copy B1 → R1: R stands in for B,
+//!           copy A3 → R3
+//! ```
+
+use super::{CollectMedia as _, Flash, Media as _};
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Place, Ppn};
+use crate::flash::plan::{Cmd, Move, Plan};
+use crate::flash::replaced::Replaced;
+
+impl Flash {
+    /// [`Flash::carry_out`] where blocks are replaced.
+    #[inline(never)]
+    pub(super) fn carry_out_worn(&mut self, plan: &mut Plan) {
+        let asked = std::mem::take(plan);
+        let mut worn = Worn { flash: self, done: plan };
+        for command in asked.commands() {
+            worn.obey(command, &asked);
+        }
+    }
+
+    /// Whether a block has failed that nothing could replace.
+    #[inline]
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.replaced.as_ref().is_some_and(|replaced| replaced.used_up)
+    }
+
+    fn replaced(&mut self) -> &mut Replaced {
+        self.replaced.as_mut().expect("blocks are replaced")
+    }
+
+    /// Where the page is that the FTL knows as `place`.
+    pub(crate) fn place(&self, place: Place) -> Place {
+        self.replaced.as_ref().map_or(place, |replaced| replaced.place(place, &self.geometry))
+    }
+}
+
+/// Flash that wears out, and what was done on it.
+struct Worn<'a> {
+    flash: &'a mut Flash,
+    done: &'a mut Plan,
+}
+
+impl Worn<'_> {
+    fn obey(&mut self, command: &Cmd, asked: &Plan) {
+        match *command {
+            Cmd::Read(from) => {
+                let from = self.flash.place(from);
+                self.flash.read(from);
+                self.read_again(from);
+                self.done.read(from);
+            }
+            Cmd::Program { to, rest } => self.program(to, rest),
+            Cmd::Copy { from, to } => self.copy(from, to),
+            Cmd::CopySet { from, to, set } => {
+                let words = asked.words(set);
+                for page in bits::members(words, 0, 64 * words.len()) {
+                    let at =
+                        |place: Place| Place { page: Ppn(place.page.0 + page as u32), ..place };
+                    self.copy(at(from), at(to));
+                }
+            }
+            Cmd::CopyStream(pages) => self.stream(asked.moves(pages), false),
+            Cmd::Erase { block, .. } => self.erase(block),
+            Cmd::ProgramMap(to) => {
+                self.attempt(to, |worn, to| {
+                    worn.done.program_map(to);
+                    worn.flash.program_metadata(to)
+                });
+            }
+            Cmd::LoadMap(from) => {
+                let from = self.flash.place(from);
+                self.flash.read_mapping(from);
+                self.read_again_inside(from);
+                self.done.load_map(from);
+            }
+            Cmd::StoreMap(pages) => self.stream(asked.moves(pages), true),
+            Cmd::Count(counted) => {
+                self.flash.count(counted);
+                self.done.count(counted);
+            }
+            Cmd::Barrier => self.done.barrier(),
+            Cmd::FailedRead(_) | Cmd::FailedProgram(_) => unreachable!("no FTL asks for it"),
+        }
+    }
+
+    /// The page at `from` was read: so often in vain.
+    fn read_again(&mut self, from: Place) {
+        for _ in 0..std::mem::take(&mut self.flash.retries) {
+            self.done.read_in_vain(from);
+        }
+    }
+
+    /// The same where no I/O of the host reads it.
+    fn read_again_inside(&mut self, from: Place) {
+        self.read_again(from);
+        self.flash.read_failed = false;
+    }
+
+    /// Program the page that the FTL knows as `to` by `program`, which is given where it is and says
+    /// whether that went well, until it does; false where nothing is left to replace its block with.
+    fn attempt(&mut self, to: Place, mut program: impl FnMut(&mut Self, Place) -> bool) -> bool {
+        loop {
+            let at = self.flash.place(to);
+            if program(self, at) {
+                return true;
+            }
+            if !self.replace(to.block, Some(at)) {
+                self.flash.give_up(1);
+                return false;
+            }
+        }
+    }
+
+    fn program(&mut self, to: Place, rest: Option<Place>) {
+        let rest = rest.map(|rest| self.flash.place(rest));
+        if let Some(rest) = rest {
+            self.flash.read_to_modify(rest);
+            self.read_again_inside(rest);
+        }
+        self.attempt(to, |worn, to| {
+            let programmed = worn.flash.program(to, None);
+            match programmed {
+                true => worn.done.program(to, rest),
+                false => worn.done.program_in_vain(to),
+            }
+            programmed
+        });
+    }
+
+    fn copy(&mut self, from: Place, to: Place) {
+        self.attempt(to, |worn, to| worn.move_to(worn.flash.place(from), to));
+    }
+
+    /// Move a page; both places are where they are. False where it cannot be programmed.
+    fn move_to(&mut self, from: Place, to: Place) -> bool {
+        let programmed = self.flash.relocate(from, to);
+        self.read_again_inside(from);
+        self.done.copy(from, to);
+        programmed
+    }
+
+    /// Pages one after the other, of a merge or of the map: one stream up to what fails.
+    fn stream(&mut self, pages: &[Move], of_map: bool) {
+        let mut moved: Vec<Move> = Vec::with_capacity(pages.len());
+        for Move { from, to } in pages {
+            self.attempt(*to, |worn, to| {
+                let from = from.map(|from| worn.flash.place(from));
+                let programmed = if of_map {
+                    worn.flash.program_mapping(to, from)
+                } else {
+                    worn.flash.relocate(from.expect("a page that moves is somewhere"), to)
+                };
+                from.into_iter().for_each(|from| worn.read_again_inside(from));
+                moved.push(Move { from, to });
+                if !programmed {
+                    worn.send(&mut moved, of_map);
+                }
+                programmed
+            });
+        }
+        self.send(&mut moved, of_map);
+    }
+
+    /// What was moved so far was one stream.
+    fn send(&mut self, moved: &mut Vec<Move>, of_map: bool) {
+        match of_map {
+            _ if moved.is_empty() => {}
+            true => self.done.store_map_of(moved),
+            false => self.done.copy_stream_of(moved),
+        }
+        moved.clear();
+    }
+
+    fn erase(&mut self, known: BlockIdx) {
+        let block = self.flash.replaced().block(known);
+        let extra_ns = self.flash.erase_extra_ns(block);
+        let erased = self.flash.erase(block);
+        self.done.erase_worn(block, extra_ns);
+        if !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block) {
+            self.replace(known, None);
+        }
+    }
+
+    fn has_worn_pages(&self, block: BlockIdx) -> bool {
+        let geometry = &self.flash.geometry;
+        let units = geometry.units() as usize;
+        let mut pages = (0..geometry.shape().pages_per_block).step_by(units);
+        pages.any(|page| self.flash.is_worn(geometry.place(block, page)))
+    }
+
+    /// Another block stands in for the one that the FTL knows as `known`, of which the program of `failed`
+    /// went wrong, or which is empty. False where there is none.
+    fn replace(&mut self, known: BlockIdx, failed: Option<Place>) -> bool {
+        let old = self.flash.replaced().block(known);
+        let mut kept = match failed {
+            Some(_) => self.flash.nand.programmed(old),
+            None => Vec::new(),
+        };
+        let place = |worn: &Self, block, page| worn.flash.geometry.place(block, page);
+        kept.retain(|page| Some(place(self, old, *page)) != failed);
+        while let Some(by) = self.flash.replaced().next(known) {
+            let copied = kept.iter().all(|page| {
+                let (from, to) = (place(self, old, *page), place(self, by, *page));
+                self.move_to(from, to)
+            });
+            if copied {
+                self.flash.replaced().replace(known, by);
+                self.flash.retire_block(old);
+                return true;
+            }
+            self.flash.retire_block(by);
+        }
+        false
+    }
+}

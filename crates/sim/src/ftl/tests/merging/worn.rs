@@ -1,0 +1,73 @@
+//! Merging FTLs on flash that fails and wears out: nothing that was written is lost as long as blocks are
+//! left that stand in for others, and nothing that is retired is used (the NAND checks that).
+
+use crate::flash::geometry::{Geometry, Shape};
+use crate::flash::media::Flash;
+use crate::flash::nand::PageOrder;
+use crate::flash::replaced::Replaced;
+use crate::ftl::tests::retirement::{Wear, flash_of};
+use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
+
+/// Flash for an FTL that knows `known`, with so many blocks a die in reserve; `None` where too many are
+/// bad.
+fn flash(known: Geometry, kept: u32, wear: Wear) -> Option<Flash> {
+    let shape = *known.shape();
+    let blocks_per_die = shape.blocks_per_die + kept;
+    let whole = known.with_shape(Shape { blocks_per_die, ..shape });
+    let (wears_out, bad) = flash_of(whole, wear);
+    let replaced = Replaced::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
+    let flash = Flash::new(whole, PageOrder::Any).wearing_out(wears_out, &bad, false);
+    Some(flash.replacing(replaced))
+}
+
+/// The FTL of `options` on such flash, until it is used up at most.
+pub(super) fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
+    let wear = Wear {
+        retire: if seed.is_multiple_of(2) { Retire::Blocks } else { Retire::Nothing },
+        failures: (seed % 100) as f64 / 1000.0,
+        factory_bad: (seed % 7) as f64 / 50.0,
+        partial_blocks_max: 0,
+        seed,
+    };
+    let kept = 1 + (seed % 40) as u32;
+    if let Some(mut flash) = flash(options.geometry, kept, wear) {
+        super::work(options, seed, hot, operations / 2, Some(&mut flash));
+    }
+}
+
+#[test]
+fn every_block_that_fails_is_replaced_until_none_is_left() {
+    let known = Geometry::from(Shape {
+        channels: 2,
+        dies: 2,
+        blocks_per_die: 20,
+        pages_per_block: 16,
+        metadata_pages: 0,
+        page_bytes: super::PAGE as u32,
+        logical_pages: 8 * 16,
+    });
+    assert!(MERGING_FTLS.contains(&"block_map"));
+    let wear = Wear {
+        retire: Retire::Nothing,
+        failures: 0.01,
+        factory_bad: 0.0,
+        partial_blocks_max: 0,
+        seed: 5,
+    };
+    let options = MergingOptions { name: "block_map", ..super::bare(known) };
+    let mut flash = flash(known, 10, wear).expect("none is bad");
+    super::work(&options, 5, 50, 1_000_000, Some(&mut flash));
+    assert!(flash.is_used_up(), "it does not last for a million writes");
+    let counters = flash.counters;
+    assert!(
+        counters.program_failures > 0 && counters.erase_failures > 0 && counters.read_retries > 0
+    );
+    // One die has used up its reserve, and the failure after that could not be mended.
+    assert!((10..=20).contains(&counters.blocks_retired));
+    let failures = counters.program_failures + counters.erase_failures;
+    assert_eq!(
+        failures,
+        counters.blocks_retired + 1,
+        "a block is replaced when it fails, and only then"
+    );
+}

@@ -1,0 +1,109 @@
+//! FTLs that merge on flash that wears out: times against sums worked out by hand, and the end.
+
+use uflip_core::{Device, Io, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+
+const PAGES: u64 = 16;
+
+/// A block map on one die with 8 blocks in reserve, whose flash is as `changes` say, and else without fault.
+fn device(changes: &str) -> SimDevice {
+    let text = profile(1, 1, "sequential").replace(", allocator = \"round_robin\"", "");
+    let text = text.replace("\"page_map\"", "\"block_map\"");
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("gc = {")).collect();
+    let tables = r#"
+        reliability = { wear_law = "power", rated_cycles = 1000, rber_fresh = 1e-9, rber_rated = 1e-9, wear_exponent = 1.0, page_spread = 0.0, high_page_factor = 1.0, retention_doubling_s = 0.0, retention_exponent = 1.0, ecc_codeword_bytes = 512, ecc_correctable_bits = 8, erase_step_cycles = 0, erase_step_ns = 0, erase_steps_max = 0 }
+        recovery = { cycles_before = 1000, data_age_s = 0.0, read_retries = 3, retry_gain = 1e-6, fail_uncorrectable = true, factory_bad_share = 0.0, program_failures = 0.0, erase_failures = 0.0, retire = "nothing", retire_rber = 0.1, partial_blocks_max = 0, usable_pages_min = 1, replacement_blocks = 8 }"#;
+    let text = lines.join("\n").replace("sources = {", &format!("{tables}\n        sources = {{"));
+    SimDevice::new("test", Profile::parse(&text, "test", changes).unwrap()).unwrap()
+}
+
+fn write(block: u64) -> Io {
+    io(Mode::Write, block * PAGES, 1)
+}
+
+#[test]
+fn flash_without_fault_takes_as_long_as_flash_that_does_not_wear() {
+    let mut device = device("{}");
+    let merge = (PAGES - 1) * (READ + 2 * TRANSFER + PROGRAM);
+    let (response, parts) = alone(&mut device, write(0));
+    assert_eq!(response, COMMAND + LINK + merge + TRANSFER + PROGRAM + ERASE);
+    assert_eq!(part(&parts, "retry_ns"), 0);
+    assert_eq!(alone(&mut device, io(Mode::Read, 5, 1)).0, COMMAND + READ + TRANSFER + LINK);
+}
+
+#[test]
+fn a_page_with_errors_is_read_again() {
+    // Far more errors than are corrected at first, and next to none when read again.
+    let mut device = device(r#"{"rber_fresh": 0.1, "rber_rated": 0.1}"#);
+    let again = READ + TRANSFER;
+    let (read, parts) = alone(&mut device, io(Mode::Read, 5, 1));
+    assert_eq!(read, COMMAND + 2 * again + LINK);
+    assert_eq!(part(&parts, "retry_ns"), again);
+    let merge = (PAGES - 1) * (again + READ + 2 * TRANSFER + PROGRAM);
+    let (response, _) = alone(&mut device, write(0));
+    assert_eq!(response, COMMAND + LINK + merge + TRANSFER + PROGRAM + ERASE);
+}
+
+#[test]
+fn a_page_that_stays_wrong_fails_the_read_and_no_merge() {
+    let mut device = device(r#"{"rber_fresh": 0.1, "rber_rated": 0.1, "read_retries": 0}"#);
+    device.submit(&io(Mode::Read, 5, 1)).unwrap();
+    let error = device.complete().unwrap_err();
+    assert!(error.to_string().contains("too many bit errors"), "{error}");
+    alone(&mut device, write(0));
+    assert!(device.counters().unwrap().uncorrectable_reads > PAGES - 1);
+}
+
+#[test]
+fn a_longer_erase_is_waited_for() {
+    let changes = r#"{"erase_step_cycles": 500, "erase_step_ns": 70000, "erase_steps_max": 9}"#;
+    let plain = alone(&mut device("{}"), write(0)).0;
+    // Two steps: it was erased a thousand times before.
+    assert_eq!(alone(&mut device(changes), write(0)).0, plain + 2 * 70_000);
+}
+
+/// On one die nothing goes on side by side: a write takes as long as all that was done for it.
+#[test]
+fn a_failure_costs_what_is_done_about_it() {
+    let (mut failures, mut ended) = (0, 0);
+    for seed in 0..40 {
+        let mut device = device(&format!(
+            r#"{{"seed": {seed}, "program_failures": 0.004, "erase_failures": 0.03}}"#
+        ));
+        for number in 0..40 {
+            let before = device.counters().unwrap();
+            device.submit(&write(number % 20)).unwrap();
+            let Ok(done) = device.complete() else {
+                ended += 1;
+                break;
+            };
+            let counters = device.counters().unwrap().since(&before);
+            let programs = counters.pages_programmed * (TRANSFER + PROGRAM);
+            let expected = COMMAND
+                + LINK
+                + counters.pages_read * (READ + TRANSFER)
+                + programs
+                + counters.blocks_erased * ERASE;
+            assert_eq!((done.completed - done.submitted).0, expected, "seed {seed}, {number}");
+            failures += counters.program_failures + counters.erase_failures;
+        }
+    }
+    assert!(failures > 50 && ended > 0, "{failures} failures, {ended} ends");
+}
+
+#[test]
+fn a_device_without_a_block_in_reserve_ends_read_only() {
+    let mut device = device(r#"{"erase_failures": 0.999999, "replacement_blocks": 3}"#);
+    // The fourth block that cannot be erased is the one too many.
+    for number in 0..3 {
+        alone(&mut device, write(number));
+    }
+    assert_eq!(device.counters().unwrap().blocks_retired, 3);
+    device.submit(&write(3)).unwrap();
+    let error = device.complete().unwrap_err();
+    assert!(error.to_string().contains("read-only"), "{error}");
+    assert!(device.submit(&write(4)).is_err());
+    alone(&mut device, io(Mode::Read, 0, 1));
+}
