@@ -9,7 +9,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
-use crate::flash::geometry::{Geometry, Lpn, Place, Shape};
+use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
@@ -17,6 +17,7 @@ use crate::ftl::extent::Extent;
 use crate::ftl::{Compat, LinearPart, LogPart, StreamsPart, StripesPart};
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 use shapes::{geometries, stripes, units};
+use worn::{carry_out, place};
 
 const PAGE: u64 = 4096;
 
@@ -211,19 +212,6 @@ fn work(
             + counters.mapping_pages_programmed,
         "every program has a reason"
     );
-}
-
-/// Do what `plan` says: what was done of it on flash that wears out is what the shadow does.
-fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
-    if let Some(worn) = worn {
-        worn.carry_out(plan);
-    }
-    media.carry_out(plan);
-}
-
-/// Where the page is that the FTL knows as `at`.
-fn place(worn: Option<&Flash>, at: Place) -> Place {
-    worn.map_or(at, |worn| worn.place(at))
 }
 
 /// Random places, hot ones, and runs in order, which meet the logs for sequential writes.

@@ -1,10 +1,12 @@
 //! Merging FTLs on flash that fails and wears out: nothing that was written is lost as long as blocks are
 //! left that stand in for others, and nothing that is retired is used (the NAND checks that).
 
-use crate::flash::geometry::{Geometry, Shape};
+use crate::flash::geometry::{Geometry, Place, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
+use crate::flash::plan::Plan;
 use crate::flash::replaced::Replaced;
+use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{Wear, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
 
@@ -18,6 +20,19 @@ fn flash(known: Geometry, kept: u32, wear: Wear) -> Option<Flash> {
     let replaced = Replaced::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
     let flash = Flash::new(whole, PageOrder::Any).wearing_out(wears_out, &bad, false);
     Some(flash.replacing(replaced))
+}
+
+/// Do what `plan` says: what was done of it on flash that wears out is what the shadow does.
+pub(super) fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
+    if let Some(worn) = worn {
+        worn.carry_out(plan);
+    }
+    media.carry_out(plan);
+}
+
+/// Where the page is that the FTL knows as `at`.
+pub(super) fn place(worn: Option<&Flash>, at: Place) -> Place {
+    worn.map_or(at, |worn| worn.place(at))
 }
 
 /// The FTL of `options` on such flash, until it is used up at most.
