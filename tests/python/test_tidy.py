@@ -66,8 +66,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},
     "benchmarks": {"data", "oc", "report", "results"},
     "web": {
-        "_native", "benchmarks", "data", "durability", "errors", "hints", "microbench", "oc",
-        "play", "report", "results", "stats", "units",
+        "_native", "amplification", "benchmarks", "data", "durability", "errors", "hints",
+        "microbench", "oc", "play", "report", "results", "stats", "units",
     },
     "site": {
         "_native", "benchmarks", "choices", "data", "durability", "errors", "frame", "report",

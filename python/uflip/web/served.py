@@ -5,45 +5,122 @@ import socket
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from uflip.amplification import write_amplification
 from uflip.errors import DeviceError, UflipError
+from uflip.web.answers import Problem
 
 PATIENCE_S = 2.0
 MOST_BYTES = 1 << 24
 
 
-def told(sockets: Sequence[Path]) -> dict[str, Any]:
+class Times(TypedDict):
+    """How long something took [ns], so often."""
+
+    count: int
+    mean_ns: int
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+
+
+class Lately(Times):
+    """The same in the last whole stretch of time."""
+
+    span_ns: int
+
+
+class FlashNow(TypedDict):
+    """Erase blocks, and what was programmed since the device is served."""
+
+    blocks: int
+    free_blocks: int
+    programmed_bytes: int
+
+
+class ExportNow(TypedDict):
+    """What was asked of one export, and what became of its device."""
+
+    name: str
+    reads: int
+    writes: int
+    flushes: int
+    trims: int
+    write_zeroes: int
+    failed: int
+    bytes_read: int
+    bytes_written: int
+    response_time: Times
+    simulated: Times
+    lag: Times
+    recent: Lately
+    counters: dict[str, int] | None
+    flash: NotRequired[FlashNow]
+    write_amplification: float | None
+
+
+class Clients(TypedDict):
+    """Who is connected, and who was."""
+
+    now: int
+    in_all: int
+    turned_away: int
+
+
+class Told(TypedDict):
+    """What a server tells."""
+
+    elapsed_ns: int
+    clients: Clients
+    exports: list[ExportNow]
+
+
+class Server(Told):
+    """The same, and where it was asked."""
+
+    socket: str
+
+
+class Silent(TypedDict):
+    """A socket at which no server tells anything."""
+
+    socket: str
+    error: Problem
+
+
+class Servers(TypedDict):
+    """All that were asked."""
+
+    servers: list[Server | Silent]
+
+
+def told(sockets: Sequence[Path]) -> Servers:
     """Ask every server what it has served so far.
 
     Parameters
     ----------
     sockets : sequence of Path
         What `uflip serve --stats` was given.
-
-    Returns
-    -------
-    dict
-        `servers`: for each its `socket`, and what it says (`uflip.device.serving.served`) with the
-        write amplification of each export, or the `error` of one that does not answer.
     """
     return {"servers": [_server(path) for path in sockets]}
 
 
-def _server(path: Path) -> dict[str, Any]:
+def _server(path: Path) -> Server | Silent:
     try:
         document = ask(path)
     except UflipError as error:
         return {"socket": str(path), "error": error.parts()}
     for export in document["exports"]:
-        flash = export.get("flash", {"programmed_bytes": None})
-        pages = {"pages_programmed": flash["programmed_bytes"]}
+        flash = export.get("flash")
+        pages = None if flash is None else {"pages_programmed": flash["programmed_bytes"]}
         export["write_amplification"] = write_amplification(pages, 1, export["bytes_written"])
     return {"socket": str(path), **document}
 
 
-def ask(path: Path) -> dict[str, Any]:
+def ask(path: Path) -> Told:
     """Ask one server what it has served so far.
 
     Raises
@@ -58,7 +135,7 @@ def ask(path: Path) -> dict[str, Any]:
             asking.connect(str(path))
             while (more := asking.recv(1 << 16)) and len(text) < MOST_BYTES:
                 text += more
-        document: dict[str, Any] = json.loads(text)
+        document: Told = json.loads(text)
         if not {"exports", "clients", "elapsed_ns"} <= document.keys():
             raise ValueError("a document of something else")
     except (OSError, ValueError, AttributeError) as error:
