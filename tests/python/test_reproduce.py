@@ -52,6 +52,7 @@ MISSES = {
         "zero-page merge, FAST as described",
         "full merge, FAST as described",
     },
+    "ms-life": set(),
     "ms-cliff": {"writes before the cliff, fresh from the factory"},
     "ofc-fig5a": set(),
     "ofc-fig5b": {

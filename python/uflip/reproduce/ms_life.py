@@ -1,0 +1,194 @@
+"""Myers & Sinclair's open question: how their two drives change as their cells wear out.
+
+**Source**: Myers & Sinclair (2010) §7, "we do not know how SSD performance will change as cells in
+the drive begin to wear out and fail"; §2.1 for the erases of a block.
+**Faithful**: 4 KiB random reads, and their micro-benchmark, on the models of both drives at four
+ages.
+**Simplified**: pages are alike and data has no age, so that a closed form says how often a page is
+read again.
+**Ambiguous**: all constants of the flash but its rated erases: none is published for these drives,
+so they are guesses of the order that data sheets of the time have.
+"""
+
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uflip.device.opening import open_device
+from uflip.durability import FUA
+from uflip.executors import OnStep
+from uflip.methodology.myers_sinclair import IO_BYTES, batch
+from uflip.models.reliability import rber_of, retries, uncorrectable
+from uflip.profiles import read_profile
+from uflip.reproduce import figure
+from uflip.reproduce.reproduction import Reproduction
+from uflip.reproduce.row import Row, equation
+from uflip.reproduce.simulated import device_url
+from uflip.spec import basic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LIVES = (0.0, 0.5, 1.0, 1.5)
+"""Ages, over the rated erases."""
+READS, WRITES = 400_000, 20_000
+RATED_CYCLES = 10_000
+FRESH, RATED, EXPONENT = 1e-6, 1.5e-3, 0.7
+CODEWORD_BYTES, CORRECTABLE = 512, 12
+RETRIES, GAIN = 5, 0.8
+KEPT = 64
+"""Blocks of a die that replace those that fail."""
+
+LAWS = {
+    "wear_law": "power",
+    "rated_cycles": RATED_CYCLES,
+    "rber_fresh": FRESH,
+    "rber_rated": RATED,
+    "wear_exponent": EXPONENT,
+    "page_spread": 0.0,
+    "high_page_factor": 1.0,
+    "retention_doubling_s": 0.0,
+    "retention_exponent": 1.0,
+    "ecc_codeword_bytes": CODEWORD_BYTES,
+    "ecc_correctable_bits": CORRECTABLE,
+    "erase_step_cycles": 2_000,
+    "erase_step_ns": 500_000,
+    "erase_steps_max": 20,
+    "data_age_s": 0.0,
+    "read_retries": RETRIES,
+    "retry_gain": GAIN,
+    "fail_uncorrectable": False,
+    "factory_bad_share": 0.0,
+    "program_failures": 1e-7,
+    "erase_failures": 1e-5,
+    "retire": "nothing",
+    "retire_rber": 0.4,
+    "partial_blocks_max": 0,
+    "usable_pages_min": 1,
+    "replacement_blocks": KEPT,
+}
+
+
+@dataclass(frozen=True)
+class Age:
+    """A drive at one age.
+
+    Attributes
+    ----------
+    life : float
+        Erases of every block over the rated ones.
+    retries : float
+        How often a page was read again, on average over all pages read.
+    read_ns, write_ns : float
+        Mean response times [ns].
+    repeated : float
+        How often a page was read again for a read of the host.
+    """
+
+    life: float
+    retries: float
+    read_ns: float
+    write_ns: float
+    repeated: float
+
+
+def aged(drive: str, life: float) -> Age:
+    """Measure a drive whose blocks were erased so often before."""
+    profile = tomllib.loads(read_profile(drive)[1])
+    blocks, spare = profile["geometry"]["blocks_per_die"], profile["ftl"]["spare_factor"]
+    whole = blocks + KEPT
+    # The host sees what it saw without the blocks that are kept.
+    spare = 1 - (1 - spare) * blocks / whole
+    overrides = LAWS | {
+        "cycles_before": round(life * RATED_CYCLES),
+        "blocks_per_die": whole,
+        "spare_factor": round(spare, 9),
+        "state": "sequential",
+    }
+    texts = {key: json.dumps(value).strip('"') for key, value in overrides.items()}
+    with open_device(device_url(drive, **texts), durability=FUA) as device:
+        read = device.run(basic("read", "random", io_size=IO_BYTES, io_count=READS, seed=3))
+        written = device.run(batch(0, batch_ios=WRITES))
+        counters = json.loads(read.counters_json() or "{}")
+        again = counters["read_retries"]
+        return Age(
+            life,
+            again / (counters["pages_read"] - again),
+            float(np.mean(np.asarray(read.column("response_time_ns")))),
+            float(np.mean(np.asarray(written.column("response_time_ns")))),
+            again / READS,
+        )
+
+
+@dataclass(frozen=True)
+class Data:
+    """Both drives at every age of `LIVES`."""
+
+    kingston: list[Age]
+    intel: list[Age]
+
+    def drives(self) -> list[tuple[str, list[Age]]]:
+        """Their names, and what they are at every age."""
+        return [("Kingston SNV125", self.kingston), ("Intel X25-M", self.intel)]
+
+
+def measure(on_step: OnStep) -> Data:
+    """Measure both drives at every age."""
+    kingston = [aged("kingston-snv125", life) for life in LIVES]
+    on_step(1, f"the Kingston at {len(LIVES)} ages")
+    intel = [aged("intel-x25m", life) for life in LIVES]
+    on_step(2, f"the Intel at {len(LIVES)} ages")
+    return Data(kingston, intel)
+
+
+def rows(data: Data) -> list[Row]:
+    """Compare with how often a binomial law has pages read again, and what that costs."""
+    rber = rber_of(FRESH, RATED, EXPONENT)
+    failing = partial(
+        uncorrectable, page_bytes=IO_BYTES, codeword_bytes=CODEWORD_BYTES, correctable=CORRECTABLE
+    )
+    found = []
+    for drive, ages in data.drives():
+        for age in ages:
+            if age.life < 1:
+                continue
+            expected = retries(rber(age.life), most=RETRIES, gain=GAIN, failing=failing)
+            what = f"pages read again, {drive}, {100 * age.life:g} % of its erases"
+            found.append(equation(what, "%", 100 * expected, 100 * age.retries))
+    timing = tomllib.loads(read_profile("kingston-snv125")[1])["timing"]
+    again_ns = timing["read_ns"] + 1e9 * IO_BYTES / timing["channel_bytes_per_s"]
+    new, *_, old = data.kingston
+    took = (old.read_ns - new.read_ns) / old.repeated
+    what = "a page read again, Kingston SNV125: cells and channel"
+    return [*found, equation(what, "us", again_ns / 1e3, took / 1e3)]
+
+
+def draw(data: Data) -> "Figure":
+    """Draw the means over the erases, over those of a new drive."""
+    sheet, [axis] = figure.panels(height=4.2)
+    for (drive, ages), style in zip(data.drives(), ("-", "--"), strict=True):
+        life = [100 * age.life for age in ages]
+        reads = [age.read_ns / ages[0].read_ns for age in ages]
+        writes = [age.write_ns / ages[0].write_ns for age in ages]
+        axis.plot(life, reads, style, color=figure.READS, label=f"{drive}, reads")
+        axis.plot(life, writes, style, color=figure.WRITES, label=f"{drive}, writes")
+    axis.set_xlabel("erases of every block [% of the rated ones]")
+    axis.set_ylabel("mean response time, over that of a new drive")
+    figure.title(axis, "4 KiB at random over a drive's life", "flash of assumed constants")
+    axis.legend(loc="upper left")
+    return sheet
+
+
+REPRODUCTION = Reproduction(
+    id="ms-life",
+    title="both drives as their cells wear out",
+    source="Myers & Sinclair (2010) §7",
+    steps=2,
+    measure=measure,
+    rows=rows,
+    draw=draw,
+)
