@@ -278,16 +278,16 @@ def test_the_summary_counts_what_was_fitted_and_what_was_not() -> None:
                 "partitions": published.partitions[0],
                 "factor": published.partitions[1],
             },
-            "reverse": {"factor": published.reverse},
-            "in_place": {"factor": published.in_place},
-            "large_increments": {"factor": published.large_increments},
+            "reverse": {"verdict": "found", "factor": published.reverse},
+            "in_place": {"verdict": "found", "factor": published.in_place},
+            "large_increments": {"verdict": "found", "factor": published.large_increments},
         }
         for published in table3.TABLE
     }
     text = uflip_table3.text(uflip_table3.Data(perfect))
     assert "65 cells were fitted, of which 65 agree; 5 are predicted, of which 5 agree." in text
     assert "!" not in text.replace("! does not agree", "")
-    perfect["kingston-dti"]["large_increments"] = {"factor": 3.0}
+    perfect["kingston-dti"]["large_increments"] = {"verdict": "found", "factor": 3.0}
     text = uflip_table3.text(uflip_table3.Data(perfect))
     assert "65 cells were fitted, of which 65 agree; 5 are predicted, of which 4 agree." in text
     assert "x3 (3.00)!°" in text
