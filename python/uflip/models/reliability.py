@@ -76,7 +76,7 @@ def retries(rber: float, *, most: int, gain: float, failing: Callable[[float], f
 
     Examples
     --------
-    >>> retries(0.1, most=3, gain=0.5, failing=lambda rate: rate)
-    0.175
+    >>> retries(0.5, most=2, gain=0.5, failing=lambda rate: rate)
+    0.75
     """
     return math.fsum(failing(rber * gain**again) for again in range(most))
