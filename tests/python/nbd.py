@@ -152,7 +152,7 @@ def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.P
     """Serve devices at a UNIX socket until the block is left; then it has ended in order."""
     process = start("serve", *arguments, "--socket", path, "--json")
     until = time.monotonic() + PATIENCE_S * 3
-    while not _greets(path):
+    while not greets(path):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -176,7 +176,7 @@ def served(process: subprocess.Popen[str]) -> dict[str, Any]:
     return document
 
 
-def _greets(path: Path | str) -> bool:
+def greets(path: Path | str) -> bool:
     """Whether a server is at work there: a socket is a file a moment before anybody listens."""
     try:
         with Client(path):
