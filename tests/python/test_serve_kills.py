@@ -17,7 +17,6 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import nbd
-import pytest
 from nbd import Client, greets, request
 
 from uflip.cli.main import main

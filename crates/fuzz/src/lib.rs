@@ -6,14 +6,15 @@
 //! `fuzz/` give the same functions to libFuzzer, which sees the branches they take (`make fuzz`).
 
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use twox_hash::XxHash3_64;
-use uflip_core::{Bytes, FlashGeometry, Io};
+use uflip_core::{Bytes, Device, FlashGeometry, Io, Mode};
 use uflip_engine::flash::FlashSpec;
 use uflip_engine::{PatternSpec, StateSpec};
 use uflip_foreign::Fit;
-use uflip_serve::{Command, Export, LONGEST_DATA, LONGEST_OPTION, Session, Step};
+use uflip_serve::{Command, Export, LONGEST_DATA, LONGEST_OPTION, NbdDevice, Session, Step};
 use uflip_sim::{OpenChannelProfile, Profile, SimDevice};
 
 /// Takes any bytes, and says whether they were accepted.
@@ -29,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("trace", trace),
     ("recording", recording),
     ("nbd", nbd),
+    ("nbd-server", nbd_server),
     ("fio-log", fio_log),
 ];
 
@@ -237,4 +239,31 @@ pub fn nbd(data: &[u8]) -> bool {
     // Every answer is to a head of sixteen bytes at least, and a list is the longest of them.
     assert!(out.len() <= 256 + sent.len() * 16, "{} for {}", out.len(), sent.len());
     session.is_transmitting()
+}
+
+/// So much of what a server says fits into a socket that nobody reads yet [bytes].
+const SAID: usize = 64 << 10;
+
+/// What a server says to a client of ours: a device that can be used, or an error. Accepted is who gets
+/// as far as a read.
+pub fn nbd_server(data: &[u8]) -> bool {
+    let (ours, mut theirs) = UnixStream::pair().expect("two sockets");
+    theirs.write_all(&data[..data.len().min(SAID)]).expect("room in a socket");
+    theirs.shutdown(std::net::Shutdown::Write).expect("a socket that is open");
+    let Ok(mut device) = NbdDevice::over(ours.into(), "fuzzed", true) else { return false };
+    let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes);
+    assert!(sector.0.is_power_of_two() && sector.0 >= SECTOR.0, "{sector} is no sector");
+    assert!(capacity > 0 && capacity.is_multiple_of(sector.0), "{capacity} is no whole sectors");
+    let mut read = false;
+    for mode in [Mode::Read, Mode::Write, Mode::Read] {
+        let io = Io { offset: Bytes(0), size: Bytes(SECTOR.0), mode };
+        if device.submit(&io).is_err() {
+            break;
+        }
+        let done = device.complete().expect("what was accepted is over");
+        assert!(done.completed >= done.submitted);
+        read |= mode == Mode::Read;
+    }
+    let _ = device.sync();
+    read
 }

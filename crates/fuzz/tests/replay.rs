@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_fuzz::{TARGETS, Target};
@@ -18,6 +19,11 @@ const ODD: &[&str] = &[
     "null", "true", "\"\"", "[]", "{}", "\u{0}", "\u{ff}\u{ff}", "\n", "=",
 ];
 const NUMBERS: usize = 20;
+/// Values at an edge of fields of a protocol, which are put in with two, four or eight bytes.
+const FIELDS: &[u64] =
+    &[0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 1 << 15, 1 << 31, u32::MAX as u64, u64::MAX];
+/// How long the targets of the protocol are tried: a server is open to whoever finds it [s].
+const PROTOCOL_SECONDS: u64 = 30;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
@@ -41,7 +47,7 @@ fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u
     for _ in 0..=pick(3) * pick(2) {
         let at = pick(data.len() + 1);
         let end = (at + 1 + pick(16)).min(data.len());
-        match pick(9) {
+        match pick(10) {
             0 if at < data.len() => data[at] ^= 1 << pick(8),
             1 => drop(data.drain(at..end)),
             2 => {
@@ -56,6 +62,12 @@ fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u
                 data.splice(at..end, other[from..].iter().copied().take(32));
             }
             5 => drop(data.splice(at..end, ODD[pick(ODD.len())].bytes())),
+            6 => {
+                let bytes = FIELDS[pick(FIELDS.len())].to_be_bytes();
+                let wide = [2, 4, 8][pick(3)];
+                let end = (at + wide).min(data.len());
+                data.splice(at..end, bytes[8 - wide..].iter().copied());
+            }
             // Mostly a number in the place of a number: what is still a document goes deeper.
             _ => {
                 let digit = |byte: &u8| byte.is_ascii_digit();
@@ -77,6 +89,11 @@ fn try_one(name: &str, target: Target, data: &[u8], what: &str) -> bool {
 }
 
 fn replay(name: &str) {
+    replay_for(name, 0);
+}
+
+/// Try the corpus and mutations of it: so many, and for so long.
+fn replay_for(name: &str, seconds: u64) {
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a known target");
     let all = corpus(name);
     let accepted = |(path, data): &&(PathBuf, Vec<u8>)| {
@@ -86,16 +103,21 @@ fn replay(name: &str) {
     // What is refused at the door tries nothing but the door. A saved device is of one version.
     assert!(accepted > 0 || name == "snapshot", "nothing in the corpus of {name} is valid");
     let (seed, cases) = (number("UFLIP_FUZZ_SEED", 1), number("UFLIP_FUZZ_CASES", CASES));
-    println!("{name}: {cases} mutations from seed {seed}");
-    let mut accepted = 0;
-    for case in 0..cases {
+    // Who names a number of cases wants no others.
+    let named = std::env::var("UFLIP_FUZZ_CASES").is_ok();
+    let until = Instant::now() + Duration::from_secs(if named { 0 } else { seconds });
+    println!("{name}: {cases} mutations from seed {seed}, and on for {seconds} s");
+    let (mut accepted, mut tried) = (0, 0);
+    while tried < cases || Instant::now() < until {
+        let case = tried;
+        tried += 1;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(case));
         let data = mutated(&all, &mut random);
         let again = format!("UFLIP_FUZZ_SEED={} UFLIP_FUZZ_CASES=1", seed.wrapping_add(case));
         let what = format!("{again} cargo test -p uflip-fuzz {name}");
         accepted += u64::from(try_one(name, *target, &data, &what));
     }
-    println!("{name}: {accepted} accepted");
+    println!("{name}: {accepted} of {tried} accepted");
 }
 
 #[test]
@@ -135,7 +157,12 @@ fn recordings_are_read_or_refused() {
 
 #[test]
 fn clients_of_a_served_device_are_answered_or_left() {
-    replay("nbd");
+    replay_for("nbd", PROTOCOL_SECONDS);
+}
+
+#[test]
+fn servers_of_all_kinds_are_used_or_left() {
+    replay_for("nbd-server", PROTOCOL_SECONDS);
 }
 
 #[test]

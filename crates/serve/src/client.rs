@@ -65,20 +65,29 @@ impl NbdDevice {
     /// # Errors
     /// Nobody answers, or not in this protocol; there is no such export; it may not be written.
     pub fn open(address: &str, writable: bool) -> Result<NbdDevice> {
+        let (server, _) = address.split_once(NAME).unwrap_or((address, ""));
+        let socket = connect(server).map_err(|error| unusable(address, &error))?;
+        NbdDevice::over(socket, address, writable)
+    }
+
+    /// The export that `address` names, of the server at the other end of `socket`.
+    ///
+    /// # Errors
+    /// It does not speak this protocol, has no such export, or does not let it be written.
+    pub fn over(socket: OwnedFd, address: &str, writable: bool) -> Result<NbdDevice> {
         let url = format!("nbd:{address}");
-        let (server, name) = address.split_once(NAME).unwrap_or((address, ""));
-        let failed = |error: std::io::Error| {
-            Error::os("The server cannot be used", &url, &error)
-                .action("check that it serves, at this address and under this name")
-        };
-        let socket = connect(server).map_err(failed)?;
-        let told = greet(&socket, name.as_bytes()).map_err(failed)?;
+        let (_, name) = address.split_once(NAME).unwrap_or((address, ""));
+        let told = greet(&socket, name.as_bytes()).map_err(|error| unusable(address, &error))?;
         if writable && told.flags & can::READ_ONLY != 0 {
             return Err(Error::new(ErrorKind::Refused, "The export is read-only")
                 .at(url)
                 .action("serve it without --read-only, or read only"));
         }
         let sector = u64::from(told.sector).max(SECTOR_BYTES_MIN);
+        if !sector.is_power_of_two() || told.size < sector {
+            let said = format!("{} bytes in sectors of {sector}", told.size);
+            return Err(unusable(address, &std::io::Error::other(said)));
+        }
         let info = DeviceInfo {
             url,
             kind: DeviceKind::Nbd,
@@ -170,6 +179,11 @@ impl NbdDevice {
         let flushes = self.durability.flushes_after(before) || durable && fua == 0;
         if flushes { self.exchange(command::FLUSH, 0, 0, 0) } else { Ok(()) }
     }
+}
+
+fn unusable(address: &str, error: &std::io::Error) -> Error {
+    Error::os("The server cannot be used", format!("nbd:{address}"), error)
+        .action("check that it serves, at this address and under this name")
 }
 
 fn connect(server: &str) -> std::io::Result<OwnedFd> {
