@@ -53,6 +53,7 @@ SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause", "interval")
 COUNTS = (
     "partitions", "incr", "skew_percent", "hot_space_percent", "hot_io_percent", "burst",
+    "write_stream", "hot_write_stream",
     "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
 )  # fmt: skip
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")

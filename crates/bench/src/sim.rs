@@ -240,6 +240,7 @@ fn random_writes(pages: u64, count: u64, seed: u64) -> impl Iterator<Item = Io> 
         offset: Bytes(uniform(&mut rng, pages) * 4096),
         size: Bytes(4096),
         mode: Mode::Write,
+        stream: 0,
     })
 }
 

@@ -89,6 +89,19 @@ pub struct DeviceInfo {
     pub details: serde_json::Map<String, serde_json::Value>,
 }
 
+impl DeviceInfo {
+    /// Streams of writes that the device keeps apart where the host names them; 1 where it knows none, or
+    /// tells hot writes from cold ones by itself.
+    #[must_use]
+    pub fn write_streams(&self) -> u64 {
+        let profile = self.details.get("profile");
+        let table = |name| profile.and_then(|profile| profile.get(name));
+        let given = table("ftl").and_then(|ftl| ftl.get("write_streams"));
+        let asks_host = table("hot_cold").is_none();
+        given.filter(|_| asks_host).and_then(serde_json::Value::as_u64).unwrap_or(1)
+    }
+}
+
 /// What a device counted since it was made. A simulated device knows all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counters {

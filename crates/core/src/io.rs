@@ -21,4 +21,7 @@ pub struct Io {
     pub size: Bytes,
     /// Read or write.
     pub mode: Mode,
+    /// Of a write: the stream that the host says it belongs to, for a device that keeps several apart; 0
+    /// where the host says nothing.
+    pub stream: u8,
 }

@@ -117,7 +117,7 @@ impl IoList {
         let size = self.sizes[index];
         let mode = if size & WRITE == 0 { Mode::Read } else { Mode::Write };
         let (offset, size) = (Bytes(self.offsets[index]), Bytes(u64::from(size & !WRITE)));
-        Io { offset, size, mode }
+        Io { offset, size, mode, stream: 0 }
     }
 
     /// All I/Os in order.

@@ -73,6 +73,10 @@ enum Made {
 struct Cursor {
     location: Location,
     mode: Mode,
+    /// The streams of its writes: to so many hot slots at the beginning, and to all others.
+    hot_slots: u64,
+    hot_stream: u8,
+    stream: u8,
     io_size: u64,
     base: u64,
     pause: Nanos,
@@ -152,10 +156,17 @@ impl Cursor {
                 Location::partitioned(basic.slots, partitions)
             }
         };
+        let hot_slots = match &location {
+            Location::HotCold(areas) => areas.hot_slots(),
+            _ => 0,
+        };
         let burst = basic.burst.unwrap_or(u64::MAX);
         Cursor {
             location,
             mode: basic.mode,
+            hot_slots,
+            hot_stream: basic.hot_write_stream,
+            stream: basic.write_stream,
             io_size: basic.io_size.0,
             base: basic.base.0,
             pause: basic.pause,
@@ -172,8 +183,13 @@ impl Cursor {
             self.until_pause = self.burst;
         }
         self.until_pause -= 1;
-        let offset = self.base + self.location.next_slot() * self.io_size;
-        let io = Io { offset: Bytes(offset), size: Bytes(self.io_size), mode: self.mode };
+        let slot = self.location.next_slot();
+        let io = Io {
+            offset: Bytes(self.base + slot * self.io_size),
+            size: Bytes(self.io_size),
+            mode: self.mode,
+            stream: if slot < self.hot_slots { self.hot_stream } else { self.stream },
+        };
         Next { io, when: When::After(pause) }
     }
 }

@@ -89,6 +89,7 @@ where
     D: Device<Request = Io> + Send,
 {
     pattern.check_on(device.info().kind)?;
+    pattern.check_streams(device.info())?;
     pattern.check_complete()?;
     let causes = causes_of::<D>(&pattern);
     let (kept, pattern, ended) = match pattern.stop {

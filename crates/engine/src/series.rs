@@ -36,6 +36,7 @@ where
 {
     for pattern in &patterns {
         pattern.check_on(device.info().kind)?;
+        pattern.check_streams(device.info())?;
         pattern.check_complete()?;
         if pattern.stop.is_some() {
             return Err(Error::usage("A pattern of a series says how long it is")

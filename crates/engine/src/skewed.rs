@@ -136,6 +136,12 @@ impl HotCold {
         HotCold { rng, hot, cold: slots - hot, hot_io_percent: io_percent }
     }
 
+    /// How many of the first slots are hot.
+    #[must_use]
+    pub fn hot_slots(&self) -> u64 {
+        self.hot
+    }
+
     /// The slot of the next I/O.
     #[inline]
     pub fn next_slot(&mut self) -> u64 {

@@ -5,7 +5,8 @@
 //! patterns; io_count and io_ignore of a mix scale with the ratio.
 //! **Simplified**: nothing.
 //! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
-//! ([`crate::list`]); queue_depth.
+//! ([`crate::list`]); queue_depth; write streams, as NVMe's streams directive and its placement handles name
+//! them.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
 //! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
@@ -23,7 +24,7 @@ mod stop;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use uflip_core::{Bytes, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
+use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
 use crate::arrivals::Rule;
 use crate::list::{Extent, IoList};
@@ -61,6 +62,8 @@ pub struct BasicSpec {
     pub skew_percent: Option<u64>,
     pub hot_space_percent: Option<u64>,
     pub hot_io_percent: Option<u64>,
+    pub write_stream: Option<u64>,
+    pub hot_write_stream: Option<u64>,
     pub pause: Option<u64>,
     pub burst: Option<u64>,
     pub interval: Option<u64>,
@@ -153,6 +156,9 @@ pub struct Basic {
     pub base: Bytes,
     /// Slots of `io_size` in the target space (of one partition, where there are several).
     pub slots: u64,
+    /// The stream that its writes name, and that of those to a hot area.
+    pub write_stream: u8,
+    pub hot_write_stream: u8,
 }
 
 /// A location function with its parameter.
@@ -285,6 +291,36 @@ impl Resolved {
             .got(deepest.to_string())
             .allowed("1: a request is sent when the one before it was answered")
             .action(format!("use parallel_degree {deepest}: processes with one I/O each")))
+    }
+
+    /// Refuse writes that name a stream that the device does not keep apart from others.
+    ///
+    /// # Errors
+    /// A stream that it does not have.
+    pub fn check_streams(&self, info: &DeviceInfo) -> Result<()> {
+        let (highest, streams) = (self.write_stream_max(), info.write_streams());
+        if u64::from(highest) < streams {
+            return Ok(());
+        }
+        Err(Error::usage("The device has no such write stream")
+            .at("write_stream")
+            .got(format!("{highest} on {}", info.url))
+            .allowed(match streams {
+                1 => "0: it keeps no writes apart".into(),
+                streams => format!("0 to {}", streams - 1),
+            })
+            .action("simulate a device with write_streams, or leave write_stream out"))
+    }
+
+    /// The highest stream that a write names.
+    fn write_stream_max(&self) -> u8 {
+        let of = |basic: &Basic| basic.write_stream.max(basic.hot_write_stream);
+        let highest = |stream: &StreamSpec| match &stream.source {
+            Source::Basic(basic) => of(basic),
+            Source::Mix { first, second, .. } => of(first).max(of(second)),
+            Source::List(_) => 0,
+        };
+        self.streams.iter().map(highest).max().unwrap_or(0)
     }
 
     /// How many I/Os of one process are under way at most.

@@ -111,6 +111,7 @@ proptest! {
             offset: Bytes(sector * 512),
             size: Bytes(sectors * 512),
             mode: if *write { Mode::Write } else { Mode::Read },
+            stream: 0,
         }).collect();
         let mut now = 0;
         let instants: Vec<u64> = ios.iter().map(|(.., gap)| { now += gap; now }).collect();
@@ -138,7 +139,7 @@ proptest! {
 
 #[test]
 fn a_list_that_cannot_be_is_no_list() {
-    let io = |offset, size| Io { offset: Bytes(offset), size: Bytes(size), mode: Mode::Read };
+    let io = |offset, size| Io { offset: Bytes(offset), size: Bytes(size), mode: Mode::Read, stream: 0 };
     let of = |ios: &[Io], instants: &[u64]| {
         IoList::new(ios.iter().copied(), instants.to_vec()).unwrap_err()
     };

@@ -90,7 +90,7 @@ pub fn fit(
         }
         widened += u64::from(size != io.size);
         moved += u64::from(offset != io.offset / sector * sector);
-        ios.push(Io { offset: Bytes(offset), size: Bytes(size), mode: io.mode });
+        ios.push(Io { offset: Bytes(offset), size: Bytes(size), mode: io.mode, stream: 0 });
     }
     let instants = speed_ppm.map_or(Ok(Vec::new()), |speed| instants(recorded, speed))?;
     let list = IoList::new(ios.into_iter(), instants).map_err(|message| {

@@ -48,7 +48,7 @@ impl Growth {
         (0..self.ios()).map(move |number| {
             let offset = from + number * WRITE_BYTES;
             let size = Bytes((to - offset).min(WRITE_BYTES));
-            Io { offset: Bytes(offset), size, mode: Mode::Write }
+            Io { offset: Bytes(offset), size, mode: Mode::Write, stream: 0 }
         })
     }
 

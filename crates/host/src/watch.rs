@@ -46,7 +46,7 @@ impl Watched {
         let size_mode = self.size_mode.load(Ordering::Relaxed);
         let mode = if size_mode & 1 == 1 { Mode::Write } else { Mode::Read };
         let (offset, size) = (Bytes(self.offset.load(Ordering::Relaxed)), Bytes(size_mode >> 1));
-        Io { offset, size, mode }
+        Io { offset, size, mode, stream: 0 }
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     fn the_io_that_takes_longest_is_the_one_that_is_overdue() {
         let watch = Watch::new("file:x");
         let (one, other) = (watch.handle(), watch.handle());
-        let io = |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write };
+        let io = |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write, stream: 0 };
         assert!(watch.overdue(Nanos(0)).is_none(), "nothing is under way");
         one.begins(&io(4096));
         assert!(watch.overdue(Nanos(0)).is_none(), "it is seen for the first time");

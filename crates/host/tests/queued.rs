@@ -50,7 +50,7 @@ fn queue(target: &Target, depth: u64) -> Option<QueuedDevice> {
 }
 
 fn io(number: u64, mode: Mode) -> Io {
-    Io { offset: Bytes(number * IO % SIZE), size: Bytes(IO), mode }
+    Io { offset: Bytes(number * IO % SIZE), size: Bytes(IO), mode, stream: 0 }
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl AnyDevice {
     pub(crate) fn apply(&mut self, pattern: &Resolved, control: &Control) -> Result<Counters> {
         pattern.check_complete()?;
         let sim = self.simulated("driven in the untimed gear")?;
+        pattern.check_streams(sim.info())?;
         let before = sim.counters().unwrap_or_default();
         let wanted = pattern.issued().take_while(|_| !control.is_cancelled());
         sim.apply(wanted.inspect(|_| control.one_more(0)))?;

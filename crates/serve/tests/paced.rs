@@ -20,7 +20,7 @@ fn next(random: &mut Xoshiro256PlusPlus, capacity: Bytes) -> (Io, u64) {
     let sectors = 1 + uniform(random, 128);
     let offset = uniform(random, capacity.0 / 512 - sectors) * 512;
     let mode = if uniform(random, 2) == 0 { Mode::Read } else { Mode::Write };
-    let io = Io { offset: Bytes(offset), size: Bytes(sectors * 512), mode };
+    let io = Io { offset: Bytes(offset), size: Bytes(sectors * 512), mode, stream: 0 };
     (io, [0, 1, 999, 70_000, 3_000_000][uniform(random, 5) as usize])
 }
 

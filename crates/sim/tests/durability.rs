@@ -30,7 +30,7 @@ fn device(dies: u32, cache_pages: u64) -> SimDevice {
 }
 
 fn write(page: u64, bytes: u64) -> Io {
-    Io { offset: Bytes(page * 4096), size: Bytes(bytes), mode: Mode::Write }
+    Io { offset: Bytes(page * 4096), size: Bytes(bytes), mode: Mode::Write, stream: 0 }
 }
 
 /// The response times of writes to pages of their own, one after the other.

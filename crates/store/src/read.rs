@@ -390,7 +390,7 @@ fn with_list(
 ) -> std::result::Result<Resolved, String> {
     let ios = offsets.iter().zip(&sizes).zip(&writes).map(|((offset, size), write)| {
         let mode = if *write == 0 { Mode::Read } else { Mode::Write };
-        Io { offset: Bytes(*offset), size: Bytes(*size), mode }
+        Io { offset: Bytes(*offset), size: Bytes(*size), mode, stream: 0 }
     });
     let list = IoList::new(ios, instants.unwrap_or_default().to_vec())?;
     pattern.with_list(&Arc::new(list)).map_err(|error| error.to_string())

@@ -71,6 +71,8 @@ pattern_options = together(
         _count("--skew-percent", "Zipf's θ in hundredths; zipf only."),
         _count("--hot-space-percent", "Share of the target that is hot; hotcold only."),
         _count("--hot-io-percent", "Share of the I/Os that go there; hotcold only."),
+        _count("--write-stream", "Stream of writes that they belong to; 0 where not given."),
+        _count("--hot-write-stream", "That of writes to the hot area; hotcold only."),
         click.option(
             "--pause",
             metavar="DURATION",

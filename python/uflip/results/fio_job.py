@@ -123,7 +123,7 @@ def _durable(durability: str) -> Lines:
 def _basic(spec: Basic) -> Lines:
     lines = [*_place(spec, spec.processes), *_length(spec.ios, spec.io_bytes)]
     if spec.location in DRAWN:
-        drawn = [*_distribution(spec), *_seed(spec.seed)]
+        drawn = [*_distribution(spec), *_streams(spec), *_seed(spec.seed)]
         lines = [f"rw=rand{spec.mode}", "norandommap=1", *drawn, *lines]
     else:
         lines = [f"rw={spec.mode}", *lines]
@@ -138,6 +138,8 @@ def _mix(spec: Mix) -> Lines:
         f"rwmixread={reads}",
         "norandommap=1",
         *_distribution(spec.first),
+        *_streams(spec.first),
+        *_streams(spec.second),
         *_seed(spec.seed),
         *_place(spec.first, 1),
         *_length(spec.ios, spec.first.io_bytes),
@@ -160,6 +162,12 @@ def _distribution(part: Part) -> Lines:
         space, ios = part.hot_space_percent or 0, part.hot_io_percent or 0
         return [f"random_distribution=zoned:{ios}/{space}:{_WHOLE - ios}/{_WHOLE - space}"]
     return []
+
+
+def _streams(part: Part) -> Lines:
+    """Say what is lost of a part whose writes name streams."""
+    named = (part.write_stream or 0, part.hot_write_stream or 0)
+    return ["; its writes name streams; those of fio do not"] if any(named) else []
 
 
 def _length(ios: int, io_size: int) -> Lines:

@@ -31,6 +31,8 @@ const SKEW_PERCENT_MAX: u64 = 500;
 /// "80 % of the I/Os go to 20 % of the space".
 const HOT_SPACE_PERCENT: u64 = 20;
 const HOT_IO_PERCENT: u64 = 80;
+/// What a write names in a byte.
+const WRITE_STREAM_MAX: u64 = 255;
 /// A thousand I/Os a second.
 const INTERVAL_NS: u64 = 1_000_000;
 
@@ -282,6 +284,7 @@ fn resolve_one(
     let target_size = whole_sectors("target_size", target_size, space, 1)?;
     let (location, parts) = location_of(spec)?;
     let (time, pause, burst) = timing_of(spec)?;
+    let (write_stream, hot_write_stream) = write_streams_of(spec)?;
 
     // A process has its share of the target space, a partition its share of that; both are rounded
     // down to whole I/Os so that all of them stay aligned as the whole is.
@@ -306,6 +309,8 @@ fn resolve_one(
         io_size: Bytes(io_size),
         base: Bytes(target_offset + process * share + io_shift),
         slots,
+        write_stream,
+        hot_write_stream,
     };
     let mut canonical = json!({
         "mode": spec.mode, "location": spec.location, "time": time, "io_size": io_size,
@@ -325,6 +330,13 @@ fn resolve_one(
             map.insert("hot_io_percent".into(), io_percent.into());
         }
         LocationKind::Sequential | LocationKind::Random => {}
+    }
+    // A pattern that names no stream looks as it always did.
+    if write_stream > 0 {
+        map.insert("write_stream".into(), write_stream.into());
+    }
+    if hot_write_stream != write_stream {
+        map.insert("hot_write_stream".into(), hot_write_stream.into());
     }
     if matches!(time, TimeName::Pause | TimeName::Burst) {
         map.insert("pause".into(), pause.into());
@@ -386,6 +398,25 @@ fn areas_of(spec: &BasicSpec) -> Result<LocationKind> {
         space_percent: share("hot_space_percent", spec.hot_space_percent, HOT_SPACE_PERCENT)?,
         io_percent: share("hot_io_percent", spec.hot_io_percent, HOT_IO_PERCENT)?,
     })
+}
+
+/// The stream that writes name, and that of writes to the hot area: the same, where nothing else is said.
+fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
+    let (all, hot) = (spec.write_stream, spec.hot_write_stream);
+    for (key, given) in [("write_stream", all), ("hot_write_stream", hot)] {
+        match given {
+            Some(_) if spec.mode == Mode::Read => return Err(foreign(key, "mode 'write'")),
+            Some(got) if got > WRITE_STREAM_MAX => {
+                return Err(out_of_range(key, got, &format!("0 to {WRITE_STREAM_MAX}")));
+            }
+            _ => {}
+        }
+    }
+    if hot.is_some() && spec.location != LocationName::HotCold {
+        return Err(foreign("hot_write_stream", "location 'hotcold'"));
+    }
+    let all = all.unwrap_or(0);
+    Ok((all as u8, hot.unwrap_or(all) as u8))
 }
 
 /// The time function, its pause [ns] and its burst (`None`: never pauses).

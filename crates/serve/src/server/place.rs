@@ -108,7 +108,7 @@ impl Place {
 
     fn submit(&mut self, new: &mut UnderWay, mode: Mode, key: usize) {
         let Request { offset, length, fua, .. } = new.request;
-        let io = Io { offset: Bytes(offset), size: Bytes(u64::from(length)), mode };
+        let io = Io { offset: Bytes(offset), size: Bytes(u64::from(length)), mode, stream: 0 };
         match self.paced.submit(new.arrived, &io, fua) {
             Ok(ticket) => self.waits_for(new, ticket, key),
             Err(_) => new.failed = true,

@@ -98,6 +98,8 @@ impl Profile {
             },
             mapping: self.mapping_options(),
             retirement: self.retirement_options(),
+            write_streams: self.write_streams() as u8,
+            hot_cold: self.hot_cold,
         })
     }
 

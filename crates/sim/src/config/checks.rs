@@ -105,6 +105,7 @@ impl Profile {
         bad(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
         found.extend(self.timing.misfits_of_cells());
         found.extend(self.misfits_of_units());
+        found.extend(self.misfits_of_streams());
         found
     }
 
@@ -120,6 +121,8 @@ impl Profile {
             ("[linear]", self.linear.is_some() && name != "linear"),
             ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
+            ("[hot_cold]", self.hot_cold.is_some() && name != "page_map"),
+            ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && name != "page_map"),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
             ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
@@ -203,13 +206,14 @@ impl Profile {
     /// that collection gains something, on every die; and those for a map on flash.
     fn held_pages(&self, gc: &GcPart) -> u64 {
         let geometry = self.geometry();
-        let open = 1 + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
+        let hosts = u64::from(self.write_streams());
+        let open = hosts + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
         let reserved = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping());
         let held = reserved + open + 1;
         let held = held.min(u64::from(geometry.shape().blocks_per_die));
         let dies = u64::from(geometry.shape().dies);
         // A flash page of several units may have to be filled up with nothing.
-        let padded = u64::from(self.units() - 1);
+        let padded = hosts * u64::from(self.units() - 1);
         dies * (held * u64::from(geometry.data_pages()) + padded) + self.pages_for_mapping()
     }
 

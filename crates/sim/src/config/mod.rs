@@ -10,6 +10,7 @@ mod merging;
 pub(crate) mod overrides;
 mod recovery;
 pub(crate) mod sources;
+mod streams;
 pub(crate) mod text;
 pub(crate) mod tree;
 mod units;
@@ -24,15 +25,16 @@ use uflip_core::{Error, Result};
 use crate::config::overrides::{LeftOut, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
-use crate::ftl::{LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
+use crate::ftl::{HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
 use crate::timeline::DieQueue;
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
     ("timing", cells::LEFT_OUT),
-    ("ftl", &["mapping_unit_bytes"]),
+    ("ftl", &["mapping_unit_bytes", "write_streams"]),
     ("gc", &["relocate_exactly"]),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
+    ("hot_cold", streams::HOT_COLD),
     ("reliability", recovery::LAWS),
     ("recovery", recovery::RECOVERY),
 ];
@@ -60,6 +62,9 @@ pub struct Profile {
     /// A page map that is kept on flash has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping: Option<MappingPart>,
+    /// A page map with two streams of writes that tells them apart itself has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_cold: Option<HotColdPart>,
     /// Flash that wears out has both; other flash has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<ReliabilityPart>,
@@ -168,6 +173,9 @@ pub struct FtlPart {
     /// What the map counts in; a flash page where not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_unit_bytes: Option<u32>,
+    /// Streams of the host's writes that share no block; 1 where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_streams: Option<u32>,
     /// Page-mapped FTLs have one, merging ones do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocator: Option<String>,

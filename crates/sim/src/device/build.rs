@@ -33,8 +33,9 @@ impl Profile {
             return Ok(AnyBackend::Merged(Merged::new(ftl, dies, steps, buffers)));
         }
         let gc = self.gc()?;
-        let gather = (self.units() > 1).then(|| Gather::new(dies, gc.separate_streams));
         let ftl = PageMap::new(self.ftl_options()?);
+        let hosts = ftl.write_streams();
+        let gather = (self.units() > 1).then(|| Gather::new(dies, hosts, gc.separate_streams));
         Ok(AnyBackend::Paged(Paged::new(ftl, dies, gc.idle_free_blocks as usize, gather)))
     }
 }

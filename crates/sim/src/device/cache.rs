@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::config::Flush;
 use crate::device::token::{Epoch, PageIdx};
 use crate::flash::geometry::Lpn;
+use crate::ftl::extent::Extent;
 
 /// A page to be written to flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +32,16 @@ pub(crate) struct Flushed {
     pub(crate) page: Lpn,
     /// Whether all of it is there.
     pub(crate) whole: bool,
+    /// The stream of writes that it came with first.
+    pub(crate) stream: u8,
     pub(crate) epoch: Epoch,
+}
+
+impl Flushed {
+    /// What of its page is written to flash.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent::single(self.page, self.whole, self.stream)
+    }
 }
 
 /// Which sectors of a page are in the cache, one bit each.
@@ -46,8 +56,8 @@ pub(crate) struct WriteCache {
     together: usize,
     /// All sectors of a page.
     whole: Sectors,
-    /// What waits to be flushed, and which of its sectors are there.
-    dirty: BTreeMap<Lpn, Sectors>,
+    /// What waits to be flushed, which of its sectors are there, and the stream of its first write.
+    dirty: BTreeMap<Lpn, (Sectors, u8)>,
     /// The order in which they came; a page that was trimmed meanwhile is not in `dirty` any more.
     order: VecDeque<Lpn>,
     /// Pages that are being flushed and still have their place: by epoch, the present one last.
@@ -55,7 +65,7 @@ pub(crate) struct WriteCache {
     /// The number of the first of these epochs.
     oldest: Epoch,
     /// Host pages for which there was no place, in the order in which they came.
-    waiting: VecDeque<(PageIdx, Lpn, Sectors)>,
+    waiting: VecDeque<(PageIdx, Lpn, Sectors, u8)>,
     /// The host is idle: everything may be flushed.
     pub(crate) idle: bool,
     /// Host writes that found their page in the cache.
@@ -81,33 +91,39 @@ impl WriteCache {
     }
 
     /// The host brings `sectors` of `page`. False where there is no place for them: then they wait.
-    pub(crate) fn offer(&mut self, host: PageIdx, page: Lpn, sectors: Sectors) -> bool {
-        let taken =
-            self.absorb(page, sectors) || self.waiting.is_empty() && self.put(page, sectors);
+    pub(crate) fn offer(
+        &mut self,
+        host: PageIdx,
+        page: Lpn,
+        sectors: Sectors,
+        stream: u8,
+    ) -> bool {
+        let taken = self.absorb(page, sectors)
+            || self.waiting.is_empty() && self.put(page, sectors, stream);
         if !taken {
-            self.waiting.push_back((host, page, sectors));
+            self.waiting.push_back((host, page, sectors, stream));
         }
         taken
     }
 
     /// The host page that has waited longest, now that there is a place for it.
     pub(crate) fn admit(&mut self) -> Option<PageIdx> {
-        let (host, page, sectors) = *self.waiting.front()?;
-        let taken = self.absorb(page, sectors) || self.put(page, sectors);
+        let (host, page, sectors, stream) = *self.waiting.front()?;
+        let taken = self.absorb(page, sectors) || self.put(page, sectors, stream);
         taken.then(|| self.waiting.pop_front());
         taken.then_some(host)
     }
 
     fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
-        let there = self.dirty.get_mut(&page).map(|there| *there |= sectors).is_some();
+        let there = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
         self.absorbed += u64::from(there);
         there
     }
 
-    fn put(&mut self, page: Lpn, sectors: Sectors) -> bool {
+    fn put(&mut self, page: Lpn, sectors: Sectors, stream: u8) -> bool {
         let fits = self.dirty.len() + self.flushing() < self.places;
         if fits {
-            self.dirty.insert(page, sectors);
+            self.dirty.insert(page, (sectors, stream));
             self.order.push_back(page);
         }
         fits
@@ -138,11 +154,11 @@ impl WriteCache {
 
     /// `page`, if it is in the cache, to be written to flash now.
     pub(crate) fn expel(&mut self, page: Lpn) -> Option<Flushed> {
-        let sectors = self.dirty.remove(&page)?;
+        let (sectors, stream) = self.dirty.remove(&page)?;
         let present = self.epochs.back_mut().expect("there always is one");
         *present += 1;
         let epoch = self.oldest.wrapping_add(self.epochs.len() as Epoch - 1);
-        Some(Flushed { page, whole: sectors == self.whole, epoch })
+        Some(Flushed { page, whole: sectors == self.whole, stream, epoch })
     }
 
     /// A page has been written to flash whose flush began in `epoch`.
@@ -169,19 +185,17 @@ impl WriteCache {
         epoch.wrapping_sub(self.oldest) as usize >= self.epochs.len()
     }
 
-    /// Take everything out, at once: the pages in their order, and whether all of each is there.
-    pub(crate) fn empty(&mut self) -> Vec<(Lpn, bool)> {
+    /// Take everything out, at once: the pages in their order, and what is there of each.
+    pub(crate) fn empty(&mut self) -> Vec<Flushed> {
         let was_idle = std::mem::replace(&mut self.idle, true);
-        let pages = std::iter::from_fn(|| self.next_flush())
-            .map(|flushed| (flushed.page, flushed.whole))
-            .collect();
+        let pages = std::iter::from_fn(|| self.next_flush()).collect();
         (self.idle, self.epochs) = (was_idle, VecDeque::from([0]));
         pages
     }
 
     /// Whether a read of `sectors` of `page` needs no flash.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
-        self.dirty.get(&page).is_some_and(|there| there & sectors == sectors)
+        self.dirty.get(&page).is_some_and(|(there, _)| there & sectors == sectors)
     }
 
     /// `page` holds nothing any more.
@@ -197,7 +211,7 @@ mod tests {
     const ALL: Sectors = 0xff;
 
     fn offer(cache: &mut WriteCache, page: u32, sectors: Sectors) -> bool {
-        cache.offer(PageIdx(page), Lpn(page), sectors)
+        cache.offer(PageIdx(page), Lpn(page), sectors, 0)
     }
 
     fn flushes(cache: &mut WriteCache) -> Vec<(u32, bool)> {

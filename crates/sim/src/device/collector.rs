@@ -128,6 +128,9 @@ impl Collector {
         match job.step {
             Step::Beginning => {}
             Step::Reading(item) => {
+                if let Some(gather) = &mut parts.gather {
+                    gather.serve_moved(parts.ftl.goes_with(&job.collection));
+                }
                 let (ftl, mut media) = parts.media(die, at);
                 ftl.relocate(&mut job.collection, item, &mut media);
                 media.beside = true;

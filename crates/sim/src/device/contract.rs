@@ -118,7 +118,7 @@ impl SimDevice {
     /// by then. The command takes no time of its own.
     pub fn submit_flush(&mut self) -> Ticket {
         self.advance(self.now);
-        let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Write };
+        let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Write, stream: 0 };
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         self.let_in(&nothing, Extent::of(&nothing, page_bytes), Promise::Flushed)
     }

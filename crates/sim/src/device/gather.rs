@@ -24,9 +24,11 @@ use crate::flash::geometry::{DieIdx, Place};
 /// The flash pages that are gathered, and those under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Gather {
-    /// Relocated units have flash pages of their own.
-    separate: bool,
-    /// Per die and stream.
+    /// Per die: flash pages that are gathered side by side, those of the host's streams first.
+    kinds: usize,
+    /// Which of them units of the host go to, and which relocated ones.
+    host: usize,
+    moved: usize,
     open: Vec<Page>,
     under_way: Vec<Page>,
     unused: Vec<u32>,
@@ -68,10 +70,14 @@ pub(crate) struct Programmed {
 }
 
 impl Gather {
-    pub(crate) fn new(dies: u32, separate: bool) -> Gather {
+    /// For so many dies, and so many streams of the host.
+    pub(crate) fn new(dies: u32, hosts: u8, separate: bool) -> Gather {
+        let kinds = usize::from(hosts) + 1;
         Gather {
-            separate,
-            open: vec![Page::default(); 2 * dies as usize],
+            kinds,
+            host: 0,
+            moved: if separate { kinds - 1 } else { 0 },
+            open: vec![Page::default(); kinds * dies as usize],
             under_way: Vec::new(),
             unused: Vec::new(),
             sent: 0,
@@ -82,7 +88,17 @@ impl Gather {
     }
 
     fn index(&self, die: DieIdx, relocated: bool) -> usize {
-        2 * die.0 as usize + usize::from(relocated && self.separate)
+        die.0 as usize * self.kinds + if relocated { self.moved } else { self.host }
+    }
+
+    /// Units of the host that follow are of `stream`.
+    pub(crate) fn serve(&mut self, stream: u8) {
+        self.host = usize::from(stream);
+    }
+
+    /// Relocated units that follow go with those of this one.
+    pub(crate) fn serve_moved(&mut self, kind: u8) {
+        self.moved = usize::from(kind);
     }
 
     /// A unit of the host is in the buffer of its page, and waits until that is on flash or not. Whether
@@ -149,9 +165,9 @@ impl Gather {
         }
     }
 
-    /// Whether somebody waits for the page that `die` gathers.
-    pub(crate) fn is_waited_for(&self, die: DieIdx) -> bool {
-        !self.open[self.index(die, false)].waits.is_empty()
+    /// Whether somebody waits for a page that is gathered.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.open.iter().any(|page| !page.waits.is_empty())
     }
 
     /// Whether `die` gathers a page with data of the host, or with such whose write has ended.

@@ -103,7 +103,9 @@ impl Paged {
     /// Program the flash pages that hold anything of the host, or anything that it takes for written.
     fn fill_up_pages(&mut self, volatile: bool, at: u64, hardware: &mut Hardware<'_>) {
         let dies = hardware.flash.geometry.shape().dies;
-        for die in (0..dies).map(DieIdx) {
+        let streams = self.ftl.write_streams();
+        for (stream, die) in (0..streams).flat_map(|stream| (0..dies).map(move |die| (stream, DieIdx(die)))) {
+            self.serve(stream);
             let Some(gather) = self.gather.as_deref_mut() else { return };
             if gather.has_data(die, volatile) {
                 let target = Target::collection(die);
@@ -122,9 +124,7 @@ impl Paged {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> bool {
-        let dies = hardware.flash.geometry.shape().dies;
-        let some_wait = |gather: &Gather| (0..dies).any(|die| gather.is_waited_for(DieIdx(die)));
-        let filled = self.gather.as_deref().is_some_and(some_wait);
+        let filled = self.gather.as_deref().is_some_and(Gather::is_waited_for);
         if filled {
             self.fill_up_pages(false, at, hardware);
         }

@@ -175,8 +175,8 @@ impl SimDevice {
         let SimDevice { backend, flash, cache, .. } = self;
         either!(backend, backend => {
             backend.end_untimed(flash);
-            for (page, whole) in cache.iter_mut().flat_map(WriteCache::empty) {
-                backend.write_untimed(page, &Extent::single(page, whole), flash);
+            for flushed in cache.iter_mut().flat_map(WriteCache::empty) {
+                backend.write_untimed(flushed.page, &flushed.extent(), flash);
             }
             untimed::apply(backend, flash, ios)
         })
@@ -202,7 +202,7 @@ impl SimDevice {
     /// covered only in part keep their data. Takes no time.
     pub fn trim(&mut self, offset: Bytes, size: Bytes) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let io = Io { offset, size, mode: Mode::Write };
+        let io = Io { offset, size, mode: Mode::Write, stream: 0 };
         for page in Extent::of(&io, page_bytes).covered() {
             either!(&mut self.backend, backend => backend.trim(page));
             if let Some(cache) = &mut self.cache {

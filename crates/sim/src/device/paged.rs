@@ -59,6 +59,15 @@ impl Paged {
         (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
     }
 
+    /// Pages of the host that follow are of `stream`.
+    #[inline]
+    pub(super) fn serve(&mut self, stream: u8) {
+        if self.ftl.keeps_apart() {
+            self.ftl.serve(stream);
+            self.gather.iter_mut().for_each(|gather| gather.serve(stream));
+        }
+    }
+
     /// Write to `die`, which has room.
     #[inline(always)]
     fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
@@ -80,6 +89,7 @@ impl Paged {
     /// Write a page where there is room, or let it wait.
     #[inline(always)]
     pub(super) fn seek_and_write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        self.serve(write.extent.stream());
         let turn = self.ftl.turn();
         let sought = match self.ftl.has_room(turn) {
             true => Sought::Room(turn),
@@ -171,6 +181,7 @@ impl Paged {
         while !self.ftl.is_read_only()
             && let Some(turn) = self.waiting.next()
         {
+            self.serve(self.waiting.stream());
             // A flash page that has begun is gone on with.
             let turn = self.ftl.host_goes_on().unwrap_or(turn);
             match self.seek(turn, &mut others_wait, at, hardware) {
@@ -220,7 +231,11 @@ impl Backend for Paged {
     }
 
     #[inline(always)]
-    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+    fn write(&mut self, mut write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        if self.ftl.keeps_apart() {
+            let stream = self.ftl.stream_of(write.page, write.extent.stream());
+            write.extent.set_stream(stream);
+        }
         if self.gather.is_some() {
             return self.gather(write, at, hardware);
         }
@@ -279,16 +294,17 @@ impl Backend for Paged {
         collector.end_untimed(ftl, flash);
         let gathers = self.gather.is_some();
         for Waiter { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
-            self.ftl.write(page, gathers || extent.covers(page), flash);
+            self.ftl.write(page, gathers || extent.covers(page), extent.stream(), flash);
         }
-        for Write { page, .. } in self.gather.iter_mut().flat_map(|gather| gather.end()) {
-            self.ftl.write(page, true, flash);
+        for Write { page, extent, .. } in self.gather.iter_mut().flat_map(|gather| gather.end()) {
+            self.ftl.write(page, true, extent.stream(), flash);
         }
     }
 
     #[inline]
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
-        self.ftl.write(page, extent.covers(page), flash);
+        let stream = self.ftl.stream_of(page, extent.stream());
+        self.ftl.write(page, extent.covers(page), stream, flash);
     }
 
     #[inline]
@@ -302,8 +318,9 @@ impl Backend for Paged {
         for run in pieces.chunk_by(|one, next| one.mode == next.mode) {
             match run[0].mode {
                 Mode::Write => {
-                    let pages =
-                        run.iter().map(|piece| (piece.page, piece.extent.covers(piece.page)));
+                    let pages = run.iter().map(|Piece { page, extent, .. }| {
+                        (*page, extent.covers(*page), extent.stream())
+                    });
                     self.ftl.write_all(pages, flash);
                 }
                 Mode::Read => {

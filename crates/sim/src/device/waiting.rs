@@ -84,6 +84,12 @@ impl Waiting {
         Some(DieIdx(tried.1))
     }
 
+    /// The stream of the page that is tried.
+    pub(crate) fn stream(&self) -> u8 {
+        let queue = &self.queues[self.pass.tried.1 as usize];
+        queue.front().map_or(0, |first| first.write.extent.stream())
+    }
+
     /// The page that was tried goes on waiting, and nothing has changed.
     pub(crate) fn waits(&mut self) {
         self.pass.in_vain.push(self.pass.tried.1);
@@ -158,7 +164,7 @@ mod tests {
     }
 
     fn write(page: u32) -> Write {
-        let (page, extent) = (Lpn(page), Extent::single(Lpn(page), true));
+        let (page, extent) = (Lpn(page), Extent::single(Lpn(page), true, 0));
         Write { page, extent, target: Target::collection(DieIdx(0)), through: false }
     }
 

@@ -210,7 +210,7 @@ impl SimDevice {
             let (io, _) = self.host.io(of);
             let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
             self.host.arrived(index, at);
-            if cache.offer(index, page, sectors) {
+            if cache.offer(index, page, sectors, io.stream) {
                 self.ended(index, at);
             }
             return self.flush(at);
@@ -241,8 +241,8 @@ impl SimDevice {
     }
 
     fn write_flushed(&mut self, flushed: Flushed, at: u64) {
-        let Flushed { page, whole, epoch } = flushed;
-        let extent = Extent::single(page, whole);
+        let Flushed { page, epoch, .. } = flushed;
+        let extent = flushed.extent();
         let through = false; // who waits for it waits for its epoch
         self.write(Write { page, extent, target: Target::flush(epoch), through }, at);
     }

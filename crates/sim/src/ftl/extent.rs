@@ -16,6 +16,8 @@ pub(crate) struct Extent {
     end: u32,
     /// The first page behind all that are covered, as a whole or not.
     until: u32,
+    /// The stream of writes that the host named.
+    stream: u8,
 }
 
 impl Extent {
@@ -29,6 +31,7 @@ impl Extent {
             first: (begin + u64::from(from > begin * page_bytes)) as u32,
             end: end as u32,
             until: (end + u64::from(to > end * page_bytes)) as u32,
+            stream: io.stream,
         }
     }
 
@@ -40,8 +43,21 @@ impl Extent {
 
     /// A single page, covered as a whole or not.
     #[inline]
-    pub(crate) fn single(page: Lpn, whole: bool) -> Extent {
-        Extent { begin: page.0, first: page.0, end: page.0 + u32::from(whole), until: page.0 + 1 }
+    pub(crate) fn single(page: Lpn, whole: bool, stream: u8) -> Extent {
+        let (begin, end) = (page.0, page.0 + u32::from(whole));
+        Extent { begin, first: begin, end, until: begin + 1, stream }
+    }
+
+    /// The stream of writes that it belongs to.
+    #[inline]
+    pub(crate) fn stream(&self) -> u8 {
+        self.stream
+    }
+
+    /// It belongs to this one.
+    #[inline]
+    pub(crate) fn set_stream(&mut self, stream: u8) {
+        self.stream = stream;
     }
 
     /// Whether every page is covered as a whole.

@@ -27,7 +27,7 @@ pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
 pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};
-pub use page_map::{MappingPart, Retire};
+pub use page_map::{HotColdPart, MappingPart, Retire};
 pub(crate) use page_map::{mapping_pages, read_only};
 pub use stream_hybrid::StreamsPart;
 pub use stripe_map::StripesPart;

@@ -293,7 +293,7 @@ mod tests {
         };
         let mut ftl = Superblock::new(&options);
         let write = |ftl: &mut Superblock, page| {
-            ftl.write(Lpn(page), &Extent::single(Lpn(page), true), &mut Plan::default());
+            ftl.write(Lpn(page), &Extent::single(Lpn(page), true, 0), &mut Plan::default());
         };
         (0..4).for_each(|page| write(&mut ftl, page));
         ftl.groups[0].own = 1;

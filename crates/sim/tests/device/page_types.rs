@@ -71,7 +71,7 @@ fn what_is_left_of_a_page_is_read_in_the_time_of_its_type() {
         for page in 0..3 {
             alone(&mut device, io(Mode::Write, page, 1));
         }
-        let half = Io { offset: Bytes(2 * 4096), size: Bytes(512), mode: Mode::Write };
+        let half = Io { offset: Bytes(2 * 4096), size: Bytes(512), mode: Mode::Write, stream: 0 };
         let (_, parts) = alone(&mut device, half);
         if ftl == "page_map" {
             assert_eq!(part(&parts, "read_to_modify_ns"), READS[2] + TRANSFER, "{ftl}");

@@ -116,7 +116,7 @@ fn the_write_cache_holds_units_and_sends_flash_pages() {
 fn a_part_of_a_unit_is_read_before_it_is_written() {
     let mut device = device(r#", "partial_transfer": true"#);
     writes(&mut device, 4);
-    let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write };
+    let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write, stream: 0 };
     let (modified, parts) = alone(&mut device, half(0));
     assert_eq!(modified, COMMAND + LINK / 2 + READ + TRANSFER);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);

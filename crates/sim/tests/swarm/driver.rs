@@ -13,6 +13,8 @@ pub struct Driver<'a> {
     pub rng: &'a mut Xoshiro256PlusPlus,
     pub sector: u64,
     pub sectors: u64,
+    /// Streams of writes that the device keeps apart.
+    streams: u64,
     /// The next sector in order.
     pub next: u64,
     pub outstanding: u32,
@@ -31,6 +33,7 @@ impl Driver<'_> {
             rng,
             sector: info.sector_bytes.0,
             sectors: info.capacity_bytes.0 / info.sector_bytes.0,
+            streams: info.write_streams(),
             next: 0,
             outstanding: 0,
             last_end: Nanos(0),
@@ -49,7 +52,11 @@ impl Driver<'_> {
             if in_order && self.next + size <= self.sectors { self.next } else { anywhere };
         self.next = if in_order { offset + size } else { 0 };
         let mode = if uniform(self.rng, 3) == 0 { Mode::Read } else { Mode::Write };
-        Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode }
+        let stream = match (mode, self.streams) {
+            (Mode::Read, _) | (_, 1) => 0,
+            (Mode::Write, streams) => uniform(self.rng, streams) as u8,
+        };
+        Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode, stream }
     }
 
     /// One I/O may move the device a few times over, and no more.

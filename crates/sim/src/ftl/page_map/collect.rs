@@ -75,6 +75,10 @@ impl PageMap {
             if !self.has_room_to_collect() {
                 return None;
             }
+        } else if let Some(apart) = &self.apart {
+            if !self.fits_apart(apart, None, Some((None, most))) {
+                return None;
+            }
         } else if self.blocks.pages_for_relocation() < self.promised + most + self.owed() {
             return None;
         }
@@ -118,6 +122,7 @@ impl PageMap {
                 kept.map_or(0, |kept| collection.promised.min(kept.mapping_pages()));
         }
         self.promised += collection.promised;
+        self.promise_apart(collection.victim, collection.promised);
         if let Some(kept) = &mut self.on_flash {
             kept.promised += collection.promised_mapping;
         }
@@ -134,6 +139,7 @@ impl PageMap {
             _ => {
                 collection.promised -= pages;
                 self.promised -= pages;
+                self.release_apart(collection.victim, pages);
             }
         }
     }
@@ -207,6 +213,7 @@ impl PageMap {
             media.read_for_nothing(from);
             return;
         }
+        self.serve_pages_of(from.block);
         let Some(to) = self.copy(from, collection.stream, media) else { return };
         if let Some(page) = page {
             self.blocks.mark_invalid(from);
@@ -238,6 +245,7 @@ impl PageMap {
     /// Erase the victim, which holds nothing valid any more.
     pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         self.promised -= collection.promised;
+        self.release_apart(collection.victim, collection.promised);
         self.give_up_surplus(collection, media);
         if self.on_flash.is_some() {
             self.write_moved(collection.die, collection.promised_mapping, media);
@@ -275,6 +283,7 @@ impl PageMap {
     /// Move all that is valid of a victim, page by page; returns how much that was.
     fn move_all(&mut self, collection: &Collection, media: &mut impl CollectMedia) -> u32 {
         let Collection { die, victim: block, stream, .. } = *collection;
+        self.serve_pages_of(block);
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
         self.blocks.drain_valid(block, |page| pages.push(page));

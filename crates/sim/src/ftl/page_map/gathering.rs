@@ -32,7 +32,7 @@ impl PageMap {
     /// The die whose flash page the next unit of `stream` goes on with.
     #[inline]
     pub(super) fn goes_on(&self, stream: Stream) -> Option<DieIdx> {
-        let die = self.gathers[stream as usize & 1];
+        let die = self.gathers[self.gathers_at(stream)];
         (self.gathers() && self.blocks.is_gathering(die, stream)).then_some(die)
     }
 
@@ -44,19 +44,36 @@ impl PageMap {
     /// The next unit of `stream` goes to `die`.
     #[inline]
     pub(super) fn goes_to(&mut self, die: DieIdx, stream: Stream) {
-        self.gathers[stream as usize & 1] = die;
+        let at = self.gathers_at(stream);
+        self.gathers[at] = die;
     }
 
-    /// How many pages a host page may take away: those to the end of its flash page, for the rest may have
-    /// to be left empty.
+    /// Those of the host's streams come first.
+    #[inline]
+    fn gathers_at(&self, stream: Stream) -> usize {
+        let moved = stream as usize & 1;
+        moved * usize::from(self.blocks.write_streams()) + self.blocks.kind(stream)
+    }
+
+    /// How many pages a host page may take away from relocated ones: those that it takes, unless these have
+    /// blocks of their own.
     #[inline]
     pub(super) fn cost_on(&self, die: DieIdx, opens: bool) -> u32 {
-        let cost = self.blocks.cost_of_host_page(opens);
-        if !self.gathers() || cost != 1 {
-            return cost;
+        match self.blocks.cost_of_host_page(opens) {
+            1 => self.pages_taken(die),
+            cost => cost,
+        }
+    }
+
+    /// How many pages a host page may take of its block: those to the end of its flash page, for the rest may
+    /// have to be left empty.
+    #[inline]
+    pub(super) fn pages_taken(&self, die: DieIdx) -> u32 {
+        if !self.gathers() {
+            return 1;
         }
         if self.blocks.is_gathering(die, Stream::Host) {
-            return self.blocks.left_to_gather(die);
+            return self.blocks.left_to_gather(die, self.blocks.served());
         }
         self.options.geometry.units()
     }
@@ -64,7 +81,7 @@ impl PageMap {
     /// Pages that may have to be left empty behind what the host has begun.
     pub(super) fn owed(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
-        self.goes_on(Stream::Host).map_or(0, |die| shared * self.blocks.left_to_gather(die))
+        self.goes_on(Stream::Host).map_or(0, |die| shared * self.blocks.left_to_gather(die, self.blocks.served()))
     }
 
     /// Whether `at` is in a flash page that is not full yet.

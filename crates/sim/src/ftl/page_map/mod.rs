@@ -16,9 +16,11 @@
 mod collect;
 mod dftl;
 mod gathering;
+mod hot_cold;
 mod retirement;
 mod room;
 mod straight;
+mod streams;
 mod write;
 
 pub(crate) use collect::{Collection, Item};
@@ -26,8 +28,10 @@ use dftl::MapOnFlash;
 pub use dftl::MappingPart;
 pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
 pub use retirement::Retire;
+pub use hot_cold::HotColdPart;
 use retirement::Retirement;
 pub(crate) use retirement::{RetirementOptions, read_only};
+use streams::Apart;
 
 use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
@@ -59,6 +63,9 @@ pub(crate) struct PageMapOptions {
     pub(crate) mapping: Option<MappingOptions>,
     /// Blocks and pages are retired; they wear out.
     pub(crate) retirement: Option<RetirementOptions>,
+    /// Streams of the host's writes that are kept apart, at least 1, and what tells hot pages from cold ones.
+    pub(crate) write_streams: u8,
+    pub(crate) hot_cold: Option<HotColdPart>,
 }
 
 /// How many pages of a victim are moved.
@@ -95,6 +102,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) on_flash: Option<Box<MapOnFlash>>,
     /// What was retired, where flash wears out.
     pub(in crate::ftl) retirement: Option<Box<Retirement>>,
+    /// What several streams of the host's writes need.
+    apart: Option<Box<Apart>>,
     /// The emptiest block is the victim, whatever the policy: until every die has its reserve, or where
     /// it is urgent, until a page has found room; see `room.rs`.
     overruled: bool,
@@ -111,8 +120,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) scratch: Vec<Ppn>,
     /// The same as logical pages.
     moving: Vec<Lpn>,
-    /// Where flash pages are gathered: the die of the host's page, and that of relocated ones.
-    gathers: [DieIdx; 2],
+    /// Where flash pages are gathered: per stream the die of the host's page, then that of relocated ones.
+    gathers: Vec<DieIdx>,
 }
 
 /// Inside the two arrays only; outside of them it is an `Option`.
@@ -134,13 +143,15 @@ impl PageMap {
         let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
         let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
         let pages = geometry.shape().logical_pages + mapping_pages;
-        let streams = Streams { separate: options.separate, mapping: on_flash.is_some() };
+        let hosts = options.write_streams;
+        let streams = Streams { hosts, separate: options.separate, mapping: on_flash.is_some() };
         PageMap {
             map: huge::filled(pages as usize, NOWHERE),
             reverse: huge::filled(geometry.pages() as usize, NOWHERE),
             blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
+            apart: Apart::new(hosts, options.hot_cold),
             overruled: false,
             urgent: false,
             overrules: 0,
@@ -149,7 +160,7 @@ impl PageMap {
             promised: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
-            gathers: [DieIdx(0); 2],
+            gathers: vec![DieIdx(0); 2 * usize::from(hosts) + 1],
             options,
         }
     }

@@ -70,11 +70,11 @@ impl PageMap {
         let kept = self.on_flash.as_deref();
         let of_map = kept.and_then(|kept| kept.emptiest(die, &self.blocks));
         let of_map = of_map.filter(|block| valid(*block) < self.blocks.usable(*block));
-        let of_map = of_map.filter(|block| self.has_room_for(0, valid(*block)));
+        let of_map = of_map.filter(|block| self.has_room_for(*block, 0, valid(*block)));
         let data = self.blocks.emptiest(die).filter(|block| {
             let moved = self.pages_to_move(valid(*block));
             let mapping = kept.map_or(0, |kept| moved.min(kept.mapping_pages()));
-            self.has_room_for(moved, mapping)
+            self.has_room_for(*block, moved, mapping)
         });
         // Moving a part of the map changes no other part of it.
         match (of_map, data) {
@@ -90,11 +90,16 @@ impl PageMap {
         }
     }
 
-    /// Whether so many pages can be moved, and so many of the map programmed, beside what was promised.
-    fn has_room_for(&self, moved: u32, mapping: u32) -> bool {
+    /// Whether so many pages of `victim` can be moved, and so many of the map programmed, beside what was promised.
+    fn has_room_for(&self, victim: BlockIdx, moved: u32, mapping: u32) -> bool {
         match &self.on_flash {
             Some(kept) => self.blocks.fits(self.promised + moved, kept.promised + mapping),
-            None => self.blocks.pages_for_relocation() >= self.promised + moved + self.owed(),
+            None => match &self.apart {
+                Some(apart) => self.fits_apart(apart, None, Some((Some(victim), moved))),
+                None => {
+                    self.blocks.pages_for_relocation() >= self.promised + moved + self.owed()
+                }
+            },
         }
     }
 

@@ -14,20 +14,23 @@ impl PageMap {
     /// Whether nothing but the map needs attention.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.on_flash.is_none() && self.retirement.is_none()
+        self.on_flash.is_none() && self.retirement.is_none() && self.apart.is_none()
     }
 
-    /// Write pages, each as a whole or in part, as [`PageMap::write`] does.
+    /// Write pages, each as a whole or in part and of a stream, as [`PageMap::write`] does.
     pub(crate) fn write_all(
         &mut self,
-        pages: impl Iterator<Item = (Lpn, bool)>,
+        pages: impl Iterator<Item = (Lpn, bool, u8)>,
         flash: &mut Flash,
     ) {
         if !self.is_plain() || flash.unworn().is_none() {
-            return pages.for_each(|(page, whole)| self.write(page, whole, flash));
+            return pages.for_each(|(page, whole, stream)| {
+                let stream = self.stream_of(page, stream);
+                self.write(page, whole, stream, flash);
+            });
         }
         let mut written = 0;
-        for (page, whole) in pages {
+        for (page, whole, _) in pages {
             let die = self.turn();
             let ordinary = self.blocks.has_open_page(die, Stream::Host)
                 && !self.wants_collection(die)

@@ -1,6 +1,7 @@
 //! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
 
 use super::PageMap;
+use super::streams::Wanted;
 use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
@@ -9,9 +10,16 @@ impl PageMap {
     /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
     /// the rest is merged from its old version.
     ///
-    /// Where no die can take it, nothing is written and the device is read-only.
+    /// Where no die can take it, nothing is written and the device is read-only. It is of `stream`.
     #[inline]
-    pub(crate) fn write(&mut self, page: Lpn, whole: bool, media: &mut impl CollectMedia) {
+    pub(crate) fn write(
+        &mut self,
+        page: Lpn,
+        whole: bool,
+        stream: u8,
+        media: &mut impl CollectMedia,
+    ) {
+        self.serve(stream);
         let turn = self.turn();
         self.write_in_turn(turn, page, whole, media);
     }
@@ -50,6 +58,11 @@ impl PageMap {
         }
         if self.on_flash.is_some() {
             return self.has_room_with_map(opens);
+        }
+        if let Some(apart) = &self.apart {
+            let kind = usize::from(self.blocks.served());
+            let wanted = Wanted { kind, pages: self.pages_taken(die), opens };
+            return self.fits_apart(apart, Some(wanted), None);
         }
         let needed = self.promised + self.cost_on(die, opens);
         self.blocks.pages_for_relocation() >= needed
@@ -149,7 +162,11 @@ impl PageMap {
         {
             return Some(die);
         }
-        self.die_with_page(home, stream)
+        let die = self.die_with_page(home, stream)?;
+        let Some(apart) = &self.apart else { return Some(die) };
+        let die = self.without_opening(apart, die, stream);
+        self.goes_to(die, stream);
+        Some(die)
     }
 
     /// The same where no map on flash stands in the way.

@@ -45,7 +45,7 @@ fn hits_are_those_of_a_plain_list() {
         let range = if uniform(&mut rng, 4) == 0 { pages } else { 700 };
         let page = uniform(&mut rng, range) as u32;
         if uniform(&mut rng, 2) == 0 {
-            ftl.write(Lpn(page), true, &mut flash);
+            ftl.write(Lpn(page), true, 0, &mut flash);
         } else {
             ftl.find(Lpn(page), &mut flash);
         }
@@ -75,7 +75,7 @@ fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f6
     let mut write = |flash: &mut Flash, number: u32| {
         let before = flash.counters;
         for _ in 0..number {
-            ftl.write(Lpn(uniform(&mut rng, u64::from(pages)) as u32), true, flash);
+            ftl.write(Lpn(uniform(&mut rng, u64::from(pages)) as u32), true, 0, flash);
         }
         flash.counters.since(&before)
     };
@@ -124,7 +124,7 @@ fn collection_writes_each_mapping_page_once() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
     let mut write = |media: &mut Shadow, number| {
         for _ in 0..number {
-            ftl.write(Lpn(uniform(&mut rng, u64::from(pages)) as u32), true, media);
+            ftl.write(Lpn(uniform(&mut rng, u64::from(pages)) as u32), true, 0, media);
         }
     };
     write(&mut media, 4 * pages);

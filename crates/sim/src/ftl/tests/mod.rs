@@ -7,7 +7,9 @@ mod naive;
 mod retirement;
 mod shadow;
 mod straight;
+mod streams;
 mod stripes;
+mod variants;
 
 use proptest::prelude::*;
 use uflip_core::Counters;
@@ -23,6 +25,7 @@ use crate::pool::alloc::Allocator;
 use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 use shadow::Shadow;
+use variants::{Variant, variants};
 
 /// The plainest FTL over `geometry`; tests change what they are about.
 fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
@@ -38,63 +41,8 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
         load: RelocationLoad::AtLeast(0),
         mapping: None,
         retirement: None,
-    }
-}
-
-/// What a random device is made of, apart from its policies.
-#[derive(Clone, Copy, Debug)]
-struct Variant {
-    geometry: Geometry,
-    reserved_blocks: usize,
-    same_die: bool,
-    separate: bool,
-    free_order: FreeOrder,
-    static_gap: u32,
-    mapping: Option<MappingOptions>,
-}
-
-prop_compose! {
-    /// Small devices of every shape that leave the host at least one page.
-    fn variants()(
-        channels in 1u32..5, dies_per_channel in 1u32..4, data_pages in 1u32..20,
-        metadata_pages in 0u32..2, more_blocks in 1u32..12, reserved_blocks in 1usize..3,
-        fullness in 1u32..=100, same_die in any::<bool>(), separate in any::<bool>(),
-        least_worn in any::<bool>(), static_gap in 0u32..4, mapping in mappings(), units in 1u32..5,
-    ) -> Variant {
-        // A map on flash counts in whole pages.
-        let units = if mapping.0.is_some() { 1 } else { units };
-        let (data_pages, metadata_pages) = (data_pages * units, metadata_pages * units);
-        let dies = channels * dies_per_channel;
-        let open = if separate { 2 } else { 1 };
-        let most = dies * more_blocks * data_pages;
-        let logical_pages = (most * fullness / 100).max(1);
-        let (mapping, page_bytes) = mapping;
-        // A map on flash takes blocks of its own.
-        let mapping_pages = logical_pages.div_ceil(page_bytes / 4);
-        let for_map = 1 + (2 * mapping_pages).div_ceil(data_pages).div_ceil(dies);
-        let (kept, for_map) =
-            if mapping.is_some() { (RESERVED_FOR_MAPPING, for_map) } else { (0, 0) };
-        let reserved_blocks = reserved_blocks + kept as usize;
-        let blocks_per_die = reserved_blocks as u32 + open + 1 + more_blocks + for_map;
-        let geometry = Geometry::from(Shape {
-            channels, dies, blocks_per_die, pages_per_block: data_pages + metadata_pages,
-            metadata_pages, page_bytes, logical_pages,
-        });
-        let geometry = geometry.with_units(units);
-        let free_order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Oldest };
-        Variant { geometry, reserved_blocks, same_die, separate, free_order, static_gap, mapping }
-    }
-}
-
-prop_compose! {
-    /// A map in memory, or on flash; and pages that hold few or many entries of it.
-    fn mappings()(
-        on_flash in any::<bool>(), cached_entries in 1usize..200, segmented in any::<bool>(),
-        batch_update in any::<bool>(), entries in 4u32..200,
-    ) -> (Option<MappingOptions>, u32) {
-        let policy = if segmented { CachePolicy::SegmentedLru } else { CachePolicy::Lru };
-        let options = MappingOptions { cached_entries, policy, batch_update };
-        (on_flash.then_some(options), 4 * entries)
+        write_streams: 1,
+        hot_cold: None,
     }
 }
 
@@ -120,6 +68,7 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
         free_order: variant.free_order,
         static_gap: variant.static_gap,
         mapping: variant.mapping,
+        write_streams: variant.write_streams,
         ..plain(geometry, victims, allocator)
     });
     let mut media = Shadow::new(geometry, PageOrder::Ascending);
@@ -137,7 +86,9 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
         }
         let whole = uniform(&mut rng, 4) > 0;
         media.writing = write;
-        ftl.write(Lpn(page as u32), whole, &mut media);
+        let stream = uniform(&mut rng, u64::from(variant.write_streams)) as u8;
+        ftl.write(Lpn(page as u32), whole, stream, &mut media);
+        ftl.check_streams();
         let old = oracle[page as usize].replace(write);
         let merged = if whole || old.is_none() { None } else { Some(old) };
         assert_eq!(media.merged, merged, "a partial write merges the newest version");
@@ -199,7 +150,7 @@ fn steady_for(
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(42);
     let pages = geometry.shape().logical_pages;
     for page in 0..pages {
-        ftl.write(Lpn(page), true, &mut flash);
+        ftl.write(Lpn(page), true, 0, &mut flash);
     }
     let mut before = Counters::default();
     for round in 0..rounds {
@@ -207,7 +158,7 @@ fn steady_for(
             before = flash.counters;
         }
         for _ in 0..pages {
-            ftl.write(Lpn(draw(&mut rng) as u32), true, &mut flash);
+            ftl.write(Lpn(draw(&mut rng) as u32), true, 0, &mut flash);
         }
     }
     flash.counters.since(&before)

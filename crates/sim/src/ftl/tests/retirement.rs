@@ -128,7 +128,7 @@ fn wear_out(mut ftl: PageMap, mut media: Shadow, seed: u64) {
     for write in 0..writes {
         let page = uniform(&mut rng, pages);
         media.writing = write;
-        ftl.write(Lpn(page as u32), uniform(&mut rng, 4) > 0, &mut media);
+        ftl.write(Lpn(page as u32), uniform(&mut rng, 4) > 0, 0, &mut media);
         let at = ftl.lookup(Lpn(page as u32));
         let now = at.and_then(|at| media.content[at.page.0 as usize]);
         // The write that found the device worn out may have been refused.
@@ -170,6 +170,7 @@ fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
         free_order: FreeOrder::LeastWorn,
         static_gap: 0,
         mapping: None,
+        write_streams: 1,
     };
     let wear = Wear { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max, seed: 3 };
     device(variant, wear, "greedy").expect("nothing is bad")
@@ -181,7 +182,7 @@ fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
     let pages = u64::from(media.flash.geometry.shape().logical_pages);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     while !ftl.is_read_only() {
-        ftl.write(Lpn(uniform(&mut rng, pages) as u32), true, &mut media);
+        ftl.write(Lpn(uniform(&mut rng, pages) as u32), true, 0, &mut media);
     }
     ftl.check();
     let counters = media.flash.counters;

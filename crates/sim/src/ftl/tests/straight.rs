@@ -37,10 +37,12 @@ fn both_ways(variant: Variant, least: u32, seed: u64, hot: u64, victims: &str, a
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..u64::from(geometry.pages()).div_ceil(8) {
         let range = if uniform(&mut rng, 2) == 0 { pages } else { (pages * hot / 100).max(1) };
-        let writes: Vec<(Lpn, bool)> = (0..uniform(&mut rng, 32))
-            .map(|_| (Lpn(uniform(&mut rng, range) as u32), uniform(&mut rng, 4) > 0))
+        let writes: Vec<(Lpn, bool, u8)> = (0..uniform(&mut rng, 32))
+            .map(|_| (Lpn(uniform(&mut rng, range) as u32), uniform(&mut rng, 4) > 0, 0))
             .collect();
-        writes.iter().for_each(|(page, whole)| one_by_one.write(*page, *whole, &mut shadow));
+        for (page, whole, stream) in &writes {
+            one_by_one.write(*page, *whole, *stream, &mut shadow);
+        }
         straight.write_all(writes.iter().copied(), &mut flash);
         let trimmed = Lpn(uniform(&mut rng, pages) as u32);
         one_by_one.trim(trimmed);

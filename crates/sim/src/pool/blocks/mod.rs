@@ -4,8 +4,13 @@
 //! the rest apart, so that the books of a large device stay in the cache. Which pages are left for whom
 //! is in `room.rs`.
 
+mod apart;
 mod room;
 mod valid;
+
+pub(crate) use apart::WRITE_STREAMS_MAX;
+
+use apart::KINDS_MAX;
 
 use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
@@ -25,6 +30,8 @@ pub(crate) enum Stream {
 /// Which streams have open blocks of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Streams {
+    /// Those of the host, at least 1.
+    pub(crate) hosts: u8,
     /// Relocated pages do not share those of the host.
     pub(crate) separate: bool,
     /// There are mapping pages, which never share.
@@ -56,6 +63,11 @@ pub(crate) struct Blocks {
     /// Open blocks of a die, and which of them each stream has.
     streams: usize,
     kinds: [u8; 3],
+    /// Streams of the host, and whether relocated pages have one of their own.
+    hosts: u8,
+    separate: bool,
+    /// Per block: which of them it was opened for last; empty where the host has one.
+    stream_of: Vec<u8>,
     /// Erased blocks of all dies, and their pages that take data.
     free_blocks: u32,
     free_pages: u32,
@@ -66,7 +78,7 @@ pub(crate) struct Blocks {
     /// Retired pages, one bit each; empty while there is none.
     retired: Vec<u64>,
     /// Per kind: pages left in the open blocks of all dies.
-    open_pages: [u32; 3],
+    open_pages: [u32; KINDS_MAX],
 }
 
 /// Added to the count of a block that is not closed: filled with data, and not chosen as a victim
@@ -101,8 +113,9 @@ impl Blocks {
         least_usable: u32,
     ) -> Blocks {
         let dies = geometry.shape().dies;
-        let relocated = u8::from(of.separate);
-        let mapping = relocated + u8::from(of.mapping);
+        let relocated = if of.separate { of.hosts } else { 0 };
+        let last = of.hosts - 1 + u8::from(of.separate);
+        let mapping = last + u8::from(of.mapping);
         let streams = usize::from(mapping) + 1;
         let good = |die| {
             let blocks = geometry.blocks_of(DieIdx(die));
@@ -126,12 +139,15 @@ impl Blocks {
             open: vec![Open::default(); dies as usize * streams],
             streams,
             kinds: [0, relocated, mapping],
+            hosts: of.hosts,
+            separate: of.separate,
+            stream_of: vec![0; if of.hosts > 1 { geometry.blocks() as usize } else { 0 }],
             free_blocks,
             free_pages: pages,
             usable_pages: pages,
             least_usable,
             retired: Vec::new(),
-            open_pages: [0; 3],
+            open_pages: [0; KINDS_MAX],
         }
     }
 
@@ -141,7 +157,7 @@ impl Blocks {
 
     /// Which of a die's open blocks is that of `stream`.
     #[inline]
-    fn kind(&self, stream: Stream) -> usize {
+    pub(crate) fn kind(&self, stream: Stream) -> usize {
         usize::from(self.kinds[stream as usize])
     }
 
@@ -202,12 +218,6 @@ impl Blocks {
         open.next != open.end && !open.next.is_multiple_of(self.geometry.units())
     }
 
-    /// How many pages the flash page has left that the host has begun on `die`.
-    pub(crate) fn left_to_gather(&self, die: DieIdx) -> u32 {
-        let next = self.open[self.open_of(die, Stream::Host)].next;
-        next.next_multiple_of(self.geometry.units()) - next
-    }
-
     /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
     pub(crate) fn is_gathered(&self, at: Place) -> bool {
         let first = at.die.0 as usize * self.streams;
@@ -245,6 +255,9 @@ impl Blocks {
         self.free_pages -= usable;
         let end = self.geometry.first_page(block).0 + self.geometry.data_pages();
         self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
+        if let Some(stream) = self.stream_of.get_mut(block.0 as usize) {
+            *stream = (index % self.streams) as u8;
+        }
         self.expect_valid(block);
         usable
     }

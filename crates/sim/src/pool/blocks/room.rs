@@ -1,5 +1,6 @@
 //! How much room is left: for relocated pages, for mapping pages, and so for the host.
 
+use super::apart::KINDS_MAX;
 use super::{Blocks, Stream};
 
 impl Blocks {
@@ -37,7 +38,7 @@ impl Blocks {
         self.fits_with(relocated, mapping, free, &open_pages)
     }
 
-    fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; 3]) -> bool {
+    fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; KINDS_MAX]) -> bool {
         let blocks = |stream, pages: u32| {
             let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
             beyond.div_ceil(self.least_usable)
@@ -49,10 +50,10 @@ impl Blocks {
     /// own; then nothing, or the block that it opens.
     #[inline]
     pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
-        match (self.kinds[Stream::Relocated as usize], opens) {
-            (0, _) => 1,
-            (_, false) => 0,
-            (_, true) => self.geometry.data_pages(),
+        match (self.separate, opens) {
+            (false, _) => 1,
+            (true, false) => 0,
+            (true, true) => self.geometry.data_pages(),
         }
     }
 }

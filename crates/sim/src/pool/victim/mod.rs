@@ -133,5 +133,6 @@ policies! {
     "d_choices" => d_choices::DChoices,
     "random" => random::Random,
     "cost_benefit" => cost_benefit::CostBenefit,
+    "spare_shares" => spare_shares::SpareShares,
     #[cfg(test)] "how_to" => how_to::HowTo,
 }

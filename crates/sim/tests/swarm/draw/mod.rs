@@ -1,6 +1,7 @@
 //! Draws cases: half of them devices that somebody could have meant, small ones and on the edge of what is
 //! possible; the other half with keys that nobody means.
 
+mod apart;
 mod merging;
 
 use serde_json::{Map, Value, json};
@@ -212,6 +213,9 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     }
     if overrides.get("ftl").is_none() && draw.yes(50) {
         units(draw, overrides);
+    }
+    if overrides.get("ftl").is_none() && draw.yes(35) {
+        apart::streams(draw, overrides);
     }
     if wears {
         wear(draw, overrides);

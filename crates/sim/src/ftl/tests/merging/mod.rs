@@ -226,7 +226,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus, pages: u64, hot: u64, cursor: &mut u64) ->
         _ => *cursor % (sectors - size + 1),
     };
     *cursor = offset + size;
-    Io { offset: Bytes(offset * 512), size: Bytes(size * 512), mode: Mode::Write }
+    Io { offset: Bytes(offset * 512), size: Bytes(size * 512), mode: Mode::Write, stream: 0 }
 }
 
 fn write(
@@ -260,7 +260,7 @@ fn write(
 /// Write all of `page`.
 pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
     let mut plan = Plan::default();
-    ftl.write(page, &Extent::single(page, true), &mut plan);
+    ftl.write(page, &Extent::single(page, true, 0), &mut plan);
     flash.carry_out(&mut plan);
 }
 

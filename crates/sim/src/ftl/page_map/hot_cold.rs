@@ -1,0 +1,174 @@
+//! Hot pages told from cold ones without the host: several Bloom filters, each of which forgets.
+//!
+//! ```text
+//! filters   [ oldest ] [        ] [        ] [ newest ]     a write goes into the next in turn that does not
+//! weight         1          2          3          4        hold its page; hot: those that do weigh enough
+//! ```
+//!
+//! **Source**: Park & Du, *Hot data identification for flash-based storage systems using multiple Bloom
+//! filters* (MSST 2011).
+//! **Faithful**: filters take turns; what a filter holds already goes to the next one that does not; after so
+//! many writes the one that was emptied longest ago is emptied; younger filters weigh more, by equal steps.
+//! **Simplified**: weights are whole numbers, V … 1 (the paper's 2 … 2/V are these times 2/V); hash functions
+//! are two mixed ones, the others sums of them (Kirsch & Mitzenmacher 2006).
+//! **Ambiguous**: whether a write counts before it is judged; here it does, as in the paper's figure 3. What
+//! becomes of a page that is moved: it goes with the others of its block, and is judged when it is written.
+
+use crate::collections::bits;
+use crate::flash::geometry::Lpn;
+
+/// The table `[hot_cold]`.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct HotColdPart {
+    pub bloom_filters: u32,
+    pub bloom_filter_bits: u32,
+    pub bloom_hashes: u32,
+    /// Writes after which the oldest filter is emptied.
+    pub bloom_window: u32,
+    /// A page is hot where the filters that hold it weigh so much.
+    pub hot_weight: u32,
+}
+
+/// Which page is hot, from what was written lately.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Detector {
+    of: HotColdPart,
+    filters: Vec<Vec<u64>>,
+    /// The filter whose turn it is, the one that was emptied last, and the writes since.
+    turn: u32,
+    newest: u32,
+    since: u32,
+}
+
+impl Detector {
+    pub(crate) fn new(of: HotColdPart) -> Detector {
+        let words = of.bloom_filter_bits.div_ceil(64) as usize;
+        let filters = vec![vec![0; words]; of.bloom_filters as usize];
+        Detector { of, filters, turn: 0, newest: of.bloom_filters - 1, since: 0 }
+    }
+
+    /// `page` is written: whether it is hot.
+    pub(crate) fn written(&mut self, page: Lpn) -> bool {
+        let filters = self.of.bloom_filters;
+        let next = (0..filters).map(|step| (self.turn + step) % filters);
+        let not_in = next.clone().find(|filter| !self.holds(*filter, page));
+        if let Some(filter) = not_in {
+            for bit in places(&self.of, page) {
+                bits::insert(&mut self.filters[filter as usize], bit);
+            }
+        }
+        self.turn = (self.turn + 1) % filters;
+        let weight: u32 = (0..filters)
+            .filter(|filter| self.holds(*filter, page))
+            // The one after the newest is the oldest, and weighs 1.
+            .map(|filter| (filter + filters - self.newest - 1) % filters + 1)
+            .sum();
+        self.since += 1;
+        if self.since == self.of.bloom_window {
+            self.since = 0;
+            self.newest = (self.newest + 1) % filters;
+            self.filters[self.newest as usize].fill(0);
+        }
+        weight >= self.of.hot_weight
+    }
+
+    fn holds(&self, filter: u32, page: Lpn) -> bool {
+        places(&self.of, page).all(|bit| bits::has(&self.filters[filter as usize], bit))
+    }
+}
+
+/// The bits of `page` in a filter.
+fn places(of: &HotColdPart, page: Lpn) -> impl Iterator<Item = usize> + use<> {
+    let (first, second) = (mixed(u64::from(page.0)), mixed(u64::from(page.0) | 1 << 32) | 1);
+    let bits = u64::from(of.bloom_filter_bits);
+    (0..u64::from(of.bloom_hashes))
+        .map(move |number| (first.wrapping_add(number.wrapping_mul(second)) % bits) as usize)
+}
+
+/// The finalizer of SplitMix64: every bit of the result depends on every one of `key`.
+fn mixed(key: u64) -> u64 {
+    let key = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let key = (key ^ key >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let key = (key ^ key >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    key ^ key >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+    use super::*;
+
+    const PART: HotColdPart = HotColdPart {
+        bloom_filters: 4,
+        bloom_filter_bits: 1 << 20,
+        bloom_hashes: 2,
+        bloom_window: 50,
+        hot_weight: 7,
+    };
+
+    /// The paper's rules with sets in place of filters, the newest last.
+    struct Sets(Vec<(u32, BTreeSet<u32>)>, u32, u32);
+
+    impl Sets {
+        fn written(&mut self, page: u32) -> bool {
+            let Sets(sets, turn, since) = self;
+            for step in 0..4 {
+                let name = (*turn + step) % 4;
+                let (_, set) = sets.iter_mut().find(|(own, _)| *own == name).unwrap();
+                if set.insert(page) {
+                    break;
+                }
+            }
+            *turn += 1;
+            let weight: usize =
+                (1..).zip(&*sets).filter(|(_, (_, set))| set.contains(&page)).map(|(w, _)| w).sum();
+            *since += 1;
+            if *since % PART.bloom_window == 0 {
+                let (name, _) = sets.remove(0);
+                sets.push((name, BTreeSet::new()));
+            }
+            weight >= PART.hot_weight as usize
+        }
+    }
+
+    #[test]
+    fn large_filters_say_what_sets_would() {
+        let mut detector = Detector::new(PART);
+        let mut sets = Sets((0..4).map(|name| (name, BTreeSet::new())).collect(), 0, 0);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut hot = [0; 2];
+        for _ in 0..20_000 {
+            let range = 1 + uniform(&mut rng, 200);
+            let page = uniform(&mut rng, range) as u32;
+            let expected = sets.written(page);
+            assert_eq!(detector.written(Lpn(page)), expected, "{page}");
+            hot[usize::from(expected)] += 1;
+        }
+        assert!(hot.iter().all(|often| *often > 2_000), "some of both: {hot:?}");
+    }
+
+    /// Two hash functions, n pages in a filter of m bits: (1 − e^(−2n/m))² are taken for known that are not.
+    #[test]
+    fn as_many_are_mistaken_as_a_bloom_filter_s_size_says() {
+        let part = HotColdPart {
+            bloom_filters: 1,
+            bloom_filter_bits: 2000,
+            bloom_window: u32::MAX,
+            ..PART
+        };
+        let mut detector = Detector::new(part);
+        for page in 0..500 {
+            detector.written(Lpn(page));
+        }
+        let mistaken = (1000..101_000).filter(|page| detector.holds(0, Lpn(*page))).count();
+        let expected = 100_000.0 * (1.0 - (-2.0 * 500.0 / 2000.0_f64).exp()).powi(2);
+        let share = mistaken as f64 / expected;
+        println!("{mistaken} of 100,000, expected {expected:.0}");
+        assert!((share - 1.0).abs() < 0.1, "{share}");
+    }
+}

@@ -1,0 +1,178 @@
+//! Streams of writes that are kept apart, so that what is overwritten together lies together.
+//!
+//! ```text
+//! hint of the host, or the detector's ─▶ stream ─▶ its open block of each die
+//! collection ─▶ the stream of the victim (false), or one for what is relocated of all (`separate_streams`)
+//! ```
+//!
+//! **Source**: the streams directive of NVMe 1.3 (a write names its stream); flexible data placement of NVMe 2.1
+//! (TP 4146): a write names a placement handle, which stands for a *reclaim unit handle*, and what is written
+//! through one handle fills one *reclaim unit* after the other. Kang et al., *The multi-streamed solid-state
+//! drive* (HotStorage 2014).
+//! **Faithful**: writes of different streams share no block. What is relocated stays with its stream, which FDP
+//! calls *persistently isolated*, or shares blocks with what is relocated of others: *initially isolated*.
+//! **Simplified**: a reclaim unit is a block of a die, and not one of each die together; the host is not told
+//! when one is full.
+//! **Ambiguous**: a page whose stream changes lies where its last write went.
+
+use super::{Collection, PageMap};
+use super::hot_cold::{Detector, HotColdPart};
+use crate::flash::geometry::{BlockIdx, DieIdx, Lpn};
+use crate::pool::blocks::Stream;
+
+/// What several streams need.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(in crate::ftl) struct Apart {
+    /// Says which page is hot, where the host does not.
+    detector: Option<Detector>,
+    /// Per open block of a die: pages that collections under way may still move to it.
+    promised: Vec<u32>,
+}
+
+/// A page for which room is sought.
+pub(super) struct Wanted {
+    /// Which of a die's open blocks takes it.
+    pub(super) kind: usize,
+    /// Pages that it takes away.
+    pub(super) pages: u32,
+    pub(super) opens: bool,
+}
+
+impl Apart {
+    /// For so many streams of the host; `None` for one.
+    pub(super) fn new(streams: u8, detector: Option<HotColdPart>) -> Option<Box<Apart>> {
+        let promised = vec![0; usize::from(streams) + 1];
+        let detector = detector.map(Detector::new);
+        (streams > 1).then(|| Box::new(Apart { detector, promised }))
+    }
+}
+
+impl PageMap {
+    /// The stream that a write of `page` belongs to. Asked once for every page that the host writes.
+    #[inline]
+    pub(crate) fn stream_of(&mut self, page: Lpn, hint: u8) -> u8 {
+        match &mut self.apart {
+            None => 0,
+            Some(apart) => match &mut apart.detector {
+                None => hint,
+                Some(detector) => u8::from(detector.written(page)),
+            },
+        }
+    }
+
+    /// Whether the host has several streams.
+    #[inline]
+    pub(crate) fn keeps_apart(&self) -> bool {
+        self.apart.is_some()
+    }
+
+    /// How many streams the host has.
+    pub(crate) fn write_streams(&self) -> u8 {
+        self.blocks.write_streams()
+    }
+
+    /// The host's page that comes next is of `stream`.
+    #[inline]
+    pub(crate) fn serve(&mut self, stream: u8) {
+        if self.apart.is_some() {
+            self.blocks.serve(stream);
+        }
+    }
+
+    /// Pages of `victim` are moved.
+    #[inline]
+    pub(super) fn serve_pages_of(&mut self, victim: BlockIdx) {
+        if self.apart.is_some() {
+            self.blocks.serve_pages_of(victim);
+        }
+    }
+
+    /// Which of a die's open blocks takes what is moved of the victim of `collection`.
+    pub(crate) fn goes_with(&self, collection: &Collection) -> u8 {
+        self.blocks.goes_with(collection.victim)
+    }
+
+    /// Set `pages` aside for what is moved of `victim`.
+    #[inline]
+    pub(super) fn promise_apart(&mut self, victim: BlockIdx, pages: u32) {
+        if let Some(apart) = &mut self.apart {
+            apart.promised[usize::from(self.blocks.goes_with(victim))] += pages;
+        }
+    }
+
+    /// So many of them are not needed any more.
+    #[inline]
+    pub(super) fn release_apart(&mut self, victim: BlockIdx, pages: u32) {
+        if let Some(apart) = &mut self.apart {
+            apart.promised[usize::from(self.blocks.goes_with(victim))] -= pages;
+        }
+    }
+
+    /// Whether all that was promised, and what is wanted, find room where each stream fills blocks of its own;
+    /// and `more` pages of another victim, whose stream may be any.
+    #[cold]
+    pub(super) fn fits_apart(
+        &self,
+        apart: &Apart,
+        wanted: Option<Wanted>,
+        more: Option<(Option<BlockIdx>, u32)>,
+    ) -> bool {
+        let least = self.blocks.least_usable();
+        let opens = wanted.as_ref().is_some_and(|wanted| wanted.opens);
+        let Some(free) = self.blocks.free_blocks().checked_sub(u32::from(opens)) else {
+            return false;
+        };
+        let mut needed = 0;
+        for (kind, open) in self.blocks.open_pages().iter().enumerate() {
+            let taken = match &wanted {
+                Some(wanted) if kind == wanted.kind => wanted.pages,
+                _ => self.owed_to(kind as u8),
+            };
+            let is_opened = wanted.as_ref().is_some_and(|it| it.opens && it.kind == kind);
+            let opened = u32::from(is_opened) * least;
+            let left = (open + opened).saturating_sub(taken);
+            let own = |(victim, _): &(Option<BlockIdx>, u32)| {
+                victim.is_some_and(|victim| usize::from(self.blocks.goes_with(victim)) == kind)
+            };
+            let moved = more.filter(own).map_or(0, |(_, pages)| pages);
+            needed += (apart.promised[kind] + moved).saturating_sub(left).div_ceil(least);
+        }
+        if let Some((None, pages)) = more {
+            needed += pages.div_ceil(least);
+        }
+        needed <= free
+    }
+
+    /// In place of `die`: one that need not open a block for `stream`, where opening one would leave no room
+    /// for what was promised.
+    #[cold]
+    pub(super) fn without_opening(&self, apart: &Apart, die: DieIdx, stream: Stream) -> DieIdx {
+        if self.blocks.has_open_page(die, stream) {
+            return die;
+        }
+        let wanted = Wanted { kind: self.blocks.kind(stream), pages: 1, opens: true };
+        if self.fits_apart(apart, Some(wanted), None) {
+            return die;
+        }
+        self.die_with_open_page(stream).unwrap_or(die)
+    }
+
+    /// Check that nothing more was promised than collections under way ask for; for tests of the untimed gear,
+    /// where none is.
+    ///
+    /// # Panics
+    /// Where something was.
+    #[cfg(test)]
+    pub(crate) fn check_streams(&self) {
+        let left = self.apart.as_ref().map_or(0, |apart| apart.promised.iter().sum());
+        assert_eq!((left, self.promised), (0, 0), "what was promised was kept or given back");
+    }
+
+    /// Pages that may have to be left empty behind what the host has begun for `stream`.
+    fn owed_to(&self, stream: u8) -> u32 {
+        if !self.gathers() || stream >= self.blocks.write_streams() {
+            return 0;
+        }
+        self.blocks.left_to_gather(self.gathers[usize::from(stream)], stream)
+    }
+}

@@ -1,0 +1,161 @@
+"""Streams of writes that a device keeps apart, against closed forms of hot and cold data."""
+
+from functools import partial
+
+import pytest
+
+import uflip
+from uflip.errors import UsageError
+from uflip.models import hot_cold
+from uflip.models import write_amplification as theory
+from uflip.reproduce.simulated import SimulatedDevice, device_url
+from uflip.spec import basic, mix
+
+BLOCKS, PAGES_PER_BLOCK = 2048, 64
+# A reserve of one block, and an open one of each stream.
+HELD_BLOCKS = {1: 2, 2: 3}
+SKEWS = ((90, 10), (80, 20))
+DETECTOR = {
+    "bloom_filters": 4, "bloom_filter_bits": 1 << 17, "bloom_hashes": 2, "bloom_window": 16_384,
+    "hot_weight": 7,
+}  # fmt: skip
+
+
+def measured(
+    policy: str, skew: tuple[int, int], *, hints: bool = False, streams: int = 2, **keys: object
+) -> tuple[float, float]:
+    """Return the write amplification in the steady state, and the spare factor of full blocks."""
+    device = SimulatedDevice(
+        device_url(
+            "ofc", gc=policy, spare_factor=0.2, pages_per_block=PAGES_PER_BLOCK,
+            blocks_per_die=BLOCKS, channels=1, dies_per_channel=1, metadata_pages=0,
+            reserved_blocks=1, state="sequential", write_streams=streams, **keys,
+        )
+    )  # fmt: skip
+    writes, pages = skew
+    for seed, sizes in ((1, 8), (2, 3)):
+        counters = device.apply(
+            basic(
+                "write", "hotcold", io_size=device.page_bytes, hot_io_percent=writes,
+                hot_space_percent=pages, hot_write_stream=int(hints),
+                io_count=sizes * device.logical_pages, seed=seed,
+            )
+        )  # fmt: skip
+    spare_factor = theory.pool_spare_factor(
+        physical_blocks=BLOCKS,
+        pages_per_block=PAGES_PER_BLOCK,
+        logical_pages=device.logical_pages,
+        held_blocks=HELD_BLOCKS[2 if hints else 1],
+    )
+    return counters["pages_programmed"] / counters["host_pages_written"], spare_factor
+
+
+def agrees(name: str, found: float, expected: float, tolerance: float) -> None:
+    deviation = found / expected - 1
+    print(f"{name}: {found:.3f}, expected {expected:.3f}, {deviation:+.2%} (±{tolerance:.1%})")
+    assert abs(deviation) < tolerance, name
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+@pytest.mark.parametrize("hints", [False, True])
+def test_fifo_gains_nothing_from_hints(skew: tuple[int, int], hints: bool) -> None:
+    found, spare_factor = measured("cyclic", skew, hints=hints)
+    shares = {"hot_writes": skew[0] / 100, "hot_pages": skew[1] / 100}
+    expected = hot_cold.mixed_fifo(spare_factor=spare_factor, **shares)
+    agrees(f"cyclic {skew}, hints {hints}", found, expected, 0.02)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_greedy_with_hints_amplifies_as_if_writes_were_uniform(skew: tuple[int, int]) -> None:
+    found, spare_factor = measured("greedy", skew, hints=True)
+    uniform = theory.greedy(spare_factor=spare_factor, pages_per_block=PAGES_PER_BLOCK)
+    agrees(f"greedy {skew} with hints", found, uniform, 0.02)
+    mixed, _ = measured("greedy", skew)
+    print(f"greedy {skew} without: {mixed:.3f}")
+    assert mixed > 1.1 * uniform, "mixed, hot pages make cold ones move"
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_spare_shares_are_as_good_as_the_best_division(skew: tuple[int, int]) -> None:
+    found, spare_factor = measured("spare_shares", skew, hints=True)
+    best = hot_cold.best_separation(
+        spare_factor=spare_factor, hot_writes=skew[0] / 100, hot_pages=skew[1] / 100,
+        pool=partial(theory.greedy, pages_per_block=PAGES_PER_BLOCK),
+    )  # fmt: skip
+    agrees(f"spare_shares {skew}", found, best.write_amplification, 0.03)
+
+
+def test_a_device_finds_out_what_is_hot_nearly_as_well_as_it_is_told() -> None:
+    mixed, _ = measured("spare_shares", SKEWS[0])
+    told, _ = measured("spare_shares", SKEWS[0], hints=True)
+    found, _ = measured("spare_shares", SKEWS[0], **DETECTOR)
+    print(f"mixed {mixed:.3f}, told {told:.3f}, found out {found:.3f}")
+    assert told < found < told + 0.35 * (mixed - told)
+
+
+def test_what_is_relocated_may_share_blocks_and_then_gains_less() -> None:
+    persistently, _ = measured("spare_shares", SKEWS[0], hints=True)
+    initially, _ = measured("spare_shares", SKEWS[0], hints=True, separate_streams=True)
+    mixed, _ = measured("spare_shares", SKEWS[0])
+    print(f"persistently {persistently:.3f}, initially isolated {initially:.3f}, mixed {mixed:.3f}")
+    assert initially < mixed
+
+
+def test_two_writers_name_streams_of_their_own() -> None:
+    """Each has its half, in turn: the log in order, and the data at random."""
+    url = "sim:demo?blocks_per_die=256&spare_factor=0.2&write_streams=2"
+    half = uflip.inspect_device(url).capacity_bytes // 2
+
+    def amplification(stream: int) -> float:
+        device = SimulatedDevice(url)
+        log = basic("write", "sequential", io_size="4k", target_size=half, write_stream=stream)
+        data = basic("write", "random", io_size="4k", target_offset=half, target_size=half)
+        counted = device.apply(mix(log, data, 1, io_count=400_000))
+        return counted["pages_programmed"] / counted["host_pages_written"]
+
+    together, apart = amplification(0), amplification(1)
+    print(f"together {together:.3f}, apart {apart:.3f}")
+    assert apart < 0.95 * together
+
+
+@pytest.mark.parametrize(
+    ("url", "stream", "allowed"),
+    [
+        ("sim:demo?blocks_per_die=32", 1, "0: it keeps no writes apart"),
+        ("sim:demo?blocks_per_die=64&write_streams=4", 4, "0 to 3"),
+        ("null", 2, "0: it keeps no writes apart"),
+    ],
+)
+def test_a_stream_that_a_device_does_not_have_is_refused(
+    url: str, stream: int, allowed: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        uflip.pattern(url, basic("write", "random", io_count=8, write_stream=stream))
+    assert allowed in str(raised.value)
+    assert "no such write stream" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("write_streams=0", "1 to 16"),
+        ("write_streams=17", "1 to 16"),
+        ("write_streams=2&ftl=dftl", "means nothing"),
+        (
+            "write_streams=3&bloom_filters=4&bloom_filter_bits=64&bloom_hashes=2&bloom_window=8"
+            "&hot_weight=1",
+            "2 with [hot_cold]",
+        ),
+        (
+            "write_streams=2&bloom_filters=4&bloom_filter_bits=64&bloom_hashes=2&bloom_window=8"
+            "&hot_weight=11",
+            "1 to 10",
+        ),
+    ],
+)
+def test_streams_that_make_no_device_are_refused(keys: str, said: str) -> None:
+    if "dftl" in keys:
+        keys += "&mapping_cache_bytes=64KiB&mapping_cache_policy=lru&mapping_batch_update=true"
+    with pytest.raises(UsageError) as raised:
+        uflip.inspect_device(f"sim:demo?{keys}")
+    assert said in str(raised.value)
