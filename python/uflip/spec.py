@@ -52,9 +52,8 @@ BASELINES: dict[str, tuple[str, str]] = {
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause", "interval")
 COUNTS = (
-    "partitions", "incr", "skew_percent", "hot_space_percent", "hot_io_percent", "burst",
-    "write_stream", "hot_write_stream",
-    "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
+    "partitions", "incr", "skew_percent", "hot_space_percent", "hot_io_percent", "write_stream",
+    "hot_write_stream", "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
 )  # fmt: skip
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 """What `basic` takes beside mode and location."""

@@ -272,10 +272,14 @@ def test_causes_and_counters_are_shown_by_names_that_are_documented() -> None:
 
 def profile_keys(interface: str) -> dict[str, set[str]]:
     """Table -> its keys; a profile has all of them."""
-    # What no built-in profile has: an artificial load, planes, preferences, types of pages, merges
-    # on flash that wears out.
+    # What no built-in profile has: streams, an artificial load, planes, preferences, types of
+    # pages, merges on flash that wears out.
     without: dict[str, set[str]] = {
+        "ftl": {"write_streams"},
         "gc": {"relocate_exactly"},
+        "hot_cold": {
+            *("bloom_filters", "bloom_filter_bits", "bloom_hashes", "bloom_window", "hot_weight"),
+        },
         "geometry": {"planes_per_die", "independent_planes"},
         "recovery": {"replacement_blocks"},
         "timing": {

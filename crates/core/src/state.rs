@@ -59,7 +59,12 @@ impl StateOptions {
     }
 
     fn write(&self, offset: u64, size: u64) -> Io {
-        Io { offset: Bytes(self.target_offset.0 + offset), size: Bytes(size), mode: Mode::Write, stream: 0 }
+        Io {
+            offset: Bytes(self.target_offset.0 + offset),
+            size: Bytes(size),
+            mode: Mode::Write,
+            stream: 0,
+        }
     }
 }
 

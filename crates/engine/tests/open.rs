@@ -139,7 +139,8 @@ proptest! {
 
 #[test]
 fn a_list_that_cannot_be_is_no_list() {
-    let io = |offset, size| Io { offset: Bytes(offset), size: Bytes(size), mode: Mode::Read, stream: 0 };
+    let io =
+        |offset, size| Io { offset: Bytes(offset), size: Bytes(size), mode: Mode::Read, stream: 0 };
     let of = |ios: &[Io], instants: &[u64]| {
         IoList::new(ios.iter().copied(), instants.to_vec()).unwrap_err()
     };

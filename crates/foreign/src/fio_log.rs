@@ -74,7 +74,11 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
         if took == 0 || took > LONGEST || rows.len() == LIST_IOS_MAX {
             return Err(wrong(lines));
         }
-        rows.push(Row { at, took, io: Io { offset: Bytes(offset), size: Bytes(size), mode, stream: 0 } });
+        rows.push(Row {
+            at,
+            took,
+            io: Io { offset: Bytes(offset), size: Bytes(size), mode, stream: 0 },
+        });
     }
     let total = rows.len();
     logged(rows, trims, has_offsets).map_err(|message| {

@@ -116,7 +116,8 @@ mod tests {
     fn the_io_that_takes_longest_is_the_one_that_is_overdue() {
         let watch = Watch::new("file:x");
         let (one, other) = (watch.handle(), watch.handle());
-        let io = |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write, stream: 0 };
+        let io =
+            |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write, stream: 0 };
         assert!(watch.overdue(Nanos(0)).is_none(), "nothing is under way");
         one.begins(&io(4096));
         assert!(watch.overdue(Nanos(0)).is_none(), "it is seen for the first time");

@@ -10,7 +10,9 @@ const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
 fn saved(folder: &Path) -> PathBuf {
     let profile = Profile::parse(DEMO, "demo.toml", r#"{"blocks_per_die": 24}"#).unwrap();
     let mut device = SimDevice::new("demo", profile).unwrap();
-    device.submit(&Io { offset: Bytes(8192), size: Bytes(4096), mode: Mode::Write, stream: 0 }).unwrap();
+    device
+        .submit(&Io { offset: Bytes(8192), size: Bytes(4096), mode: Mode::Write, stream: 0 })
+        .unwrap();
     let path = folder.join("demo.snapshot");
     device.save(&path).unwrap();
     path

@@ -91,13 +91,7 @@ impl WriteCache {
     }
 
     /// The host brings `sectors` of `page`. False where there is no place for them: then they wait.
-    pub(crate) fn offer(
-        &mut self,
-        host: PageIdx,
-        page: Lpn,
-        sectors: Sectors,
-        stream: u8,
-    ) -> bool {
+    pub(crate) fn offer(&mut self, host: PageIdx, page: Lpn, sectors: Sectors, stream: u8) -> bool {
         let taken = self.absorb(page, sectors)
             || self.waiting.is_empty() && self.put(page, sectors, stream);
         if !taken {

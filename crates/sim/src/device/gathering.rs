@@ -104,7 +104,9 @@ impl Paged {
     fn fill_up_pages(&mut self, volatile: bool, at: u64, hardware: &mut Hardware<'_>) {
         let dies = hardware.flash.geometry.shape().dies;
         let streams = self.ftl.write_streams();
-        for (stream, die) in (0..streams).flat_map(|stream| (0..dies).map(move |die| (stream, DieIdx(die)))) {
+        for (stream, die) in
+            (0..streams).flat_map(|stream| (0..dies).map(move |die| (stream, DieIdx(die))))
+        {
             self.serve(stream);
             let Some(gather) = self.gather.as_deref_mut() else { return };
             if gather.has_data(die, volatile) {

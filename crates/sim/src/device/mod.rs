@@ -165,8 +165,11 @@ impl SimDevice {
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
         self.host_has_its_turn();
         while !self.host.is_settled() {
-            let (at, token) = self.events.next(u64::MAX).expect("an I/O under way ends");
-            self.happens(at, token);
+            match self.events.next(u64::MAX) {
+                Some((at, token)) => self.happens(at, token),
+                // Units of several streams may wait in buffers that nobody fills up.
+                None => self.is_stuck(),
+            }
         }
         // Flash does what it was asked for already; what would have followed is done without time.
         while self.events.next(u64::MAX).is_some() {}

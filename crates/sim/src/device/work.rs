@@ -53,16 +53,20 @@ impl SimDevice {
             let limit = end.map_or(until, |end| end.min(until));
             match self.events.next(limit) {
                 Some((at, token)) => self.happens(at, token),
-                None if end.is_none() && until == u64::MAX => {
-                    let SimDevice { backend, flash, events, .. } = self;
-                    let now = events.now().max(self.now);
-                    let hardware = &mut Hardware { flash, events };
-                    either!(backend, backend => backend.stuck(now, hardware));
-                }
+                None if end.is_none() && until == u64::MAX => self.is_stuck(),
                 None => return end.filter(|end| *end <= until),
             }
         }
         None
+    }
+
+    /// Nothing will happen any more, and an I/O has not ended.
+    #[cold]
+    pub(super) fn is_stuck(&mut self) {
+        let SimDevice { backend, flash, events, .. } = self;
+        let now = events.now().max(self.now);
+        let hardware = &mut Hardware { flash, events };
+        either!(backend, backend => backend.stuck(now, hardware));
     }
 
     /// The host asks for something: until then no more can have happened than that every page was moved

@@ -249,7 +249,8 @@ fn a_write_cache_answers_before_the_flash_and_absorbs_small_writes() {
     let overrides = r#"{"write_cache_bytes": "16384"}"#;
     let profile = Profile::parse(&profile(1, 1, "empty"), "test", overrides).unwrap();
     let mut device = SimDevice::new("test", profile).unwrap();
-    let sector = |at: u64| Io { offset: Bytes(at * 512), size: Bytes(512), mode: Mode::Write, stream: 0 };
+    let sector =
+        |at: u64| Io { offset: Bytes(at * 512), size: Bytes(512), mode: Mode::Write, stream: 0 };
     for at in 0..8 {
         assert_eq!(alone(&mut device, sector(at)).0, COMMAND + LINK / 8, "no flash in the way");
     }
@@ -291,7 +292,8 @@ fn map_on_flash() -> SimDevice {
 fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_read() {
     const TRANSFER: u64 = 5_120;
     let mut device = map_on_flash();
-    let page = |mode, page: u64| Io { offset: Bytes(page * 512), size: Bytes(512), mode, stream: 0 };
+    let page =
+        |mode, page: u64| Io { offset: Bytes(page * 512), size: Bytes(512), mode, stream: 0 };
     let (written, unwritten) = (0, 1);
     alone(&mut device, page(Mode::Write, written));
     // Another page of the map is needed, and the first one is stored.

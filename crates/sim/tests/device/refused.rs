@@ -22,7 +22,8 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(unknown.contains(&format!("line {line}: unknown key")), "{unknown}");
     assert!(unknown.contains("unknown key `spare_facto`"), "{unknown}");
     assert!(
-        unknown.contains("allowed: ftl, spare_factor, mapping_unit_bytes, allocator"),
+        unknown
+            .contains("allowed: ftl, spare_factor, mapping_unit_bytes, write_streams, allocator"),
         "{unknown}"
     );
     let missing = with("spare_factor = 0.2,", "");

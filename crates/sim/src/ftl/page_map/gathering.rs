@@ -81,7 +81,8 @@ impl PageMap {
     /// Pages that may have to be left empty behind what the host has begun.
     pub(super) fn owed(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
-        self.goes_on(Stream::Host).map_or(0, |die| shared * self.blocks.left_to_gather(die, self.blocks.served()))
+        self.goes_on(Stream::Host)
+            .map_or(0, |die| shared * self.blocks.left_to_gather(die, self.blocks.served()))
     }
 
     /// Whether `at` is in a flash page that is not full yet.

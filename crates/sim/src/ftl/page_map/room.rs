@@ -96,9 +96,7 @@ impl PageMap {
             Some(kept) => self.blocks.fits(self.promised + moved, kept.promised + mapping),
             None => match &self.apart {
                 Some(apart) => self.fits_apart(apart, None, Some((Some(victim), moved))),
-                None => {
-                    self.blocks.pages_for_relocation() >= self.promised + moved + self.owed()
-                }
+                None => self.blocks.pages_for_relocation() >= self.promised + moved + self.owed(),
             },
         }
     }

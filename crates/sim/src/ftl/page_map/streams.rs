@@ -15,8 +15,8 @@
 //! when one is full.
 //! **Ambiguous**: a page whose stream changes lies where its last write went.
 
-use super::{Collection, PageMap};
 use super::hot_cold::{Detector, HotColdPart};
+use super::{Collection, PageMap};
 use crate::flash::geometry::{BlockIdx, DieIdx, Lpn};
 use crate::pool::blocks::Stream;
 

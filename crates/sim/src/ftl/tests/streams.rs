@@ -6,11 +6,8 @@ use super::*;
 fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
     let geometry = large(0.25, 16);
     let pages = u64::from(geometry.shape().logical_pages);
-    let options = PageMapOptions {
-        write_streams: 3,
-        separate,
-        ..plain(geometry, "greedy", "round_robin")
-    };
+    let options =
+        PageMapOptions { write_streams: 3, separate, ..plain(geometry, "greedy", "round_robin") };
     let mut ftl = PageMap::new(options);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);

@@ -38,7 +38,13 @@ impl Blocks {
         self.fits_with(relocated, mapping, free, &open_pages)
     }
 
-    fn fits_with(&self, relocated: u32, mapping: u32, free: u32, open_pages: &[u32; KINDS_MAX]) -> bool {
+    fn fits_with(
+        &self,
+        relocated: u32,
+        mapping: u32,
+        free: u32,
+        open_pages: &[u32; KINDS_MAX],
+    ) -> bool {
         let blocks = |stream, pages: u32| {
             let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
             beyond.div_ceil(self.least_usable)
