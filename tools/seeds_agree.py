@@ -59,7 +59,7 @@ def benchmarks(
             out = Path(folder) / str(seed)
             options = ["--repetitions", repetitions, "--seed", seed, "--out", out, "--quiet"]
             command = [sys.executable, "-m", "uflip", "run", device, *map(str, options)]
-            subprocess.run(command, check=True)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             every.append(experiments(out))
             efforts.append(effort(out))
             shutil.rmtree(out)
