@@ -4,12 +4,14 @@ The same benchmark, twice on each device: in virtual time, and as a client of `u
 times are divided by how many times slower the device was served. A row is of means; over NBD the
 way through the socket comes on top, which a slower clock makes small beside the device. Both
 devices leave garbage alone while the host is idle: one that does not is another device to a host
-that takes a moment between two I/Os (`docs/how-to/serve-a-simulated-device.md`).
+that takes a moment between two I/Os (`docs/how-to/serve-a-simulated-device.md`). Below a row
+stands how much of a mean response time was the device's, and how much the host was late.
 
 Takes about ten minutes. Where it may, it asks for real-time priority: on a busy machine the times
 of a client are otherwise those of its scheduler.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -54,7 +56,11 @@ def compared(url: str, slower: int, only: str) -> None:
     """Print both rows of a device, and their ratios."""
     uflip(*measured(url, "virtual", only))
     client = " ".join((*UFLIP, *measured(URL, "served", only, "--destroy", URL)))
-    uflip("serve", url, "--socket", "s", "--speed", str(slower), "--quiet", "--run", client)
+    ways = ("serve", url, "--socket", "s", "--speed", str(slower))
+    told = subprocess.run(
+        [*UFLIP, *ways, "--json", "--run", client], check=True, capture_output=True, text=True
+    )
+    export = json.loads(told.stdout)["exports"][0]
     virtual, served = row_of("virtual", 1), row_of("served", slower)
     print(f"{url}, served {slower} times slower")
     print(f"  {'':18}{'virtual':>10}{'over NBD':>10}{'ratio':>8}")
@@ -63,6 +69,8 @@ def compared(url: str, slower: int, only: str) -> None:
         if expected is None or found is None:
             continue
         print(f"  {name:18}{expected:10.3f}{found:10.3f}{found / expected:8.3f}", flush=True)
+    means = {key: export[key]["mean_ns"] / slower / 1e6 for key in ("simulated", "lag")}
+    print(f"  of all requests: device {means['simulated']:.3f}, late by {means['lag']:.3f}")
 
 
 def main() -> None:

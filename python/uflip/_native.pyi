@@ -227,7 +227,8 @@ class Device:
         """Do what a pattern asks for in the untimed gear: no time passes, no trace; processes of
         a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """Whole flash pages of the range hold nothing any more. Simulated only."""
+        """The range, whole sectors, holds nothing any more: a discard of a block device, a hole of
+        a file, a trim over NBD; of a simulated device flash pages that are covered whole."""
     def start(
         self,
         spec_json: str,

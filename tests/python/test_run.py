@@ -481,14 +481,8 @@ def test_the_untimed_gear_counts_and_takes_no_time() -> None:
     [
         Device.clone,
         lambda device: device.apply(baseline("SW")),
-        lambda device: device.trim(0, 4096),
     ],
 )
-def test_a_real_device_cannot_be_cloned_applied_to_or_trimmed(use: Any) -> None:
+def test_a_real_device_cannot_be_cloned_or_applied_to(use: Any) -> None:
     with open_device("null") as device, pytest.raises(UsageError, match="Only a simulated device"):
         use(device)
-
-
-def test_a_range_outside_the_device_is_not_trimmed() -> None:
-    with open_device("sim:demo") as device, pytest.raises(UsageError, match="outside the device"):
-        device.trim(device.info.capacity_bytes, 4096)

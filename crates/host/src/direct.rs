@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::{
-    Completion, Counters, Device, DeviceInfo, Durability, Error, Io, Mode, Nanos, Result,
-    SECTOR_BYTES_MIN, Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, Io, Mode,
+    Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::buffer::{Data, Pool};
@@ -23,6 +23,9 @@ use crate::watch::{Watch, Watched};
 
 /// What a pool holds before the first longer I/O asks for more.
 const POOL_BYTES: usize = 1 << 20;
+
+/// `_IO(0x12, 119)` of `linux/fs.h`: two numbers, where and how much.
+const BLKDISCARD: libc::Ioctl = 0x1277;
 
 /// A file or block device, opened by [`crate::open_file`] or [`crate::open_block`].
 pub struct DirectDevice {
@@ -110,6 +113,37 @@ impl DirectDevice {
             }
         }
         moved
+    }
+
+    /// Tell what is below that `size` bytes at `offset` are not needed any more: a block device discards
+    /// them, of a file they become a hole, which its file system passes on if it is mounted to.
+    ///
+    /// # Errors
+    /// The target was opened for reading, or cannot do that.
+    pub fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
+        let fd = self.file.as_raw_fd();
+        let done = if self.info.kind == DeviceKind::Block {
+            let range = [offset.0, size.0];
+            // SAFETY: an open descriptor, and the two numbers that this request reads.
+            unsafe { libc::ioctl(fd, BLKDISCARD, range.as_ptr()) }
+        } else {
+            let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            let (offset, size) = (offset.0 as libc::off_t, size.0 as libc::off_t);
+            // SAFETY: an open descriptor.
+            unsafe { libc::fallocate(fd, how, offset, size) }
+        };
+        if done != 0 {
+            let error = std::io::Error::last_os_error();
+            let action = match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP) => "the device has no such command: choose another one",
+                Some(libc::EBADF | libc::EACCES | libc::EPERM) => "open it for writing",
+                _ => "see the system's message above",
+            };
+            let what = format!("{size} at byte {} could not be deallocated", offset.0);
+            return Err(Error::os(what, &self.info.url, &error).action(action));
+        }
+        self.grown();
+        Ok(())
     }
 
     /// A run is over: take note that what is there now is ours.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use uflip_core::{Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result};
+use uflip_core::{
+    Bytes, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result,
+};
 use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
 use uflip_serve::NbdDevice;
@@ -109,6 +111,19 @@ impl AnyDevice {
             .at(url)
             .allowed("sim:NAME")
             .action("name a simulated device; `uflip devices` lists them"))
+    }
+
+    /// Whole pages, or sectors, of a range are not needed any more.
+    pub(crate) fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
+        match self {
+            AnyDevice::Null(_) => Ok(()),
+            AnyDevice::Direct(device) => device.trim(offset, size),
+            AnyDevice::Nbd(device) => device.trim(offset, size),
+            AnyDevice::Sim(device) => {
+                device.trim(offset, size);
+                Ok(())
+            }
+        }
     }
 
     /// How a real target stands now; `None` for what only this process knows.

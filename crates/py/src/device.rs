@@ -196,19 +196,24 @@ impl Device {
         Ok(work::apply(device, self.slot.clone(), pattern))
     }
 
-    fn trim(&self, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
+    fn trim(&self, py: Python<'_>, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
+        let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
         let end = offset_bytes.checked_add(size_bytes);
-        if end.is_none_or(|end| end > self.info.capacity_bytes.0) {
-            let error = Error::usage("The range to trim lies outside the device")
+        let inside = end.is_some_and(|end| end <= capacity_bytes.0);
+        let whole = [offset_bytes, size_bytes].iter().all(|it| it.is_multiple_of(sector_bytes.0));
+        if !inside || !whole {
+            let error = Error::usage("That is no range of the device")
                 .at(&self.info.url)
                 .got(format!("{size_bytes} bytes at {offset_bytes}"))
-                .allowed(format!("up to byte {}", self.info.capacity_bytes.0))
-                .action("trim less, or begin earlier");
+                .allowed(format!("multiples of {sector_bytes}, up to byte {}", capacity_bytes.0))
+                .action("deallocate whole sectors that the device has");
             return Err(raise(&error));
         }
+        if size_bytes == 0 {
+            return Ok(());
+        }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-        self.slot
-            .with(|device| device.simulated("trimmed").map(|sim| sim.trim(offset, size)))
+        py.detach(|| self.slot.with(|device| device.trim(offset, size)))
             .map_err(|error| raise(&error))
     }
 

@@ -30,6 +30,8 @@ use crate::wire::{
 
 /// How long a server may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What one request deallocates at most: whole sectors of any size, and less than 2³² [bytes].
+const MOST_TRIMMED: u32 = 1 << 30;
 /// The longest answer to an option that is read [bytes]: descriptions have up to 4096.
 const LONGEST_ANSWER: u32 = 65536;
 /// What comes before the name of an export.
@@ -41,6 +43,8 @@ pub struct NbdDevice {
     info: DeviceInfo,
     socket: OwnedFd,
     flags: u16,
+    /// Whether whoever opened it wanted to write.
+    writable: bool,
     durability: Durability,
     /// Writes since that was asked for, by all handles.
     written: Arc<AtomicU64>,
@@ -107,6 +111,7 @@ impl NbdDevice {
             info,
             socket,
             flags,
+            writable,
             durability: Durability::default(),
             written: Arc::default(),
             request: Vec::new(),
@@ -131,9 +136,38 @@ impl NbdDevice {
             .map_err(|error| Error::os("The export could not be flushed", &self.info.url, &error))
     }
 
+    /// Tell the server that `size` bytes at `offset` are not needed any more.
+    ///
+    /// # Errors
+    /// The server cannot, or does not want to.
+    pub fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
+        if !self.writable {
+            return Err(Error::new(ErrorKind::Refused, "The export is open for reading only")
+                .at(&self.info.url)
+                .action("open it for writing"));
+        }
+        if self.flags & can::SEND_TRIM == 0 {
+            return Err(Error::device("The server has no command to deallocate")
+                .at(&self.info.url)
+                .action("choose another device"));
+        }
+        let (mut at, end) = (offset.0, offset.0 + size.0);
+        while at < end {
+            let length = (end - at).min(u64::from(MOST_TRIMMED));
+            let done = self.exchange(command::TRIM, 0, at, length as u32);
+            done.map_err(|error| {
+                let what = format!("{size} at byte {} could not be deallocated", offset.0);
+                Error::os(what, &self.info.url, &error).action("see what the server says")
+            })?;
+            at += length;
+        }
+        Ok(())
+    }
+
     /// Do what a request asks for, and receive its reply.
     fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
-        let size = length as usize;
+        let moves = matches!(kind, command::READ | command::WRITE);
+        let size = if moves { length as usize } else { 0 };
         self.make_room(size);
         let head = &mut self.request[..REQUEST_BYTES];
         head[..4].copy_from_slice(&REQUEST.to_be_bytes());
@@ -337,7 +371,8 @@ impl Device for NbdDevice {
         let handle = |_| {
             let other = NbdDevice::open(address, false)?;
             let written = Arc::clone(&self.written);
-            Ok(NbdDevice { durability: self.durability, written, ..other })
+            let (writable, durability) = (self.writable, self.durability);
+            Ok(NbdDevice { writable, durability, written, ..other })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

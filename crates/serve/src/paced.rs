@@ -10,6 +10,17 @@
 //! A device that is asked when the next I/O ends looks ahead, and what it has looked at is settled. So
 //! it is asked for [`LOOK_AHEAD`] at a time: a request that comes meanwhile begins where the look ended,
 //! at most that much later than it came, which counts as lag like everything else that is late.
+//!
+//! ```text
+//! wall        ──┬──────────┬──────────┬──────────┬──▶
+//! device's      └ submitted └ over     ┆ (held)   │
+//!                                     └ reply     └ submitted: it has been idle for as long as its
+//!                                                   client let it, not for as long as the host was late
+//! ```
+//!
+//! What a device does while it is idle depends on for how long. A device of its own has told the host
+//! when it is done; this one has when the reply leaves. So one that has nothing to do waits with its
+//! clock until then: how late a host is changes when a client hears, never what the device does.
 
 use std::collections::VecDeque;
 
@@ -67,6 +78,10 @@ pub struct Paced {
     slowdown: Slowdown,
     /// The device's clock when the wall clock was at zero.
     began: Nanos,
+    /// For how long the clock was held, so far [ns], on the wall clock.
+    held: u64,
+    /// Since when nothing has been under way, on the wall clock [ns].
+    idle_since: u64,
     /// How far the device has been asked to look.
     horizon: Nanos,
     outstanding: Vec<Ticket>,
@@ -98,6 +113,8 @@ impl Paced {
             model,
             slowdown,
             began,
+            held: 0,
+            idle_since: 0,
             horizon: Nanos(0),
             outstanding: Vec::new(),
             failed: 0,
@@ -175,13 +192,42 @@ impl Paced {
         self.has_begun(ticket, now)
     }
 
+    /// A client hears at `now` that what it asked for at `arrived` is over: where nothing else is under
+    /// way the device is idle from now on, and not before.
+    pub fn told(&mut self, arrived: u64, now: u64) {
+        let kept = matches!(self.model, Model::Sim(_)) && self.slowdown.0 > 0;
+        if kept && self.outstanding.is_empty() && self.over.is_empty() {
+            self.held += now.saturating_sub(self.idle_since.max(arrived));
+            self.idle_since = now;
+        }
+    }
+
+    /// For how long the device's clock was held because replies left late [ns], on the wall clock.
+    #[must_use]
+    pub fn held_ns(&self) -> u64 {
+        self.held
+    }
+
     /// The simulated device, whose clock is where the wall clock is.
     fn device_at(&mut self, now: u64) -> Option<&mut SimDevice> {
+        let present = self.device_time(now);
         let Model::Sim(device) = &mut self.model else { return None };
         if self.slowdown.0 > 0 {
-            device.wait_until(virtual_time(self.began, self.slowdown, now).max(self.horizon));
+            device.wait_until(present.max(self.horizon));
         }
         Some(device)
+    }
+
+    /// The device's clock at `wall`.
+    fn device_time(&self, wall: u64) -> Nanos {
+        let wall = wall.saturating_sub(self.held);
+        let since = u128::from(wall) * 1000 / u128::from(self.slowdown.0.max(1));
+        Nanos(self.began.0.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))
+    }
+
+    /// When the device's clock is at `at`, on the wall clock.
+    fn wall_time(&self, at: Nanos) -> u64 {
+        self.wall_ns(at.saturating_sub(self.began)).saturating_add(self.held)
     }
 
     /// What a device does that takes no time.
@@ -208,36 +254,50 @@ impl Paced {
 
     /// See what is over by `now`.
     pub fn look(&mut self, now: u64) {
-        let Model::Sim(device) = &mut self.model else { return };
         self.wake = None;
+        // No clock is kept: whatever is under way is over.
+        let times = (self.slowdown.0 > 0)
+            .then(|| (self.device_time(now), self.device_time(now.saturating_add(LOOK_AHEAD_NS))));
         while self.outstanding.len() > self.failed {
-            let Some((present, ahead)) = horizon_of(self.began, self.slowdown, now) else {
-                // No clock is kept: whatever is under way is over.
+            let Model::Sim(device) = &mut self.model else { return };
+            let Some((present, ahead)) = times else {
                 let due = device.next_completion(Nanos(u64::MAX));
                 debug_assert!(due.is_some(), "something is outstanding");
-                complete(device, &mut self.outstanding, &mut self.failed, &mut self.over, now);
+                self.complete(now);
                 continue;
             };
-            match device.next_completion(ahead.max(self.horizon)) {
-                Some(at) if at <= present => {
-                    let due = wall_time(self.began, self.slowdown, at);
-                    self.horizon = self.horizon.max(at);
-                    complete(device, &mut self.outstanding, &mut self.failed, &mut self.over, due);
-                }
+            let next = device.next_completion(ahead.max(self.horizon));
+            self.horizon = self.horizon.max(next.unwrap_or(ahead));
+            match next {
+                Some(at) if at <= present => self.complete(self.wall_time(at)),
                 Some(at) => {
-                    self.horizon = self.horizon.max(at);
-                    self.wake = Some(Wake::Due(wall_time(self.began, self.slowdown, at)));
+                    self.wake = Some(Wake::Due(self.wall_time(at)));
                     return;
                 }
                 None => {
-                    self.horizon = self.horizon.max(ahead);
-                    let until = wall_time(self.began, self.slowdown, self.horizon);
+                    let until = self.wall_time(self.horizon);
                     self.wake = Some(Wake::Asleep(until.saturating_sub(LOOK_AGAIN_NS)));
                     return;
                 }
             }
         }
         self.settle_failures(now);
+    }
+
+    /// Take the earliest completion, which is due at `due` on the wall clock.
+    fn complete(&mut self, due: u64) {
+        let Model::Sim(device) = &mut self.model else { return };
+        match device.complete() {
+            Ok(done) => {
+                if let Some(place) = self.outstanding.iter().position(|it| *it == done.ticket) {
+                    self.outstanding.swap_remove(place);
+                }
+                let response = done.completed.saturating_sub(done.submitted);
+                self.over.push_back(Over { ticket: done.ticket, due, response, failed: false });
+            }
+            Err(_) => self.failed += 1,
+        }
+        self.idle_since = due;
     }
 
     /// All that is left has failed.
@@ -257,47 +317,12 @@ impl Paced {
     /// What `response` on the device's clock is on the wall clock [ns].
     #[must_use]
     pub fn wall_ns(&self, response: Nanos) -> u64 {
-        wall_time(Nanos(0), self.slowdown, response)
+        let since = u128::from(response.0) * u128::from(self.slowdown.0);
+        u64::try_from(since.div_ceil(1000)).unwrap_or(u64::MAX)
     }
 
     /// The next I/O that is over.
     pub fn next_over(&mut self) -> Option<Over> {
         self.over.pop_front()
     }
-}
-
-/// Take the earliest completion, which is due at `due` on the wall clock.
-fn complete(
-    device: &mut SimDevice,
-    outstanding: &mut Vec<Ticket>,
-    failed: &mut usize,
-    over: &mut VecDeque<Over>,
-    due: u64,
-) {
-    match device.complete() {
-        Ok(done) => {
-            if let Some(place) = outstanding.iter().position(|ticket| *ticket == done.ticket) {
-                outstanding.swap_remove(place);
-            }
-            let response = done.completed.saturating_sub(done.submitted);
-            over.push_back(Over { ticket: done.ticket, due, response, failed: false });
-        }
-        Err(_) => *failed += 1,
-    }
-}
-
-/// The device's clock at `now`, and how far it is to look; `None` where no clock is kept.
-fn horizon_of(began: Nanos, slowdown: Slowdown, now: u64) -> Option<(Nanos, Nanos)> {
-    let at = |wall| virtual_time(began, slowdown, wall);
-    (slowdown.0 > 0).then(|| (at(now), at(now.saturating_add(LOOK_AHEAD_NS))))
-}
-
-fn virtual_time(began: Nanos, slowdown: Slowdown, wall: u64) -> Nanos {
-    let since = u128::from(wall) * 1000 / u128::from(slowdown.0.max(1));
-    Nanos(began.0.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))
-}
-
-fn wall_time(began: Nanos, slowdown: Slowdown, at: Nanos) -> u64 {
-    let since = u128::from(at.saturating_sub(began).0) * u128::from(slowdown.0);
-    u64::try_from(since.div_ceil(1000)).unwrap_or(u64::MAX)
 }

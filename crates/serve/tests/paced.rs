@@ -6,6 +6,9 @@ use uflip_serve::{Model, Over, Paced, Slowdown, Wake};
 use uflip_sim::{Profile, SimDevice};
 
 const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
+/// Puts itself in order while the host is idle.
+const MTRON: &str = include_str!("../../../python/uflip/profiles/mtron.toml");
+const CLUSTER: u64 = 32_768;
 const REQUESTS: usize = 400;
 /// A request that comes while the device looks ahead begins so much later at most [ns].
 const LOOK_AHEAD_NS: u64 = 60_000;
@@ -13,6 +16,11 @@ const LOOK_AHEAD_NS: u64 = 60_000;
 fn device() -> SimDevice {
     let profile = Profile::parse(DEMO, "demo", r#"{"blocks_per_die": 64}"#).expect("a profile");
     SimDevice::new("demo", profile).expect("a device")
+}
+
+fn reclaiming() -> SimDevice {
+    let profile = Profile::parse(MTRON, "mtron", r#"{"blocks_per_die": 256}"#).expect("a profile");
+    SimDevice::new("mtron", profile).expect("a device")
 }
 
 /// Any read or write of up to 64 KiB, and how long nobody asks for anything before it [ns].
@@ -37,8 +45,7 @@ fn wait(paced: &mut Paced, now: &mut u64) -> Over {
     }
 }
 
-fn one_at_a_time(times_slower: u64) {
-    let mut virtual_time = device();
+fn one_at_a_time(mut virtual_time: SimDevice, times_slower: u64) {
     let began = virtual_time.now();
     let capacity = virtual_time.info().capacity_bytes;
     let slowdown = Slowdown(times_slower * 1000);
@@ -68,12 +75,50 @@ fn one_at_a_time(times_slower: u64) {
 
 #[test]
 fn one_request_at_a_time_takes_what_it_takes_in_virtual_time() {
-    one_at_a_time(1);
+    one_at_a_time(device(), 1);
+    one_at_a_time(reclaiming(), 1);
 }
 
 #[test]
 fn a_slower_clock_makes_everything_as_much_slower() {
-    one_at_a_time(10);
+    one_at_a_time(device(), 10);
+    one_at_a_time(reclaiming(), 10);
+}
+
+/// Whose client hears of it milliseconds after it was over, and asks again some time after that: in
+/// virtual time the device is idle for the second of these alone.
+#[test]
+fn how_late_a_host_is_changes_nothing_of_what_a_device_does() {
+    let mut virtual_time = reclaiming();
+    let capacity = virtual_time.info().capacity_bytes;
+    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+    let (mut now, mut late) = (0, 0);
+    for request in 0..REQUESTS {
+        // A stream of writes leaves the log alone, which idle time empties.
+        let (_, pause) = next(&mut random, capacity);
+        let offset = Bytes(request as u64 * CLUSTER);
+        let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write };
+        now += pause;
+        let idle_until = virtual_time.now() + Nanos(pause);
+        virtual_time.wait_until(idle_until);
+        virtual_time.submit(&io).expect("it works");
+        let expected = virtual_time.complete().expect("it works");
+        let came = now;
+        paced.submit(now, &io, false).expect("it works");
+        let over = wait(&mut paced, &mut now);
+        assert_eq!(over.response, expected.completed - expected.submitted, "{request}");
+        assert_eq!(over.due, came + over.response.0, "{request}");
+        now = over.due + [0, 999, 50_000, 5_000_000][uniform(&mut random, 4) as usize];
+        late += now - over.due;
+        paced.told(came, now);
+    }
+    assert_eq!(paced.held_ns(), late);
+    assert!(
+        virtual_time.counters().expect("it counts").merges_idle > 10,
+        "it did use its idle time"
+    );
+    assert_eq!(paced.counters(), virtual_time.counters());
 }
 
 #[test]

@@ -312,9 +312,10 @@ class Device:
         return counted
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """Tell a simulated device that a range is not needed any more.
+        """Tell the device that a range is not needed any more: what was there is lost.
 
-        Flash pages that are covered only in part keep their data.
+        A block device is asked to discard it, a file gets a hole, a server of NBD is told to trim;
+        of a simulated device flash pages that are covered only in part keep their data.
 
         Parameters
         ----------
@@ -324,7 +325,9 @@ class Device:
         Raises
         ------
         UsageError
-            If the device is not simulated, or the range lies outside of it.
+            If the range is none of the device.
+        DeviceError
+            If the device cannot, or is not open for writing.
         """
         self._state_name = None
         with native_errors():

@@ -56,6 +56,7 @@ class ExportNow(TypedDict):
     response_time: Times
     simulated: Times
     lag: Times
+    held_ns: int
     recent: Lately
     counters: dict[str, int] | None
     flash: NotRequired[FlashNow]

@@ -271,6 +271,7 @@ impl<'a> Server<'a> {
         self.unused.push(key);
         let now = self.now();
         let device = &mut self.devices[done.request.export];
+        device.paced.told(done.arrived, now);
         if let (Some(recorder), Some(line)) = (&self.ways.recorder, done.line(now)) {
             recorder.add(line);
         }

@@ -70,6 +70,7 @@ impl Place {
     pub(super) fn document(&mut self, export: &Export, now: u64) -> Value {
         let mut document = self.served.document(now);
         document["name"] = json!(export.name);
+        document["held_ns"] = json!(self.paced.held_ns());
         let counters = self.paced.counters();
         document["counters"] = json!(counters);
         if let (Some(counters), Some(flash)) = (counters, self.paced.flash()) {
