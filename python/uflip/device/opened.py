@@ -314,8 +314,7 @@ class Device:
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """Tell the device that a range is not needed any more: what was there is lost.
 
-        A block device is asked to discard it, a file gets a hole, a server of NBD is told to trim;
-        of a simulated device flash pages that are covered only in part keep their data.
+        A discard, a hole of a file, a trim over NBD; simulated flash pages as far as whole.
 
         Parameters
         ----------
@@ -324,10 +323,8 @@ class Device:
 
         Raises
         ------
-        UsageError
-            If the range is none of the device.
-        DeviceError
-            If the device cannot, or is not open for writing.
+        UflipError
+            If the range is none of the device, or it cannot, or is not open for writing.
         """
         self._state_name = None
         with native_errors():
