@@ -42,7 +42,7 @@ from uflip.methodology.found import Found
 from uflip.methodology.groups import Growing, disturbing, groups, to_be_made
 from uflip.methodology.history import History
 from uflip.methodology.plan import Plan
-from uflip.methodology.refresh import IO_SIZE, refresh_bytes, refresh_spec
+from uflip.methodology.refresh import refresh_bytes, refresh_spec
 from uflip.methodology.state import OnState
 
 
@@ -219,12 +219,8 @@ def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size
     if not size_bytes:
         return 0
     seed = run_seed(plan.seed, "refresh", run.id, 0)
-    spec = refresh_spec(plan.target_size, size_bytes, seed)
-    if device.info.simulated:
-        device.apply(spec)
-    else:
-        device.run(spec)
-    history.wrote(spec, size_bytes // IO_SIZE, size_bytes, device.durability)
+    trace = device.run(refresh_spec(plan.target_size, size_bytes, seed))
+    history.after(trace, device.durability)
     return size_bytes
 
 

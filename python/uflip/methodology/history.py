@@ -82,10 +82,7 @@ class History:
     def after(self, trace: Trace, durability: str = CACHED) -> None:
         """Take note of a run that is over; reads leave a device in the state that it was in."""
         spec = read_spec(trace.spec_json)
-        if spec.writes:
-            self.wrote(spec, len(trace), trace.bytes_written, durability)
-
-    def wrote(self, spec: Spec, ios: int, written_bytes: int, durability: str = CACHED) -> None:
-        """Take note of so many I/Os of a pattern, which wrote so much [bytes]."""
-        self.state_id = next_state_id(self.state_id, spec, ios, durability)
-        self._noted.after_run(self.state_id, written_bytes, written_sequentially(spec).end)
+        if not spec.writes:
+            return
+        self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
+        self._noted.after_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)

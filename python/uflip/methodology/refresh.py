@@ -14,8 +14,7 @@ late, wherever the collector is, and each finds about what the one before found.
 **Source** uFLIP (CIDR 2009) §4.1: experiments begin in a well-defined state, random writes over the
 whole device, and what disturbs it is limited.
 **Faithful** Random writes over the whole target, of the largest size of those of the state.
-**Simplified** Their size does not vary. They are written, and not measured; to a simulated device,
-as its state is, in functional mode: no time passes.
+**Simplified** Their size does not vary. They are written, and not measured.
 **Ambiguous** (1) How much. Nothing follows from the paper; `TIMES` bounds what a single run is of
 what was written of late. (2) What disturbs. In the paper only sequential writes do; here also a run
 that keeps to less than `NEARLY_ALL` of the target. Only where runs end when their mean is known, on
