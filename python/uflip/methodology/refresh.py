@@ -14,7 +14,9 @@ late, wherever the collector is, and each finds about what the one before found.
 **Source** uFLIP (CIDR 2009) §4.1: experiments begin in a well-defined state, random writes over the
 whole device, and what disturbs it is limited.
 **Faithful** Random writes over the whole target, of the largest size of those of the state.
-**Simplified** Their size does not vary. They are written, and not measured.
+**Simplified** Their size does not vary. They are written, and not measured, but take their time,
+on a simulated device, too: in functional mode a benchmark of the demo takes half as long, and 256,
+247 and 252 of its 310 experiments converge for three seeds, where 266 and 261 do for the first two.
 **Ambiguous** (1) How much. Nothing follows from the paper; `TIMES` bounds what a single run is of
 what was written of late. (2) What disturbs. In the paper only sequential writes do; here also a run
 that keeps to less than `NEARLY_ALL` of the target. Only where runs end when their mean is known, on
