@@ -10,8 +10,14 @@ mod method;
 mod sim;
 
 fn main() {
-    let only = std::env::args().nth(1);
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [load, count] = &arguments[..] {
+        let count = count.parse().expect("a number of pages");
+        assert!(sim::one(load, count), "no load is called {load}");
+        return;
+    }
+    let only = arguments.first();
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
     let mut rows = Vec::new();
     if wanted("harness") {
         rows.extend(harness::rows());

@@ -60,6 +60,27 @@ const CASES: [Case; 3] = [
 /// What the largest case needs, device and bare loop one after the other, and some to spare [bytes].
 const MEMORY: u64 = 4 << 30;
 
+/// Loads whose instructions are counted, by name.
+const LOADS: [(&str, &str, bool, Load); 5] = [
+    ("alone", "allocator", false, ALONE),
+    ("same-die", "same_die", false, ALONE),
+    ("copied-back", "same_die", true, ALONE),
+    ("32-at-once", "allocator", false, Load { at_once: 32, ..ALONE }),
+    ("32-KiB", "allocator", false, Load { io_pages: 8, ..ALONE }),
+];
+
+/// So many timed pages under the load of this name and nothing else, for whoever counts instructions.
+/// False where there is none of this name.
+pub(crate) fn one(name: &str, count: u64) -> bool {
+    let Some((_, relocation, copy_back, load)) = LOADS.iter().find(|(other, ..)| *other == name)
+    else {
+        return false;
+    };
+    let mut device = steady(&CASES[0], relocation, *copy_back);
+    timed(&mut device, *load, count, 2);
+    true
+}
+
 /// All figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
     let enough = uflip_core::available_bytes() >= MEMORY;
@@ -78,13 +99,14 @@ pub(crate) fn rows() -> Vec<Value> {
 /// The device of the first case under more than one page at a time: 32 writes at once, and writes of 32 KiB.
 /// The reference is the same device with one write of 4 KiB at a time.
 fn busy() -> [Value; 2] {
-    let mut device = device(&CASES[0], "allocator", false);
-    let pages = device.info().capacity_bytes.0 / 4096;
-    device.apply(random_writes(pages, CASES[0].warm_up, 1)).expect("it does not wear out");
-    let mut best_of = |at_once: usize, io_pages: u64| {
-        best((0..3).map(|round| deep(&mut device, at_once, io_pages, 500_000, round + 2)))
-    };
-    let (alone, at_once, large) = (best_of(1, 1), best_of(32, 1), best_of(1, 8));
+    let mut device = steady(&CASES[0], "allocator", false);
+    let mut best_of =
+        |load: Load| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
+    let (alone, at_once, large) = (
+        best_of(ALONE),
+        best_of(Load { at_once: 32, ..ALONE }),
+        best_of(Load { io_pages: 8, ..ALONE }),
+    );
     let row = |name: &str, unit: &str, value: f64, target: &str| {
         json!({"name": format!("timed, 1 GiB, {name}"), "value": value, "unit": unit,
             "reference": alone, "ratio": value / alone, "target": target})
@@ -98,13 +120,11 @@ fn busy() -> [Value; 2] {
 /// Flash at its end, with every fault that a profile can switch on. The reference is the same when it was
 /// new, where hardly anything fails.
 fn worn() -> Value {
-    let text = include_str!("../../../python/uflip/profiles/worn-mlc.toml");
-    let rate = |overrides: &str| {
-        let profile = Profile::parse(text, "worn-mlc.toml", overrides).expect("a profile");
-        let mut device = SimDevice::new("bench", profile).expect("a device");
-        best((0..3).map(|round| deep(&mut device, 1, 1, 300_000, round + 2)))
+    let rate = |overrides: Value| {
+        let mut device = made(profile!("worn-mlc.toml"), &overrides);
+        best((0..3).map(|round| timed(&mut device, ALONE, 300_000, round + 2)))
     };
-    let (value, reference) = (rate("{}"), rate(r#"{"cycles_before": 0}"#));
+    let (value, reference) = (rate(json!({})), rate(json!({"cycles_before": 0})));
     json!({"name": "timed, worn-mlc with all faults", "value": value, "unit": "M host writes/s",
         "reference": reference, "ratio": value / reference, "target": ">= 3"})
 }
@@ -113,53 +133,26 @@ fn worn() -> Value {
 /// wait for the collection of a few dies. The reference is the same device without a cache, where no
 /// more pages wait than the host has under way.
 fn full_cache() -> Value {
-    let text = include_str!("../../../python/uflip/profiles/tlc-nvme.toml");
-    let rate = |overrides: &str| {
-        let profile = Profile::parse(text, "tlc-nvme.toml", overrides).expect("a profile");
-        let mut device = SimDevice::new("bench", profile).expect("a device");
+    let load = Load { at_once: 32, ..ALONE };
+    let rate = |overrides: Value| {
+        let mut device = made(profile!("tlc-nvme.toml"), &overrides);
         // What it begins with, free blocks and places in the cache, is used up first.
-        deep(&mut device, 32, 1, 40_000, 1);
-        best((0..3).map(|round| deep(&mut device, 32, 1, 20_000, round + 2)))
+        timed(&mut device, load, 40_000, 1);
+        best((0..3).map(|round| timed(&mut device, load, 20_000, round + 2)))
     };
-    let (value, reference) = (rate("{}"), rate(r#"{"write_cache_bytes": 0}"#));
+    let (value, reference) = (rate(json!({})), rate(json!({"write_cache_bytes": 0})));
     json!({"name": "timed, tlc-nvme with its write cache full", "value": value,
         "unit": "M host writes/s", "reference": reference, "ratio": value / reference,
         "target": ">= 1"})
-}
-
-/// So many pages of 4 KiB written at random, `io_pages` in a write, so many writes at once [M pages/s].
-fn deep(device: &mut SimDevice, at_once: usize, io_pages: u64, count: u64, seed: u64) -> f64 {
-    let begin = Instant::now();
-    let size = 4096 * io_pages;
-    let places = device.info().capacity_bytes.0 / size;
-    let mut sum = 0;
-    let mut ended = |device: &mut SimDevice| {
-        let completion = device.complete().expect("one is outstanding");
-        sum += (completion.completed - completion.submitted).0;
-    };
-    for (number, io) in random_writes(places, count / io_pages, seed).enumerate() {
-        if number >= at_once {
-            ended(device);
-        }
-        let offset = Bytes(io.offset.0 * io_pages);
-        device
-            .submit(&Io { offset, size: Bytes(size), ..io })
-            .expect("a simulated device accepts every I/O");
-    }
-    (0..at_once).for_each(|_| ended(device));
-    std::hint::black_box(sum);
-    count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
 /// FAST on Myers & Sinclair's device, timed, in its steady state. The reference is a loop that draws
 /// the same addresses and counts; peers: FlashSim's bare core 0.3, its whole program 0.17, the C++
 /// flashsim 0.026 M host writes/s.
 fn fast() -> Value {
-    let text = include_str!("../../../python/uflip/profiles/fast-1gb.toml");
-    let profile = Profile::parse(text, "fast-1gb.toml", "{}").expect("a profile");
-    let mut device = SimDevice::new("bench", profile).expect("a device");
+    let mut device = made(profile!("fast-1gb.toml"), &json!({}));
     let pages = device.info().capacity_bytes.0 / 4096;
-    let rate = best((0..3).map(|round| timed(&mut device, pages, 1_000_000, round + 1)));
+    let rate = best((0..3).map(|round| timed(&mut device, ALONE, 1_000_000, round + 1)));
     let counting = best((0..3).map(|round| counting(pages, 4_000_000, round + 1)));
     json!({"name": "timed, FAST on fast-1gb", "value": rate, "unit": "M host writes/s",
         "reference": counting, "ratio": rate / counting, "target": ">= 2 (FlashSim 0.17)"})
@@ -176,12 +169,11 @@ fn counting(pages: u64, count: u64, seed: u64) -> f64 {
 
 fn case(case: &Case) -> Vec<Value> {
     let before = resident_bytes();
-    let mut device = device(case, "allocator", false);
+    let mut device = steady(case, "allocator", false);
     let pages = device.info().capacity_bytes.0 / 4096;
-    device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
     let untimed = (0..3).map(|round| untimed(&mut device, pages, case.measured, round + 2));
     let untimed = best(untimed);
-    let timed = best((0..3).map(|round| timed(&mut device, pages, case.measured / 4, round + 9)));
+    let rate = best((0..3).map(|round| timed(&mut device, ALONE, case.measured / 4, round + 9)));
     let resident = resident_bytes() - before;
     // Its memory is the bare loop's next.
     drop(device);
@@ -198,14 +190,13 @@ fn case(case: &Case) -> Vec<Value> {
         "target": if case.blocks == 1 << 20 { "<= 3" } else { "" }});
     let mut rows = vec![
         row("untimed", untimed, bare_untimed, case.untimed),
-        row("timed", timed, bare_timed, case.timed),
+        row("timed", rate, bare_timed, case.timed),
     ];
     if case.blocks < 1 << 20 {
         for (name, copy_back) in [("moved in their die", false), ("copied back", true)] {
-            let mut device = self::device(case, "same_die", copy_back);
-            device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
+            let mut device = steady(case, "same_die", copy_back);
             let rounds =
-                (0..3).map(|round| self::timed(&mut device, pages, case.measured / 4, round + 9));
+                (0..3).map(|round| timed(&mut device, ALONE, case.measured / 4, round + 9));
             rows.push(row(&format!("timed, {name}"), best(rounds), bare_timed, ""));
         }
     }
@@ -222,16 +213,31 @@ fn resident_bytes() -> f64 {
     kibibytes.parse::<f64>().expect("a number") * 1024.0
 }
 
-/// The device of a case; its collected pages take turns over the dies (`allocator`) or stay on theirs
-/// (`same_die`), where they may be copied without the channel.
-fn device(case: &Case, relocation: &str, copy_back: bool) -> SimDevice {
-    let text = include_str!("../../../python/uflip/profiles/demo.toml");
+/// The text and the name of a profile.
+macro_rules! profile {
+    ($name:literal) => {
+        (include_str!(concat!("../../../python/uflip/profiles/", $name)), $name)
+    };
+}
+use profile;
+
+/// The device of a profile.
+fn made((text, name): (&str, &str), overrides: &Value) -> SimDevice {
+    let profile = Profile::parse(text, name, &overrides.to_string()).expect("a profile");
+    SimDevice::new("bench", profile).expect("a device")
+}
+
+/// The device of a case in its steady state; its collected pages take turns over the dies (`allocator`) or
+/// stay on theirs (`same_die`), where they may be copied without the channel.
+fn steady(case: &Case, relocation: &str, copy_back: bool) -> SimDevice {
     let overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
         "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": relocation,
         "copy_back": copy_back});
-    let profile = Profile::parse(text, "demo.toml", &overrides.to_string()).expect("a profile");
-    SimDevice::new("bench", profile).expect("a device")
+    let mut device = made(profile!("demo.toml"), &overrides);
+    let pages = device.info().capacity_bytes.0 / 4096;
+    device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
+    device
 }
 
 fn random_writes(pages: u64, count: u64, seed: u64) -> impl Iterator<Item = Io> {
@@ -250,20 +256,46 @@ fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
-/// One outstanding write, the sum of all response times kept so that nothing is optimised away. The
-/// device hears of writes ahead, as from the engine.
-fn timed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
+/// What a host keeps under way.
+#[derive(Clone, Copy)]
+struct Load {
+    at_once: usize,
+    /// Pages of 4 KiB in a write.
+    io_pages: u64,
+}
+
+const ALONE: Load = Load { at_once: 1, io_pages: 1 };
+
+/// So many pages written at random [M pages/s]; the sum of all response times kept so that nothing is
+/// optimised away. The device hears of writes ahead, as from the engine.
+#[inline(never)]
+fn timed(device: &mut SimDevice, load: Load, count: u64, seed: u64) -> f64 {
     let begin = Instant::now();
-    let mut coming = random_writes(pages, count, seed).skip(AHEAD);
+    let size = 4096 * load.io_pages;
+    let places = device.info().capacity_bytes.0 / size;
+    let writes = || {
+        random_writes(places, count / load.io_pages, seed).map(|io| Io {
+            offset: Bytes(io.offset.0 * load.io_pages),
+            size: Bytes(size),
+            ..io
+        })
+    };
+    let mut coming = writes().skip(AHEAD);
     let mut sum = 0;
-    for io in random_writes(pages, count, seed) {
+    let mut ended = |device: &mut SimDevice| {
+        let completion = device.complete().expect("one is outstanding");
+        sum += (completion.completed - completion.submitted).0;
+    };
+    for (number, io) in writes().enumerate() {
+        if number >= load.at_once {
+            ended(device);
+        }
         device.submit(&io).expect("a simulated device accepts every I/O");
         if let Some(coming) = coming.next() {
             device.prefetch(&coming);
         }
-        let completion = device.complete().expect("one is outstanding");
-        sum += (completion.completed - completion.submitted).0;
     }
+    (0..load.at_once).for_each(|_| ended(device));
     std::hint::black_box(sum);
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
