@@ -191,8 +191,7 @@ impl Media for Issued<'_> {
         self.flash.read(from);
         self.read_again(from, Purpose::HostRead);
         let failed = std::mem::take(&mut self.flash.read_failed);
-        let target = if failed { self.target.failed() } else { self.target };
-        let Target { token, report, account } = target;
+        let Target { token, report, account } = self.target.failed_if(failed);
         let op = self.read_op(from, Purpose::HostRead, token);
         let op = Op { report, account, link_bytes: self.read_bytes as u32, ..op };
         self.events.issue_after(self.at, &self.before, op);

@@ -113,7 +113,7 @@ impl Merged {
         self.plan.clear();
         last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
         self.carry_out(hardware.flash);
-        let target = target.map(|target| if self.read_only { target.failed() } else { target });
+        let target = target.map(|target| target.failed_if(self.read_only));
         let order = Order { ready, target, read_bytes: None };
         self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
         true
@@ -169,7 +169,7 @@ impl Backend for Merged {
     ) {
         self.plan_read(page, hardware.flash);
         let failed = std::mem::take(&mut hardware.flash.read_failed);
-        let target = if failed { target.failed() } else { target };
+        let target = target.failed_if(failed);
         let order = Order { ready: at, target: Some(target), read_bytes: Some(bytes) };
         match self.plan.only() {
             Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
@@ -193,7 +193,7 @@ impl Backend for Merged {
         self.plan.clear();
         self.ftl.write(page, &extent, &mut self.plan);
         self.carry_out(hardware.flash);
-        let target = if self.read_only { target.failed() } else { target };
+        let target = target.failed_if(self.read_only);
         let order = Order { ready, target: Some(target), read_bytes: None };
         match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
             Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),

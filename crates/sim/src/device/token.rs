@@ -170,6 +170,12 @@ impl Target {
         }
     }
 
+    /// [`Target::failed`] where it was not.
+    #[inline]
+    pub(crate) fn failed_if(self, failed: bool) -> Target {
+        if failed { self.failed() } else { self }
+    }
+
     /// A page that leaves the write cache.
     pub(crate) fn flush(epoch: Epoch) -> Target {
         Target { token: Told::Flushed(epoch).into(), report: Report::AtEnd, account: None }

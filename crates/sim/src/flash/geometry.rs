@@ -49,6 +49,14 @@ pub(crate) struct Place {
     pub(crate) die: DieIdx,
 }
 
+impl Place {
+    /// The page that lies so many behind it in its block.
+    #[inline]
+    pub(crate) fn behind(self, pages: u32) -> Place {
+        Place { page: Ppn(self.page.0 + pages), ..self }
+    }
+}
+
 /// How many of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]

@@ -11,7 +11,7 @@
 
 use crate::collections::bits;
 use crate::device::jobs::site::Site;
-use crate::flash::geometry::{DieIdx, Place, Ppn};
+use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::timeline::cells::Kind;
 use crate::timeline::{DieQueue, Purpose};
@@ -296,19 +296,14 @@ impl Layout<'_, '_> {
     }
 
     fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
-        let at = |place: Place, page: usize| {
-            let page = place.page.0 + page as u32;
-            Place { page: Ppn(page), ..place }
-        };
         let timing = self.site.timing;
-        let mut pages = bits::members(set, 0, 64 * set.len());
+        let mut pages = bits::members(set, 0, 64 * set.len()).map(|page| page as u32);
         if !self.stays_inside(from, to) {
-            return pages.for_each(|page| self.copy(at(from, page), at(to, page)));
+            return pages.for_each(|page| self.copy(from.behind(page), to.behind(page)));
         }
         // Pages keep their place in the block.
         let cells = &timing.cells;
-        let inside =
-            |page: usize| cells.read_page(|| page as u32) + cells.program_page(page as u32);
+        let inside = |page| cells.read_page(|| page) + cells.program_page(page);
         if timing.die_queue != DieQueue::Fifo {
             pages.for_each(|page| self.move_inside(to, inside(page)));
         } else if let Some(first) = pages.next() {

@@ -278,8 +278,7 @@ impl Flash {
 
     fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
         for (at, word) in (0..).step_by(64).zip(set) {
-            let place = |place: Place| Place { page: Ppn(place.page.0 + at), ..place };
-            self.nand.copy_word(place(from), place(to), *word);
+            self.nand.copy_word(from.behind(at), to.behind(at), *word);
             let copied = u64::from(word.count_ones());
             self.counters.pages_read += copied;
             self.counters.pages_programmed += copied;

@@ -10,7 +10,7 @@
 
 use super::{CollectMedia as _, Flash, Media as _};
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::flash::replaced::Replaced;
 
@@ -61,9 +61,7 @@ impl Worn<'_> {
             Cmd::CopySet { from, to, set } => {
                 let words = asked.words(set);
                 for page in bits::members(words, 0, 64 * words.len()) {
-                    let at =
-                        |place: Place| Place { page: Ppn(place.page.0 + page as u32), ..place };
-                    self.copy(at(from), at(to));
+                    self.copy(from.behind(page as u32), to.behind(page as u32));
                 }
             }
             Cmd::CopyStream(pages) => self.stream(asked.moves(pages), false),

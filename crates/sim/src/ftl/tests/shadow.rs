@@ -1,7 +1,7 @@
 //! Flash with contents, so that what is read can be compared with what was written.
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Place};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::{Cmd, Move, Plan};
@@ -119,9 +119,7 @@ impl Shadow {
                 Cmd::CopySet { from, to, set } => {
                     let words = plan.words(set);
                     for page in bits::members(words, 0, 64 * words.len()) {
-                        let place =
-                            |place: Place| Place { page: Ppn(place.page.0 + page as u32), ..place };
-                        self.relocate(place(from), place(to));
+                        self.relocate(from.behind(page as u32), to.behind(page as u32));
                     }
                 }
                 Cmd::CopyStream(pages) => {
