@@ -122,7 +122,7 @@ impl Collector {
     }
 
     /// What the collection of `die` waited for has happened at `at`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[die.0 as usize].as_mut().expect("a step belongs to a collection");
         match job.step {
@@ -176,7 +176,7 @@ impl Collector {
 }
 
 /// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
-#[inline]
+#[inline(always)]
 fn read(parts: &mut Parts<'_>, item: &Item, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
     let from = item.from;

@@ -124,7 +124,7 @@ impl SimDevice {
     }
 
     /// A request comes to the interface.
-    #[inline]
+    #[inline(always)]
     fn let_in(&mut self, request: &Io, extent: Extent, promise: Promise) -> Ticket {
         let now = self.now;
         let (io, ticket) = self.host.submit(*request, extent, now, promise);

@@ -93,7 +93,7 @@ impl Host {
 
     /// A new I/O, which touches the pages of `extent`; a write waits for what was promised. A flush touches
     /// none, and has one page that is none of the device's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn submit(
         &mut self,
         io: Io,
@@ -156,7 +156,7 @@ impl Host {
     }
 
     /// A page of the I/O, whose account begins with what the whole I/O has spent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn page(
         &mut self,
         of: IoIdx,
@@ -201,7 +201,7 @@ impl Host {
 
     /// The page ends at `end`, which may lie in the future. The mode and end of its I/O, where it was
     /// the last page.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
         let of = self.pages[index.0 as usize].of;
         let io = &mut self.ios[of.0 as usize];
@@ -251,7 +251,7 @@ impl Host {
     ///
     /// # Panics
     /// Where the end of none is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&mut self, accounts: &[SimBreakdown]) -> Completion<SimBreakdown> {
         let (end, ticket, index) = self.first.take().expect("something is outstanding");
         if !self.later.is_empty() {

@@ -87,8 +87,15 @@ impl<'a> Issued<'a> {
     }
 
     /// What was read is read again, as often as the ECC asked for it; the host's page waits for that.
-    #[inline]
+    #[inline(always)]
     fn read_again(&mut self, from: Place, purpose: Purpose) {
+        if self.flash.retries > 0 {
+            self.retry(from, purpose);
+        }
+    }
+
+    #[cold]
+    fn retry(&mut self, from: Place, purpose: Purpose) {
         for _ in 0..std::mem::take(&mut self.flash.retries) {
             let Target { token, account, .. } = self.target;
             let op = self.read_op(from, purpose, token);
@@ -197,7 +204,7 @@ impl Media for Issued<'_> {
         self.events.issue_after(self.at, &self.before, op);
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         if self.gather.is_some() {
             return self.gather(to);
@@ -261,7 +268,7 @@ impl CollectMedia for Issued<'_> {
     }
 
     /// The read was charged when it was issued; the program is issued now that its data is there.
-    #[inline]
+    #[inline(always)]
     fn relocate(&mut self, from: Place, to: Place) -> bool {
         if self.gather.is_some() {
             return self.gather_moved(from, to);

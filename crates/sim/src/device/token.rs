@@ -88,11 +88,11 @@ impl Token {
         let job = JobIdx((self.0 >> JOB) as u32 & ((1 << (KIND - JOB)) - 1));
         match self.0 >> KIND {
             0 => Told::TakenIn(IoIdx(index)),
-            1 => Told::Arrived(PageIdx(index)),
-            2 => Told::Ended(PageIdx(index)),
+            ARRIVED => Told::Arrived(PageIdx(index)),
+            ENDED => Told::Ended(PageIdx(index)),
             3 => Told::Failed(PageIdx(index)),
             4 => Told::Flushed(index),
-            5 => Told::Collect(DieIdx(index)),
+            COLLECT => Told::Collect(DieIdx(index)),
             6 => Told::Freed,
             7 => Told::Begin(job),
             8 => Told::Planned(job, StepIdx(index)),
@@ -104,16 +104,41 @@ impl Token {
     }
 }
 
+/// What is told with every page, by its kind; see `From<Told>`.
+const ARRIVED: u64 = 1;
+const ENDED: u64 = 2;
+const COLLECT: u64 = 5;
+
+impl Token {
+    /// [`Token::told`] of what is told with every page, found with a comparison each; `None` of the rest.
+    #[inline(always)]
+    pub(crate) fn collects(self) -> Option<DieIdx> {
+        (self.0 >> KIND == COLLECT).then_some(DieIdx(self.0 as u32))
+    }
+
+    /// See [`Token::collects`].
+    #[inline(always)]
+    pub(crate) fn arrived(self) -> Option<PageIdx> {
+        (self.0 >> KIND == ARRIVED).then_some(PageIdx(self.0 as u32))
+    }
+
+    /// See [`Token::collects`].
+    #[inline(always)]
+    pub(crate) fn ended(self) -> Option<PageIdx> {
+        (self.0 >> KIND == ENDED).then_some(PageIdx(self.0 as u32))
+    }
+}
+
 impl From<Told> for Token {
     #[inline]
     fn from(told: Told) -> Token {
         match told {
             Told::TakenIn(io) => Token::new(0, io.0),
-            Told::Arrived(page) => Token::new(1, page.0),
-            Told::Ended(page) => Token::new(2, page.0),
+            Told::Arrived(page) => Token::new(ARRIVED, page.0),
+            Told::Ended(page) => Token::new(ENDED, page.0),
             Told::Failed(page) => Token::new(3, page.0),
             Told::Flushed(epoch) => Token::new(4, epoch),
-            Told::Collect(die) => Token::new(5, die.0),
+            Told::Collect(die) => Token::new(COLLECT, die.0),
             Told::Freed => Token::new(6, 0),
             Told::Begin(job) => Token::of_job(7, job, 0),
             Told::Planned(job, step) => Token::of_job(8, job, step.0),

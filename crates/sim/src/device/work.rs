@@ -22,7 +22,7 @@ impl SimDevice {
     /// else that may still want to, so that the link need not wait with it until then. True of a write
     /// while no read is under way: whatever comes later is also taken in later. Not of one that goes past
     /// a cache, whose pages have to leave that when it is taken in.
-    #[inline]
+    #[inline(always)]
     fn is_next_on_the_link(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.command_read_ns > 0;
         let alone = !self.host.has_open_reads() && !self.backend.plans_whole_writes();
@@ -31,7 +31,7 @@ impl SimDevice {
     }
 
     /// How long the processor takes to take `request` in.
-    #[inline]
+    #[inline(always)]
     fn command_ns(&mut self, request: &Io) -> u64 {
         let Timing { command_read_ns, command_write_ns, seek_read_ns, .. } = self.events.timing;
         if request.mode == Mode::Write {
@@ -44,7 +44,7 @@ impl SimDevice {
 
     /// Let happen what happens until `until` or the first end of an I/O, whichever comes first; returns
     /// that end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
         self.host_has_its_turn();
         // Nothing is known of the time after the last I/O: the host may come back at any moment.
@@ -82,14 +82,40 @@ impl SimDevice {
     #[inline]
     pub(super) fn advance(&mut self, until: u64) {
         self.host_has_its_turn();
+        if self.events.is_due(until) {
+            self.catch_up(until);
+        }
+    }
+
+    #[inline(never)]
+    fn catch_up(&mut self, until: u64) {
         while let Some((at, token)) = self.events.next(until) {
             self.happens(at, token);
         }
     }
 
-    #[inline]
+    /// What happens with every page has a copy of [`SimDevice::hear`] each, in which there is nothing else.
+    #[inline(always)]
     pub(super) fn happens(&mut self, at: u64, token: Token) {
-        match token.told() {
+        if let Some(die) = token.collects() {
+            self.hear(at, Told::Collect(die));
+        } else if let Some(page) = token.arrived() {
+            self.hear(at, Told::Arrived(page));
+        } else if let Some(page) = token.ended() {
+            self.hear(at, Told::Ended(page));
+        } else {
+            self.hear_seldom(at, token.told());
+        }
+    }
+
+    #[inline(never)]
+    fn hear_seldom(&mut self, at: u64, told: Told) {
+        self.hear(at, told);
+    }
+
+    #[inline(always)]
+    fn hear(&mut self, at: u64, told: Told) {
+        match told {
             Told::TakenIn(index) => {
                 let (io, extent) = self.host.io(index);
                 self.taken_in(index, &io, extent, at);
@@ -115,13 +141,13 @@ impl SimDevice {
             | Told::Modified(_) => {
                 let SimDevice { backend, flash, events, .. } = self;
                 let hardware = &mut Hardware { flash, events };
-                either!(backend, backend => backend.happened(token.told(), at, hardware));
+                either!(backend, backend => backend.happened(told, at, hardware));
             }
         }
     }
 
     /// An I/O is let in at `at`: the controller's processor takes it in.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, index: IoIdx, at: u64) {
         let (io, extent) = self.host.io(index);
         if extent.touched().is_empty() {
@@ -137,7 +163,7 @@ impl SimDevice {
     }
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
-    #[inline]
+    #[inline(always)]
     fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.host.taken_in(index, at);
         if io.mode == Mode::Read {
@@ -167,7 +193,7 @@ impl SimDevice {
     }
 
     /// The data of a page of an I/O goes over the link; returns when it is there.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
         let SimDevice { flash, events, host, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
@@ -204,7 +230,7 @@ impl SimDevice {
     }
 
     /// The data of a page to be written is in the controller's memory.
-    #[inline]
+    #[inline(always)]
     fn arrived(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
         if let Some(cache) = &mut self.cache
@@ -224,7 +250,7 @@ impl SimDevice {
         self.write(Write { page, extent, target: Target::host(index), through }, at);
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, write: Write, at: u64) {
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
@@ -279,7 +305,7 @@ impl SimDevice {
     }
 
     /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ended(&mut self, index: PageIdx, end: u64) {
         match self.host.before_flush(index, end) {
             None => self.end(index, end),
@@ -287,7 +313,7 @@ impl SimDevice {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self, index: PageIdx, end: u64) {
         let Some((mode, end)) = self.host.ended(index, end) else { return };
         if self.interface.is_limited() {

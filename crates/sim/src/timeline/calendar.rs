@@ -40,8 +40,8 @@ impl Event {
     }
 }
 
-/// All events, first first. There is an event for every operation under way at most, so there are few,
-/// and most are added at one of the two ends: cheaper than a heap.
+/// All events, first first. There is an event for every operation under way at most, so there are few: to look
+/// for the place of a new one by halves and to move what is behind it costs less than a heap.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Calendar {
     events: Vec<Event>,
@@ -55,8 +55,14 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
+    /// Whether an event is due by `until`.
+    #[inline(always)]
+    pub(super) fn is_due(&self, until: u64) -> bool {
+        self.events.get(self.first).is_some_and(|event| event.at <= until)
+    }
+
     /// The next event, where it is due by `until`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, until: u64) -> Option<Event> {
         let event = *self.events.get(self.first)?;
         if event.at > until {
@@ -84,49 +90,50 @@ impl Calendar {
     /// It is `at`: what happened before has.
     #[inline]
     pub(super) fn reach(&mut self, at: u64) {
-        debug_assert!(self.events.get(self.first).is_none_or(|event| event.at >= at));
+        debug_assert!(at == 0 || !self.is_due(at - 1));
         self.now = self.now.max(at);
     }
 
     #[inline]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
-        self.add(at, ARRIVE, u64::from(index));
+        self.add(at, ARRIVE << KIND | u64::from(index));
     }
 
     #[inline]
     pub(super) fn tell(&mut self, at: u64, token: u64) {
-        self.add(at, TELL, token);
+        debug_assert!(token >> KIND == 0, "the kind has two bits");
+        self.add(at, TELL << KIND | token);
     }
 
+    /// Of two at one time a release is earlier than what is none, and than that of a later die.
     #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
-        self.add(at, RELEASE, u64::from(die.0));
+        let event = Event { at, what: RELEASE << KIND | u64::from(die.0) };
+        let is_before = |other: &Event| (other.at, other.what) <= (at, event.what);
+        self.put(self.events[self.first..].partition_point(is_before), event);
     }
 
-    /// Put what happens `at` some time behind all that is earlier.
-    fn add(&mut self, at: u64, kind: u64, which: u64) {
-        debug_assert!(which >> KIND == 0, "the kind has two bits");
-        let what = kind << KIND | which;
-        debug_assert!(at >= self.now, "an event at {at} lies before {}", self.now);
-        // Of two at one time a release is earlier than what is none, and than that of a later die.
-        let releases = kind == RELEASE;
-        let is_later =
-            |other: &Event| other.at > at || other.at == at && releases && other.what > what;
-        let event = Event { at, what };
-        let before = self.events[self.first..].iter().rposition(|other| !is_later(other));
-        let Some(before) = before else {
-            if self.first > 0 {
-                self.first -= 1;
-                self.events[self.first] = event;
-            } else {
-                self.events.insert(0, event);
-            }
+    /// Put what is no release behind all that is not later.
+    fn add(&mut self, at: u64, what: u64) {
+        let place = self.events[self.first..].partition_point(|other| other.at <= at);
+        self.put(place, Event { at, what });
+    }
+
+    /// Put `event` behind so many of those that have not happened; the fewer of them move.
+    #[inline(always)]
+    fn put(&mut self, place: usize, event: Event) {
+        debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
+        let behind = self.events.len() - self.first - place;
+        if place < behind && self.first > 0 {
+            self.events.copy_within(self.first..self.first + place, self.first - 1);
+            self.first -= 1;
+            self.events[self.first + place] = event;
             return;
-        };
+        }
         if self.events.len() == self.events.capacity() {
             self.events.drain(..self.first);
             self.first = 0;
         }
-        self.events.insert(self.first + before + 1, event);
+        self.events.insert(self.first + place, event);
     }
 }

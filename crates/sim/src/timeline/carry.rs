@@ -30,8 +30,16 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// Everybody who has arrived at `channel` by `now` is served, in order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve(&mut self, channel: usize, now: u64) {
+        if self.channels[channel].is_due(now) {
+            self.serve_due(channel, now);
+        }
+    }
+
+    /// The same where there is somebody.
+    #[inline(never)]
+    fn serve_due(&mut self, channel: usize, now: u64) {
         while let Some((at, index)) = self.next_served(channel, now) {
             let Timeline { ops, channels, accounts, timing, dies, .. } = self;
             let op = &mut ops[index as usize];
@@ -104,7 +112,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
 /// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
 /// it, or where the register takes the page for it, when that has.
-#[inline]
+#[inline(always)]
 pub(super) fn transfer<T>(
     channel: &mut Lane,
     at: u64,
@@ -125,7 +133,7 @@ pub(super) fn transfer<T>(
     sent + length + cell_ns
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn charge<T>(accounts: &mut [SimBreakdown], op: &Op<T>, cause: Cause, ns: u64) {
     if let Some(account) = op.account {
         accounts[account.index()].add(op.lump.unwrap_or(cause), ns);

@@ -19,7 +19,7 @@ pub(super) struct Channel {
 
 impl Channel {
     /// The operation will arrive at `at`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn announce(&mut self, at: u64, index: u32) {
         let mut place = self.announced.len();
         self.announced.push((at, index));
@@ -28,6 +28,12 @@ impl Channel {
             place -= 1;
         }
         self.announced[place] = (at, index);
+    }
+
+    /// Whether anybody has arrived by `now`.
+    #[inline(always)]
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        self.announced.last().is_some_and(|first| first.0 <= now)
     }
 
     /// The first to arrive, where it has arrived by `now`.

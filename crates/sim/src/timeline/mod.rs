@@ -185,9 +185,15 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.calendar.reach(at);
     }
 
+    /// Whether anything happens, or is to be told, by `until`.
+    #[inline(always)]
+    pub(crate) fn is_due(&self, until: u64) -> bool {
+        self.told.is_some() || self.calendar.is_due(until)
+    }
+
     /// Let things happen until there is something to tell, but nothing later than `until`. What is told
     /// may have its time in the future: its user asked for no more than to know.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, T)> {
         loop {
             if let Some(told) = self.told.take() {

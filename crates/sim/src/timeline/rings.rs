@@ -121,7 +121,7 @@ impl<T> Die<T> {
 
     /// Take it out.
     pub(super) fn take(&mut self, place: usize) -> Option<Op<T>> {
-        let next = self.ring.remove(place)?;
+        let next = if place == 0 { self.ring.pop_front()? } else { self.ring.remove(place)? };
         self.accounted -= u32::from(next.account.is_some());
         Some(next)
     }

@@ -22,7 +22,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// The operation that was kept has arrived where its stage says, or could have ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
         if self.ops[index as usize].stage == Stage::Channel {
             return self.leave_channel(at, index);
@@ -132,7 +132,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// The die does what it does until `end`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hold(&mut self, die: DieIdx, end: u64, now: u64) {
         let state = &mut self.dies[die.0 as usize];
         state.free_at = end;
@@ -239,12 +239,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     }
 
     /// The operation ends at `end`; told when its user wants to know.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&mut self, end: u64, now: u64, op: &Op<T>) {
         self.end_of(end, now, op.next, op.report, op.token);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_of(
         &mut self,
         end: u64,

@@ -124,7 +124,7 @@ impl Media for Flash {
         self.counters.host_pages_read += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         if let Some(from) = merge_from {
             self.read_to_modify(from);
@@ -171,7 +171,7 @@ impl CollectMedia for Flash {
         self.read_page(from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn relocate(&mut self, from: Place, to: Place) -> bool {
         self.read_page(from);
         let programmed = self.program_page(to);

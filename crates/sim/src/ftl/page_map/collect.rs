@@ -173,7 +173,7 @@ impl PageMap {
     }
 
     /// The next page of the victim to move; `None` where all that is valid has moved.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
         let Collection { die, victim, next, moved, stream, .. } = collection;
         let number = self.options.load.number().min(self.options.geometry.data_pages());
@@ -200,7 +200,7 @@ impl PageMap {
     }
 
     /// Move a page. What the host wrote anew since it was chosen was read for nothing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn relocate(
         &mut self,
         collection: &mut Collection,

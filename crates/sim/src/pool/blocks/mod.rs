@@ -195,8 +195,11 @@ impl Blocks {
         if !self.has_open_page(die, stream) {
             self.open_another(die, stream);
         }
-        let taken = self.take_open_page(die, stream);
-        if self.retired.is_empty() { taken } else { self.pass_retired(taken, stream) }
+        let mut taken = self.take_open_page(die, stream);
+        if !self.retired.is_empty() {
+            taken.is_last = self.pass_retired(die, stream);
+        }
+        taken
     }
 
     /// The next page of the block that `die` has open for `stream`, where no page is retired.
@@ -228,13 +231,13 @@ impl Blocks {
         })
     }
 
-    /// The page that is taken after this one is not one that is retired.
+    /// The page of `die` that is taken next is not one that is retired; whether none is left.
     #[cold]
-    fn pass_retired(&mut self, taken: Taken, stream: Stream) -> Taken {
-        let index = self.open_of(taken.place.die, stream);
+    fn pass_retired(&mut self, die: DieIdx, stream: Stream) -> bool {
+        let index = self.open_of(die, stream);
         let open = &mut self.open[index];
         open.next = first_usable(&self.retired, open.next, open.end);
-        Taken { is_last: open.next == open.end, ..taken }
+        open.next == open.end
     }
 
     /// Open another block of `die` for `stream`.
