@@ -256,7 +256,7 @@ pub fn nbd_server(data: &[u8]) -> bool {
     assert!(capacity > 0 && capacity.is_multiple_of(sector.0), "{capacity} is no whole sectors");
     let mut read = false;
     for mode in [Mode::Read, Mode::Write, Mode::Read] {
-        let io = Io { offset: Bytes(0), size: Bytes(SECTOR.0), mode };
+        let io = Io { offset: Bytes(0), size: Bytes(SECTOR.0), mode, stream: 0 };
         if device.submit(&io).is_err() {
             break;
         }
