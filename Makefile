@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 
-.PHONY: help demo setup test check format test-rust test-python fuzz soak bench web docs wheel clean
+.PHONY: help demo setup test check format test-rust test-python fuzz soak bench instructions web docs wheel clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -65,6 +65,10 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench
 	$(BIN)/python benches/bench.py
+
+instructions:  ## where the instructions of a simulated write go; needs valgrind
+	CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo build --release --locked -q -p uflip-bench
+	$(PYTHON) benches/instructions.py
 
 web:  ## the explorer's page, made of web/ into the package; needs Node, which nothing else does
 	cd web && npm ci --silent && npm run --silent build

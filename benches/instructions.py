@@ -1,0 +1,107 @@
+"""Where the instructions of a timed write go: counted by Valgrind, a stage of the simulator a line.
+
+Needs `valgrind`, and `uflip-bench` built with line numbers, which `make instructions` does. A count
+of instructions is the same under every load of the machine, so two versions can be compared where
+their times cannot. Nothing passes or fails.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "target" / "release" / "uflip-bench"
+PAGES = 200_000
+LOADS = ("alone", "copied-back", "32-at-once", "32-KiB")
+
+# The first pattern that a source file matches says whose the instruction is.
+STAGES = (
+    ("the host that writes: addresses drawn, announced", r"crates/bench/|/rand_|core/src/random"),
+    ("events: the calendar", r"sim/src/timeline/calendar\.rs"),
+    ("times: dies, channels, buses, link", r"sim/src/timeline/"),
+    ("which page, which die, which block: FTL and pool", r"sim/src/(ftl|pool|collections)/"),
+    ("flash: geometry, rules of NAND, counters", r"sim/src/flash/"),
+    (
+        "collection and what it issues",
+        r"sim/src/device/(collector|paged|issued|token|any|waiting)\.rs",
+    ),
+    ("the host's I/Os: taken in, cut, completed", r"sim/src/device/|crates/core/"),
+    ("memory that is copied: accounts of time, events", "memmove|memcpy"),
+    ("what has no line", ""),
+)
+LIBRARY = "/library/"
+
+
+def lines_of(profile: str) -> tuple[Counter[str], int]:
+    """Count instructions by source file, the inner one where a function is inlined.
+
+    What is inlined of the standard library is counted with the file before it in its function; how
+    much that is in all is returned beside.
+    """
+    names: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    file, owner, library, of_call = "", "", 0, False
+    for line in profile.splitlines():
+        if match := re.match(r"(c?f[ieln])=\((\d+)\)(?: (.*))?", line):
+            kind, number, name = match.groups()
+            if name:
+                names[number] = name
+            if kind == "fn":
+                owner = ""
+            elif not kind.startswith("c"):
+                file = names[number]
+                owner = owner if LIBRARY in file and owner else file
+        elif line.startswith("calls="):
+            of_call = True
+        elif re.match(r"[+\-*\d]", line):
+            # What a call costs is counted where it is spent.
+            if not of_call:
+                count = int(line.split()[1])
+                counts[owner or file] += count
+                library += count if LIBRARY in file else 0
+            of_call = False
+    return counts, library
+
+
+def stages(load: str) -> tuple[dict[str, float], float]:
+    """Instructions a page that the host writes, by stage."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "profile"
+        valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+        timed = "--toggle-collect=uflip_bench::sim::timed"
+        command = [*valgrind, timed, str(PROGRAM), load, str(PAGES)]
+        subprocess.run(command, check=True, capture_output=True)
+        profile = out.read_text()
+        counts, library = lines_of(profile)
+    (total,) = re.findall(r"^totals: (\d+)$", profile, re.MULTILINE)
+    if sum(counts.values()) != int(total):
+        raise SystemExit(f"{sum(counts.values())} instructions were found of {total}")
+    found = dict.fromkeys((name for name, _ in STAGES), 0.0)
+    for file, count in counts.items():
+        found[next(name for name, pattern in STAGES if re.search(pattern, file))] += count / PAGES
+    return found, library / PAGES
+
+
+def main() -> None:
+    """Print a table of all loads, or of those that are named."""
+    loads = sys.argv[1:] or LOADS
+    tables = [stages(load) for load in loads]
+    print(f"| instructions a page | {' | '.join(loads)} |")
+    print("|---" * (len(loads) + 1) + "|")
+    for name, _ in STAGES:
+        if any(table[name] >= 1 for table, _ in tables):
+            row(name, [table[name] for table, _ in tables])
+    row("**together**", [sum(table.values()) for table, _ in tables])
+    row("of these, of arrays, options and comparisons that are inlined", [of for _, of in tables])
+
+
+def row(name: str, values: list[float]) -> None:
+    """Print a line of the table."""
+    print(f"| {name} | {' | '.join(f'{value:,.0f}' for value in values)} |")
+
+
+if __name__ == "__main__":
+    main()
