@@ -16,9 +16,12 @@ from command_line import uflip
 from site_server import SiteServer, postgres, site_server
 
 import uflip as package
+from uflip.profiles import profile_names
+from uflip.site import seed as seeding
 from uflip.site.app import Rate
 from uflip.site.database import open_database
 from uflip.site.redaction import redacted_copy
+from uflip.site.site import open_site
 from uflip.site.tables import Base
 
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -503,3 +506,24 @@ def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, Base.metadata) == []
     engine.dispose()
+
+
+def test_a_collection_to_begin_with_is_measured_and_labelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the simulated devices and the file; those of the whole collection by name."""
+    assert seeding.collection() == [*(f"sim:{name}" for name in profile_names()), "file"]
+    folder = tmp_path / "site"
+    done = uflip("site", "seed", folder, "--json", "--device", DEVICE, "--only", "order")
+    assert done.code == 0, done.err
+    (simulated,) = json.loads(done.out)["results"]
+    monkeypatch.setattr(seeding, "FILE_BYTES", 16 << 20)
+    site = open_site(folder)
+    (file,) = seeding.seed(site, ["file"], only=["order"])
+    site.close()
+    with site_server(folder) as server:
+        listed = server.client().get("/api/v1/results").json()["results"]
+        assert {each["id"] for each in listed} == {simulated["id"], file.result}
+        pages = [server.client().get(f"/results/{n}").text for n in (simulated["id"], file.result)]
+    assert [">simulated<" in page for page in pages] == [True, False]
+    assert not list(folder.glob(".seed-*"))

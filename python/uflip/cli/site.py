@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip import ends
-from uflip.cli.common import json_option, whole
+from uflip.cli.common import json_option, quiet_option, whole
 from uflip.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ EPILOG = """\b
 Examples:
   uflip site serve /srv/results --port 8087
   uflip site token /srv/results alice --role submitter
+  uflip site seed /srv/results
   uflip site serve /srv/results --database postgresql://uflip@db/uflip \\
       --base-url https://results.example.org
 """
@@ -139,6 +140,51 @@ def token(
     else:
         echo(made)
         echo("shown this one time; set it as UFLIP_SITE_TOKEN", err=True)
+
+
+@command.command("seed")
+@folder_argument
+@database_option
+@click.option(
+    "--device",
+    "devices",
+    metavar="DEVICE",
+    multiple=True,
+    help="Only these, as `uflip run` names them; `file` is a new file beside the site.",
+)
+@click.option(
+    "--scale", metavar="NAME", default="quick", show_default=True, help="As of `uflip run`."
+)
+@click.option("--only", metavar="NAME", multiple=True, help="Of all micro-benchmarks, only these.")
+@quiet_option
+@json_option
+def seed(
+    *,
+    folder: Path,
+    database: str | None,
+    devices: tuple[str, ...],
+    scale: str,
+    only: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Measure all built-in simulated devices and a file; publish them on the site in FOLDER."""
+    from uflip.cli.watching import Watching
+    from uflip.site.seed import collection
+    from uflip.site.seed import seed as seeded
+
+    site, done = _opened(folder, database), []
+    try:
+        for device in devices or collection():
+            with Watching(quiet=quiet or as_json) as watch:
+                (made,) = seeded(site, [device], scale=scale, only=only or None, on_event=watch)
+            done.append({"device": made.device, "id": made.result, "new": made.new})
+            if not (quiet or as_json):
+                echo(f"{made.device}: published as {made.result}")
+    finally:
+        site.close()
+    if as_json:
+        echo_json({"results": done})
 
 
 @command.command("backup")

@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from uflip.errors import ResultsError, UflipError
 
 MEMORY_BYTES = 2 << 30
@@ -106,7 +108,15 @@ def look(folder: Path) -> dict[str, Any]:
             allowed="complete, or interrupted",
             action="`uflip run --resume` goes on with them",
         )
-    document = summary(results)
+    try:
+        document = summary(results)
+    except msgspec.ValidationError as error:
+        raise ResultsError(
+            "There is no summary of these results",
+            where="runs",
+            got=str(error)[:200],
+            action="submit the folder as `uflip run` wrote it",
+        ) from error
     said, device = of_summary(document), kept.device
     means = said["baselines_ms"] or {}
     return {
