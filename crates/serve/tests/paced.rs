@@ -98,7 +98,7 @@ fn how_late_a_host_is_changes_nothing_of_what_a_device_does() {
         // A stream of writes leaves the log alone, which idle time empties.
         let (_, pause) = next(&mut random, capacity);
         let offset = Bytes(request as u64 * CLUSTER);
-        let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write };
+        let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write, stream: 0 };
         now += pause;
         let idle_until = virtual_time.now() + Nanos(pause);
         virtual_time.wait_until(idle_until);
