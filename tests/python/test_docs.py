@@ -277,6 +277,7 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
     without: dict[str, set[str]] = {
         "ftl": {"write_streams"},
         "gc": {"relocate_exactly"},
+        "slc_cache": {"slc_blocks", "slc_blocks_max", "slc_read_ns", "slc_program_ns"},
         "hot_cold": {
             *("bloom_filters", "bloom_filter_bits", "bloom_hashes", "bloom_window", "hot_weight"),
         },

@@ -245,6 +245,24 @@ def test_the_cliff_is_where_the_configured_cache_is_full(tmp_path: Path, cache: 
     assert f"it holds {cliff.holds / MIB:.2f}".rstrip("0").rstrip(".") in said
 
 
+@pytest.mark.parametrize("blocks", [32, 48])
+def test_the_cliff_is_where_the_configured_slc_cache_is_full(tmp_path: Path, blocks: int) -> None:
+    """Of 64 pages of a block of QLC 16 are left; nothing leaves the cache during a burst."""
+    slc_ns = 50_000
+    url = (
+        f"{EIGHT_DIES}&bits_per_cell=4&program_middle_ns={PROGRAM_NS}&slc_blocks={blocks}"
+        f"&slc_blocks_max={blocks}&slc_read_ns=20000&slc_program_ns={slc_ns}"
+    )
+    found, _ = measured(url, tmp_path / "r", "cache_cliff")
+    cliff = cache_cliff.cliff(found["SW"])
+    assert cliff is not None
+    assert cliff.fast * PAGE == pytest.approx(slc_ns / 8, rel=0.02)
+    assert cliff.slow * PAGE == pytest.approx(PROGRAM_NS / 8, rel=0.02)
+    holds = 8 * blocks * 16 * PAGE
+    assert cliff.tolerance < holds / 8, "what is printed is worth something"
+    assert abs(cliff.at - holds) < cliff.tolerance
+
+
 def test_a_device_without_a_cache_has_no_cliff(tmp_path: Path) -> None:
     found, said = measured(EIGHT_DIES, tmp_path / "r", "cache_cliff")
     assert cache_cliff.cliff(found["SW"]) is None

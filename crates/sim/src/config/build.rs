@@ -100,6 +100,7 @@ impl Profile {
             retirement: self.retirement_options(),
             write_streams: self.write_streams() as u8,
             hot_cold: self.hot_cold,
+            slc: self.slc_options(),
         })
     }
 

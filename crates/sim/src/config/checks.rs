@@ -106,6 +106,7 @@ impl Profile {
         found.extend(self.timing.misfits_of_cells());
         found.extend(self.misfits_of_units());
         found.extend(self.misfits_of_streams());
+        found.extend(self.misfits_of_slc());
         found
     }
 
@@ -121,6 +122,7 @@ impl Profile {
             ("[linear]", self.linear.is_some() && name != "linear"),
             ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
+            ("[slc_cache]", self.slc_cache.is_some() && name != "page_map"),
             ("[hot_cold]", self.hot_cold.is_some() && name != "page_map"),
             ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && name != "page_map"),
@@ -209,11 +211,11 @@ impl Profile {
         let hosts = u64::from(self.write_streams());
         let open = hosts + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
         let reserved = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping());
-        let held = reserved + open + 1;
+        let held = reserved + open + u64::from(self.slc_blocks()) + 1;
         let held = held.min(u64::from(geometry.shape().blocks_per_die));
         let dies = u64::from(geometry.shape().dies);
         // A flash page of several units may have to be filled up with nothing.
-        let padded = hosts * u64::from(self.units() - 1);
+        let padded = (hosts + u64::from(self.slc_cache.is_some())) * u64::from(self.units() - 1);
         dies * (held * u64::from(geometry.data_pages()) + padded) + self.pages_for_mapping()
     }
 

@@ -9,6 +9,7 @@ mod mapping;
 mod merging;
 pub(crate) mod overrides;
 mod recovery;
+mod slc;
 pub(crate) mod sources;
 mod streams;
 pub(crate) mod text;
@@ -35,6 +36,7 @@ const LEFT_OUT: &LeftOut = &[
     ("gc", &["relocate_exactly"]),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
     ("hot_cold", streams::HOT_COLD),
+    ("slc_cache", slc::SLC_CACHE),
     ("reliability", recovery::LAWS),
     ("recovery", recovery::RECOVERY),
 ];
@@ -65,6 +67,9 @@ pub struct Profile {
     /// A page map with two streams of writes that tells them apart itself has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot_cold: Option<HotColdPart>,
+    /// A page map that programs one bit a cell first has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<slc::SlcPart>,
     /// Flash that wears out has both; other flash has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<ReliabilityPart>,

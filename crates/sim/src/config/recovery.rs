@@ -88,6 +88,10 @@ impl Profile {
     pub(crate) fn flash(&self) -> Result<Flash> {
         let geometry = self.geometry();
         let flash = Flash::new(geometry, self.page_order());
+        let flash = match self.slc_cache {
+            Some(part) => flash.with_slc(part.slc_read_ns, part.slc_program_ns),
+            None => flash,
+        };
         let Some((laws, recovery)) = self.wear_tables() else {
             return Ok(flash);
         };

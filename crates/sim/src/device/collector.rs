@@ -90,18 +90,21 @@ impl Collector {
     /// The host leaves the device alone from `at` on: dies collect ahead towards their goal.
     pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut Parts<'_>) {
         self.idle = true;
+        parts.ftl.set_idle(true);
         for die in (0..self.jobs.len() as u32).map(DieIdx) {
             self.begin_ahead(die, at, parts);
         }
     }
 
     /// The host is back; what has begun goes on.
-    pub(crate) fn end_idle(&mut self) {
+    pub(crate) fn end_idle(&mut self, ftl: &mut PageMap) {
         self.idle = false;
+        ftl.set_idle(false);
     }
 
     fn begin_ahead(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
-        if parts.ftl.has_fewer_free(die, self.idle_goal) && self.begin(die, at, parts) {
+        let due = parts.ftl.has_fewer_free(die, self.idle_goal) || parts.ftl.has_to_fold(die);
+        if due && self.begin(die, at, parts) {
             self.begun_idle += 1;
         }
     }
@@ -181,7 +184,10 @@ fn read(parts: &mut Parts<'_>, item: &Item, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
     let from = item.from;
     let (die, token) = (from.die, Told::Collect(from.die).into());
-    let read_ns = events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from));
+    let read_ns = match flash.slc_ns(from.block) {
+        Some((read_ns, _)) => read_ns,
+        None => events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from)),
+    };
     let op = if events.timing.copy_back {
         Op::inside(die, read_ns, Purpose::Relocation, token)
     } else {

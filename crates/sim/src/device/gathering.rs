@@ -75,6 +75,16 @@ impl Together {
 }
 
 impl Paged {
+    /// Pages of the host that follow are of `stream`.
+    #[inline]
+    pub(super) fn serve(&mut self, stream: u8) {
+        if self.ftl.keeps_apart() {
+            self.ftl.serve(stream);
+            self.ftl.go_past_cache(false);
+            self.gather.iter_mut().for_each(|gather| gather.serve(stream));
+        }
+    }
+
     /// Write a unit. What the host does not bring of it is read first.
     pub(super) fn gather(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, through } = write;

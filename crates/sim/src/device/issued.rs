@@ -107,12 +107,18 @@ impl<'a> Issued<'a> {
     /// How long the cells of `page` are programmed.
     #[inline]
     fn program_ns(&self, page: Place) -> u64 {
+        if let Some((_, program_ns)) = self.flash.slc_ns(page.block) {
+            return program_ns;
+        }
         self.events.timing.cells.program_page(self.flash.geometry.flash_page_in_block(page))
     }
 
     /// How long the cells of `page` are read.
     #[inline]
     fn read_ns(&self, page: Place) -> u64 {
+        if let Some((read_ns, _)) = self.flash.slc_ns(page.block) {
+            return read_ns;
+        }
         self.events.timing.cells.read_page(|| self.flash.geometry.flash_page_in_block(page))
     }
 
@@ -242,6 +248,10 @@ impl CollectMedia for Issued<'_> {
     }
 
     /// The collection goes on when the processor has planned it and its metadata has been read.
+    fn set_slc(&mut self, block: BlockIdx) {
+        self.flash.set_slc(block);
+    }
+
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);

@@ -59,19 +59,13 @@ impl Paged {
         (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
     }
 
-    /// Pages of the host that follow are of `stream`.
-    #[inline]
-    pub(super) fn serve(&mut self, stream: u8) {
-        if self.ftl.keeps_apart() {
-            self.ftl.serve(stream);
-            self.gather.iter_mut().for_each(|gather| gather.serve(stream));
-        }
-    }
-
     /// Write to `die`, which has room.
     #[inline(always)]
     fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, through } = write;
+        if let Some(gather) = &mut self.gather {
+            gather.serve(self.ftl.served());
+        }
         // Of a unit that is gathered the rest is there already.
         let whole = self.gather.is_some() || extent.covers(*page);
         let mut media = Issued::new(hardware.flash, hardware.events, at, *target)
@@ -266,7 +260,7 @@ impl Backend for Paged {
     }
 
     fn end_idle(&mut self) {
-        self.collector.end_idle();
+        self.collector.end_idle(&mut self.ftl);
     }
 
     /// Whoever waits for a page does not get one.

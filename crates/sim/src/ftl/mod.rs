@@ -28,7 +28,7 @@ pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
 pub use page_map::{HotColdPart, MappingPart, Retire};
 pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};
-pub(crate) use page_map::{mapping_pages, read_only};
+pub(crate) use page_map::{SlcOptions, mapping_pages, read_only};
 pub use stream_hybrid::StreamsPart;
 pub use stripe_map::StripesPart;
 

@@ -1,10 +1,12 @@
 //! A simulated device from outside: its times against sums worked out by hand from the profile, its
 //! determinism; what goes on beside a merge (`beside.rs`), pages that
-//! share cells (`page_types.rs`), flash that wears out under FTLs that merge (`worn.rs`), and what a bad profile says (`refused.rs`).
+//! share cells (`page_types.rs`), flash that wears out under FTLs that merge (`worn.rs`), an SLC cache
+//! (`slc.rs`), and what a bad profile says (`refused.rs`).
 
 mod beside;
 mod page_types;
 mod refused;
+mod slc;
 mod units;
 mod worn;
 

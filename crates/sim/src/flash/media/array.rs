@@ -19,11 +19,21 @@ pub(crate) struct Flash {
     wear_out: Option<Box<WearOut>>,
     /// Which blocks stand in for those that FTLs know which merge, where any wears out.
     pub(super) replaced: Option<Box<Replaced>>,
+    /// Which blocks hold one bit a cell, where there is an SLC cache, and how long their pages take.
+    slc: Option<Box<Slc>>,
     /// How often the page that was read last was read again.
     pub(crate) retries: u32,
     /// Whether a page that cannot be read fails the I/O, and whether one did.
     fail_uncorrectable: bool,
     pub(crate) read_failed: bool,
+}
+
+/// Blocks with one bit a cell.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Slc {
+    read_ns: u64,
+    program_ns: u64,
+    blocks: Vec<bool>,
 }
 
 impl Flash {
@@ -36,6 +46,7 @@ impl Flash {
             counters,
             wear_out: None,
             replaced: None,
+            slc: None,
             retries: 0,
             fail_uncorrectable: false,
             read_failed: false,
@@ -59,6 +70,20 @@ impl Flash {
     pub(crate) fn replacing(mut self, replaced: Replaced) -> Flash {
         self.replaced = Some(Box::new(replaced));
         self
+    }
+
+    /// The same with blocks that may hold one bit a cell, whose pages are read and programmed so long.
+    pub(crate) fn with_slc(mut self, read_ns: u64, program_ns: u64) -> Flash {
+        let blocks = vec![false; self.geometry.blocks() as usize];
+        self.slc = Some(Box::new(Slc { read_ns, program_ns, blocks }));
+        self
+    }
+
+    /// How long a page of `block` is read and programmed, where it holds one bit a cell.
+    #[inline]
+    pub(crate) fn slc_ns(&self, block: BlockIdx) -> Option<(u64, u64)> {
+        let slc = self.slc.as_ref()?;
+        slc.blocks[block.0 as usize].then_some((slc.read_ns, slc.program_ns))
     }
 
     /// How much longer than the first the next erase of `block` takes [ns].
@@ -152,6 +177,12 @@ impl CollectMedia for Flash {
         (self.wear_out.is_none() && self.nand.is_regular()).then_some(self)
     }
 
+    fn set_slc(&mut self, block: BlockIdx) {
+        if let Some(slc) = &mut self.slc {
+            slc.blocks[block.0 as usize] = true;
+        }
+    }
+
     fn pad(&mut self, to: Place) {
         self.nand.program(to);
         self.counters.pages_programmed += 1;
@@ -182,6 +213,9 @@ impl CollectMedia for Flash {
     #[inline]
     fn erase(&mut self, block: BlockIdx) -> bool {
         self.nand.erase(block);
+        if let Some(slc) = &mut self.slc {
+            slc.blocks[block.0 as usize] = false;
+        }
         self.counters.blocks_erased += 1;
         let erases = self.nand.erases(block);
         let fails = self.wear_out.as_ref().is_some_and(|wear| wear.erase_fails(block, erases));

@@ -23,6 +23,8 @@ pub(crate) trait Media {
 
 /// What FTLs that collect blocks beside the host ask for besides.
 pub(crate) trait CollectMedia: Media {
+    /// `block`, which is erased or was said before, holds one bit a cell until it is erased.
+    fn set_slc(&mut self, _block: BlockIdx) {}
     /// Program `to`, which belongs to a flash page that is not full, with nothing.
     fn pad(&mut self, to: Place);
     /// A victim was chosen; its metadata page is read where it has one.

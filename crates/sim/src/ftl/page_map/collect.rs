@@ -42,7 +42,8 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<Collection> {
         let of_map = |kept: &MapOnFlash| kept.has_reclaimable(die, &self.blocks);
-        if !self.blocks.has_reclaimable(die) && !self.on_flash.as_deref().is_some_and(of_map) {
+        let of_map = self.on_flash.as_deref().is_some_and(of_map);
+        if !self.blocks.has_reclaimable(die) && !of_map && !self.has_to_fold(die) {
             return None;
         }
         let (victim, stream) = self.choose_victim(die)?;
@@ -81,6 +82,9 @@ impl PageMap {
             }
         } else if self.blocks.pages_for_relocation() < self.promised + most + self.owed() {
             return None;
+        }
+        if let Some(block) = self.fold_if_due(die) {
+            return Some((block, Stream::Relocated));
         }
         self.ask_policy_again();
         // Moving the least-worn block gains nothing, and costs pages of the map.
@@ -276,7 +280,7 @@ impl PageMap {
         self.has_made_room(die)
     }
 
-    fn has_made_room(&self, die: DieIdx) -> bool {
+    fn has_made_room(&mut self, die: DieIdx) -> bool {
         !self.wants_collection(die) && (self.on_flash.is_none() || self.has_room(die))
     }
 
@@ -339,9 +343,6 @@ impl PageMap {
         let of_map = |block| self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
         let closed = blocks().filter(|block| self.blocks.is_closed(*block) || of_map(*block));
         let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
-        if most - self.blocks.wear(least) <= gap {
-            return None;
-        }
-        Some(least)
+        (most - self.blocks.wear(least) > gap).then_some(least)
     }
 }

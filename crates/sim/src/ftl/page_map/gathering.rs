@@ -37,7 +37,16 @@ impl PageMap {
     }
 
     /// The same for the host.
-    pub(crate) fn host_goes_on(&self) -> Option<DieIdx> {
+    #[inline]
+    pub(crate) fn host_goes_on(&mut self) -> Option<DieIdx> {
+        if !self.gathers() {
+            return None;
+        }
+        if self.slc.is_some()
+            && let Some(die) = self.cache_goes_on()
+        {
+            return Some(die);
+        }
         self.goes_on(Stream::Host)
     }
 

@@ -19,6 +19,7 @@ mod gathering;
 mod hot_cold;
 mod retirement;
 mod room;
+mod slc;
 mod straight;
 mod streams;
 mod write;
@@ -31,6 +32,8 @@ pub use hot_cold::HotColdPart;
 pub use retirement::Retire;
 use retirement::Retirement;
 pub(crate) use retirement::{RetirementOptions, read_only};
+use slc::Slc;
+pub(crate) use slc::SlcOptions;
 use streams::Apart;
 
 use crate::collections::huge;
@@ -66,6 +69,8 @@ pub(crate) struct PageMapOptions {
     /// Streams of the host's writes that are kept apart, at least 1, and what tells hot pages from cold ones.
     pub(crate) write_streams: u8,
     pub(crate) hot_cold: Option<HotColdPart>,
+    /// The host's pages go through an SLC cache.
+    pub(crate) slc: Option<SlcOptions>,
 }
 
 /// How many pages of a victim are moved.
@@ -104,6 +109,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) retirement: Option<Box<Retirement>>,
     /// What several streams of the host's writes need.
     apart: Option<Box<Apart>>,
+    /// The blocks of an SLC cache.
+    slc: Option<Box<Slc>>,
     /// The emptiest block is the victim, whatever the policy: until every die has its reserve, or where
     /// it is urgent, until a page has found room; see `room.rs`.
     overruled: bool,
@@ -143,8 +150,14 @@ impl PageMap {
         let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
         let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
         let pages = geometry.shape().logical_pages + mapping_pages;
-        let hosts = options.write_streams;
-        let streams = Streams { hosts, separate: options.separate, mapping: on_flash.is_some() };
+        // An SLC cache is a stream beside the only one of the host.
+        let hosts = options.write_streams + u8::from(options.slc.is_some());
+        let streams = Streams {
+            hosts,
+            slc_pages: options.slc.map(|slc| slc.pages),
+            separate: options.separate,
+            mapping: on_flash.is_some(),
+        };
         PageMap {
             map: huge::filled(pages as usize, NOWHERE),
             reverse: huge::filled(geometry.pages() as usize, NOWHERE),
@@ -152,6 +165,7 @@ impl PageMap {
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             apart: Apart::new(hosts, options.hot_cold),
+            slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().dies))),
             overruled: false,
             urgent: false,
             overrules: 0,

@@ -66,6 +66,9 @@ impl PageMap {
     /// its collection needs is there; nobody asks for more, as is done where there is plenty.
     #[cold]
     pub(super) fn urgent_victim(&mut self, die: DieIdx) -> Option<(BlockIdx, Stream)> {
+        if let Some(block) = self.fold_urgently(die) {
+            return Some((block, Stream::Relocated));
+        }
         let valid = |block: BlockIdx| u32::from(self.blocks.valid_count(block));
         let kept = self.on_flash.as_deref();
         let of_map = kept.and_then(|kept| kept.emptiest(die, &self.blocks));
@@ -88,6 +91,13 @@ impl PageMap {
                 Some((data, Stream::Relocated))
             }
         }
+    }
+
+    /// The oldest block of an SLC cache, as long as its pages find room.
+    fn fold_urgently(&mut self, die: DieIdx) -> Option<BlockIdx> {
+        let oldest = self.slc.as_ref()?.oldest(die)?;
+        let valid = u32::from(self.blocks.valid_count(oldest));
+        if self.has_room_for(oldest, valid, 0) { self.fold_oldest(die) } else { None }
     }
 
     /// Whether so many pages of `victim` can be moved, and so many of the map programmed, beside what was promised.

@@ -143,6 +143,15 @@ impl PageMap {
         needed <= free
     }
 
+    /// Whether a page of the host finds room in the block that is open for it on `die`, or is opened.
+    #[cold]
+    pub(super) fn fits_host_page(&self, die: DieIdx, opens: bool) -> bool {
+        let Some(apart) = &self.apart else { return true };
+        let kind = usize::from(self.blocks.served());
+        let wanted = Wanted { kind, pages: self.pages_taken(die), opens };
+        self.fits_apart(apart, Some(wanted), None)
+    }
+
     /// In place of `die`: one that need not open a block for `stream`, where opening one would leave no room
     /// for what was promised.
     #[cold]
@@ -173,6 +182,7 @@ impl PageMap {
         if !self.gathers() || stream >= self.blocks.write_streams() {
             return 0;
         }
-        self.blocks.left_to_gather(self.gathers[usize::from(stream)], stream)
+        let dies = 0..self.options.geometry.shape().dies;
+        dies.map(|die| self.blocks.left_to_gather(DieIdx(die), stream)).sum()
     }
 }

@@ -1,7 +1,6 @@
 //! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
 
 use super::PageMap;
-use super::streams::Wanted;
 use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
@@ -20,6 +19,7 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) {
         self.serve(stream);
+        self.go_past_cache(true);
         let turn = self.turn();
         self.write_in_turn(turn, page, whole, media);
     }
@@ -43,7 +43,7 @@ impl PageMap {
     /// The die that the next host page should go to.
     #[inline]
     pub(crate) fn turn(&mut self) -> DieIdx {
-        if let Some(die) = self.goes_on(Stream::Host) {
+        if let Some(die) = self.host_goes_on() {
             return die;
         }
         self.options.allocator.choose(&self.blocks)
@@ -51,18 +51,19 @@ impl PageMap {
 
     /// Whether a host page may go to `die` as it is.
     #[inline]
-    pub(crate) fn has_room(&self, die: DieIdx) -> bool {
+    pub(crate) fn has_room(&mut self, die: DieIdx) -> bool {
+        if self.slc.is_some() && self.finds_cache(die) {
+            return true;
+        }
         let opens = !self.blocks.has_open_page(die, Stream::Host);
-        if opens && self.blocks.free_in(die) <= self.options.reserved_blocks {
+        if opens && self.blocks.free_in(die) <= self.kept_free(die) {
             return false;
         }
         if self.on_flash.is_some() {
             return self.has_room_with_map(opens);
         }
-        if let Some(apart) = &self.apart {
-            let kind = usize::from(self.blocks.served());
-            let wanted = Wanted { kind, pages: self.pages_taken(die), opens };
-            return self.fits_apart(apart, Some(wanted), None);
+        if self.apart.is_some() {
+            return self.fits_host_page(die, opens);
         }
         let needed = self.promised + self.cost_on(die, opens);
         self.blocks.pages_for_relocation() >= needed
@@ -90,6 +91,9 @@ impl PageMap {
         }
         self.goes_to(die, Stream::Host);
         let mut to = self.blocks.take_page(die, Stream::Host);
+        if self.slc.is_some() && self.blocks.is_cache(to.place.block) {
+            media.set_slc(to.place.block);
+        }
         let old = self.lookup(page);
         while !media.program(to.place, if whole { None } else { old }) {
             match self.page_instead(to, Stream::Host, media) {
@@ -118,12 +122,12 @@ impl PageMap {
     /// Whether the host has opened the last block of `die` that it may.
     #[inline]
     pub(crate) fn wants_collection(&self, die: DieIdx) -> bool {
-        self.blocks.free_in(die) <= self.options.reserved_blocks
+        self.blocks.free_in(die) <= self.kept_free(die)
     }
 
     /// Whether `die` has fewer than `goal` free blocks.
     pub(crate) fn has_fewer_free(&self, die: DieIdx, goal: usize) -> bool {
-        self.blocks.free_in(die) < goal
+        self.blocks.free_in(die) < goal + self.kept_for_cache(die)
     }
 
     /// The dies to try for a host page: `turn` first, then all.
@@ -211,6 +215,9 @@ impl PageMap {
         // Only now, with its last page accounted for, may it be chosen.
         match (&mut self.on_flash, stream) {
             (Some(kept), Stream::Mapping) => kept.closed(die, block),
+            _ if self.blocks.is_cache(block) => {
+                self.slc.iter_mut().for_each(|slc| slc.filled(die, block));
+            }
             _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
         }
     }

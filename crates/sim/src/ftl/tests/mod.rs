@@ -43,6 +43,7 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
         retirement: None,
         write_streams: 1,
         hot_cold: None,
+        slc: None,
     }
 }
 

@@ -15,6 +15,9 @@ use crate::flash::geometry::{BlockIdx, DieIdx};
 /// More than drives with streams or placement handles offer.
 pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
 
+/// Which of the host's streams is an SLC cache, where there is one.
+pub(crate) const CACHE: u8 = 1;
+
 /// Open blocks of a die: those of the host's streams, of relocated and of mapping pages.
 pub(super) const KINDS_MAX: usize = WRITE_STREAMS_MAX as usize + 2;
 
@@ -36,7 +39,7 @@ impl Blocks {
     #[inline]
     pub(crate) fn serve_pages_of(&mut self, block: BlockIdx) {
         if !self.separate {
-            self.kinds[Stream::Relocated as usize] = self.stream_of(block);
+            self.kinds[Stream::Relocated as usize] = self.goes_with(block);
         }
     }
 
@@ -50,7 +53,29 @@ impl Blocks {
     /// Which of a die's open blocks takes the pages that are moved away from `block`.
     #[inline]
     pub(crate) fn goes_with(&self, block: BlockIdx) -> u8 {
-        if self.separate { self.hosts } else { self.stream_of(block) }
+        match self.stream_of(block) {
+            _ if self.separate => self.hosts,
+            // What is folded goes where the host's pages go past the cache.
+            CACHE if self.slc_pages.is_some() => 0,
+            stream => stream,
+        }
+    }
+
+    /// Whether `block` is, or was last, one of an SLC cache.
+    #[inline]
+    pub(crate) fn is_cache(&self, block: BlockIdx) -> bool {
+        self.slc_pages.is_some() && self.stream_of(block) == CACHE
+    }
+
+    /// Whether `die` has a block of an SLC cache open with a page left.
+    pub(crate) fn has_open_cache(&self, die: DieIdx) -> bool {
+        let open = &self.open[die.0 as usize * self.streams + usize::from(CACHE)];
+        open.next != open.end
+    }
+
+    /// How many pages the block of this one of all open ones holds, where that is fewer than others do.
+    pub(super) fn pages_of(&self, index: usize) -> Option<u32> {
+        self.slc_pages.filter(|_| index % self.streams == usize::from(CACHE))
     }
 
     /// Which of a die's open blocks takes host pages now.

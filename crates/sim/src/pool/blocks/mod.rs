@@ -8,7 +8,7 @@ mod apart;
 mod room;
 mod valid;
 
-pub(crate) use apart::WRITE_STREAMS_MAX;
+pub(crate) use apart::{CACHE, WRITE_STREAMS_MAX};
 
 use apart::KINDS_MAX;
 
@@ -32,6 +32,8 @@ pub(crate) enum Stream {
 pub(crate) struct Streams {
     /// Those of the host, at least 1.
     pub(crate) hosts: u8,
+    /// The second of them is an SLC cache, whose blocks hold so many pages.
+    pub(crate) slc_pages: Option<u32>,
     /// Relocated pages do not share those of the host.
     pub(crate) separate: bool,
     /// There are mapping pages, which never share.
@@ -66,6 +68,7 @@ pub(crate) struct Blocks {
     /// Streams of the host, and whether relocated pages have one of their own.
     hosts: u8,
     separate: bool,
+    slc_pages: Option<u32>,
     /// Per block: which of them it was opened for last; empty where the host has one.
     stream_of: Vec<u8>,
     /// Erased blocks of all dies, and their pages that take data.
@@ -141,6 +144,7 @@ impl Blocks {
             kinds: [0, relocated, mapping],
             hosts: of.hosts,
             separate: of.separate,
+            slc_pages: of.slc_pages,
             stream_of: vec![0; if of.hosts > 1 { geometry.blocks() as usize } else { 0 }],
             free_blocks,
             free_pages: pages,
@@ -256,13 +260,14 @@ impl Blocks {
         self.free_blocks -= 1;
         self.free_in[die.0 as usize] -= 1;
         self.free_pages -= usable;
-        let end = self.geometry.first_page(block).0 + self.geometry.data_pages();
+        let pages = self.pages_of(index);
+        let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
         self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
         if let Some(stream) = self.stream_of.get_mut(block.0 as usize) {
             *stream = (index % self.streams) as u8;
         }
-        self.expect_valid(block);
-        usable
+        self.expect_valid(block, end);
+        pages.unwrap_or(usable)
     }
 
     /// The first page of `block` that takes data.
@@ -278,7 +283,7 @@ impl Blocks {
     pub(crate) fn close(&mut self, block: BlockIdx, stream: Stream) {
         self.fills += 1;
         self.closed_at[block.0 as usize] = self.fills;
-        if stream != Stream::Mapping {
+        if stream != Stream::Mapping && !self.is_cache(block) {
             self.counts[block.0 as usize] &= !NOT_CLOSED;
         }
     }

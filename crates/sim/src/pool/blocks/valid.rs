@@ -40,18 +40,19 @@ impl Blocks {
         self.counts[block.0 as usize] & !NOT_CLOSED
     }
 
-    /// `block` is opened: every page of it that takes data will be valid. Said once for all of them; a
+    /// `block` is opened: every page of it before `end` that takes data will be valid. Said once for all of them; a
     /// page that turns out otherwise is marked invalid.
-    pub(super) fn expect_valid(&mut self, block: BlockIdx) {
+    pub(super) fn expect_valid(&mut self, block: BlockIdx, end: u32) {
         let first = self.geometry.first_page(block);
-        let end = first.0 + self.geometry.data_pages();
         bits::fill(&mut self.valid, first.0 as usize, end as usize);
         if !self.retired.is_empty() {
             for page in bits::members(&self.retired, first.0 as usize, end as usize) {
                 bits::remove(&mut self.valid, page);
             }
         }
-        self.counts[block.0 as usize] += self.usable[block.0 as usize];
+        let whole = end - first.0 == self.geometry.data_pages();
+        let usable = self.usable[block.0 as usize];
+        self.counts[block.0 as usize] += if whole { usable } else { (end - first.0) as u16 };
     }
 
     /// `at` stays valid after all.

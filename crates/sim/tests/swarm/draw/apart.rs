@@ -4,6 +4,20 @@ use serde_json::{Map, Value};
 
 use super::{Draw, set};
 
+/// An SLC cache.
+pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let blocks = draw.of(&[0, 1, 1, 2, 3, 5]);
+    set(overrides, "slc_blocks", blocks);
+    set(overrides, "slc_blocks_max", draw.of(&[blocks.max(1), blocks + 1, 7, 60, 0]));
+    set(overrides, "slc_read_ns", draw.of(&[0, 999, 25_000]));
+    set(overrides, "slc_program_ns", draw.of(&[0, 999, 100_000]));
+    if !draw.yes(3) {
+        overrides.remove("write_streams");
+        set(overrides, "relocate_at_least", 0);
+        overrides.remove("relocate_exactly");
+    }
+}
+
 /// Streams that the host names, or that the device tells apart itself.
 pub fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(50) {

@@ -216,6 +216,8 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     }
     if overrides.get("ftl").is_none() && draw.yes(35) {
         apart::streams(draw, overrides);
+    } else if overrides.get("ftl").is_none() && !wears && draw.yes(35) {
+        apart::slc(draw, overrides);
     }
     if wears {
         wear(draw, overrides);

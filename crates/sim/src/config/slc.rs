@@ -1,0 +1,77 @@
+//! An SLC cache before the pages that share cells.
+
+use serde::{Deserialize, Serialize};
+
+use super::Profile;
+use super::checks::Misfit;
+use crate::ftl::SlcOptions;
+
+/// All keys of `[slc_cache]`.
+pub(super) const SLC_CACHE: &[&str] =
+    &["slc_blocks", "slc_blocks_max", "slc_read_ns", "slc_program_ns"];
+
+/// The table `[slc_cache]`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct SlcPart {
+    /// Blocks of a die that are kept for the cache.
+    pub slc_blocks: u32,
+    /// How many it may have where others are free.
+    pub slc_blocks_max: u32,
+    pub slc_read_ns: u64,
+    pub slc_program_ns: u64,
+}
+
+impl Profile {
+    /// Blocks of each die that may hold nothing but the cache: one is open, where all of them are borrowed.
+    pub(super) fn slc_blocks(&self) -> u32 {
+        self.slc_cache.map_or(0, |part| part.slc_blocks.max(1))
+    }
+
+    pub(super) fn slc_options(&self) -> Option<SlcOptions> {
+        self.slc_cache.map(|part| SlcOptions {
+            blocks: part.slc_blocks,
+            blocks_max: part.slc_blocks_max,
+            pages: self.slc_pages(),
+        })
+    }
+
+    /// What the map counts in, of an SLC block.
+    fn slc_pages(&self) -> u32 {
+        let geometry = self.geometry();
+        let flash_pages = geometry.data_pages() / geometry.units();
+        flash_pages / self.timing.bits().max(1) * geometry.units()
+    }
+
+    pub(super) fn misfits_of_slc(&self) -> Vec<Misfit> {
+        let mut found = Vec::new();
+        let Some(part) = self.slc_cache else { return found };
+        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: String| {
+            if wrong {
+                found.push(Misfit { key, got: got.to_string(), allowed });
+            }
+        };
+        let bits = self.timing.bits();
+        let pages = self.geometry.pages_per_block - self.geometry.metadata_pages.min(1);
+        let allowed = "2 or more with [slc_cache], and as many pages in a block".to_owned();
+        bad(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
+        let most = self.geometry.blocks_per_die;
+        let range = part.slc_blocks.max(1)..=most;
+        let allowed = format!("{} to {most}: at least slc_blocks, and 1", range.start());
+        bad(!range.contains(&part.slc_blocks_max), "slc_blocks_max", &part.slc_blocks_max, allowed);
+        let streams = self.ftl.write_streams.unwrap_or(1);
+        let allowed = "1 with [slc_cache], which does not keep them apart".to_owned();
+        bad(streams > 1, "write_streams", &streams, allowed);
+        let load = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
+        let allowed = "0 with [slc_cache], whose blocks hold fewer pages".to_owned();
+        bad(load > 0, "relocate_at_least", &load, allowed);
+        let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
+        let got = exactly.unwrap_or(0);
+        bad(exactly.is_some(), "relocate_exactly", &got, "no such key with [slc_cache]".into());
+        let wears = self.reliability.is_some();
+        let allowed = "no [slc_cache] with [reliability]: nothing is known of its wear".to_owned();
+        bad(wears, "slc_blocks", &part.slc_blocks, allowed);
+        found
+    }
+}

@@ -1,0 +1,131 @@
+//! An SLC cache in front of cells of three bits: how much a burst brings, what it takes before and after the
+//! cliff, and how long folding takes, worked out by hand.
+
+use uflip_core::{Device, Mode, Nanos};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, profile};
+
+const SLC_READ: u64 = 20_000;
+const SLC_PROGRAM: u64 = 100_000;
+/// Of 16 pages of a block, a third and whole ones.
+const SLC_PAGES: u64 = 5;
+/// A page is read, goes to the controller and back to the only die, and is programmed.
+const FOLD: u64 = SLC_PAGES * (SLC_READ + 2 * TRANSFER + PROGRAM) + ERASE;
+const TAKEN: u64 = COMMAND + LINK + TRANSFER;
+
+fn made(dies: u32, blocks: u64, most: u64, more: &str) -> SimDevice {
+    let overrides = format!(
+        r#"{{"bits_per_cell": 3, "slc_blocks": {blocks}, "slc_blocks_max": {most},
+            "slc_read_ns": {SLC_READ}, "slc_program_ns": {SLC_PROGRAM}{more}}}"#
+    );
+    let profile = Profile::parse(&profile(1, dies, "empty"), "test", &overrides).unwrap();
+    SimDevice::new("test", profile).unwrap()
+}
+
+/// Response times of `count` writes of a page, one after the other.
+fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
+    (0..count).map(|page| alone(device, io(Mode::Write, page, 1)).0).collect()
+}
+
+/// How many of them were programmed with one bit a cell before the first that was not.
+fn quick(device: &mut SimDevice, count: u64) -> u64 {
+    let times = writes(device, count);
+    times.iter().take_while(|time| **time == TAKEN + SLC_PROGRAM).count() as u64
+}
+
+fn rest(device: &mut SimDevice, ns: u64) {
+    device.wait_until(Nanos(device.now().0 + ns));
+}
+
+#[test]
+fn a_burst_is_quick_for_as_many_pages_as_the_blocks_of_the_cache_hold() {
+    for (dies, blocks) in [(1, 1), (1, 4), (2, 4), (4, 3)] {
+        let mut device = made(dies, blocks, blocks, "");
+        let holds = u64::from(dies) * blocks * SLC_PAGES;
+        let times = writes(&mut device, holds + 40);
+        let (before, after) = times.split_at(holds as usize);
+        assert!(before.iter().all(|time| *time == TAKEN + SLC_PROGRAM), "{dies} of {blocks}");
+        assert!(after.iter().all(|time| *time == TAKEN + PROGRAM), "{dies} of {blocks}");
+    }
+}
+
+#[test]
+fn a_dynamic_cache_takes_the_blocks_that_are_free_and_leaves_one() {
+    // Of 64 blocks one is the reserve, and one is left for what goes past the cache.
+    assert_eq!(quick(&mut made(1, 0, 64, ""), 330), 62 * SLC_PAGES);
+    assert_eq!(quick(&mut made(1, 0, 10, ""), 100), 10 * SLC_PAGES);
+}
+
+#[test]
+fn a_page_is_read_as_its_cells_are() {
+    let mut device = made(1, 2, 2, "");
+    quick(&mut device, 1);
+    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + SLC_READ + TRANSFER + LINK);
+    quick(&mut device, SLC_PAGES);
+    rest(&mut device, 2 * FOLD);
+    assert_eq!(alone(&mut device, io(Mode::Read, 1, 1)).0, COMMAND + READ + TRANSFER + LINK);
+}
+
+#[test]
+fn idle_time_folds_a_block_of_each_die_after_the_other() {
+    for (idle, folded) in
+        [(FOLD - 1, 0), (FOLD, 1), (3 * FOLD - 1, 2), (3 * FOLD, 3), (9 * FOLD, 4)]
+    {
+        let mut device = made(1, 4, 4, "");
+        quick(&mut device, 4 * SLC_PAGES);
+        rest(&mut device, idle);
+        let counters = device.counters().unwrap();
+        assert_eq!(counters.blocks_erased, folded, "after {idle} ns");
+    }
+    let mut device = made(1, 4, 4, "");
+    quick(&mut device, 4 * SLC_PAGES);
+    rest(&mut device, 4 * FOLD);
+    assert_eq!(quick(&mut device, 40), 4 * SLC_PAGES, "all of the cache is there again");
+    let counters = device.counters().unwrap();
+    assert_eq!(counters.pages_programmed, 40 + 8 * SLC_PAGES, "what was folded twice");
+}
+
+#[test]
+fn pages_that_are_written_again_in_the_cache_are_not_folded() {
+    let mut device = made(1, 4, 4, "");
+    for _ in 0..4 * SLC_PAGES {
+        alone(&mut device, io(Mode::Write, 7, 1));
+    }
+    rest(&mut device, 4 * FOLD);
+    let counters = device.counters().unwrap();
+    assert_eq!((counters.pages_relocated, counters.blocks_erased), (1, 4));
+}
+
+#[test]
+fn units_are_gathered_in_the_cache_as_elsewhere() {
+    let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096"#;
+    let mut device = made(1, 2, 2, more);
+    let units = 4 * 2 * SLC_PAGES;
+    let times: Vec<u64> =
+        (0..units + 8).map(|unit| alone(&mut device, io(Mode::Write, unit, 1)).0).collect();
+    for (unit, time) in (0..).zip(times) {
+        let program = if unit < units { SLC_PROGRAM } else { PROGRAM };
+        let last = if unit % 4 == 3 { 4 * TRANSFER + program } else { 0 };
+        assert_eq!(time, COMMAND + LINK + last, "unit {unit}");
+    }
+}
+
+#[test]
+fn a_cache_that_makes_no_device_is_refused() {
+    let refused = |keys: &str| {
+        let overrides = format!(r#"{{"slc_read_ns": 1, "slc_program_ns": 1, {keys}}}"#);
+        let text = profile(1, 1, "empty");
+        Profile::parse(&text, "test", &overrides).unwrap_err().to_string()
+    };
+    let none = refused(r#""bits_per_cell": 1, "slc_blocks": 1, "slc_blocks_max": 1"#);
+    assert!(none.contains("2 or more with [slc_cache]"), "{none}");
+    let less = refused(r#""slc_blocks": 4, "slc_blocks_max": 3"#);
+    assert!(less.contains("4 to 64"), "{less}");
+    let streams = refused(r#""write_streams": 2, "slc_blocks": 4, "slc_blocks_max": 4"#);
+    assert!(streams.contains("1 with [slc_cache]"), "{streams}");
+    let load = refused(r#""relocate_at_least": 2, "slc_blocks": 4, "slc_blocks_max": 4"#);
+    assert!(load.contains("0 with [slc_cache]"), "{load}");
+    let spare = refused(r#""slc_blocks": 40, "slc_blocks_max": 40"#);
+    assert!(spare.contains("spare_factor"), "{spare}");
+}
