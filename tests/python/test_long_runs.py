@@ -21,7 +21,7 @@ from uflip.spec import Spec, baseline
 
 DEVICE = "sim:demo?blocks_per_die=64"
 # More than stays in memory (2 MiB, packed), where there is a folder.
-LONG = 200_000
+LONG = 500_000
 
 
 def long_spec(**changes: Any) -> Spec:

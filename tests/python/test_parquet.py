@@ -6,11 +6,16 @@ and made of what is no file at all.
 
 import os
 import random
+import resource
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bombs
+import duckdb
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -227,3 +232,84 @@ def test_a_digest_comes_before_anything_else(file: Path, tmp_path: Path) -> None
     file.write_bytes(whole[:-1] + b"2")
     with pytest.raises(_native.NativeError, match="have changed"):
         _native.read_trace(str(file), expected)
+
+
+def packed(file: Path, of: Callable[[str], list[bombs.Page]], rows: int = 100) -> bytes:
+    """A run file whose columns are such pages, with the metadata of `file`."""
+    kept = pq.read_schema(file)
+    metadata = {key.decode(): value.decode() for key, value in kept.metadata.items()}
+    return bombs.parquet({name: [of(name)] for name in kept.names}, [rows], metadata)
+
+
+def width(name: str) -> int:
+    """Bytes of a number of a column."""
+    return 4 if name == "stream" else 8
+
+
+GIB = 1 << 30
+PAGES: dict[str, Callable[[str], list[bombs.Page]]] = {
+    "one page of a gigabyte": lambda _: [bombs.Page(GIB, 100, bombs.zeros(GIB))],
+    "which denies it": lambda name: [bombs.Page(100 * width(name), 100, bombs.zeros(GIB))],
+    "which says less than nothing": lambda _: [bombs.Page(-1, 100, bombs.zeros(GIB))],
+    "a thousand pages of 15 MiB": lambda _: 1000 * [bombs.Page(15 << 20, 0, bombs.zeros(15 << 20))],
+    "a header alone": lambda _: [bombs.Page(800, 100, b"")],
+    "no frame": lambda _: [bombs.Page(800, 100, b"\xff" * 800)],
+    "a frame that is cut": lambda _: [bombs.Page(800, 100, bombs.zeros(800)[:-2])],
+}
+
+
+@pytest.mark.parametrize("of", PAGES.values(), ids=PAGES.keys())
+def test_what_would_unpack_to_gigabytes_is_refused_at_once(
+    file: Path, of: Callable[[str], list[bombs.Page]]
+) -> None:
+    content = packed(file, of)
+    file.write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    assert refused(file)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+    assert after.ru_maxrss - before.ru_maxrss < 512 << 10
+
+
+def test_pages_made_by_hand_are_those_of_a_run(file: Path) -> None:
+    """So what refuses the others is what they unpack to."""
+
+    def ones(name: str) -> list[bombs.Page]:
+        number = 1 if name in ("response_time_ns", "transfer_ns") else 0
+        plain = 100 * number.to_bytes(width(name), "little")
+        return [bombs.Page(len(plain), 100, pa.compress(plain, "zstd", asbytes=True))]
+
+    content = packed(file, ones)
+    file.write_bytes(content)
+    assert as_array(_native.read_trace(str(file)), "transfer_ns").tolist() == 100 * [1]
+
+
+def test_many_rows_in_few_bytes_are_refused_where_they_are_packed(
+    file: Path, tmp_path: Path
+) -> None:
+    rows = 100_000_000
+    metadata = {
+        key.decode(): value.decode() for key, value in pq.read_schema(file).metadata.items()
+    }
+    groups = [1 << 20] * (rows >> 20)
+    column = [[bombs.Page(8 << 20, 1 << 20, bombs.zeros(8 << 20))] for _ in groups]
+    content = bombs.parquet(dict.fromkeys(("gap_ns", "response_time_ns"), column), groups, metadata)
+    path = tmp_path / "few.parquet"
+    path.write_bytes(content)
+    assert "rows in" in refused(path)
+
+
+def test_other_programs_read_what_is_packed(tmp_path: Path) -> None:
+    """With and without causes, whose columns are encoded in different ways."""
+    for name in ("sim:demo", "null"):
+        path = tmp_path / f"{name[:3]}.parquet"
+        with open_device(name) as device:
+            trace = device.run(stored.baseline_run(1, "RW", io_count=20_000).spec)
+        trace.write_parquet(str(path), '{"device_kind": "null"}')
+        columns = ["response_time_ns", *trace.causes]
+        expected = {column: as_array(trace, column).tolist() for column in columns}
+        read = [pq.read_table(path), polars.read_parquet(path).to_arrow()]
+        read.append(duckdb.sql(f"from '{path}'").to_arrow_table())
+        assert pq.ParquetFile(path).metadata.row_group(0).column(2).compression == "ZSTD"
+        for table in read:
+            assert {column: table[column].to_pylist() for column in columns} == expected

@@ -32,6 +32,14 @@ impl ColumnData<'_> {
         }
     }
 
+    /// Values `from` to `to`.
+    pub(crate) fn part(&self, from: usize, to: usize) -> Cow<'_, [u64]> {
+        match self {
+            ColumnData::U64(values) => Cow::Borrowed(&values[from..to]),
+            _ => (from..to).map(|row| self.at(row)).collect(),
+        }
+    }
+
     /// What is kept of it in a table.
     pub(crate) fn kind(&self) -> Kind {
         match self {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use bytes::Bytes as Content;
 use parquet::column::reader::get_typed_column_reader;
-use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::Int64Type;
 use parquet::file::metadata::page_index::RowGroupPageIndex;
 use parquet::file::metadata::{RowGroupMetaData, RowGroupMetaDataPtr};
@@ -19,11 +18,12 @@ use parquet::file::statistics::Statistics;
 use uflip_engine::Columns;
 
 use crate::contain::contained;
-use crate::gaps;
+use crate::pack::closed;
 use crate::write::TableWriter;
+use crate::{gaps, pages};
 
 /// Columns before those of the causes, in the order of a file.
-const BEFORE_CAUSES: usize = 3;
+pub(crate) const BEFORE_CAUSES: usize = 3;
 
 /// The one that says when each I/O was submitted; the next one says how long it took.
 const SUBMIT: usize = 1;
@@ -105,7 +105,7 @@ impl ChunkReader for Source {
 
 /// What all values are, where they are one: mostly nothing, the share of a cause that plays no part. Who
 /// does not know the file sees that causes sum to response times, which are always read.
-fn only_value(statistics: &Statistics) -> Option<i64> {
+pub(crate) fn only_value(statistics: &Statistics) -> Option<i64> {
     let Statistics::Int64(of) = statistics else { return None };
     let exact = of.min_is_exact() && of.max_is_exact() && statistics.null_count_opt() == Some(0);
     of.min_opt().filter(|least| exact && of.max_opt() == Some(least)).copied()
@@ -193,6 +193,8 @@ impl Groups {
         if let (Some(value), true) = (constant, column >= BEFORE_CAUSES) {
             return Ok(vec![value; rows]);
         }
+        let whole = group.metadata.num_rows().unsigned_abs();
+        pages::check(&self.source, group.metadata.column(column), whole)?;
         let read = || -> parquet::errors::Result<(usize, Vec<i64>)> {
             let reader = self.reader(&group.metadata)?;
             let chunk = reader.get_column_reader(column)?;
@@ -237,14 +239,8 @@ impl Groups {
     ) -> Result<(), String> {
         for group in &self.groups {
             if group.rows as i64 == group.metadata.num_rows() {
-                let chunks = group.metadata.columns().iter().map(|chunk| ColumnCloseResult {
-                    bytes_written: chunk.compressed_size() as u64,
-                    rows_written: group.rows as u64,
-                    metadata: chunk.clone(),
-                    bloom_filter: None,
-                    column_index: None,
-                    offset_index: None,
-                });
+                let chunks = group.metadata.columns().iter();
+                let chunks = chunks.map(|chunk| closed(chunk.clone(), group.rows));
                 table.append(&self.source, chunks).map_err(|error| error.to_string())?;
             } else if group.rows > 0 {
                 let (from, to) = (group.first, group.first + group.rows);
@@ -259,7 +255,8 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::FOOTER_SHARE;
+    use crate::pages::{Sizes, write_header};
+    use crate::read::{FOOTER, PACKED_VALUES};
     use crate::write::trace_kinds;
 
     const BLOCK: usize = 1 << 14;
@@ -287,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_footer_stays_below_its_share_however_long_the_run() {
+    fn the_footer_of_a_long_run_that_takes_the_least_may_be_read() {
         let [few, many] = [2, 12].map(|blocks| {
             let bytes = written(blocks).0;
             let footer = &bytes[bytes.len() - 8..][..4];
@@ -295,7 +292,48 @@ mod tests {
             (bytes.len() as u64, u64::from(footer))
         });
         let (bytes, footer) = (many.0 - few.0, many.1 - few.1);
-        assert!(footer * FOOTER_SHARE < bytes, "{footer} of {bytes} bytes for ten blocks");
+        // Of 80 million I/Os; so many values are known from so few bytes.
+        assert!(500 * footer < FOOTER, "{footer} bytes for ten blocks");
+        assert!(10 * BLOCK as u64 * 20 < bytes * PACKED_VALUES, "{bytes} bytes for ten blocks");
+    }
+
+    #[test]
+    fn what_was_packed_is_read_with_and_without_causes() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            state >> (state % 64)
+        };
+        let mut numbers = || (0..BLOCK).map(|_| next()).collect::<Vec<u64>>();
+        for causes in [0, 1, 4] {
+            let names: Vec<String> = (0..causes).map(|number| format!("{number}_ns")).collect();
+            let columns = Columns {
+                submit_ns: numbers(),
+                response_time_ns: numbers(),
+                cause_ns: (0..causes).map(|_| numbers()).collect(),
+            };
+            let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&names), Vec::new())
+                .expect("it begins");
+            let described = table.trace_group(3, &columns).expect("it is written");
+            let mut groups = Groups::new(Source::in_memory(table.finish().expect("it ends")), true);
+            groups.push(described, BLOCK, 3);
+            assert_eq!(groups.columns(0, BLOCK, causes), Ok(columns));
+        }
+    }
+
+    #[test]
+    fn a_page_that_would_unpack_to_gigabytes_is_refused_before_it_is() {
+        let (bytes, groups) = written(1);
+        let chunk = groups.groups[0].metadata.column(SUBMIT);
+        let at = chunk.data_page_offset() as usize;
+        let mut bomb = bytes[..at].to_vec();
+        let sizes = Sizes { unpacked: i32::MAX as u64, packed: 9 };
+        write_header(&mut bomb, sizes, BLOCK, parquet::basic::Encoding::PLAIN);
+        bomb.extend_from_slice(&bytes[at..]);
+        let mut hostile = Groups::new(Source::in_memory(bomb), true);
+        hostile.push(groups.groups[0].metadata.clone(), BLOCK, 0);
+        let error = hostile.read(SUBMIT, 0, 1).expect_err("it is too much");
+        assert!(error.contains("packed, for 16384 rows"), "{error}");
     }
 
     #[test]

@@ -10,32 +10,36 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes as Content;
-use parquet::basic::Type;
+use parquet::basic::{Compression, Type};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
-use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    FileMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
 use crate::contain::contained;
 use crate::digest::{Digest, digest, digest_of, on_all_processors};
-use crate::groups::{Groups, Source};
+use crate::groups::{BEFORE_CAUSES, Groups, Source, only_value};
 use crate::stored::StoredTrace;
 use crate::write::{Kind, LISTED, trace_kinds};
 use crate::{
-    FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION,
-    LATER_VERSION, TRACE_VERSION, gaps, open,
+    EARLIER_VERSIONS, FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN,
+    KEY_RUN, KEY_VERSION, TRACE_VERSION, gaps, open, pages,
 };
 
 /// A stored pattern is complete, so it is checked against a device without an end.
 const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
 
 /// A footer may have so many bytes, and one for so many bytes of the file: patterns of a thousand
-/// processes stay below the first, and the descriptions of row groups below the second, also where an
-/// I/O takes half a byte.
-const FOOTER: u64 = 1 << 20;
-pub(crate) const FOOTER_SHARE: u64 = 4;
+/// processes stay below the first, and so do the descriptions of 5,000 row groups, however little is in
+/// them; those of longer runs stay below the second where an I/O takes half a byte.
+pub(crate) const FOOTER: u64 = 16 << 20;
+const FOOTER_SHARE: u64 = 4;
 /// Magic, length of the footer.
 const TAIL: u64 = 8;
 /// A trace has three columns, and one for each cause.
@@ -43,6 +47,10 @@ const COLUMNS: usize = 64;
 /// Delta encoding takes at least so many bytes for so many values, where all differ by the same.
 const BLOCK_BYTES: u64 = 5;
 const BLOCK_VALUES: u64 = 256;
+/// ... and a packed column chunk with what the footer says of it takes 160 at least, for 16384 values.
+pub(crate) const PACKED_VALUES: u64 = 128;
+/// Rows of a group are no more: of older versions, and of other programs.
+const GROUP_ROWS: i64 = 1 << 20;
 /// ... and at most so many bytes a value, with what stands around it.
 const VALUE_BYTES: u64 = 10;
 
@@ -68,7 +76,7 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
             Error::new(ErrorKind::Results, "The trace is of another version")
                 .at(path.display().to_string())
                 .got(version)
-                .allowed(format!("{FIRST_VERSION} to {LATER_VERSION}"))
+                .allowed(format!("{FIRST_VERSION} to {TRACE_VERSION}"))
                 .action("read it with the version of uflip that wrote it, or a newer one")
         }
     })
@@ -180,7 +188,15 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
     });
     let rows = rows.ok_or("a number of rows below zero")?;
     let columns = columns.len() as u64;
-    let most = (length / (BLOCK_BYTES * columns) + 1) * BLOCK_VALUES;
+    let mut chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let most = if chunks.any(|chunk| chunk.compression() != Compression::UNCOMPRESSED) {
+        if metadata.row_groups().iter().any(|group| group.num_rows() > GROUP_ROWS) {
+            return Err(format!("a row group of more than {GROUP_ROWS} rows, packed"));
+        }
+        (length / columns + 1) * PACKED_VALUES
+    } else {
+        (length / (BLOCK_BYTES * columns) + 1) * BLOCK_VALUES
+    };
     if rows > most {
         return Err(format!("{rows} rows in {length} bytes, where at most {most} can be"));
     }
@@ -212,7 +228,7 @@ fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End
     let optional = |name: &str| value(metadata.file_metadata(), name);
     let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let version = key(KEY_VERSION)?;
-    let has_gaps = version == TRACE_VERSION || version == LATER_VERSION;
+    let has_gaps = version == TRACE_VERSION || EARLIER_VERSIONS.contains(&version.as_str());
     if !has_gaps && version != FIRST_VERSION {
         return Err(Problem::Version(version));
     }
@@ -251,7 +267,7 @@ fn parse_in_place(
     let is_ours = kinds.into_iter().all(|((name, kind), column)| {
         let wide = column.physical_type() == Type::INT64;
         let name = if name == "gap_ns" && !has_gaps { "submit_ns" } else { &name };
-        name == column.name() && (kind != Kind::U16) == wide && column.max_def_level() == 0
+        name == column.name() && (kind != Kind::Stream) == wide && column.max_def_level() == 0
     });
     if names.len() < 3 + behind || !is_ours {
         return Err(format!("the columns {}", names.join(", ")).into());
@@ -326,25 +342,30 @@ pub(crate) fn read_table(
         check_digest(&digest(&content), expected)?;
     }
     contained(|| {
-        let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
+        let reader =
+            SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
         check_size(reader.metadata(), length)?;
+        let mut chunks = reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+        if chunks.any(|chunk| chunk.compression() != Compression::UNCOMPRESSED) {
+            return Err("pages that are packed, as those of a trace are".to_owned());
+        }
         let metadata = reader.metadata().file_metadata();
         let rows = usize::try_from(metadata.num_rows()).map_err(|error| error.to_string())?;
-        let columns = read_columns(&reader).map_err(|error| error.to_string())?;
+        let columns = read_columns(&content, &reader).map_err(|error| error.to_string())?;
         Ok(Table { metadata: metadata.clone(), columns, rows })
     })?
 }
 
 fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
     let length = content.len() as u64;
-    let reader = SerializedFileReader::new(content).map_err(|error| error.to_string())?;
+    let reader = SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
     let End { pattern, run, ended, has_gaps } = parse_end(reader.metadata(), length)?;
     let rows = pattern.totals.total_ios;
     let columns = reader.metadata().file_metadata().schema_descr().num_columns() as u64;
     if rows * columns > IN_MEMORY_VALUES {
         return Err(Problem::Long);
     }
-    let mut columns = read_columns(&reader).map_err(|error| error.to_string())?;
+    let mut columns = read_columns(&content, &reader).map_err(|error| error.to_string())?;
     let missing = pattern.missing_list();
     let mut take = |name: &str| {
         let found = columns.iter().position(|(column, _)| column == name);
@@ -398,15 +419,21 @@ fn with_list(
 
 /// Every column of whole numbers with its name, in the order of the file.
 fn read_columns(
+    content: &Content,
     reader: &SerializedFileReader<Content>,
 ) -> parquet::errors::Result<Vec<(String, Vec<u64>)>> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns = Vec::new();
     for (index, column) in schema.columns().iter().enumerate() {
         let unsigned: Vec<u64> = match column.physical_type() {
-            Type::INT64 => values::<Int64Type>(reader, index)?.map(|value| value as u64).collect(),
+            Type::INT64 => {
+                let known = if index < BEFORE_CAUSES { |_: &Statistics| None } else { only_value };
+                let read = values::<Int64Type>(content, reader, index, known)?;
+                read.map(|value| value as u64).collect()
+            }
             Type::INT32 => {
-                values::<Int32Type>(reader, index)?.map(|value| u64::from(value as u32)).collect()
+                let read = values::<Int32Type>(content, reader, index, |_| None)?;
+                read.map(|value| u64::from(value as u32)).collect()
             }
             _ => continue,
         };
@@ -415,19 +442,29 @@ fn read_columns(
     Ok(columns)
 }
 
-/// The values of a column in all groups.
+/// The values of a column in all groups; of those that are packed, what statistics say without reading.
 fn values<T: DataType>(
+    content: &Content,
     reader: &SerializedFileReader<Content>,
     index: usize,
+    known: fn(&Statistics) -> Option<T::T>,
 ) -> parquet::errors::Result<impl Iterator<Item = T::T>> {
     let mut values: Vec<T::T> = Vec::new();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
         let rows = group.metadata().num_rows() as usize;
+        let chunk = group.metadata().column(index);
+        if chunk.compression() != Compression::UNCOMPRESSED {
+            if let Some(value) = chunk.statistics().and_then(known) {
+                values.resize(values.len() + rows, value);
+                continue;
+            }
+            pages::check(content, chunk, rows as u64).map_err(ParquetError::General)?;
+        }
         let mut typed = get_typed_column_reader::<T>(group.get_column_reader(index)?);
         let (records, _, _) = typed.read_records(rows, None, None, &mut values)?;
         if records != rows {
-            return Err(parquet::errors::ParquetError::EOF(format!("{records} of {rows} rows")));
+            return Err(ParquetError::EOF(format!("{records} of {rows} rows")));
         }
     }
     Ok(values.into_iter())

@@ -18,10 +18,9 @@ use uflip_engine::{Columns, IoList};
 
 use crate::columns::{ColumnData, MODES};
 use crate::gaps::gaps;
+use crate::pack::Packer;
 use crate::stored::StoredTrace;
-use crate::{
-    KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, LATER_VERSION, ROWS_A_GROUP, TRACE_VERSION,
-};
+use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
 
 /// What a column of numbers is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,16 +29,21 @@ pub(crate) enum Kind {
     U16,
     U32,
     U64,
-    I64,
+    /// Columns of a trace that are packed: which process, ...
+    Stream,
+    /// ... a gap, which may be less than nothing, ...
+    Gap,
+    /// ... and how long something took.
+    Time,
     /// Of a column of numbers: [`MODES`] by them, as texts.
     Mode,
 }
 
 /// The columns of a trace file.
 pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, Kind)> {
-    let fixed = [("stream", Kind::U16), ("gap_ns", Kind::I64), ("response_time_ns", Kind::U64)];
+    let fixed = [("stream", Kind::Stream), ("gap_ns", Kind::Gap), ("response_time_ns", Kind::Time)];
     let fixed = fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-    fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::U64))).collect()
+    fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::Time))).collect()
 }
 
 /// The same of a replay, whose I/Os no pattern tells: behind the others.
@@ -71,10 +75,8 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
             .got(message)
             .action("measure it again with --resume; if it stays, report it as a mistake in uflip")
     })?;
-    let is_later = trace.pattern().is_open() || listed(trace).is_some();
-    let version = if is_later { LATER_VERSION } else { TRACE_VERSION };
     let mut metadata = vec![
-        KeyValue::new(KEY_VERSION.to_owned(), version.to_owned()),
+        KeyValue::new(KEY_VERSION.to_owned(), TRACE_VERSION.to_owned()),
         KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern().canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
@@ -169,6 +171,7 @@ pub(crate) struct TableWriter<'a, W: Write + Send> {
     writer: SerializedFileWriter<BufWriter<W>>,
     texts: &'a [(String, String)],
     kinds: Vec<Kind>,
+    packer: Packer,
 }
 
 impl<'a, W: Write + Send> TableWriter<'a, W> {
@@ -196,10 +199,13 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
                 .set_column_encoding(path, Encoding::PLAIN);
         }
         let buffered = BufWriter::with_capacity(1 << 20, file);
-        let writer =
-            SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties.build()));
-        let kinds = kinds.iter().map(|(_, kind)| *kind).collect();
-        Ok(TableWriter { writer: writer.map_err(|error| error.to_string())?, texts, kinds })
+        let properties = Arc::new(properties.build());
+        let writer = SerializedFileWriter::new(buffered, Arc::new(schema), properties)
+            .map_err(|error| error.to_string())?;
+        let kinds: Vec<Kind> = kinds.iter().map(|(_, kind)| *kind).collect();
+        let columns = writer.schema_descr().columns()[texts.len()..].iter().cloned();
+        let packer = Packer::new(columns.zip(kinds.iter().copied()).collect());
+        Ok(TableWriter { writer, texts, kinds, packer: packer.map_err(|error| error.to_string())? })
     }
 
     /// Write `rows` values of each of `columns`, in groups.
@@ -226,9 +232,13 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
             for (_, value) in self.texts {
                 write_text(&mut group, value, to - from)?;
             }
-            for (values, kind) in columns.iter().zip(&self.kinds) {
+            for (number, (values, kind)) in columns.iter().zip(&self.kinds).enumerate() {
                 match kind {
                     Kind::Mode => write_modes(&mut group, values, from, to)?,
+                    Kind::Stream | Kind::Gap | Kind::Time => {
+                        let (bytes, closed) = self.packer.chunk(number, values, from, to)?;
+                        group.append_column(&bytes, closed)?;
+                    }
                     _ => write_numbers(&mut group, values, from, to)?,
                 }
             }
@@ -284,11 +294,11 @@ fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
                 continue;
             }
             Kind::U8 => ("INT32", 8),
-            Kind::U16 => ("INT32", 16),
+            Kind::U16 | Kind::Stream => ("INT32", 16),
             Kind::U32 => ("INT32", 32),
-            Kind::U64 | Kind::I64 => ("INT64", 64),
+            Kind::U64 | Kind::Gap | Kind::Time => ("INT64", 64),
         };
-        let signed = *kind == Kind::I64;
+        let signed = *kind == Kind::Gap;
         message += &format!("  REQUIRED {stored} {name} (INTEGER({bits},{signed}));\n");
     }
     message + "}"

@@ -1,0 +1,225 @@
+"""A hundred run files that somebody made to hurt: does the site refuse each, at once?
+
+The ledger of each folder says that its file is what was written, so that nothing but the reader
+stands between the file and the server. What is looked at is what `uflip.site.examiner` does in its
+process; each case has one of its own, whose processor time and memory are measured.
+"""
+
+import json
+import os
+import shutil
+import struct
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import bombs
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bombs import Page
+from command_line import uflip
+
+from uflip import _native
+from uflip.data import ledger
+from uflip.errors import UflipError
+from uflip.site.examiner import look
+from uflip.site.redaction import redacted_copy
+
+CPU_S = 2.0
+MEMORY_BYTES = 512 << 20
+GIB = 1 << 30
+
+
+class Run(NamedTuple):
+    """A run file as it was written: what cases are made of."""
+
+    content: bytes
+    names: list[str]
+    rows: int
+    metadata: dict[str, str]
+
+    def width(self, name: str) -> int:
+        """Bytes of a number of a column."""
+        return 4 if name == "stream" else 8
+
+    def page(self, name: str, number: int = 0) -> Page:
+        """All values of a column are this number."""
+        plain = self.rows * number.to_bytes(self.width(name), "little")
+        return Page(len(plain), self.rows, pa.compress(plain, "zstd", asbytes=True))
+
+    def made(self, changed: dict[str, list[Page]], **metadata: str) -> bytes:
+        """A file of ones and zeros that makes sense, but for some columns."""
+        ones = ("response_time_ns", self.names[3])
+        pages = {name: [self.page(name, int(name in ones))] for name in self.names}
+        columns = {name: [of] for name, of in (pages | changed).items()}
+        return bombs.parquet(columns, [self.rows], self.metadata | metadata)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("hostile")
+    device = "sim:demo?blocks_per_die=64"
+    done = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", root / "r")
+    assert done.code == 0, done.err
+    redacted_copy(root / "r", root / "copy")
+    return root / "copy"
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    path = min((folder / "runs").iterdir(), key=lambda path: path.stat().st_size)
+    schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
+    metadata = {key.decode(): value.decode() for key, value in schema.metadata.items()}
+    return Run(path.read_bytes(), schema.names, rows, metadata)
+
+
+BOMBS: dict[str, Callable[[Run, str], Page]] = {
+    "a page of a gigabyte": lambda run, _: Page(GIB, run.rows, bombs.zeros(GIB)),
+    "of two, but for one byte": lambda run, _: Page(
+        2 * GIB - 1, run.rows, bombs.zeros(2 * GIB - 1)
+    ),
+    "a gigabyte that denies it": lambda run, of: run.page(of)._replace(packed=bombs.zeros(GIB)),
+    "less than nothing": lambda run, of: run.page(of)._replace(unpacked=-1),
+    "no frame": lambda run, of: run.page(of)._replace(packed=b"\xff" * 99),
+    "a frame that is cut": lambda run, of: run.page(of)._replace(packed=run.page(of).packed[:-3]),
+    "nothing": lambda run, of: run.page(of)._replace(packed=b""),
+}
+
+
+def _of_pages(run: Run) -> Iterator[tuple[str, bytes]]:
+    for what, made in BOMBS.items():
+        for name in ("gap_ns", "response_time_ns", run.names[3], run.names[-1]):
+            yield f"{what} in {name}", run.made({name: [made(run, name)]})
+        everywhere = {name: [made(run, name)] for name in run.names if name != "stream"}
+        yield f"{what} everywhere", run.made(everywhere)
+    for pages in (10, 1000, 10_000):
+        many = [Page(15 << 20, 0, bombs.zeros(15 << 20))] * pages
+        yield f"{pages} pages of 15 MiB", run.made({"gap_ns": many})
+        empty = [Page(0, 0, b"")] * pages
+        yield f"{pages} pages of nothing", run.made({"gap_ns": empty})
+
+
+def _of_numbers(run: Run) -> Iterator[tuple[str, bytes]]:
+    for name, number in (
+        ("response_time_ns", 0), ("response_time_ns", 2), ("response_time_ns", 2**64 - 1),
+        ("response_time_ns", 2**63), ("gap_ns", 2**63), ("gap_ns", 2**64 - 1),
+        (run.names[3], 0), (run.names[3], 2**64 - 1), (run.names[-1], 1), (run.names[-1], 2**63),
+    ):  # fmt: skip
+        yield f"{name} is {number} in every row", run.made({name: [run.page(name, number)]})
+
+
+def _of_footers(run: Run) -> Iterator[tuple[str, bytes]]:
+    body, page = run.content[:-8], run.page("gap_ns")
+    for length in (0, 1, len(body), len(body) + 1, 2**31, 2**32 - 1):
+        yield f"a footer of {length} bytes", body + struct.pack("<I", length) + b"PAR1"
+    for rows in (0, 1, run.rows - 1, run.rows + 1, 10**8, 2**31, 2**62):
+        columns = {name: [[run.page(name)]] for name in run.names}
+        yield f"a group of {rows} rows", bombs.parquet(columns, [rows], run.metadata)
+    for groups in (2, 1000):
+        of_each = {name: [[run.page(name)]] * groups for name in run.names}
+        rows = [run.rows] * groups
+        yield f"{groups} groups", bombs.parquet(of_each, rows, run.metadata)
+    for columns in (1, 2, 65, 1000, 20_000):
+        wide = {f"cause_{number}_ns": [[page]] for number in range(columns)}
+        yield f"{columns} columns", bombs.parquet(wide, [run.rows], run.metadata)
+    named = {name: [[run.page(name)]] for name in run.names[:3]} | {"x" * 10**6: [[page]]}
+    yield "a name of a megabyte", bombs.parquet(named, [run.rows], run.metadata)
+    for codec in (1, 2, 4, 5, 7, 99):
+        plain = {name: [[run.page(name)]] for name in run.names}
+        yield f"codec {codec}", bombs.parquet(plain, [run.rows], run.metadata, codec=codec)
+
+
+def _of_words(run: Run) -> Iterator[tuple[str, bytes]]:
+    pattern = json.loads(run.metadata["uflip.pattern"])
+    for what, text in (
+        ("no pattern", ""), ("brackets", "[" * 10**6), ("braces", '{"a":' * 10**5),
+        ("null", "null"),
+        ("ten to the 18 I/Os", json.dumps(pattern | {"io_count": 10**18})),
+        ("no kind", json.dumps({})), ("a number", "1e400"),
+        ("I/Os of no size", json.dumps(pattern | {"io_size": 0})),
+    ):  # fmt: skip
+        yield what, run.made({}, **{"uflip.pattern": text})
+    for version in ("0", "5", "9" * 1000, ""):
+        yield f"version {version[:9]}", run.made({}, **{"uflip.trace_version": version})
+    for share in range(1, 20):
+        yield f"{5 * share} % of it", run.content[: len(run.content) * share // 20]
+
+
+def cases(run: Run) -> dict[str, bytes]:
+    """All of them, by what is wrong."""
+    parts = (_of_pages(run), _of_numbers(run), _of_footers(run), _of_words(run))
+    return {what: content for part in parts for what, content in part}
+
+
+def said_to_be_whole(folder: Path, name: str, content: bytes) -> None:
+    """Put a run file into a folder, and say in its ledger that it was written so."""
+    path = folder / "runs" / name
+    path.chmod(0o644)
+    path.unlink()
+    path.write_bytes(content)
+    length, digest = len(content), _native.digest(content)
+    lines, link = [], ""
+    for entry in ledger.parse(path, (folder / ledger.FILE_NAME).read_bytes()).entries:
+        kept: ledger.Entry = entry
+        if isinstance(entry, ledger.Run) and f"{entry.run}.parquet" == name:
+            kept = msgspec.structs.replace(entry, bytes=length, digest=digest)
+        text, link = ledger.line(kept, link)
+        lines.append(text)
+    (folder / ledger.FILE_NAME).unlink()
+    (folder / ledger.FILE_NAME).write_bytes(b"".join(lines))
+
+
+def looked_at(folder: Path) -> tuple[str, float, int]:
+    """Look at a folder in a process of its own: what it says, time [s], memory [bytes]."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = "it was taken"
+        try:
+            look(folder)
+        except UflipError as error:
+            said = f"refused: {error}"
+        except BaseException:
+            said = traceback.format_exc()
+        os.write(writing, said.encode()[:4000])
+        os._exit(0)
+    os.close(writing)
+    said = os.read(reading, 4000).decode(errors="replace")
+    os.close(reading)
+    _, status, used = os.wait4(child, 0)
+    return said or f"status {status}", used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+
+
+def test_a_file_made_by_hand_is_taken_where_it_makes_sense(
+    folder: Path, run: Run, tmp_path: Path
+) -> None:
+    """So it is what is wrong with the others that they are refused for."""
+    name = _named(folder, run)
+    shutil.copytree(folder, tmp_path / "copy")
+    said_to_be_whole(tmp_path / "copy", name, run.made({}))
+    assert looked_at(tmp_path / "copy")[0] == "it was taken"
+
+
+def test_a_hundred_hostile_files_are_refused_at_once(
+    folder: Path, run: Run, tmp_path: Path
+) -> None:
+    name, made = _named(folder, run), cases(run)
+    assert len(made) >= 100
+    wrong = []
+    for number, (what, content) in enumerate(made.items()):
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        said_to_be_whole(copy, name, content)
+        said, cpu_s, memory_bytes = looked_at(copy)
+        if not said.startswith("refused") or cpu_s > CPU_S or memory_bytes > MEMORY_BYTES:
+            wrong.append(f"{what}: {said}, {cpu_s:.2f} s, {memory_bytes >> 20} MiB")
+        shutil.rmtree(copy)
+    assert not wrong, "\n".join(wrong)
+
+
+def _named(folder: Path, run: Run) -> str:
+    (path,) = (p for p in (folder / "runs").iterdir() if p.read_bytes() == run.content)
+    return path.name
