@@ -21,11 +21,11 @@ from uflip.spec import Spec, baseline
 
 DEVICE = "sim:demo?blocks_per_die=64"
 # More than stays in memory (2 MiB, packed), where there is a folder.
-LONG = 500_000
+LONG = 300_000
 
 
 def long_spec(**changes: Any) -> Spec:
-    given = {"io_size": 4096, "io_count": LONG, "io_ignore": 1000, "target_size": 8 << 20}
+    given = {"io_size": 32768, "io_count": LONG, "io_ignore": 1000, "target_size": 64 << 20}
     return baseline("RW", **(given | changes))
 
 
@@ -95,8 +95,8 @@ def test_any_part_of_a_column_can_be_asked_for(traces: tuple[Any, Any, Any]) -> 
 
 
 def test_what_processes_did_stands_stream_after_stream(tmp_path: Path) -> None:
-    plain, packed, file = all_ways(long_spec(io_count=40_000).but(parallel_degree=4), tmp_path)
-    assert len(file) == 4 * 40_000
+    plain, packed, file = all_ways(long_spec(io_count=80_000).but(parallel_degree=4), tmp_path)
+    assert len(file) == 4 * 80_000
     assert same(plain, packed)
     assert same(plain, file)
     assert (np.diff(as_array(file, "stream").astype(int)) >= 0).all()

@@ -10,8 +10,8 @@ from uflip.units import format_size
 
 # A table that a spreadsheet opens has less.
 LARGE_BYTES = 100 << 20
-# A row of CSV takes 90 to 165 bytes, and 6 to 14 times what the results keep of that I/O.
-CSV_FACTOR = 10
+# A row of CSV takes 90 to 165 bytes.
+CSV_ROW_BYTES = 125
 
 
 @click.command("export")
@@ -44,13 +44,15 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
 
     loaded = Results.load(results)
     folder = out or results.resolve().with_name(f"{results.resolve().name}-{file_format}")
-    stored = sum(run.path.stat().st_size for run in loaded.runs)
-    if file_format == "csv" and CSV_FACTOR * stored > LARGE_BYTES and not quiet and not as_json:
-        echo(
-            f"A row for each I/O in CSV: some {format_size(CSV_FACTOR * stored)}. --format parquet "
-            f"takes about the {format_size(stored)} of the results.",
-            err=True,
-        )
+    if file_format == "csv" and not quiet and not as_json:
+        expected = CSV_ROW_BYTES * sum(loaded.summary_of([run]).io_count for run in loaded.runs)
+        if expected > LARGE_BYTES:
+            stored = sum(run.path.stat().st_size for run in loaded.runs)
+            echo(
+                f"A row for each I/O in CSV: some {format_size(expected)}. --format parquet "
+                f"takes about the {format_size(stored)} of the results.",
+                err=True,
+            )
     made = export(loaded, folder, file_format)
     if as_json:
         echo_json({"folder": str(folder), "files": [path.name for path in made]})
