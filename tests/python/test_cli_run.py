@@ -239,7 +239,7 @@ def test_a_device_that_fails_in_the_middle_keeps_the_finished_runs(scratch: Path
 
 def test_a_full_disk_under_the_results_leaves_no_half_run(here: Path) -> None:
     process = start(
-        "run", SMALL_SIM, "--only", "baseline", "--out", "out", preexec_fn=limit_files(20_000)
+        "run", SMALL_SIM, "--only", "baseline", "--out", "out", preexec_fn=limit_files(14_000)
     )
     _, err = process.communicate(timeout=120)
     assert process.returncode == EXIT_CODES["results"][0], err
