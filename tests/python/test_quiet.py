@@ -34,12 +34,13 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("import", "fio-log", str(LOG), "--out", "{new}"): ("Results are in", "  uflip ", ""),
     ("serve", "sim:demo"): (),
     ("submit", "results", "http://127.0.0.1:9"): (),
+    ("site", "seed", "{new}"): (),
     ("selftest",): (),
     ("reproduce", "ofc-fig5a"): (),
 }
 # What takes long, and whose only word besides is that of the display; what needs a recording, a
 # client or a site, and is tried where these are.
-NOT_TRIED = {"selftest", "reproduce", "replay", "serve", "submit"}
+NOT_TRIED = {"selftest", "reproduce", "replay", "serve", "submit", "site"}
 
 
 def quiet_commands() -> dict[str, click.Option]:
@@ -69,7 +70,7 @@ def test_the_option_is_one() -> None:
     assert {(option.help, tuple(option.opts)) for option in found.values()} == {
         (wanted.help, tuple(wanted.opts))
     }
-    tried = {" ".join(words[:2] if words[0] == "oc" else words[:1]) for words in COMMANDS}
+    tried = {" ".join(words[: 2 if words[0] in {"oc", "site"} else 1]) for words in COMMANDS}
     assert tried == set(found)
 
 
