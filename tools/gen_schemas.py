@@ -20,6 +20,7 @@ from uflip.data import (
     plan,
     run,
     run_summary,
+    several,
     spec,
     state_record,
     summary,
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, Any] = {
     "summary": summary.Summary,
     "comparison": compared.Comparisons,
     "sweep": sweep.Manifest,
+    "devices": several.Manifest,
 }
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 

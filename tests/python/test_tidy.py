@@ -78,8 +78,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "microbench", "profiles", "session", "spec", "units",
     },
     "session": {
-        "_native", "choices", "data", "device", "durability", "ends", "errors", "experiment",
-        "methodology", "microbench", "oc", "profiles", "results", "units",
+        "_native", "choices", "data", "device", "durability", "ends", "errors", "executors",
+        "experiment", "methodology", "microbench", "oc", "profiles", "results", "units",
     },
     "reproduce": {
         "_native", "choices", "data", "device", "durability", "errors", "experiment", "hints",

@@ -192,27 +192,40 @@ io_timeout_option = click.option(
     help="file: and /dev/ only: give up when an I/O does not end for so long; 0s: never.",
 )
 
-# What a device is opened with.
-open_options = together(
-    [
-        size_option,
-        buffered_option,
-        click.option(
-            "--data",
-            metavar="|".join(DATA),
-            default=DATA[0],
-            show_default=True,
-            help="What is written; random data cannot be compressed by the device.",
-        ),
-        click.option(
-            "--destroy",
-            metavar="TOKEN|PATH",
-            help="Lose everything on exactly this block device (see `uflip devices`), or in this "
-            "file that uflip did not make; with what it holds, as in +ext4.",
-        ),
-        io_timeout_option,
-        no_cache_option,
-    ]
+data_option = click.option(
+    "--data",
+    metavar="|".join(DATA),
+    default=DATA[0],
+    show_default=True,
+    help="What is written; random data cannot be compressed by the device.",
+)
+
+
+def destroy_option(*, multiple: bool = False) -> Decorator[Any]:
+    """Make the option that names what may be lost, once or once for each device."""
+    return click.option(
+        "--destroy",
+        metavar="TOKEN|PATH",
+        multiple=multiple,
+        help="Lose everything on exactly this block device (see `uflip devices`), or in this "
+        "file that uflip did not make; with what it holds, as in +ext4."
+        + (" Again for each device that needs it." if multiple else ""),
+    )
+
+
+# What a device is opened with; of several devices each has its own --destroy.
+open_options, open_several_options = (
+    together(
+        [
+            size_option,
+            buffered_option,
+            data_option,
+            destroy_option(multiple=multiple),
+            io_timeout_option,
+            no_cache_option,
+        ]
+    )
+    for multiple in (False, True)
 )
 
 

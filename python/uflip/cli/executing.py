@@ -39,8 +39,12 @@ executor_options = together(
 
 
 @contextmanager
-def carried_out(jobs: int | None, workers: int | None, scheduler: str | None) -> Iterator[None]:
+def carried_out(
+    jobs: int | None, workers: int | None, scheduler: str | None, *, patient: bool = False
+) -> Iterator[None]:
     """Let what is asked for in this block be carried out where the options say.
+
+    Threads of this process are waited for when they are told to end, if `patient` says so.
 
     Raises
     ------
@@ -68,13 +72,13 @@ def carried_out(jobs: int | None, workers: int | None, scheduler: str | None) ->
         with cluster.local(workers) as executor, using(executor):
             yield
     else:
-        with using(Threads(jobs)):
+        with using(Threads(jobs, patient=patient)):
             yield
 
 
 def with_time_left(
     sink: Sink, total: int, clock_s: Callable[[], float] = time.monotonic
-) -> Callable[[int, str], None]:
+) -> Callable[[float, str], None]:
     """Return what draws how many of so many points are over, and how long the rest will take.
 
     Examples
@@ -91,7 +95,7 @@ def with_time_left(
     """
     began: list[Any] = [clock_s()]
 
-    def draw(done: int, text: str) -> None:
+    def draw(done: float, text: str) -> None:
         if len(began) == 1:
             # What was kept took no time now.
             began.append(done if done > 1 else 0)

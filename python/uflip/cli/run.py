@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from uflip.cli.common import durability_option, json_option, open_options, quiet_option
+from uflip.cli.common import (
+    durability_option,
+    json_option,
+    open_several_options,
+    quiet_option,
+)
+from uflip.cli.executing import carried_out, executor_options
 from uflip.cli.planning import plan_options
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json, plain
@@ -21,6 +27,13 @@ Examples:
   uflip run file:scratch.bin --only granularity,order
   uflip run --resume results/disk
   uflip run /dev/nvme1n1 --destroy "TOKEN"      (see `uflip devices`)
+  uflip run sim:demo sim:mtron file:scratch.bin --out results/three
+  uflip run rack3@/dev/sdb rack4@/dev/sdb --scheduler tcp://rack:8786   (where the drives are)
+
+\b
+Several devices, and one with --jobs, --workers, --scheduler or --together, have a result folder
+each in FOLDER. Real ones are measured one after the other, then simulated ones on all cores; one
+that fails does not stop the others, and the exit code is that of the first that did.
 
 \b
 Ctrl-C ends the run at hand; all runs finished before are kept, and --resume makes the others.
@@ -28,15 +41,24 @@ Without a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS names oth
 """
 
 OF_THE_TARGET = ("size", "buffered", "data", "destroy")
+# What is said again to a benchmark that goes on, or may be. What is written follows from the
+# results, but that option has a default that cannot be told from what was given.
+SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 
 
 @click.command("run", epilog=EPILOG)
-@click.argument("device", required=False)
+@click.argument("devices", metavar="[DEVICE]...", nargs=-1)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
+@click.option(
+    "--together",
+    is_flag=True,
+    help="Measure several real devices at the same time: none disturbs another here.",
+)
+@executor_options
 @plan_options
 @click.option(
     "--plan",
@@ -59,38 +81,87 @@ OF_THE_TARGET = ("size", "buffered", "data", "destroy")
 @state_option
 @target_options
 @durability_option
-@open_options
+@open_several_options
 @quiet_option
 @json_option
 def command(
     *,
-    device: str | None,
+    devices: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
+    destroy: tuple[str, ...],
+    together: bool,
+    jobs: int | None,
+    workers: int | None,
+    scheduler: str | None,
     io_timeout: int,
     quiet: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the micro-benchmarks on DEVICE and keep the results.
+    """Run the micro-benchmarks on DEVICE, or on each of several, and keep the results.
 
     Without --only, all micro-benchmarks of uFLIP and the long baseline runs. A device that is not
     known to be in a well-defined state is brought into one first (see `uflip prepare`).
     Everything that is stored on a block device, and in a file, is overwritten.
     """
-    quiet = quiet or as_json
-    if resume is not None:
-        said = {name: options.pop(name) for name in ("destroy", "record", "max_time_ns")}
-        # What is written follows from the results; the option has a default that cannot be told.
-        options.pop("data")
-        _check_alone({"out": out} | options)
-        from uflip.cli.watching import Watching
-        from uflip.session import resume as go_on
+    options["io_timeout_ns"] = io_timeout
+    placed = jobs or workers or scheduler
+    if together or placed or len(devices) > 1 or _is_of_several(resume):
+        from uflip.cli import several
+        from uflip.session import Request
 
-        with Watching(quiet=quiet) as watch:
-            go_on(resume, device=device, io_timeout_ns=io_timeout, on_event=watch, **said)
-        _conclude(resume, quiet, as_json)
+        if resume is not None:
+            _check_alone(out=out, device=devices, **options)
+        several.run(
+            devices,
+            out,
+            resume=resume,
+            wanted=Request(device=devices[0] if devices else "", **options),
+            tokens=destroy,
+            together=together,
+            executor=carried_out(jobs, workers, scheduler, patient=True),
+            quiet=quiet,
+            as_json=as_json,
+        )
         return
+    if len(destroy) > 1:
+        raise UsageError(
+            "One device has one token",
+            where="--destroy",
+            got=" ".join(destroy),
+            allowed="one",
+            action="leave the others out",
+        )
+    options["destroy"] = destroy[0] if destroy else None
+    device = devices[0] if devices else None
+    if resume is not None:
+        _check_alone(out=out, **options)
+        _resume_one(resume, device, quiet=quiet or as_json, **options)
+        _conclude(resume, quiet or as_json, as_json)
+    else:
+        folder = _begin_one(device, out, quiet=quiet or as_json, **options)
+        _conclude(folder, quiet or as_json, as_json)
+
+
+def _is_of_several(folder: Path | None) -> bool:
+    if folder is None:
+        return False
+    from uflip.session.several import is_of_several
+
+    return is_of_several(folder)
+
+
+def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
+    from uflip.cli.watching import Watching
+    from uflip.session import resume as go_on
+
+    said = {name: options[name] for name in SAID_AGAIN if name != "data"}
+    with Watching(quiet=quiet) as watch:
+        go_on(folder, device=device, on_event=watch, **said)
+
+
+def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
     if device is None:
         raise UsageError(
             "No device was named",
@@ -103,23 +174,23 @@ def command(
     from uflip.cli.watching import Watching
     from uflip.session import Request, begin
 
-    request = Request(device=device, io_timeout_ns=io_timeout, **options)
+    request = Request(device=device, **options)
     with Watching(quiet=quiet) as watch:
-        folder = begin(request, out, watch)
-    _conclude(folder, quiet, as_json)
+        return begin(request, out, watch)
 
 
-def _check_alone(given: dict[str, Any]) -> None:
+def _check_alone(**given: Any) -> None:
     """Refuse options that a benchmark which goes on has had already."""
     for name, value in given.items():
-        if value:
+        if value and name not in SAID_AGAIN:
             option = f"--{name.removesuffix('_ns').removesuffix('_file').replace('_', '-')}"
             raise UsageError(
                 "A benchmark goes on as it began",
                 where=option,
                 got=f"{option} with --resume",
                 allowed="--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, "
-                "--quiet, --json",
+                "--quiet, --json; of several devices with --together, --jobs, --workers, "
+                "--scheduler",
                 action=f"leave {option} out, or start another benchmark",
             )
 

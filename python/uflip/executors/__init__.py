@@ -5,6 +5,7 @@
 `threads`     on this machine, in this process: native calls release the interpreter's lock
 `processes`   on this machine, in processes: for work that holds it
 `cluster`     Dask's workers, here or on other machines (`pip install 'uflip[cluster]'`)
+`news`        what work tells while it lasts
 `running`     `on_all`: results in the order of the points; `using`: who carries out
 
 Whoever has many points calls `on_all` and does not know where they are carried out; whoever knows

@@ -26,9 +26,12 @@ class Bundles:
     ----------
     count : int
         How many points there are; they are known by their place.
+    alone : bool
+        Whether each goes by itself, however short: it asks for a worker of its own.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, alone: bool = False) -> None:
+        self._largest = 1 if alone else MOST_POINTS
         self._waiting = deque(range(count))
         self._alone: deque[int] = deque()
         self._deaths: Counter[int] = Counter()
@@ -84,4 +87,4 @@ class Bundles:
     def _size(self) -> int:
         if self._seconds is None or self._seen < FIRST:
             return 1
-        return max(1, min(MOST_POINTS, round(LONG_ENOUGH_S / max(self._seconds, 1e-9))))
+        return max(1, min(self._largest, round(LONG_ENOUGH_S / max(self._seconds, 1e-9))))

@@ -53,8 +53,10 @@ SETTINGS = {
 class Cluster:
     """The workers of a scheduler; made by `local` and `at`."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: "Client", *, elsewhere: bool = False) -> None:
         self._client = client
+        self.elsewhere = elsewhere
+        """Whether its workers may be on other machines, with other files."""
 
     @property
     def workers(self) -> int:
@@ -67,7 +69,7 @@ class Cluster:
         """Yield (place, result) of each point when it is over."""
         from distributed import KilledWorker, as_completed
 
-        bundles = Bundles(len(points))
+        bundles = Bundles(len(points), alone=any(map(_needs, points)))
         at_work: dict[Future, list[int]] = {}
         done = as_completed(with_results=True, raise_errors=False, loop=self._client.loop)
         try:
@@ -76,7 +78,8 @@ class Cluster:
                     sent = self._send(work, points, bundles.next(WINDOW - len(at_work)))
                     at_work.update(sent)
                     done.update(list(sent))
-                for future, result in self._over(done):
+                needed = {need for p in at_work.values() if (need := _needs(points[p[0]]))}
+                for future, result in self._over(done, needed):
                     places = at_work.pop(future)
                     if future.status == "finished":
                         bundles.took(result.seconds)
@@ -91,16 +94,47 @@ class Cluster:
             done.clear()
             self._take_back(list(at_work))
 
+    def labels(self) -> set[str]:
+        """Return the labels that workers were started with (`dask worker --resources`)."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        return {label for worker in workers.values() for label in worker["resources"]}
+
+    def ask(self, worker: str, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function in a worker now, whatever it is at; it is to be over soon.
+
+        Raises
+        ------
+        Exception
+            What the function raised; if the worker is gone.
+        """
+        answers = self._client.run(function, *arguments, workers=[worker])
+        found: Result = answers[worker]
+        return found
+
+    def listen(self, name: str, on_news: Callable[[Any], None]) -> None:
+        """Call what is given with all that work tells to a name from now on."""
+        self._client.subscribe_topic(name, lambda event: on_news(event[1]))
+
+    def deafen(self, name: str) -> None:
+        """No longer."""
+        with suppress(Exception):  # of a scheduler that is gone
+            self._client.unsubscribe_topic(name)
+
     def _send(
         self, work: Callable[[Any], Any], points: Sequence[Any], bundles: list[list[int]]
     ) -> "dict[Future, list[int]]":
         if not bundles:
             return {}
-        each = [[points[place] for place in places] for places in bundles]
-        futures = self._client.map(_at_worker, each, work=work, pure=False)
-        return dict(zip(futures, bundles, strict=True))
+        sent: dict[Future, list[int]] = {}
+        for need in {_needs(points[places[0]]) for places in bundles}:
+            those = [places for places in bundles if _needs(points[places[0]]) == need]
+            each = [[points[place] for place in places] for places in those]
+            resources = {need: 1} if need else None
+            futures = self._client.map(_at_worker, each, work=work, pure=False, resources=resources)
+            sent.update(zip(futures, those, strict=True))
+        return sent
 
-    def _over(self, done: Any) -> "list[tuple[Future, Any]]":
+    def _over(self, done: Any, needed: set[str]) -> "list[tuple[Future, Any]]":
         """Wait for something to be over; an error where nobody is left to do it."""
         looked = began = time.monotonic()
         while not (batch := done.next_batch(block=False)):
@@ -111,10 +145,10 @@ class Cluster:
                 continue
             looked = now
             self._check_scheduler()
-            if self.workers:
+            if self.workers and needed <= self.labels():
                 began = now
             elif now - began > NO_WORKER_S:
-                raise _no_worker(self._client, NO_WORKER_S)
+                raise _no_worker(self._client, NO_WORKER_S, needed - self.labels())
         found: list[tuple[Future, Any]] = batch
         if any(future.cancelled() for future, _ in found):
             self._check_scheduler()
@@ -221,7 +255,7 @@ def at(scheduler: str) -> Iterator[Cluster]:
             client.wait_for_workers(1, timeout=FIRST_WORKER_S)
         except TimeoutError:
             raise _no_worker(client, FIRST_WORKER_S) from None
-        yield Cluster(client)
+        yield Cluster(client, elsewhere=True)
 
 
 @contextmanager
@@ -273,9 +307,17 @@ def _library() -> Iterator[Any]:
         yield distributed
 
 
-def _no_worker(client: "Client", seconds: float) -> UnavailableError:
+def _needs(point: object) -> str:
+    """Return the label that a point needs of its worker; empty: none."""
+    return str(getattr(point, "needs", ""))
+
+
+def _no_worker(
+    client: "Client", seconds: float, labels: set[str] | frozenset[str] = frozenset()
+) -> UnavailableError:
+    with_label = f" with the label {min(labels)}" if labels else ""
     return UnavailableError(
-        "The scheduler has no worker",
+        f"The scheduler has no worker{with_label}",
         where=_address(client),
         got=f"none for {seconds:.0f} s",
         allowed="at least one",

@@ -30,6 +30,14 @@ OnStep = Callable[[int, str], None]
 MOST_DEATHS = 5
 
 
+class Placed(Protocol):
+    """A point that not every worker can carry out."""
+
+    @property
+    def needs(self) -> str:
+        """The label of those that can; empty: everybody can."""
+
+
 class Executor(Protocol):
     """Carries out work at points."""
 

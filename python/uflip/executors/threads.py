@@ -17,10 +17,13 @@ class Threads:
     ----------
     workers : int, optional
         So many points at a time instead.
+    patient : bool
+        Whether what has begun is waited for, where an error or Ctrl-C ends the rest.
     """
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, *, patient: bool = False) -> None:
         self.workers = workers or os.cpu_count() or 1
+        self._patient = patient
 
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
@@ -43,7 +46,8 @@ class Threads:
             # After an error or Ctrl-C: what has not begun never does, what has ends at its next
             # look.
             leaving.gone = True
-            pool.shutdown(wait=False, cancel_futures=True)
+            with ends.shielded():
+                pool.shutdown(wait=self._patient, cancel_futures=True)
 
 
 def _call(leaving: ends.Leaving, work: Callable[[Any], Any], point: Any) -> Any:

@@ -15,6 +15,8 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `benchmark`      the whole way, for a new benchmark and for one that was cut short
 `resuming`       what is left of one that was cut short
 `open_channel`   the same for open-channel devices, whose runs are jobs
+`several`        several devices, a folder for each; `one_of_several`: one of them; `named`: their
+                 names; `fetching`: results that were made on another machine
 `events`         what is told on the way
 ===============  ==================================================================
 """

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +21,13 @@ from uflip.session.resuming import go_on
 from uflip.session.state import bring_into_state, known_state, record_of
 
 
-def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore) -> Path:
+def begin(
+    request: Request,
+    out: Path | None = None,
+    on_event: OnEvent = ignore,
+    *,
+    command: Sequence[str] | None = None,
+) -> Path:
     """Plan, open the device, bring it into its state, and make every run.
 
     Parameters
@@ -31,6 +38,8 @@ def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore)
         New folder for the results; without it one under `results/`, named by device and time.
     on_event : callable
         Told about everything that takes time.
+    command : sequence of str, optional
+        What is written down as the command; without it, that of this process.
 
     Returns
     -------
@@ -51,7 +60,7 @@ def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore)
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
     if is_of_jobs:
-        return begin_jobs(request, folder, on_event)
+        return begin_jobs(request, folder, on_event, command=command)
     info = request.inspect()
     plan = request.plan(info)
     check_worth_running(plan)
@@ -65,7 +74,7 @@ def begin(request: Request, out: Path | None = None, on_event: OnEvent = ignore)
             assert plan.state is not None, "a device as it is, is in its state"
             begun = bring_into_state(device, plan.state, record, on_event)
         wear = _tell_wear(device.info, plan, on_event)
-        work = new_work(device, plan, folder, begun, record=record, wear=wear)
+        work = new_work(device, plan, folder, begun, record=record, wear=wear, command=command)
         work.carry_out(request.max_time_ns, on_event)
     return folder
 

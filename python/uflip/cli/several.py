@@ -1,0 +1,153 @@
+"""What `uflip run` does with several devices: one display for all, a line for each at the end."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Lock
+
+import click
+
+from uflip.cli.common import echo_table
+from uflip.cli.displays import Sink, display
+from uflip.cli.executing import with_time_left
+from uflip.cli.terminal import echo, echo_json
+from uflip.errors import UsageError
+from uflip.session.one_of_several import Outcome
+from uflip.session.request import Request
+from uflip.session.several import begin_all, resume_all
+
+# More names do not fit into a line.
+MOST_NAMES = 4
+
+
+def run(
+    devices: Sequence[str],
+    out: Path | None,
+    *,
+    resume: Path | None,
+    wanted: Request,
+    tokens: Sequence[str],
+    together: bool,
+    executor: AbstractContextManager[None],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Begin benchmarks of several devices, or go on with them; the options are those of `run`."""
+    _check_not_of_one("--plan", wanted.plan_file)
+    _check_not_of_one("--record", wanted.record)
+    total = len(devices) if resume is None else _devices_in(resume)
+    with executor, display(total, quiet=quiet or as_json) as sink:
+        shown = Shown(sink, total, devices)
+        if resume is None:
+            folder, outcomes = begin_all(
+                wanted, devices, out, tokens=tokens, together=together, on_news=shown
+            )
+        else:
+            folder = resume
+            outcomes = resume_all(
+                resume,
+                tokens=tokens,
+                together=together,
+                max_time_ns=wanted.max_time_ns,
+                on_news=shown,
+            )
+    _conclude(folder, outcomes, quiet=quiet, as_json=as_json)
+
+
+def _check_not_of_one(option: str, value: Path | None) -> None:
+    if value is not None:
+        raise UsageError(
+            "This option is for one device",
+            where=option,
+            got=f"{option} {value} with several",
+            allowed="what holds for each of them",
+            action="leave it out, or give a command for each device",
+        )
+
+
+def _devices_in(folder: Path) -> int:
+    from uflip.data.several import read
+
+    return len(read(folder).devices)
+
+
+class Shown:
+    """How far all are together, and what is at work; told on any thread.
+
+    Parameters
+    ----------
+    sink : Sink
+        Where it is shown.
+    total : int
+        How many devices there are.
+    names : sequence of str
+        Their names, where they are known.
+
+    Examples
+    --------
+    >>> class Paper(list):
+    ...     def draw(self, done, text):
+    ...         self.append((done, text))
+    >>> paper = Paper()
+    >>> shown = Shown(paper, 2, ["sim:demo", "null"])
+    >>> shown(0, 0.25, "25%")
+    >>> shown(1, 1.0, "")
+    >>> [(done, text.partition("left  ")[2]) for done, text in paper]
+    [(0.25, 'sim:demo 25%'), (1.25, 'sim:demo 25%')]
+    """
+
+    def __init__(self, sink: Sink, total: int, names: Sequence[str] = ()) -> None:
+        self._draw = with_time_left(sink, total)
+        self._names = names or [f"device {place + 1}" for place in range(total)]
+        self._shares: dict[int, float] = {}
+        self._texts: dict[int, str] = {}
+        self._lock = Lock()
+
+    def __call__(self, place: int, share: float, text: str) -> None:
+        """Take note of how far one is."""
+        with self._lock:
+            self._shares[place] = share
+            self._texts[place] = text
+            at_work = [place for place, said in self._texts.items() if said]
+            words = [f"{self._names[place]} {self._texts[place]}" for place in at_work]
+            done = sum(self._shares.values())
+            more = f", and {len(words) - MOST_NAMES} more" if len(words) > MOST_NAMES else ""
+            self._draw(done, ", ".join(words[:MOST_NAMES]) + more)
+
+
+def _conclude(folder: Path, outcomes: Sequence[Outcome], *, quiet: bool, as_json: bool) -> None:
+    """Say how each ended; the exit code is that of the first that failed."""
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    code = errors[0].exit_code if errors else 0
+    if as_json:
+        devices = [
+            {
+                "device": outcome.device,
+                "results": outcome.results,
+                "status": outcome.status,
+                "error": outcome.error and outcome.error.parts(),
+            }
+            for outcome in outcomes
+        ]
+        echo_json({"results": str(folder), "devices": devices, "exit_code": code})
+    else:
+        rows = [(each.device, each.status, each.results) for each in outcomes]
+        echo_table(("device", "status", "results"), rows, left=3)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                echo(f"error: {outcome.device}: ", err=True, newline=False, fg="red", bold=True)
+                echo(outcome.error, err=True)
+        if not quiet:
+            _next(folder, outcomes)
+    if code:
+        click.get_current_context().exit(code)
+
+
+def _next(folder: Path, outcomes: Sequence[Outcome]) -> None:
+    if any(outcome.status != "complete" for outcome in outcomes):
+        echo(f"\nTo go on with what is not complete: uflip run --resume {folder}")
+    complete = [outcome.results for outcome in outcomes if outcome.status == "complete"]
+    if complete:
+        echo(f"\nNext:\n  uflip explore {folder}")
+    if len(complete) > 1:
+        echo(f"  uflip compare {' '.join(complete[:2])}")

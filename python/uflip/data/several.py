@@ -1,0 +1,117 @@
+"""Benchmarks that were asked for together: which devices, where their results are, what was asked.
+
+::
+
+    {"format": "uflip-devices", "format_version": 1, "uflip_version": …, "created_utc": …,
+     "id": …, "options": {…}, "devices": [{"device": "sim:demo", "folder": "sim-demo"}, …]}
+
+It stands beside the result folders, so that whoever goes on begins those that had not begun as
+those that had. What may be destroyed does not stand in it: that is said again.
+
+Version history
+---------------
+1   first version.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from uflip.data.document import (
+    Count,
+    FolderId,
+    Instant,
+    Name,
+    Positive,
+    Text,
+    decode,
+    no_file_name,
+)
+from uflip.data.reading import Kind, read_document
+
+FORMAT_VERSION: Literal[1] = 1
+FILE_NAME = "devices.json"
+KIND = Kind("list of devices", 1 << 20, "name the folder that `uflip run` made for several devices")
+MOST_DEVICES = 1000
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What was asked of every device, as `uflip.session.Request` has it; null: not said."""
+
+    suite: Text | None = None
+    scale: Text | None = None
+    only: list[Name] | None = None
+    seed: Count | None = None
+    io_size: Count | None = None
+    pause_ns: Count | None = None
+    repetitions: Positive | None = None
+    method: Text | None = None
+    state: Text | None = None
+    target_size: Count | None = None
+    max_bytes_written: Count | None = None
+    max_time_ns: Count | None = None
+    size: Count | None = None
+    buffered: bool = False
+    durability: Text | None = None
+    data: Text = "random"
+    io_timeout_ns: Count = 60_000_000_000
+    inside: bool = False
+
+
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One device.
+
+    Attributes
+    ----------
+    device : str
+        Its name, as on the command line; before it and @ the host that holds it, where one is said.
+    folder : str
+        Where its results are, within the folder of this document.
+    """
+
+    device: Text
+    folder: Name
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole document.
+
+    Attributes
+    ----------
+    id : str
+        By which hosts of drives know these benchmarks again.
+    """
+
+    format: Literal["uflip-devices"] = "uflip-devices"
+    format_version: Literal[1] = FORMAT_VERSION
+    uflip_version: Text
+    created_utc: Instant
+    id: FolderId
+    options: Options
+    devices: Annotated[list[Entry], Meta(min_length=1, max_length=MOST_DEVICES)]
+
+
+def read(folder: Path) -> Manifest:
+    """Read the list of devices in a folder.
+
+    Raises
+    ------
+    ResultsError
+        If there is none, or not one that this version reads.
+    """
+    path = folder / FILE_NAME
+    found = decode(path, KIND, read_document(path, KIND), Manifest)
+    names = [entry.folder for entry in found.devices]
+    for name in names:
+        if reason := no_file_name(name):
+            raise KIND.unreadable(path, f"'folder': {reason}", "names as uflip makes them")
+    if len({*names}) < len(names):
+        raise KIND.unreadable(path, "a folder for two devices", "a folder for each")
+    return found
+
+
+def encoded(manifest: Manifest) -> bytes:
+    """Return the bytes of a list of devices."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)

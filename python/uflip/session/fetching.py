@@ -1,0 +1,139 @@
+"""Results that were made on another machine: what is in them, and bringing them here.
+
+    worker, on the host of the drive              whoever asked
+    results/sent/ID/NAME/  ── piece by piece ──▶  FOLDER/.NAME-being-made ──▶ FOLDER/NAME
+
+The folder on the host is complete before anything of it is fetched, and goes away when all of it is
+here and is what it was there, by digest. So whatever dies in between, one of the two is whole.
+Pieces are asked for beside what the worker is at: its next drive does not make anybody wait.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from uflip.errors import ResultsError, UnavailableError
+from uflip.executors.news import Remote
+from uflip.results.place import made_beside
+
+AWAY = Path("results") / "sent"
+"""Where results wait on the host of a drive, below the folder that its worker was started in."""
+# What a scheduler passes on without ado [bytes].
+PIECE_BYTES = 4 << 20
+
+
+class WorkerGoneError(UnavailableError):
+    """Whoever had the results does not answer; they are on its disk."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A folder on another machine.
+
+    Attributes
+    ----------
+    worker : str
+        The address of whoever can read it.
+    folder : str
+        Where it is there.
+    files : tuple of (name, size [bytes], digest)
+        All that is in it; names are relative, with slashes.
+    """
+
+    worker: str
+    folder: str
+    files: tuple[tuple[str, int, str], ...]
+
+
+def left_in(folder: Path) -> Left:
+    """List a folder, in a worker of Dask."""
+    from distributed import get_worker
+
+    files = tuple(
+        (str(path.relative_to(folder)), path.stat().st_size, _digest(path))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    )
+    return Left(get_worker().address, str(folder), files)
+
+
+def fetch(executor: Remote, left: Left, out: Path) -> None:
+    """Bring a folder here, whole or not at all, and let it go there.
+
+    Raises
+    ------
+    WorkerGoneError
+        If its worker does not answer.
+    ResultsError
+        If what came is not what was sent, or cannot be written.
+    """
+    with made_beside(out) as hidden:
+        for name, size, digest in left.files:
+            _fetch_file(executor, left, hidden, (name, size, digest))
+    # They are here: what is left there costs space only.
+    _ask(executor, left.worker, _let_go, left.folder)
+
+
+def _fetch_file(executor: Remote, left: Left, hidden: Path, file: tuple[str, int, str]) -> None:
+    name, size, digest = file
+    path = hidden / name
+    if not path.resolve().is_relative_to(hidden.resolve()):
+        raise _not_as_sent(left, name, "a name that leads elsewhere")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as content:
+        for begin in range(0, size, PIECE_BYTES):
+            content.write(_ask(executor, left.worker, _piece, f"{left.folder}/{name}", begin))
+        content.flush()
+        os.fsync(content.fileno())
+    if _digest(path) != digest:
+        raise _not_as_sent(left, name, "other bytes")
+
+
+def _ask(executor: Remote, worker: str, function: object, *arguments: object) -> bytes:
+    try:
+        answer: bytes = executor.ask(worker, function, *arguments)  # type: ignore[arg-type]
+    except Exception as error:
+        raise WorkerGoneError(
+            "A worker does not answer any more",
+            where=worker,
+            got=f"{type(error).__name__}: {error}",
+            action="start it again; `uflip run --resume` fetches what it has",
+        ) from error
+    return answer
+
+
+def _piece(path: str, begin: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(begin)
+        return file.read(PIECE_BYTES)
+
+
+def _let_go(folder: str) -> bytes:
+    """Remove a folder that is here, and those above that are empty then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for above in (Path(folder).parent, AWAY):
+        try:
+            above.rmdir()
+        except OSError:
+            break
+    return b""
+
+
+def _digest(path: Path) -> str:
+    digest = blake2b(digest_size=32)
+    with path.open("rb") as file:
+        while part := file.read(PIECE_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _not_as_sent(left: Left, name: str, got: str) -> ResultsError:
+    return ResultsError(
+        "Results did not arrive as they were sent",
+        where=f"{left.folder}/{name} at {left.worker}",
+        got=got,
+        allowed="what is on the disk there",
+        action="give the command again with --resume: they are fetched once more",
+    )

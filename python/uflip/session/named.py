@@ -1,0 +1,60 @@
+"""Several devices by name: which hosts they are on, and what their folders are called."""
+
+import re
+from collections.abc import Sequence
+
+from uflip.data.several import MOST_DEVICES
+from uflip.device.url import parse_url
+from uflip.errors import UsageError
+
+
+def host_of(device: str) -> tuple[str, str]:
+    """Take a name apart: the label of the device's host, empty where none is said, and its URL.
+
+    Examples
+    --------
+    >>> host_of("rack3@/dev/nvme1n1"), host_of("file:a@b")
+    (('rack3', '/dev/nvme1n1'), ('', 'file:a@b'))
+    """
+    host, at, url = device.partition("@")
+    return (host, url) if at and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", host) else ("", device)
+
+
+def folders_of(devices: Sequence[str]) -> list[str]:
+    """Name a folder for each device, by the device.
+
+    Examples
+    --------
+    >>> folders_of(["sim:demo", "file:a/b", "file:a-b", "null"])
+    ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
+    """
+    found: list[str] = []
+    for device in devices:
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")[-60:].strip("-.") or "device"
+        name = next(
+            name
+            for name in (slug, *(f"{slug}-{number}" for number in range(2, len(devices) + 2)))
+            if name not in found
+        )
+        found.append(name)
+    return found
+
+
+def check_names(devices: list[str]) -> None:
+    """Refuse no device, too many, one that is named twice, and what is no name.
+
+    Raises
+    ------
+    UsageError
+    """
+    twice = next((name for name in devices if devices.count(name) > 1), None)
+    if twice is not None or not 0 < len(devices) <= MOST_DEVICES:
+        raise UsageError(
+            "Each device is measured once" if twice else "There are too many devices",
+            where="DEVICE",
+            got=f"{twice} twice" if twice else str(len(devices)),
+            allowed=f"1 to {MOST_DEVICES} devices, each named once",
+            action="name it once; --repetitions makes each run more often",
+        )
+    for name in devices:
+        parse_url(host_of(name)[1])

@@ -1,0 +1,302 @@
+"""Benchmarks of several devices, asked for together: a result folder for each, in one folder.
+
+::
+
+    FOLDER/
+      devices.json      which devices, and what was asked of all of them (`uflip.data.several`)
+      sim-demo/         results, as those of any benchmark
+      file-scratch.bin/
+
+What can be refused is refused before anything begins. After that none stops the others: each ends
+by itself, and is told with its own error. Real devices of this machine are measured one after the
+other with nothing beside them, since two that share a bus, a disk or processors disturb each other;
+simulated ones, whose time is their own, wherever the executor has room. The folder is locked while
+somebody is at work in it.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import msgspec
+from msgspec import structs
+
+from uflip import _native
+from uflip.data import several as document
+from uflip.data.several import Entry, Manifest, Options
+from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
+from uflip.executors import Executor, Here, current, each, using
+from uflip.executors.executor import MOST_DEATHS
+from uflip.executors.news import Remote, heard
+from uflip.methodology import check_worth_running
+from uflip.results import lock, outputs
+from uflip.results.atomic import write_file
+from uflip.session.benchmark import check_out, folder_name
+from uflip.session.fetching import WorkerGoneError
+from uflip.session.named import check_names, folders_of, host_of
+from uflip.session.one_of_several import Outcome, Point, brought, destroy_for, made, status_of
+from uflip.session.request import Request
+
+OnNews = Callable[[int, float, str], None]
+"""Called with (place among the devices, share that is done, what is at work)."""
+
+
+def begin_all(
+    request: Request,
+    devices: Sequence[str],
+    out: Path | None = None,
+    *,
+    tokens: Sequence[str] = (),
+    together: bool = False,
+    on_news: OnNews = lambda _place, _share, _text: None,
+) -> tuple[Path, list[Outcome]]:
+    """Run the same benchmark on several devices.
+
+    Parameters
+    ----------
+    request : Request
+        What is wanted of each; its own `device`, `destroy`, `plan_file` and `record` are not used.
+    devices : sequence of str
+        Their names.
+    out : Path, optional
+        New folder for all; without it one under `results/`, named by the time.
+    tokens : sequence of str
+        What may be destroyed, as `destroy` of a request; each device takes its own.
+    together : bool
+        Measure real devices of this machine at the same time, too.
+    on_news : callable
+        Told how far each of them is.
+
+    Returns
+    -------
+    folder : Path
+    outcomes : list of Outcome
+        In the order of the devices.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C; finished runs are stored, and `resume_all` makes the others.
+    UflipError
+        What is wrong before anything began.
+    """
+    folder = Path("results") / folder_name("devices") if out is None else out
+    names = [*devices]
+    check_names(names)
+    check_out(folder)
+    wanted = {name: getattr(request, name) for name in Options.__struct_fields__}
+    options = msgspec.convert(wanted, Options)
+    entries = [Entry(*pair) for pair in zip(names, folders_of(names), strict=True)]
+    manifest = Manifest(
+        uflip_version=_native.__version__,
+        created_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        id=uuid4().hex,
+        options=options,
+        devices=entries,
+    )
+    points = _points(manifest, folder, tokens)
+    _check_tokens(tokens, _check(points))
+    with outputs.new_folder(folder, "folder of results") as temporary:
+        write_file(temporary / document.FILE_NAME, document.encoded(manifest))
+    return folder, _carry_out(folder, points, [], together, on_news)
+
+
+def resume_all(
+    folder: Path,
+    *,
+    tokens: Sequence[str] = (),
+    together: bool = False,
+    max_time_ns: int | None = None,
+    on_news: OnNews = lambda _place, _share, _text: None,
+) -> list[Outcome]:
+    """Go on with benchmarks that were asked for together; those that are complete are let be.
+
+    Parameters
+    ----------
+    folder : Path
+        As `begin_all` made it.
+    tokens, together, on_news
+        As for `begin_all`.
+    max_time_ns : int, optional
+        No run begins after so much time [ns].
+
+    Raises
+    ------
+    UflipError
+        As `begin_all`; if somebody is at work in the folder.
+    """
+    manifest = document.read(folder)
+    points = _points(manifest, folder, tokens, max_time_ns)
+    over = [
+        Outcome(point.place, point.device, str(point.out), "complete")
+        for point in points
+        if point.out.exists() and status_of(point.out) == "complete"
+    ]
+    left = [point for point in points if point.place not in {each.place for each in over}]
+    _check([point for point in left if not point.out.exists()])
+    return _carry_out(folder, left, over, together, on_news)
+
+
+def is_of_several(folder: Path) -> bool:
+    """Whether a folder is one that `begin_all` made."""
+    return (folder / document.FILE_NAME).is_file()
+
+
+def _carry_out(
+    folder: Path, points: list[Point], over: list[Outcome], together: bool, on_news: OnNews
+) -> list[Outcome]:
+    found = {outcome.place: outcome for outcome in over}
+    held = lock.acquire_alone(folder)
+    try:
+        with heard(lambda news: on_news(*news)) as name:
+            for executor, batch in _batches([replace(p, told_to=name) for p in points], together):
+                for outcome in _outcomes(executor, batch):
+                    found[outcome.place] = outcome
+                    on_news(outcome.place, 1.0, "")
+    except (KeyboardInterrupt, InterruptedRun):
+        raise InterruptedRun(
+            f"Interrupted after {len(found)} of {len(points) + len(over)} devices",
+            where=str(folder),
+            action=f"finished runs are kept; `uflip run --resume {folder}` makes the others",
+        ) from None
+    finally:
+        lock.release(held)
+    return [found[place] for place in sorted(found)]
+
+
+def _outcomes(executor: Executor, batch: list[Point]) -> Iterator[Outcome]:
+    """Carry out a batch; what is told is over, and its results are here."""
+    left = {point.place: point for point in batch}
+    deaths = 0
+    while left:
+        try:
+            with using(executor), closing(cast("Any", each(made, [*left.values()]))) as outcomes:
+                for _, outcome in outcomes:
+                    try:
+                        yield brought(executor, outcome, left[outcome.place])
+                    except WorkerGoneError:  # its folder is still there, and will be found complete
+                        deaths += 1
+                        if deaths > MOST_DEATHS * len(batch):
+                            raise
+                    else:
+                        del left[outcome.place]
+        except InterruptedRun:
+            raise
+        except UflipError as error:
+            # Of the executor: a point whose workers die, or nobody is left to carry out the rest.
+            its_own = [point for point in left.values() if point.device == error.where]
+            for point in its_own or [*left.values()]:
+                del left[point.place]
+                yield Outcome.of_error(point, error)
+
+
+def _batches(points: list[Point], together: bool) -> Iterator[tuple[Executor, list[Point]]]:
+    """What is carried out at a time, and by whom; in the order in which it is."""
+    executor = current()
+    elsewhere = isinstance(executor, Remote) and executor.elsewhere
+    here = [point for point in points if not (point.needs or point.simulated)]
+    if together and not elsewhere:
+        here = []
+    for point in here:
+        yield Here(), [point]
+    if others := [replace(p, away=elsewhere) for p in points if p not in here]:
+        yield executor, others
+
+
+def _points(
+    manifest: Manifest, folder: Path, tokens: Sequence[str], max_time_ns: int | None = None
+) -> list[Point]:
+    options = structs.asdict(manifest.options)
+    if max_time_ns is not None:
+        options["max_time_ns"] = max_time_ns
+    return [
+        Point(
+            place=place,
+            device=entry.device,
+            needs=host_of(entry.device)[0],
+            id=manifest.id,
+            request=Request(device=host_of(entry.device)[1], **options),
+            tokens=tuple(tokens),
+            out=folder / entry.folder,
+            command=tuple(sys.argv),
+        )
+        for place, entry in enumerate(manifest.devices)
+    ]
+
+
+def _check(points: Sequence[Point]) -> set[str | None]:
+    """Refuse what can be refused, device by device, before anything is made or written.
+
+    Returns
+    -------
+    set of str
+        What will be destroyed.
+
+    Raises
+    ------
+    UflipError
+    """
+    used: set[str | None] = set()
+    for point in points:
+        if point.needs:
+            _check_host(point)
+            used.update(point.tokens)  # one of them may be for it, as its host knows
+            continue
+        request = replace(point.request, destroy=destroy_for(point))
+        used.add(request.destroy)
+        if request.is_of_jobs:
+            request.check_jobs()
+            continue
+        request.check()
+        check_worth_running(request.plan(request.inspect()))
+    return used
+
+
+def _check_host(point: Point) -> None:
+    """Refuse a host that nobody can reach; what is on it is looked at there.
+
+    Raises
+    ------
+    UflipError
+    """
+    executor = current()
+    labels = executor.labels() if isinstance(executor, Remote) else set()
+    if point.needs in labels:
+        return
+    if not isinstance(executor, Remote) or not executor.elsewhere:
+        raise UsageError(
+            "A device of another machine is reached through a scheduler",
+            where="DEVICE",
+            got=point.device,
+            allowed="a device of this machine, or HOST@DEVICE with --scheduler",
+            action="name the scheduler that the workers of that machine belong to",
+        )
+    raise UnavailableError(
+        "No worker has this label",
+        where=point.device,
+        got=point.needs,
+        allowed=", ".join(sorted(labels)) or "none has any",
+        action=f"start `dask worker` with --resources {point.needs}=1 on the machine of the drive",
+    )
+
+
+def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
+    """Refuse permission to destroy what nobody asked to be measured, or what needs none.
+
+    Raises
+    ------
+    UsageError
+    """
+    if unused := {*tokens} - used:
+        raise UsageError(
+            "A --destroy is for none of these devices",
+            where="--destroy",
+            got=min(unused),
+            allowed="what `uflip devices` says of one of them, for one that needs it",
+            action="leave it out, or name its device",
+        )

@@ -1,0 +1,226 @@
+"""Do several devices get what each alone would get, and does none stop the others?"""
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from command_line import start, uflip, unchanged
+
+from uflip.data import several as document
+from uflip.errors import DeviceError, ResultsError
+from uflip.results import Results
+from uflip.session import one_of_several
+
+SMALL, OTHER = "sim:demo?blocks_per_die=64", "sim:dftl?blocks_per_die=128"
+FOLDERS = ("sim-demo-blocks-per-die-64", "sim-dftl-blocks-per-die-128")
+QUICK = ("--scale", "quick", "--only", "order")
+MIB = 1 << 20
+
+
+def times(folder: Path) -> dict[str, list[int]]:
+    return {run.id: run.response_time_ns().tolist() for run in Results.load(folder).runs}
+
+
+def test_each_gets_what_it_would_get_alone(here: Path, make_file: Callable[..., Path]) -> None:
+    make_file(64 * MIB)
+    done = uflip("run", SMALL, OTHER, "file:scratch.bin", *QUICK, "--pause", "1ms", "--out", "all")
+    assert done.code == 0, done.err
+    assert "uflip explore all" in done.out
+    found = document.read(here / "all")
+    assert [entry.device for entry in found.devices] == [SMALL, OTHER, "file:scratch.bin"]
+    for url, entry in zip((SMALL, OTHER), found.devices, strict=False):
+        alone = uflip("run", url, *QUICK, "--pause", "1ms", "--out", "alone")
+        assert alone.code == 0, alone.err
+        assert times(here / "all" / entry.folder) == times(here / "alone")
+        shutil.rmtree(here / "alone")
+    real = Results.load(here / "all" / "file-scratch.bin")
+    assert (real.status, len(real.runs)) == ("complete", len(real.manifest.plan))
+
+
+def test_processes_give_the_same(here: Path) -> None:
+    for out, arguments in (("threads", ()), ("processes", ("--workers", "2"))):
+        done = uflip("run", SMALL, OTHER, *QUICK, "--out", out, "-q", *arguments)
+        assert done.code == 0, done.err
+    for name in FOLDERS:
+        assert times(here / "threads" / name) == times(here / "processes" / name)
+
+
+def test_one_that_fails_does_not_stop_the_others(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = one_of_several.begin
+
+    def fails(request: Any, out: Path, *rest: Any, **options: Any) -> Path:
+        if request.device == "null":
+            raise DeviceError("It broke", where="null", action="buy another")
+        if request.device == OTHER:
+            raise ZeroDivisionError("a mistake of ours")
+        return begin(request, out, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one_of_several, "begin", fails)
+        done = uflip("run", "null", OTHER, SMALL, *QUICK, "--out", "out", "--json")
+    assert done.code == DeviceError.exit_code
+    told = json.loads(done.out)
+    assert [each["status"] for each in told["devices"]] == ["failed", "failed", "complete"]
+    assert told["devices"][0]["error"]["what"] == "It broke"
+    assert "ZeroDivisionError" in told["devices"][1]["error"]["got"]
+    assert told["exit_code"] == DeviceError.exit_code
+    complete = Path(told["devices"][2]["results"])
+    with unchanged(complete):
+        again = uflip("run", "--resume", "out")
+    assert again.code == 0, again.err
+    assert [line.split()[1] for line in again.out.splitlines()[1:4]] == ["complete"] * 3
+    assert Results.load(here / "out" / "null").status == "complete"
+
+
+def test_what_failed_is_said(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Path:
+        raise DeviceError("It broke", where="somewhere", action="buy another")
+
+    monkeypatch.setattr(one_of_several, "begin", fails)
+    done = uflip("run", "null", SMALL, *QUICK, "--out", "out")
+    assert done.code == DeviceError.exit_code
+    assert done.err.count("It broke") == 2
+    assert "uflip run --resume out" in done.out
+    assert "uflip explore" not in done.out
+
+
+# Before anything begins
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        ((SMALL, "file:thesis.txt"), 3, "thesis.txt"),
+        ((SMALL, "sim:nope"), 2, "Unknown profile"),
+        ((SMALL, "null", "--only", "nope"), 2, "Unknown micro-benchmark"),
+        ((SMALL, SMALL), 2, "twice"),
+        ((SMALL, "null", "--plan", "p.toml"), 2, "for one device"),
+        ((SMALL, "null", "--record", "r.json"), 2, "for one device"),
+        ((SMALL, "null", "--destroy", "thesis.txt"), 2, "for none of these devices"),
+        ((SMALL, "--destroy", "a", "--destroy", "b"), 2, "one token"),
+        ((SMALL, "null", "--resume", "out"), 2, "goes on as it began"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_found_before_anything_begins(
+    here: Path, arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    (here / "thesis.txt").write_text("words " * 100_000)
+    with unchanged(here):
+        done = uflip("run", *arguments, "--out", "out")
+    assert done.code == code, done.err
+    assert text in done.err
+
+
+def test_each_device_takes_its_own_permission(here: Path, make_file: Callable[..., Path]) -> None:
+    make_file(4 * MIB)
+    files = [here / "one.bin", here / "two.bin"]
+    for file in files:
+        file.write_bytes(bytes(range(256)) * (4 * MIB // 256))
+    arguments = ("file:one.bin", "file:two.bin", *QUICK, "--pause", "1ms", "--out", "out")
+    with unchanged(here):
+        refused = uflip("run", *arguments, "--destroy", "two.bin")
+    assert refused.code == 3, refused.err
+    assert "one.bin" in refused.err
+    done = uflip("run", *arguments, "--destroy", "two.bin", "--destroy", "one.bin")
+    assert done.code == 0, done.err
+
+
+# Who runs beside whom
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_real_devices_are_measured_one_after_the_other(
+    here: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """Files stand for drives; what is measured does not matter, but when."""
+    at_work: set[str] = set()
+    beside: dict[str, set[str]] = {}
+    lock = threading.Lock()
+    met = threading.Barrier(2)
+
+    def watched(request: Any, out: Path, *_: Any, **__: Any) -> Path:
+        with lock:
+            at_work.add(request.device)
+            for device in at_work:
+                beside.setdefault(device, set()).update(at_work)
+        if together or request.device.startswith("sim:"):
+            met.wait(timeout=20)
+        with lock:
+            at_work.remove(request.device)
+        return out
+
+    monkeypatch.setattr(one_of_several, "begin", watched)
+    monkeypatch.setattr(one_of_several, "status_of", lambda _: "complete")
+    devices = ["file:a.bin", "file:b.bin", SMALL, OTHER]
+    for name in ("a.bin", "b.bin"):
+        (here / name).write_bytes(bytes(64 * MIB))
+    arguments = ("--together", "--jobs", "2") if together else ("--jobs", "2")
+    tokens = ("--destroy", "a.bin", "--destroy", "b.bin")
+    done = uflip("run", *devices, *QUICK, *arguments, *tokens, "--out", "out")
+    assert done.code == 0, done.err
+    if together:
+        assert "file:b.bin" in beside["file:a.bin"]
+    else:
+        assert beside["file:a.bin"] == {"file:a.bin"}
+        assert beside["file:b.bin"] == {"file:b.bin"}
+        assert beside[SMALL] == {SMALL, OTHER}
+
+
+# Cut short
+
+
+def test_what_was_killed_goes_on_and_is_the_same(here: Path) -> None:
+    devices = (SMALL, OTHER, "null")
+    options = ("--scale", "quick", "--only", "mix")
+    whole = uflip("run", *devices, *options, "--out", "whole", "-q")
+    assert whole.code == 0, whole.err
+    process = start("run", *devices, *options, "--out", "cut", "--jobs", "1", "-q")
+    first = here / "cut" / FOLDERS[0]
+    while not [*(first / "runs").glob("*.parquet")]:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    again = uflip("run", "--resume", "cut", "--json", "--workers", "1")
+    assert again.code == 0, again.out
+    assert {each["status"] for each in json.loads(again.out)["devices"]} == {"complete"}
+    for name in FOLDERS:
+        assert times(here / "cut" / name) == times(here / "whole" / name)
+
+
+def test_ctrl_c_ends_all_in_order(here: Path) -> None:
+    process = start("run", SMALL, OTHER, "--method", "paper", "--out", "out", "--jobs", "2")
+    folders = [here / "out" / entry for entry in FOLDERS]
+    while not all([*(folder / "runs").glob("*.parquet")] for folder in folders):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    locked = uflip("run", "--resume", "out")
+    assert (locked.code, "at work" in locked.err) == (ResultsError.exit_code, True), locked.err
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "uflip run --resume out" in err
+    assert [Results.load(folder).manifest.status for folder in folders] == ["interrupted"] * 2
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/etc", ".", "a/b", ""])
+def test_a_list_of_devices_leads_nowhere_else(here: Path, name: str) -> None:
+    done = uflip("run", "null", "--jobs", "1", *QUICK, "--out", "out", "-q")
+    assert done.code == 0, done.err
+    path = here / "out" / document.FILE_NAME
+    content = msgspec.json.decode(path.read_bytes())
+    content["devices"][0]["folder"] = name
+    path.write_bytes(msgspec.json.encode(content))
+    with unchanged(here):
+        assert uflip("run", "--resume", "out").code == ResultsError.exit_code

@@ -1,0 +1,181 @@
+"""Drives in several hosts: is each measured where it is, under the guard there, and sent back?
+
+Two workers of a Dask scheduler stand for two hosts: each was started in a folder of its own, where
+a file stands for its drive, so that nobody else finds that file by its name.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from command_line import PACKAGE_ROOT, Outcome, start, uflip, unchanged
+
+from uflip.device.opening import open_device
+from uflip.errors import DeviceError
+from uflip.results import Results
+from uflip.results.proof import examine
+
+MIB = 1 << 20
+QUICK = ("--scale", "quick", "--only", "order", "--pause", "1ms", "-q")
+SIM = "sim:demo?blocks_per_die=64"
+BOTH = ("left@file:drive.bin", "right@file:drive.bin")
+
+
+class Rack:
+    """A scheduler, and a host for each label."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self._stack = stack
+        text = self._start("scheduler", folder, "--host", "127.0.0.1", "--port", "0")
+        self.address = text
+        for label in ("left", "right"):
+            (folder / label).mkdir()
+            self._start("worker", folder / label, text, "--resources", f"{label}=1")
+
+    def _start(self, kind: str, folder: Path, *arguments: str) -> str:
+        """Start a part of Dask, and return the address that it tells."""
+        alone = () if kind == "scheduler" else ("--nthreads", "1", "--host", "127.0.0.1")
+        log = self._stack.enter_context((folder / f"{kind}.log").open("w"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", kind, *arguments, *alone, "--no-dashboard"],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
+            stderr=log,
+            stdout=subprocess.DEVNULL,
+        )
+        self._stack.callback(process.wait, 30)
+        self._stack.callback(process.terminate)
+        wanted = r"Scheduler at: +(tcp://\S+)" if kind == "scheduler" else r"(Registered to)"
+        deadline = time.monotonic() + 60
+        while not (found := re.search(wanted, (folder / f"{kind}.log").read_text())):
+            assert process.poll() is None, kind
+            assert time.monotonic() < deadline, kind
+            time.sleep(0.05)
+        return found[1]
+
+    def run(self, *arguments: object) -> Outcome:
+        return uflip("run", *arguments, "--scheduler", self.address)
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    with ExitStack() as stack:
+        yield Rack(tmp_path_factory.mktemp("rack"), stack)
+
+
+@pytest.fixture
+def rack(started: Rack, here: Path) -> Rack:
+    """Both hosts with a drive that nobody has measured."""
+    for label in ("left", "right"):
+        host = started.folder / label
+        for file in host.glob("**/*.json"):
+            file.unlink()
+        (host / "drive.bin").unlink(missing_ok=True)
+        try:
+            open_device(f"file:{host / 'drive.bin'}", size=64 * MIB)
+        except DeviceError as error:
+            pytest.skip(f"no direct I/O in the folder for temporary files: {error.got}")
+    return started
+
+
+def inode_of(results: Path) -> int:
+    return Results.load(results).manifest.device.details.inode or 0
+
+
+def test_each_drive_is_measured_where_it_is_and_the_results_come_back(
+    rack: Rack, here: Path
+) -> None:
+    done = rack.run(*BOTH, SIM, *QUICK, "--out", "all")
+    assert done.code == 0, done.err + done.out
+    folders = [here / "all" / f"{label}-file-drive.bin" for label in ("left", "right")]
+    for label, folder in zip(("left", "right"), folders, strict=True):
+        assert Results.load(folder).status == "complete"
+        assert not examine(folder).lost_runs
+        assert inode_of(folder) == (rack.folder / label / "drive.bin").stat().st_ino
+        assert [*(rack.folder / label / "results" / "states").iterdir()], "noted on its host"
+        assert not (rack.folder / label / "results" / "sent").exists(), "nothing is left there"
+    assert uflip("verify", *folders).code == 0
+    assert uflip("run", SIM, *QUICK, "--out", "alone").code == 0
+    there, alone = here / "all" / "sim-demo-blocks-per-die-64", here / "alone"
+    for one, other in zip(Results.load(there).runs, Results.load(alone).runs, strict=True):
+        assert (one.response_time_ns() == other.response_time_ns()).all()
+
+
+def test_the_guard_is_that_of_the_host(rack: Rack, here: Path) -> None:
+    thesis = rack.folder / "right" / "thesis.bin"
+    thesis.write_bytes(bytes(range(256)) * (16 * MIB // 256))
+    before = thesis.read_bytes()
+    devices = ("left@file:drive.bin", "right@file:thesis.bin")
+    done = rack.run(*devices, *QUICK, "--out", "all")
+    assert done.code == 3, done.out + done.err
+    assert "--destroy thesis.bin" in done.err
+    assert thesis.read_bytes() == before
+    assert Results.load(here / "all" / "left-file-drive.bin").status == "complete"
+    again = rack.run("--resume", "all", "--destroy", "thesis.bin", "-q")
+    assert again.code == 0, again.err
+    assert Results.load(here / "all" / "right-file-thesis.bin").status == "complete"
+    assert thesis.read_bytes() != before
+
+
+def test_a_host_that_nobody_reaches_is_refused_before_anything_begins(
+    rack: Rack, here: Path
+) -> None:
+    with unchanged(here):
+        unknown = rack.run("left@file:drive.bin", "middle@/dev/sdb", *QUICK, "--out", "all")
+        alone = uflip("run", "left@file:drive.bin", "null", *QUICK, "--out", "all")
+    assert (unknown.code, "left, right" in unknown.err) == (6, True), unknown.err
+    assert (alone.code, "--scheduler" in alone.err) == (2, True), alone.err
+
+
+def worker_of(host: Path) -> int:
+    """The process that does the work, below the one that watches over it."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            if (folder / "cwd").readlink() == host and b"spawn_main" in command:
+                return int(folder.name)
+        except OSError:
+            continue
+    raise AssertionError("nobody works there")
+
+
+def under_way(rack: Rack, label: str) -> bool:
+    return bool([*(rack.folder / label / "results").glob("sent/*/*/runs/*.parquet")])
+
+
+def test_a_worker_that_is_killed_goes_on_with_its_drive(rack: Rack, here: Path) -> None:
+    arguments = ("--scale", "quick", "--only", "order", "--pause", "300ms", "-q", "--out", "all")
+    process = start("run", "left@file:drive.bin", *arguments, "--scheduler", rack.address)
+    while not under_way(rack, "left"):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    os.kill(worker_of(rack.folder / "left"), signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    results = Results.load(here / "all" / "left-file-drive.bin")
+    assert results.status == "complete"
+    assert len(results.manifest.resumed_utc) == 1, "it went on, and did not begin again"
+
+
+def test_what_ctrl_c_cut_short_goes_on_on_its_host(rack: Rack, here: Path) -> None:
+    arguments = ("--scale", "quick", "--only", "order", "--pause", "300ms", "-q", "--out", "all")
+    process = start("run", "right@file:drive.bin", *arguments, "--scheduler", rack.address)
+    while not under_way(rack, "right"):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert "uflip run --resume all" in process.communicate()[1]
+    time.sleep(1.0)  # the worker looks whether somebody waits ten times a second
+    again = rack.run("--resume", "all", "-q")
+    assert again.code == 0, again.err + again.out
+    results = Results.load(here / "all" / "right-file-drive.bin")
+    assert (results.status, len(results.manifest.resumed_utc)) == ("complete", 1)
