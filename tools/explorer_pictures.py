@@ -24,6 +24,14 @@ IMAGES = ROOT / "docs" / "images"
 DRAWN = "() => document.querySelector('.pad .figure')?.dataset.complete === 'true'"
 
 
+# Spare capacity and memory against the slowest hundredth of random writes.
+SWEEP = [
+    "sim:demo?blocks_per_die=64", "--vary", "spare_factor=0.1..0.5",
+    "--vary", "write_cache_bytes=4096..2097152:log", "--vary", "gc=greedy,cyclic,random",
+    "--pattern", "RW", "--io-size", "4k", "--io-count", "4k", "--sample", "lhs:32", "--quiet",
+]  # fmt: skip
+
+
 def main() -> None:
     """Make all pictures."""
     with tempfile.TemporaryDirectory() as folder:
@@ -31,6 +39,7 @@ def main() -> None:
         _uflip("run", "sim:demo", "--scale", "quick", "--quiet", "--out", results / "demo")
         options = ("--io-count", "1000", "--inside", results / "writes")
         _uflip("pattern", "sim:demo", "--pattern", "RW", *options)
+        _uflip("sweep", *SWEEP, "--data", results / "space")
         with serving([results]) as server, sync_playwright() as started:
             browser = started.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -41,6 +50,7 @@ def main() -> None:
             pictures_of_a_run(page)
             picture_of_dies(page, server.url)
             picture_of_play(page)
+            picture_of_sweep(page, server.url)
             browser.close()
 
 
@@ -100,6 +110,23 @@ def picture_of_play(page: "Page") -> None:
         )
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=IMAGES / "explorer-play.png")
+
+
+def picture_of_sweep(page: "Page", url: str) -> None:
+    """All points, and which of them nobody beats; where spare capacity is little."""
+    page.set_viewport_size({"width": 960, "height": 800})  # lines make large files
+    page.goto(url)
+    page.get_by_role("link", name="results/space").click()
+    canvas = page.locator(".parallel canvas")
+    canvas.wait_for()
+    box = canvas.bounding_box()
+    assert box is not None, "it is drawn"
+    page.mouse.move(box["x"] + 64, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 64, box["y"] + box["height"] - 22)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    page.screenshot(path=IMAGES / "explorer-sweep.png")
 
 
 if __name__ == "__main__":

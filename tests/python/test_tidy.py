@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmarks": {"data", "oc", "report", "results"},
     "web": {
         "_native", "amplification", "benchmarks", "data", "durability", "errors", "hints",
-        "microbench", "oc", "play", "report", "results", "stats", "units",
+        "microbench", "oc", "play", "report", "results", "stats", "sweeping", "units",
     },
     "site": {
         "_native", "benchmarks", "choices", "data", "durability", "errors", "frame", "profiles",

@@ -10,9 +10,10 @@ import * as result from "./result";
 import * as results from "./results";
 import * as run from "./run";
 import * as served from "./served";
+import * as sweep from "./sweep";
 
 type View = (main: HTMLElement, route: Route) => Promise<void>;
-const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show, served: served.show };
+const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show, served: served.show, sweep: sweep.show };
 
 // What the server can do: a results site runs nothing, and has pages of its own around these.
 const offered = (document.body.dataset.views ?? "").split(" ");

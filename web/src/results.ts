@@ -1,10 +1,10 @@
 // The list of results: sorted, filtered, and what is selected compared.
 
 import { ask, type Plain } from "./api";
-import { fill, h, later, type Child } from "./dom";
+import { fill, h, later, table, type Child } from "./dom";
 import { link, note, type Route } from "./route";
 import { buttons, saveCsv } from "./save";
-import { percent, when } from "./words";
+import { count, percent, when } from "./words";
 
 const AT_ONCE = 20;
 const SHOWN = 300;
@@ -115,7 +115,8 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   fill(main,
     h("h1", {}, "Results"),
     h("p", { class: "quiet" }, listed.roots.length ? "In " : "What is published, the newest first", listed.roots.map((each: string) => [h("code", {}, each), " "])),
-    rows.length ? null : h("p", { class: "notice" }, "There are none. ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
+    sweeps(listed.sweeps),
+    rows.length || listed.sweeps.length ? null : h("p", { class: "notice" }, "There are none. ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
     h("div", { class: "bar" },
       h("label", {}, "Filter ", filter), compare,
       buttons([["CSV", () => saveCsv("results", ["name", "device", "created_utc", "scale", "state", "durability", "status", "known", "experiments", "warnings", ...listed.columns], shown().map((row) =>
@@ -127,6 +128,14 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   drawChosen();
   draw();
   void tell(main, rows, shown, draw);
+}
+
+/** Sweeps, each with what varied. */
+function sweeps(found: Plain[]): HTMLElement | null {
+  if (!found.length) return null;
+  return table(["Sweep", "Device", "Varies", "Points", "Date (UTC)"], found.map((each): Child[] => each.error
+    ? [each.name, [each.error.what, each.error.got].filter(Boolean).join(" · "), "", "", ""]
+    : [h("a", { href: link("sweep", [each.key]) }, each.name), each.device, each.vary.join(", "), [count(each.points), each.complete ? null : h("span", { class: "badge" }, "not finished")], when(each.created_utc)]), "Sweeps", 3);
 }
 
 /** What runs say takes longer than what manifests say: those that are seen first come first. */

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from uflip.data.sweep import Design, Manifest, Range, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
+from uflip.spec import Functions
 from uflip.sweeping.columns import MEASURED, MODES, OF_MODES, columns, flat, row_of
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row
@@ -36,6 +37,10 @@ PARTS, ALL = "parts", "points.parquet"
 PLACE = "point"
 # A part is written when it has so many rows, or so long [s] after the last one.
 PART_ROWS, PART_S = 1024, 1.0
+
+# What a file of rows unpacks to at most: a hundred thousand rows take some ten megabytes.
+MOST_BYTES = 1 << 30
+Content = dict[str, Any]
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
     f"{mode}_{name}" for mode in MODES for name in ("mean_ns", "std_ns")
@@ -52,6 +57,26 @@ def check_new(folder: Path) -> None:
     """
     arrow()
     outputs.check_new_folder(folder, "sweep")
+
+
+def kept(folder: Path) -> tuple[Manifest, dict[int, Row]]:
+    """Read what there is of a sweep, finished or not: place among its points -> row.
+
+    Raises
+    ------
+    ResultsError, UnavailableError
+        If there is no sweep, or nothing that reads Parquet.
+    """
+    manifest = document.read(folder)
+    names, found = [*manifest.design.vary], {}
+    spec = cast("Functions", manifest.design.spec)  # as `read` has checked
+    for content in DataSet(folder, manifest).contents():
+        place = content.pop(PLACE)
+        if 0 <= place < len(manifest.points):
+            values = dict(zip(names, manifest.points[place], strict=True))
+            waits_for, url = content["durability"], content["device"]
+            found[place] = row_of(Point(values, url, spec, waits_for), content)
+    return manifest, found
 
 
 class DataSet:
@@ -124,13 +149,17 @@ class DataSet:
     def rows(self, points: Sequence[Point]) -> dict[int, Row]:
         """Read the rows that are there: place among the points -> row."""
         found: dict[int, Row] = {}
+        for content in self.contents():
+            place = content.pop(PLACE)
+            if 0 <= place < len(points) and content["device"] == points[place].url:
+                found[place] = row_of(points[place], content)
+        return found
+
+    def contents(self) -> Iterator[Content]:
+        """Read the rows that are there, as they came."""
         whole = self.folder / ALL
         for path in [*self._parts(), *([whole] if whole.exists() else [])]:
-            for content in self._read(path):
-                place = content.pop(PLACE)
-                if 0 <= place < len(points) and content["device"] == points[place].url:
-                    found[place] = row_of(points[place], content)
-        return found
+            yield from self._read(path)
 
     def add(self, place: int, row: Row) -> None:
         """Keep a row."""
@@ -160,12 +189,18 @@ class DataSet:
             self._new = {}
         self._written_s = time.monotonic()
 
-    def _read(self, path: Path) -> list[dict[str, Any]]:
-        """Read the rows of a file; of one that a power failure damaged, none."""
+    def _read(self, path: Path) -> list[Content]:
+        """Read the rows of a file; of one that a power failure damaged, or of others, none."""
         with suppress(arrow().ArrowException, OSError):
             from pyarrow import parquet
 
-            found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+            said = parquet.read_metadata(path)
+            groups = [
+                said.row_group(number).total_byte_size for number in range(said.num_row_groups)
+            ]
+            if said.num_rows > len(self.manifest.points) or sum(groups) > MOST_BYTES:
+                return []
+            found: list[Content] = parquet.read_table(path).to_pylist()
             if all(content.keys() >= {PLACE, *MEASURED, *OF_MODES} for content in found):
                 return found
         return []

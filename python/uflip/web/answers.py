@@ -68,14 +68,53 @@ class Row(Known):
     key: str
 
 
+class SweepGlance(TypedDict):
+    """A sweep in the list: what its manifest says."""
+
+    key: str
+    name: str
+    device: str
+    pattern: str
+    vary: list[str]
+    points: int
+    complete: bool
+    created_utc: str
+
+
+class Axis(TypedDict):
+    """What a sweep has a number or a word of at each point.
+
+    `better` is -1 where less is better, 1 where more is, 0 of what varies. `unit` is "ns", "bytes",
+    "bytes_per_s", "per_s", or empty; `words` are the values that are no numbers, in order: the
+    points then have their places.
+    """
+
+    name: str
+    varies: bool
+    better: int
+    unit: str
+    logarithmic: bool
+    words: list[str] | None
+
+
+class Sweep(SweepGlance):
+    """A sweep with its rows: for each point that was measured a value for each axis."""
+
+    axes: list[Axis]
+    places: list[int]
+    devices: list[str]
+    rows: list[list[float | None]]
+
+
 class Listed(TypedDict):
-    """The list of results."""
+    """The list of results, and of sweeps."""
 
     version: str
     roots: list[str]
     columns: Sequence[str]
     note: str
     results: list[Glance | Failed]
+    sweeps: list[SweepGlance | Failed]
 
 
 class Rows(TypedDict):

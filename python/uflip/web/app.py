@@ -30,6 +30,7 @@ from uflip.web.listing import Listing
 from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
 from uflip.web.slow import one, slowest
+from uflip.web.sweeps import Sweeps
 from uflip.web.window import AXES, Picture, addresses, picture
 
 if TYPE_CHECKING:
@@ -171,9 +172,10 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
     """
     from starlette.routing import Route
 
-    listing = Listing(opened)
+    listing, sweeps = Listing(opened), Sweeps(opened.folders)
     known: dict[str, Callable[[Query], object]] = {
-        "results": lambda _: _list(opened, listing),
+        "results": lambda _: _list(opened, listing, sweeps),
+        "sweep": lambda query: sweeps.told(text(query, "key")),
         "rows": lambda query: _rows(listing, query),
         "result": lambda query: views.result(opened, text(query, "key")),
         "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
@@ -221,8 +223,6 @@ def _content(file: str, offered: Sequence[str]) -> bytes:
 
 
 # Starlette calls plain functions on threads, so that none waits for another one.
-
-
 def _static(_request: "Request", *, content: bytes, name: str) -> "Response":
     from starlette.responses import Response
 
@@ -290,14 +290,14 @@ def _failed(error: UflipError) -> "Response":
     return JSONResponse({"error": error.parts()}, status_code=STATUS.get(error.kind, 500))
 
 
-def _list(opened: Opened, listing: Listing) -> answers.Listed:
-    rows = listing.glances()
+def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> answers.Listed:
     return {
         "version": __version__,
         "roots": [str(path) for path in opened.folders.roots],
         "columns": COLUMNS,
         "note": note(),
-        "results": rows,
+        "results": listing.glances(),
+        "sweeps": sweeps.listed(),
     }
 
 

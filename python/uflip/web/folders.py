@@ -6,13 +6,13 @@ followed and not opened.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
 
-from uflip.data import manifest
+from uflip.data import manifest, sweep
 from uflip.errors import ResultsError, UsageError
 from uflip.results.proof import OPEN_CHANNEL
 
@@ -70,11 +70,38 @@ class Folders:
         found: dict[str, Place] = {}
         for root in [*self._roots, *self._own]:
             for path in _below(root):
-                name = root.name if path == root else str(Path(root.name) / path.relative_to(root))
-                found.setdefault(key_of(path), Place(key_of(path), name, path))
+                found.setdefault(key_of(path), Place(key_of(path), _named(root, path), path))
         with self._lock:
             self._known = found
         return list(found.values())
+
+    def sweeps(self) -> list[Place]:
+        """Find the sweeps below the folders that were named, as they are now."""
+        found: dict[str, Place] = {}
+        for root in self._roots:
+            for path in _below(root, _is_sweep):
+                found.setdefault(key_of(path), Place(key_of(path), _named(root, path), path))
+        return list(found.values())
+
+    def find_sweep(self, key: str) -> Place:
+        """Find a sweep by its key.
+
+        Raises
+        ------
+        ResultsError
+            If there is none, any more.
+        """
+        found = next((place for place in self.sweeps() if place.key == key), None)
+        if found is None:
+            raise ResultsError(
+                "There is no such sweep",
+                where=key,
+                got="nothing of this name below the folders that were named",
+                allowed="one of those in the list of results",
+                action="go back to the list; a folder that was moved has another address",
+            )
+        _refuse_links(found)
+        return found
 
     def find(self, key: str) -> Place:
         """Find a folder by its key.
@@ -114,6 +141,10 @@ def _look(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
+def _named(root: Path, path: Path) -> str:
+    return root.name if path == root else str(Path(root.name) / path.relative_to(root))
+
+
 def _root(path: Path) -> Path:
     try:
         found = path.resolve(strict=True)
@@ -131,12 +162,13 @@ def _root(path: Path) -> Path:
     )
 
 
-def _below(root: Path) -> Iterator[Path]:
-    """Result folders at and below a folder; links are not followed, results not entered."""
+def _below(root: Path, is_one: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+    """Folders of results, or of others, at and below one; links are not followed."""
     for number, (name, folders, _) in enumerate(os.walk(root)):
         path = Path(name)
-        if _is_result(path):
+        if _is_result(path) or _is_sweep(path):
             folders.clear()
+        if (is_one or _is_result)(path):
             yield path
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         if number >= MOST_FOLDERS:
@@ -147,9 +179,14 @@ def _is_result(path: Path) -> bool:
     return any(os.path.lexists(path / name) for name in (manifest.FILE_NAME, FORMER))
 
 
+def _is_sweep(path: Path) -> bool:
+    return os.path.lexists(path / sweep.FILE_NAME)
+
+
 def _refuse_links(place: Place) -> None:
     """Refuse a folder with links in it: they could lead to what nobody named."""
-    for folder in (place.path, place.path / manifest.RUNS, place.path / "summaries"):
+    within = (manifest.RUNS, "summaries", "parts")
+    for folder in (place.path, *(place.path / name for name in within)):
         try:
             with os.scandir(folder) as files:
                 linked = folder.is_symlink() or any(each.is_symlink() for each in files)

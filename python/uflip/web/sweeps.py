@@ -1,0 +1,164 @@
+"""Sweeps as the page is told of them: what varied and what was measured, a number for each point.
+
+A page that draws ten thousand lines needs numbers in rows and knows what each of them is: an axis
+has its unit, says whether less or more of it is better, and what is no number is the place of a
+word in a list. A sweep that is at work is shown as far as it is.
+"""
+
+from functools import partial
+from math import isfinite
+from pathlib import Path
+
+from uflip.data import sweep as document
+from uflip.data.spec import text_of
+from uflip.data.sweep import Manifest, Range, Value
+from uflip.errors import UflipError
+from uflip.sweeping.data_set import ALL, PARTS, kept
+from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
+from uflip.sweeping.row import Row
+from uflip.web.answers import Axis, Failed, Sweep, SweepGlance
+from uflip.web.folders import Folders, Place
+from uflip.web.opened import Latest
+
+OPEN = 4
+"""Sweeps that stay open, some ten megabytes each."""
+LISTED = 200
+"""Sweeps in the list; each has its manifest read."""
+# From so many times its least value on, an axis is logarithmic.
+WIDE = 30.0
+UNITS = {"iops": "per_s", "bytes_per_s": "bytes_per_s", WRITE_AMPLIFICATION: ""}
+UNITS |= dict.fromkeys(COSTS, "bytes")
+
+
+class Sweeps:
+    """The sweeps below some folders.
+
+    Parameters
+    ----------
+    folders : Folders
+        Where they may be.
+    """
+
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self._glances: Latest[SweepGlance | Failed] = Latest(LISTED)
+        self._told: Latest[Sweep] = Latest(OPEN)
+
+    def listed(self) -> list[SweepGlance | Failed]:
+        """Say of every sweep what its manifest says."""
+        return [
+            self._glances.get(place.key, _stamp(place.path), partial(_glance, place))
+            for place in self._folders.sweeps()[:LISTED]
+        ]
+
+    def told(self, key: str) -> Sweep:
+        """Say everything of a sweep.
+
+        Raises
+        ------
+        ResultsError
+            If there is none, or it cannot be read.
+        UnavailableError
+            If nothing here reads Parquet.
+        """
+        place = self._folders.find_sweep(key)
+        return self._told.get(key, _stamp(place.path), partial(_told, place))
+
+
+def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
+    """What changes when a sweep goes on."""
+    found = []
+    for name in (document.FILE_NAME, PARTS, ALL):
+        try:
+            status = (folder / name).stat()
+        except OSError:
+            found.append((0, 0))
+        else:
+            found.append((status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
+def _glance(place: Place) -> SweepGlance | Failed:
+    try:
+        return _said(place, document.read(place.path))
+    except UflipError as error:
+        return {"key": place.key, "name": place.name, "error": error.parts()}
+
+
+def _said(place: Place, manifest: Manifest) -> SweepGlance:
+    design = manifest.design
+    return {
+        "key": place.key,
+        "name": place.name,
+        "device": design.device,
+        "pattern": text_of(design.spec),
+        "vary": [*design.vary],
+        "points": len(manifest.points),
+        "complete": manifest.rows is not None,
+        "created_utc": manifest.created_utc,
+    }
+
+
+def _told(place: Place) -> Sweep:
+    manifest, found = kept(place.path)
+    rows = [found[number] for number in sorted(found)]
+    varied = [_varied(name, manifest, rows) for name in manifest.design.vary]
+    counted = [_measured(name, rows) for name in _measures(manifest)]
+    columns = [*varied, *(each for each in counted if any(value is not None for value in each[1]))]
+    return {
+        **_said(place, manifest),
+        "axes": [axis for axis, _ in columns],
+        "places": sorted(found),
+        "devices": [row.device for row in rows],
+        "rows": [list(values) for values in zip(*(each for _, each in columns), strict=True)],
+    }
+
+
+def _measures(manifest: Manifest) -> list[str]:
+    design = manifest.design
+    return [*COSTS, *measures(design.spec, timed=design.timed)]
+
+
+Column = tuple[Axis, list[float | None]]
+
+
+def _varied(name: str, manifest: Manifest, rows: list[Row]) -> Column:
+    vary, values = manifest.design.vary[name], [row.values[name] for row in rows]
+    unit = "bytes" if name.endswith("_bytes") or name == "io_size" else ""
+    unit = "ns" if name.endswith("_ns") else unit
+    axis: Axis = {
+        "name": name,
+        "varies": True,
+        "better": 0,
+        "unit": unit,
+        "logarithmic": isinstance(vary, Range) and vary.logarithmic,
+        "words": None,
+    }
+    if all(_is_number(value) for value in values):
+        return axis, [float(value) for value in values]
+    given = [] if isinstance(vary, Range) else [_word(value) for value in vary]
+    words = list(dict.fromkeys([*given, *map(_word, values)]))
+    return axis | {"words": words, "unit": ""}, [float(words.index(_word(each))) for each in values]
+
+
+def _measured(name: str, rows: list[Row]) -> Column:
+    values = [measured(row, name) for row in rows]
+    known = [value for value in values if value is not None and isfinite(value)]
+    wide = bool(known) and min(known) > 0 and max(known) > WIDE * min(known)
+    axis: Axis = {
+        "name": name,
+        "varies": False,
+        "better": 1 if name in RATES else -1,
+        "unit": UNITS.get(name, "ns"),
+        "logarithmic": wide,
+        "words": None,
+    }
+    return axis, [value if value is None or isfinite(value) else None for value in values]
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _word(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,228 @@
+"""Is a sweep in the explorer what its rows say, and does it lead from all points to one?"""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from browsing import Watched, check_in_all_looks
+
+from uflip.data import sweep as document
+from uflip.errors import ResultsError
+from uflip.spec import baseline
+from uflip.sweeping import Range, Row, Sample, sweep
+from uflip.sweeping.pareto import front
+from uflip.sweeping.ranking import measured
+from uflip.web.folders import Folders, key_of
+from uflip.web.server import Serving, serving
+from uflip.web.sweeps import Sweeps
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+SMALL = "sim:demo?blocks_per_die=64"
+WRITES = baseline("RW", io_size="4k", io_count=1100)
+VARY: dict[str, Any] = {
+    "spare_factor": Range(0.1, 0.4),
+    "write_cache_bytes": Range(4096, 1 << 20, logarithmic=True),
+    "gc": ["greedy", "cyclic"],
+}
+POINTS = 24
+OBJECTIVES = ("spare_bytes", "memory_bytes", "p99")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
+    root = tmp_path_factory.mktemp("explored") / "results"
+    sample = Sample("lhs", POINTS, 3)
+    return root, sweep(SMALL, WRITES, VARY, sample=sample, data=root / "rows")
+
+
+@pytest.fixture(scope="module")
+def server(swept: tuple[Path, list[Row]]) -> Iterator[Serving]:
+    with serving([swept[0]]) as found:
+        yield found
+
+
+@pytest.fixture
+def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
+    found = Watched(browser, accept_downloads=True)
+    yield found
+    found.context.close()
+    assert found.said == [], "the console is empty"
+    kinds = (server.url, "data:", "blob:", "about:")
+    assert [url for url in found.asked if not url.startswith(kinds)] == []
+
+
+def opened(watched: Watched, server: Serving) -> "Page":
+    page = watched.page
+    page.goto(server.url)
+    page.get_by_role("link", name="results/rows").click()
+    page.get_by_role("status").wait_for()
+    return page
+
+
+def said(page: "Page") -> str:
+    return page.get_by_role("status").inner_text()
+
+
+def marked(page: "Page") -> set[int]:
+    rows = page.locator("tbody tr").all()
+    return {
+        int(row.locator("th").inner_text())
+        for row in rows
+        if row.locator("td").last.inner_text() == "yes"
+    }
+
+
+def test_the_front_is_that_of_the_command_line(
+    watched: Watched, server: Serving, swept: tuple[Path, list[Row]]
+) -> None:
+    page = opened(watched, server)
+    on_front = front(swept[1], OBJECTIVES)
+    assert 1 < len(on_front) < POINTS, "it tells points apart"
+    assert said(page).startswith(f"{POINTS} of {POINTS} points; {len(on_front)} on the front")
+    assert marked(page) == {*on_front}
+    page.get_by_label("iops", exact=True).check()
+    assert marked(page) == {*front(swept[1], (*OBJECTIVES, "iops"))}, "of a rate, more is better"
+    page.get_by_label("only the front").check()
+    assert page.locator("tbody tr").count() == len(front(swept[1], (*OBJECTIVES, "iops")))
+
+
+def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
+    watched: Watched, server: Serving, swept: tuple[Path, list[Row]]
+) -> None:
+    page = opened(watched, server)
+    canvas = page.locator(".parallel canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    # The first axis stands 64 pixels from the left, from 46 below the top to 22 above the foot.
+    foot, head = box["y"] + box["height"] - 22, box["y"] + 46
+    middle = (foot + head) / 2
+    page.mouse.move(box["x"] + 64, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 64, foot)
+    page.mouse.up()
+    spare = [row.values["spare_factor"] for row in swept[1]]
+    half = (min(spare) + max(spare)) / 2
+    below = {place for place, value in enumerate(spare) if value <= half}
+    page.get_by_role("button", name="spare factor:").wait_for()
+    assert said(page).startswith(f"{len(below)} of {POINTS} points")
+    shown = {int(cell.inner_text()) for cell in page.locator("tbody th").all()}
+    assert shown == below
+    kept = [swept[1][place] for place in sorted(below)]
+    of_these = {sorted(below)[place] for place in front(kept, OBJECTIVES)}
+    assert marked(page) == of_these, "the front is that of what is kept"
+    page.reload()
+    page.get_by_role("status").wait_for()
+    assert said(page).startswith(f"{len(below)} of"), "the address holds it"
+    page.get_by_role("button", name="spare factor:").click()
+    assert said(page).startswith(f"{POINTS} of")
+
+
+def test_a_point_has_an_address_of_its_own(
+    watched: Watched, server: Serving, swept: tuple[Path, list[Row]]
+) -> None:
+    page = opened(watched, server)
+    page.get_by_role("button", name="p99", exact=True).click()
+    times = [measured(row, "p99") for row in swept[1]]
+    least = min(range(POINTS), key=lambda place: times[place] or 0)
+    first = page.locator("tbody th button").first
+    assert int(first.inner_text()) == least, "sorted"
+    first.click()
+    page.get_by_role("heading", name=f"Point {least}").wait_for()
+    device = swept[1][least].device
+    card = page.get_by_role("region", name="One point")
+    assert device in card.inner_text()
+    other = watched.context.new_page()
+    other.goto(page.url)
+    other.get_by_role("heading", name=f"Point {least}").wait_for()
+    other.close()
+
+
+def test_files_have_what_is_shown(
+    watched: Watched, server: Serving, swept: tuple[Path, list[Row]], tmp_path: Path
+) -> None:
+    page = opened(watched, server)
+    page.get_by_label("colour by").select_option("gc")
+    assert page.locator(".legend").inner_text().split()[:2] == ["greedy", "cyclic"]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "rows.csv")
+    found = [*csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())]
+    assert [float(row["spare_factor"]) for row in found] == [
+        row.values["spare_factor"] for row in swept[1]
+    ]
+    assert [row["gc"] for row in found] == [row.values["gc"] for row in swept[1]]
+    assert [float(row["p99"]) for row in found] == [measured(row, "p99") for row in swept[1]]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="SVG").click()
+    download.value.save_as(tmp_path / "rows.svg")
+    assert (tmp_path / "rows.svg").read_text().count("<path") > POINTS
+
+
+def test_it_can_be_used_without_seeing_or_pointing(watched: Watched, server: Serving) -> None:
+    page = opened(watched, server)
+    page.locator("tbody th button").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Point 0").wait_for()
+    check_in_all_looks(page, "sweep")
+
+
+# What is on disk
+
+
+def sweeps_of(root: Path) -> Sweeps:
+    return Sweeps(Folders([root]))
+
+
+def test_what_is_not_finished_is_shown_as_far_as_it_is(
+    swept: tuple[Path, list[Row]], tmp_path: Path
+) -> None:
+    from pyarrow import parquet
+
+    cut = tmp_path / "cut"
+    shutil.copytree(swept[0] / "rows", cut)
+    content = json.loads((cut / document.FILE_NAME).read_bytes())
+    (cut / document.FILE_NAME).write_text(json.dumps(content | {"rows": None}))
+    (cut / "parts").mkdir(exist_ok=True)
+    some = parquet.read_table(cut / "points.parquet").slice(5, 7)
+    parquet.write_table(some, cut / "parts" / "000000.parquet")
+    (cut / "points.parquet").unlink()
+    told = sweeps_of(tmp_path).told(key_of(cut))
+    assert (told["complete"], told["places"]) == (False, [*range(5, 12)])
+    axis = next(place for place, each in enumerate(told["axes"]) if each["name"] == "p99")
+    assert [row[axis] for row in told["rows"]] == [measured(row, "p99") for row in swept[1][5:12]]
+
+
+def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[Row]], tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    for name in ("linked", "long", "broken"):
+        shutil.copytree(swept[0] / "rows", tmp_path / name)
+    (tmp_path / "linked" / "points.parquet").unlink()
+    (tmp_path / "linked" / "points.parquet").symlink_to(swept[0] / "rows" / "points.parquet")
+    table = parquet.read_table(tmp_path / "long" / "points.parquet")
+    parquet.write_table(pyarrow.concat_tables([table] * 2000), tmp_path / "long" / "points.parquet")
+    (tmp_path / "broken" / document.FILE_NAME).write_text('{"format": "uflip-sweep"')
+    sweeps = sweeps_of(tmp_path)
+    with pytest.raises(ResultsError, match="links"):
+        sweeps.told(key_of(tmp_path / "linked"))
+    assert sweeps.told(key_of(tmp_path / "long"))["rows"] == [], "more rows than points"
+    with pytest.raises(ResultsError):
+        sweeps.told(key_of(tmp_path / "broken"))
+    listed = {each["name"].rpartition("/")[2]: "error" in each for each in sweeps.listed()}
+    assert listed == {"linked": False, "long": False, "broken": True}
+    with pytest.raises(ResultsError, match="no such sweep"):
+        sweeps.told("0" * 16)
+
+
+def test_the_list_is_plain_data(swept: tuple[Path, list[Row]]) -> None:
+    (glance,) = sweeps_of(swept[0]).listed()
+    assert msgspec.json.decode(json.dumps(glance)) == glance
+    assert glance["vary"] == [*VARY]  # type: ignore[typeddict-item]

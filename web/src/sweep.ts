@@ -1,0 +1,153 @@
+// A sweep: what varied and what was measured as parallel coordinates, which points nobody beats, and
+// all of them as a table.
+
+import { ask, type Plain } from "./api";
+import { facts, fill, h } from "./dom";
+import { HEAT } from "./heat";
+import { onLeave } from "./leaving";
+import { front } from "./pareto";
+import { Parallel, Scale, said, type Axis, type Brush, type Line } from "./parallel";
+import { link, note, type Route } from "./route";
+import { saveCsv } from "./save";
+import { count, when } from "./words";
+
+const SHOWN = 200;
+// What is asked for most, where it was measured; the first of the times that is known.
+const COSTS = ["spare_bytes", "memory_bytes"];
+const WANTED = ["p99", "read_p99", "write_p99", "mean", "iops", "write_amplification"];
+
+function objectives(axes: Axis[]): string[] {
+  const names = axes.map((axis) => axis.name);
+  const gain = WANTED.find((name) => names.includes(name));
+  return [...COSTS.filter((name) => names.includes(name)), ...(gain ? [gain] : [])];
+}
+
+function brushesIn(text: string | undefined): Map<string, Brush> {
+  const found = (text ?? "").split(",").map((each) => /^(\w+):([^~]+)~([^~]+)$/.exec(each)).filter((each) => each !== null);
+  return new Map(found.map(([, name, low, high]) => [name!, { low: Number(low), high: Number(high) }]));
+}
+
+export async function show(main: HTMLElement, route: Route): Promise<void> {
+  const sweep: Plain = await ask("sweep", { key: route.parts[0] ?? "" });
+  const axes: Axis[] = sweep.axes;
+  const lines: Line[] = sweep.rows.map((values: (number | null)[], i: number) => ({ place: sweep.places[i], values }));
+  const device = new Map<number, string>(sweep.places.map((place: number, i: number) => [place, sweep.devices[i]]));
+  const column = new Map(axes.map((axis, i) => [axis.name, i]));
+  const known = (names: string[]) => names.filter((name) => column.has(name) && !axes[column.get(name)!]!.varies);
+  const chosen = new Set(known(route.query.measures === undefined ? objectives(axes) : route.query.measures.split(",")));
+  const brushes = brushesIn(route.query.brush);
+  for (const name of brushes.keys()) if (!column.has(name)) brushes.delete(name);
+  let by = column.has(route.query.colour ?? "") ? route.query.colour! : known([...chosen]).at(-1) ?? axes[0]?.name ?? "";
+  let selected: number | null = route.query.point === undefined ? null : Number(route.query.point);
+  let sort = column.has((route.query.sort ?? "").replace("-", "")) ? route.query.sort! : "";
+  let only = route.query.front === "1";
+  let onFront = new Set<number>();
+
+  const figure = new Parallel(sweep.name, (name, brush) => {
+    if (brush) brushes.set(name, brush);
+    else brushes.delete(name);
+    draw();
+  }, select);
+  onLeave(() => figure.remove());
+  const status = h("p", { class: "quiet", role: "status" });
+  const legend = h("ul", { class: "legend" });
+  const limits = h("div", { class: "bar" });
+  const card = h("section", { "aria-label": "One point", hidden: true });
+  const head = h("tr");
+  const body = h("tbody");
+  const value = (line: Line, name: string) => line.values[column.get(name)!] ?? null;
+  const passes = (line: Line) => [...brushes].every(([name, { low, high }]) => {
+    const at = value(line, name);
+    return at !== null && at >= low && at <= high;
+  });
+  const kept = (line: Line) => passes(line) && (!only || onFront.has(line.place));
+
+  function select(place: number | null): void {
+    selected = place;
+    draw();
+  }
+
+  function hues(): (line: Line) => string {
+    const axis = axes[column.get(by)!];
+    if (!axis) return () => HEAT[2]!;
+    const scale = new Scale(axis, lines.map((line) => value(line, by)));
+    const shade = (at: number | null) => (at === null ? HEAT[0]! : HEAT[Math.min(Math.floor(Math.min(Math.max(scale.share(at), 0), 1) * HEAT.length), HEAT.length - 1)]!);
+    fill(legend, axis.words ? axis.words.map((word, i) => h("li", { vars: { "--hue": shade(i) } }, word)) : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${said(axis, scale.at(i / HEAT.length))}`)),
+      chosen.size > 1 ? h("li", { class: "stroke" }, "strong, with dots: on the Pareto front") : null);
+    return (line) => shade(value(line, by));
+  }
+
+  function draw(): void {
+    note({ measures: [...chosen].join(","), brush: [...brushes].map(([name, { low, high }]) => `${name}:${Number(low.toPrecision(6))}~${Number(high.toPrecision(6))}`).join(","), colour: by, sort, point: selected, front: only ? "1" : "" });
+    const names = [...chosen];
+    const better = names.map((name) => axes[column.get(name)!]!.better);
+    const passing = lines.filter(passes);
+    const places = names.length > 1 ? front(passing.map((line) => names.map((name, i) => { const at = value(line, name); return at === null ? null : -better[i]! * at; }))) : [];
+    onFront = new Set(places.map((i) => passing[i]!.place));
+    const shown = axes.filter((axis) => axis.varies || chosen.has(axis.name));
+    figure.show({ axes: shown, scales: shown.map((axis) => new Scale(axis, lines.map((line) => value(line, axis.name)))), columns: shown.map((axis) => column.get(axis.name)!), lines, kept, hue: hues(), front: onFront, selected, brushes });
+    const left = lines.filter(kept);
+    fill(status, `${count(left.length)} of ${count(lines.length)} points`, names.length > 1 ? `; ${count(onFront.size)} on the front of ${names.join(", ").replaceAll("_", " ")}` : "", left.length > SHOWN ? `; the table has the first ${SHOWN}` : "", sweep.complete ? "" : `; ${count(sweep.points - lines.length)} are not measured yet`);
+    fill(limits, [...brushes].map(([name, { low, high }]) => h("button", { type: "button", onclick: () => { brushes.delete(name); draw(); } }, `${name.replaceAll("_", " ")}: ${words(name, low, high)} ✕`)));
+    drawTable(shown, left);
+    drawCard();
+  }
+
+  function words(name: string, low: number, high: number): string {
+    const axis = axes[column.get(name)!]!;
+    if (axis.words) return axis.words.filter((_, i) => i >= low && i <= high).join(", ");
+    return `${said(axis, low)} to ${said(axis, high)}`;
+  }
+
+  function drawTable(shown: Axis[], left: Line[]): void {
+    const down = sort.startsWith("-");
+    const name = sort.replace("-", "");
+    const rows = [...left];
+    if (name) rows.sort((a, b) => ((value(a, name) ?? Infinity) - (value(b, name) ?? Infinity)) * (down ? -1 : 1) || a.place - b.place);
+    fill(head, h("th", { scope: "col" }, "Point"), shown.map((axis) => h("th", { scope: "col", class: "n", "aria-sort": axis.name === name ? (down ? "descending" : "ascending") : "none" },
+      h("button", { type: "button", class: "sort", onclick: () => { sort = sort === axis.name ? `-${axis.name}` : axis.name; draw(); } }, axis.name.replaceAll("_", " "), h("span", { "aria-hidden": "true" }, axis.name === name ? (down ? " ↓" : " ↑") : "")))), h("th", { scope: "col" }, "Front"));
+    fill(body, rows.slice(0, SHOWN).map((line) => h("tr", line.place === selected ? { "aria-current": "true" } : {},
+      h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => select(line.place) }, String(line.place))),
+      shown.map((axis) => h("td", { class: "n" }, said(axis, value(line, axis.name)))), h("td", {}, onFront.has(line.place) ? "yes" : ""))));
+  }
+
+  function drawCard(): void {
+    const line = lines.find((each) => each.place === selected);
+    card.hidden = !line;
+    if (!line) return fill(card);
+    fill(card, h("div", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, `Point ${line.place}`),
+      h("span", { class: "buttons" }, h("a", { href: location.hash }, "Link to it"), h("button", { type: "button", onclick: () => select(null) }, "Close"))),
+      facts([...axes.map((axis): [string, string] => [axis.name.replaceAll("_", " "), said(axis, value(line, axis.name))]), ["device", h("code", {}, device.get(line.place) ?? "")]])));
+  }
+
+  const measures = axes.filter((axis) => !axis.varies);
+  fill(main,
+    h("h1", {}, sweep.name),
+    facts([["device", h("code", {}, sweep.device)], ["pattern", h("code", {}, sweep.pattern)], ["varies", sweep.vary.join(", ")], ["points", count(sweep.points)], ["date (UTC)", when(sweep.created_utc)]]),
+    lines.length ? null : h("p", { class: "notice" }, "No point is measured yet."),
+    h("fieldset", { class: "measures" }, h("legend", {}, "Measures, and between which the front is"), measures.map((axis) => {
+      const box = h("input", { type: "checkbox", onchange: () => { if (box.checked) chosen.add(axis.name); else chosen.delete(axis.name); draw(); } });
+      box.checked = chosen.has(axis.name);
+      return h("label", {}, box, " ", axis.name.replaceAll("_", " "));
+    })),
+    h("div", { class: "bar" },
+      h("label", {}, "colour by ", chooser()),
+      h("label", {}, fronted(), " only the front"),
+      figure.saving([["CSV", () => saveCsv(sweep.name, ["point", ...axes.map((axis) => axis.name), "front"], lines.filter(kept).map((line) => [line.place, ...axes.map((axis) => (axis.words ? said(axis, value(line, axis.name)) : value(line, axis.name))), onFront.has(line.place)]))]])),
+    h("p", { class: "quiet" }, "Drag along an axis to keep the lines that pass there, click it to let it go; click a line for its point."),
+    legend, figure.node, limits, status, card,
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of points" }, h("table", {}, h("caption", {}, "Points"), h("thead", {}, head), body)),
+    h("p", {}, h("a", { href: link("results") }, "All results")));
+  draw();
+
+  function chooser(): HTMLElement {
+    const node = h("select", { onchange: () => { by = node.value; draw(); } }, axes.map((axis) => h("option", { value: axis.name, selected: axis.name === by }, axis.name.replaceAll("_", " "))));
+    return node;
+  }
+
+  function fronted(): HTMLElement {
+    const node = h("input", { type: "checkbox", onchange: () => { only = node.checked; draw(); } });
+    node.checked = only;
+    return node;
+  }
+}
