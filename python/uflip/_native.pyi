@@ -106,6 +106,9 @@ class Trace:
     @property
     def bytes_written(self) -> int:
         """What the host wrote in all, start-up included."""
+    @property
+    def bytes_trimmed(self) -> int:
+        """What the host deallocated in all, start-up included."""
     def counters_json(self) -> str | None:
         """Device counters of this run (after minus before); None where unknowable or loaded."""
     @property

@@ -75,7 +75,7 @@ def basic(mode: str, location: str, **parameters: Given) -> Basic:
     Parameters
     ----------
     mode : str
-        "read" or "write".
+        "read", "write", or "trim": what is there is not needed any more (deallocate, discard).
     location : str
         "sequential", "random", "ordered", "partitioned", "zipf" or "hotcold".
     **parameters : str, int or None

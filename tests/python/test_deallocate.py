@@ -4,20 +4,31 @@ What it does to a simulated device is held against theory: pages that nobody nee
 random writes to the rest cost what they cost on a device with so much more spare from the factory.
 """
 
+import json
 import os
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from command_line import uflip
+from msgspec import structs
 from nbd import Client, serving
 
-from uflip.device.catalogue import report_block
+from uflip.data.device import Details
+from uflip.data.spec import read_spec
+from uflip.device.catalogue import inspect_device, report_block
+from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
+from uflip.experiment import Context
+from uflip.microbench.today import deallocate
 from uflip.models import write_amplification as theory
-from uflip.spec import basic
+from uflip.results import Results
+from uflip.spec import Basic, basic, mix, parallel
 
 MIB = 1 << 20
 BLOCKS, PAGES, RESERVED = 1024, 64, 1
@@ -136,3 +147,248 @@ def test_a_block_device_discards(loop: tuple[str, Path]) -> None:
     assert content[MIB : 3 * MIB] == bytes(2 * MIB)
     # What was not named is as it was but for the marks that opening leaves.
     assert content[3 * MIB : 7 * MIB] == b"x" * 4 * MIB
+
+
+def took_by(device: Device, spec: Basic) -> list[int]:
+    found: list[int] = np.asarray(device.run(spec).column("response_time_ns")).tolist()
+    return found
+
+
+def test_a_trim_is_a_command_and_what_it_covered_is_answered_without_flash() -> None:
+    """Closed form: a command of the controller; then one for a read, and the link."""
+    with open_device(SIMULATED) as device:
+        timing = device.info.profile_table["timing"]
+        page, capacity = device.info.page_bytes, device.info.capacity_bytes
+        assert page is not None
+        trims = basic("trim", "sequential", io_size=64 * page, target_size=capacity, io_count=20)
+        took = took_by(device, trims)
+        assert took == [timing["command_write_ns"]] * 20
+        read = basic("read", "random", io_size=page, target_size=20 * 64 * page, io_count=50)
+        took = took_by(device, read)
+        link = page * 1_000_000_000 / timing["link_bytes_per_s"]
+        assert took == pytest.approx([timing["command_read_ns"] + link] * 50, abs=1)
+        took = took_by(device, read.but(target_offset=20 * 64 * page))
+        assert min(took) >= timing["command_read_ns"] + timing["read_ns"]
+
+
+def test_random_writes_to_a_device_that_was_trimmed_cost_what_those_to_a_new_one_do() -> None:
+    """Erases are all that a new device is spared; without them it is the same to a nanosecond."""
+    took = {}
+    for state in ("empty", "random"):
+        url = SIMULATED.replace("state=sequential", f"state={state}") + "&erase_ns=0&collect_ns=0"
+        with open_device(url) as device:
+            page, capacity = device.info.page_bytes, device.info.capacity_bytes
+            assert page is not None
+            if state == "random":
+                whole = 1 << 20
+                count = capacity // whole
+                spec = basic("trim", "sequential", io_size=whole, io_count=count)
+                assert device.run(spec).bytes_trimmed == count * whole
+                device.trim(count * whole, capacity - count * whole)
+            half = capacity // page // 2
+            writes = basic("write", "random", io_size=page, io_count=half, seed=3)
+            trace = device.run(writes)
+            counted = json.loads(trace.counters_json() or "{}")
+            assert counted["pages_relocated"] == 0
+            assert counted["pages_programmed"] == counted["host_pages_written"] == half
+            took[state] = np.asarray(trace.column("response_time_ns")).tolist()
+    assert took["random"] == took["empty"]
+
+
+@pytest.mark.parametrize("trimmed_percent", [20, 40])
+def test_trims_among_random_writes_are_worth_their_share_of_the_space(
+    trimmed_percent: int,
+) -> None:
+    """Frankie et al.: of pages that random writes and trims hit by chance p, 1 − p hold data.
+
+    Every page that is valid is as likely as any other to be the next that is not any more, so that
+    greedy collection amplifies as on a device with as many logical pages as hold data.
+    """
+    writes, trims = basic("write", "random"), basic("trim", "random")
+    with open_device(SIMULATED) as device:
+        page = device.info.page_bytes
+        assert page is not None
+        pages = device.info.capacity_bytes // page
+        for seed in (1, 2):
+            spec = mix(
+                writes.but(io_size=page),
+                trims.but(io_size=page),
+                first_percent=100 - trimmed_percent,
+                io_count=12 * pages,
+                seed=seed,
+            )
+            counted = device.apply(spec)
+    spare = theory.pool_spare_factor(
+        physical_blocks=BLOCKS,
+        pages_per_block=PAGES,
+        logical_pages=pages * (100 - trimmed_percent) // 100,
+        held_blocks=RESERVED + 1,
+    )
+    expected = theory.greedy(spare_factor=spare, pages_per_block=PAGES)
+    found = counted["pages_programmed"] / counted["host_pages_written"]
+    assert found == pytest.approx(expected, rel=0.015)
+
+
+def test_a_pattern_trims_a_file_and_a_loop_device(here: Path, loop: tuple[str, Path]) -> None:
+    name, disk = loop
+    some = ("--mode", "trim", "--location", "ordered", "--incr", "2", "--io-size", "64KiB",
+            "--target-offset", "1MiB", "--target-size", "1MiB", "--io-count", "8")  # fmt: skip
+    refused = uflip("pattern", name, *some)
+    assert refused.code == 3, "nobody has said that it may be destroyed"
+    token = str(report_block(name)["token"])
+    done = uflip("pattern", name, *some, "--buffered", "--destroy", token, "--trace", "t.csv", "-q")
+    assert done.code == 0, done.err
+    content = disk.read_bytes()
+    for number in range(16):
+        begin = MIB + number * 65536
+        kept = content[begin : begin + 65536] == b"x" * 65536
+        assert kept == bool(number % 2), number
+    assert {line.split(",")[6] for line in Path("t.csv").read_text().splitlines()[1:]} == {"trim"}
+    done = uflip("pattern", "file:f", "--size", "4MiB", *some, "--buffered", "-q")
+    assert done.code == 0, done.err
+    content = Path("f").read_bytes()
+    holes = [not any(content[MIB + n * 65536 : MIB + (n + 1) * 65536]) for n in range(16)]
+    assert holes == [n % 2 == 0 for n in range(16)]
+
+
+def test_a_process_that_trims_has_no_queue_on_a_real_device(here: Path) -> None:
+    trims = ("--mode", "trim", "--location", "random", "--io-count", "4")
+    deep = uflip("pattern", "file:f", "--size", "4MiB", "--buffered", *trims, "--queue-depth", "4")
+    assert deep.code == 2
+    assert "a parallel pattern" in deep.err
+    assert uflip("pattern", "sim:demo", *trims, "--queue-depth", "4", "-q").code == 0
+
+
+def test_trims_go_beside_a_queue(here: Path) -> None:
+    """In a process of their own, beside one whose reads wait in a queue."""
+    reads = basic("read", "random", io_size=4096, io_count=200, target_size=MIB)
+    trims = basic("trim", "random", io_size=4096, io_count=50, target_offset=MIB, target_size=MIB)
+    with open_device("file:f", size=4 * MIB, buffered=True) as device:
+        trace = device.run(parallel(reads.but(queue_depth=8), trims))
+    modes = np.asarray(trace.column("mode"))
+    assert [int((modes == mode).sum()) for mode in (0, 1, 2)] == [200, 0, 50]
+    assert trace.bytes_trimmed == 50 * 4096
+
+
+def test_a_run_of_trims_is_kept_and_read_again(here: Path) -> None:
+    out = Path("out")
+    done = uflip("pattern", "sim:demo", "--mode", "trim", "--location", "sequential", "--io-size",
+                 "1MiB", "--io-count", "16", "--inside", out, "-q")  # fmt: skip
+    assert done.code == 0, done.err
+    assert uflip("verify", out).code == 0
+    (run,) = Results.load(out).runs
+    assert np.asarray(run.trace().column("mode")).tolist() == [2] * 16
+    (path,) = (out / "runs").glob("*.parquet")
+    # What was trimmed once is trimmed again by a replay.
+    done = uflip("replay", path, "sim:demo", "--out", "again", "-q")
+    assert done.code == 0, done.err
+    (run,) = Results.load(Path("again")).runs
+    assert np.asarray(run.trace().column("mode")).tolist() == [2] * 16
+    assert uflip("verify", "again").code == 0
+
+
+def test_the_verb_deallocates_what_it_is_told_and_guards_the_rest(
+    here: Path, loop: tuple[str, Path]
+) -> None:
+    name, disk = loop
+    some = ("deallocate", name, "--target-offset", "1MiB", "--target-size", "2MiB")
+    assert uflip(*some).code == 3
+    assert uflip(*some, "--dry-run").code == 0
+    assert disk.read_bytes() == b"x" * 8 * MIB
+    token = str(report_block(name)["token"])
+    done = uflip(*some, "--destroy", token, "--buffered", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert (told["offset_bytes"], told["size_bytes"], told["trims"]) == (MIB, 2 * MIB, 1)
+    content = disk.read_bytes()
+    assert content[MIB : 3 * MIB] == bytes(2 * MIB)
+    assert content[3 * MIB : 7 * MIB] == b"x" * 4 * MIB
+    for beyond in (("--target-offset", "9MiB"), ("--target-size", "9MiB"),
+                   ("--target-offset", "100")):  # fmt: skip
+        refused = uflip("deallocate", name, *beyond, "--destroy", token)
+        assert (refused.code, "no range of the device" in refused.err) == (2, True), refused.err
+
+
+def test_a_simulated_device_without_its_data_can_be_saved(here: Path) -> None:
+    done = uflip("deallocate", "sim:demo", "--save", "new.snapshot", "-q")
+    assert done.code == 0, done.err
+    with open_device("sim:new.snapshot") as device:
+        timing = device.info.profile_table["timing"]
+        trace = device.run(basic("read", "random", io_size=4096, io_count=20))
+        assert (
+            max(np.asarray(trace.column("response_time_ns")))
+            < timing["read_ns"] + timing["command_read_ns"]
+        )
+    done = uflip("deallocate", "file:f", "--size", "300MiB", "--buffered", "--json")
+    assert json.loads(done.out)["trims"] == 3, "two of 128 MiB, and the rest"
+    assert Path("f").stat().st_blocks * 512 <= MIB
+
+
+def test_the_micro_benchmark_comes_last_and_in_turn(here: Path) -> None:
+    done = uflip("plan", "sim:demo", "--suite", "today", "--scale", "quick", "--only",
+                 "deallocate,cache_cliff", "--out", "p.toml")  # fmt: skip
+    assert done.code == 0, done.err
+    runs = tomllib.loads(Path("p.toml").read_text())["runs"]
+    last = [run for run in runs if run["micro_benchmark"] == "deallocate"]
+    assert runs[-len(last) :] == last
+    assert [(run["pattern"], run["value"]) for run in last] == [
+        ("RR", 0), ("RW", 0), ("ST", 50), ("RR", 50), ("RW", 50), ("ST", 100), ("RR", 100),
+        ("RW", 100),
+    ]  # fmt: skip
+    assert [run.get("reset_before", False) for run in last] == [True] + [False] * 7
+
+
+URL = (
+    f"sim:ofc?gc=greedy&channels=1&dies_per_channel=1&blocks_per_die={BLOCKS}&metadata_pages=0"
+    f"&pages_per_block={PAGES}&spare_factor={SPARE}&reserved_blocks=1&state=random&erase_ns=0"
+    "&collect_ns=0"
+)
+
+
+def test_the_micro_benchmark_finds_what_theory_says(here: Path) -> None:
+    """Behind everything: what is left is written to as on a device with so much more spare."""
+    done = uflip("run", URL, "--suite", "today", "--scale", "quick", "--only", "deallocate",
+                 "--io-size", "4KiB", "--pause", "1us", "--out", "out", "-q")  # fmt: skip
+    assert done.code == 0, done.err
+    results = Results.load(Path("out"))
+    runs = {(run.pattern, run.value): run.trace() for run in results.runs}
+    timing = results.manifest.device.profile_table["timing"]
+
+    def took(pattern: str, value: int) -> float:
+        return float(np.asarray(runs[pattern, value].column("response_time_ns")).mean())
+
+    def alone(value: int) -> int:
+        return int(np.asarray(runs["ST", value].column("response_time_ns")).min())
+
+    # Some meet a processor that plans a collection.
+    assert alone(50) == alone(100) == timing["command_write_ns"]
+    assert took("RR", 100) == took("RR", 50) == pytest.approx(timing["command_read_ns"], abs=1)
+    assert took("RR", 0) > timing["read_ns"]
+    moved = {
+        value: json.loads(runs["RW", value].metadata_json)["counters"]["pages_relocated"]
+        for value in (0, 50, 100)
+    }
+    assert moved[0] > 0 == moved[100]
+    assert uflip("report", "out", "-o", "r.html").code == 0
+    page = Path("r.html").read_text()
+    assert "A trim of" in page
+    assert "; reads of what was deallocated take 37" in page
+    # A new device costs the same.
+    with open_device(URL.replace("state=random", "state=empty")) as device:
+        spec = read_spec(runs["RW", 100].spec_json)
+        assert isinstance(spec, Basic)
+        fresh = np.asarray(device.run(spec).column("response_time_ns"))
+    assert took("RW", 100) == pytest.approx(float(fresh.mean()), rel=1e-6)
+
+
+def test_a_device_that_cannot_is_left_out_with_a_reason(here: Path) -> None:
+    info = structs.replace(
+        inspect_device("sim:demo"),
+        kind="block",
+        simulated=False,
+        details=Details(deallocates=False),
+    )
+    context = Context(info, "quick", 1)
+    for experiment in deallocate.experiments(context):
+        assert not experiment.runs
+        assert all("no command to deallocate" in skip.reason for skip in experiment.skipped)

@@ -6,13 +6,15 @@ it writes another one here.
 
 import json
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command_line import uflip
+from command_line import start, uflip
 
 from uflip.results import Results
 
@@ -164,3 +166,89 @@ def test_what_fio_writes_here_is_what_it_did(here: Path) -> None:
     _, trace = replayed(Path("log"), SMALL, Path("out"))
     assert ios_of(trace) == lines_of(Path("log"))
     assert len(trace) > 10
+
+
+def a_long_trace(path: Path) -> Path:
+    """Reads and writes every two milliseconds, two seconds long, as fio 3 notes them."""
+    lines = ["fio version 3 iolog", "0 target add", "0 target open"]
+    modes = ("read", "write")
+    lines += [f"{n * 2000} target {modes[n % 2]} {n % 64 * 4096} 4096" for n in range(1000)]
+    path.write_text("\n".join([*lines, "2000000 target close"]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("device", "more"),
+    [("file:scratch.bin", ("--size", "1MiB", "--buffered")), (SMALL, ())],
+)
+def test_a_replay_that_was_killed_goes_on(device: str, more: tuple[str, ...], here: Path) -> None:
+    trace, as_it_was = a_long_trace(Path("t.iolog")), ("--speed", "1", "--queue-depth", "4")
+    whole = uflip("replay", trace, device, *more, *as_it_was, "--out", "whole", "-q")
+    assert whole.code == 0, whole.err
+    for attempt in range(20):
+        out = Path(f"out{attempt}")
+        again = () if device == SMALL else ("--buffered",)
+        process = start("replay", trace, device, *again, *as_it_was, "--out", out)
+        # As soon as the folder is there: a simulated device is quicker than two seconds.
+        while not (out / "manifest.json").exists() and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(0 if device == SMALL else 0.5)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        if Results.load(out).status != "complete":
+            break
+    assert Results.load(out).missing, "it was killed in the middle"
+    go_on = ("replay", trace, *as_it_was, "--resume", out, "-q")
+    done = uflip(*go_on)
+    assert done.code == 0, done.err
+    results = Results.load(out)
+    (run,), (expected,) = results.runs, Results.load(Path("whole")).runs
+    assert (results.status, results.missing) == ("complete", [])
+    assert ios_of(run.trace()) == ios_of(expected.trace()) == lines_of(trace)[: len(run.trace())]
+    if device == SMALL:
+        times = "submit_ns", "response_time_ns"
+        assert columns(run.trace(), *times) == columns(expected.trace(), *times)
+    assert uflip("verify", out).code == 0
+    assert uflip(*go_on).code == 5, "it is complete"
+
+
+def test_a_replay_goes_on_with_nothing_else(here: Path) -> None:
+    trace = a_long_trace(Path("t.iolog"))
+    out = Path("out")
+    process = start("replay", trace, "file:f", "--size", "1MiB", "--buffered", "--speed", "1",
+                    "--out", out)  # fmt: skip
+    while not (out / "manifest.json").exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    before = (out / "manifest.json").read_bytes()
+    for wrong in (
+        (FIO, "--speed", "1", "--fit", "wrap"),
+        (trace, "--speed", "2"),
+        (trace,),
+        (trace, "--speed", "1", "--queue-depth", "7"),
+    ):
+        done = uflip("replay", *wrong, "--resume", out)
+        assert (done.code, "not what was replayed" in done.err) == (2, True), done.err
+    assert uflip("replay", trace, "null", "--speed", "1", "--resume", out).code == 2
+    assert uflip("replay", trace, "--speed", "1", "--resume", out, "--out", "x").code == 2
+    assert uflip("replay", trace, "--speed", "1").code == 2, "no device"
+    assert uflip("run", "sim:demo?blocks_per_die=64", "--only", "alignment", "--scale", "quick",
+                 "--out", "other", "-q").code == 0  # fmt: skip
+    done = uflip("replay", trace, "--resume", "other")
+    assert done.code == 5, done.err
+    assert (out / "manifest.json").read_bytes() == before
+
+
+def test_a_replay_that_only_reads_goes_on_without_writing(here: Path) -> None:
+    lines = "".join(f"{n * 2000} a read {n % 4 * 4096} 4096\n" for n in range(500))
+    Path("reads").write_text(f"fio version 3 iolog\n0 a add\n0 a open\n{lines}")
+    Path("mine").write_bytes(bytes(range(256)) * 64)
+    process = start("replay", "reads", "file:mine", "--buffered", "--speed", "1", "--out", "out")
+    while not Path("out/manifest.json").exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    done = uflip("replay", "reads", "--speed", "1", "--resume", "out", "-q")
+    assert done.code == 0, done.err
+    assert Path("mine").read_bytes() == bytes(range(256)) * 64

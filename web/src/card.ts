@@ -4,14 +4,14 @@ import type { Plain } from "./api";
 import { fill, h, facts } from "./dom";
 import { whom } from "./gantt";
 import { many } from "./paint";
-import { bytes, count, duration, percent } from "./words";
+import { bytes, count, duration, modeName, percent } from "./words";
 
 export function draw(node: HTMLElement, io: Plain, around: () => void, close: () => void): void {
   fill(node,
     h("div", { class: "bar" }, h("h2", {}, `I/O ${count(io.number)}: ${duration(io.response_time_ns)}`),
       h("span", { class: "buttons" }, h("button", { type: "button", onclick: around }, "Show its neighbours"), h("button", { type: "button", "aria-label": "Close the card", onclick: close }, "Close"))),
     facts([
-      ["what", io.mode === undefined ? "" : `${io.mode ? "write" : "read"}${io.io_size_bytes ? ` of ${bytes(io.io_size_bytes)}` : ""}`],
+      ["what", io.mode === undefined ? "" : `${modeName(io.mode)}${io.io_size_bytes ? ` of ${bytes(io.io_size_bytes)}` : ""}`],
       ["offset", io.offset_bytes === undefined ? "" : `${count(io.offset_bytes)} B (${bytes(io.offset_bytes)})`],
       ["submitted", duration(io.submit_ns - io.begin_ns)],
       ["rest before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],

@@ -5,6 +5,7 @@ import type { Picture, Plain } from "./api";
 import { color } from "./dom";
 import type { Pen } from "./pen";
 import type { Plane } from "./plot";
+import { modeName } from "./words";
 
 export type Axis = "number" | "time";
 export const COLOURS = ["pattern", "mode", "size", "stream", "component", "partition", "cause"] as const;
@@ -33,7 +34,7 @@ export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: n
     const looks = known.map((code, i) => look(code, i));
     return { of: (i: number) => looks[place.get(codes[i]!)!]!, keys: known.slice(0, 24).map((code, i) => ({ words: words(code), color: looks[i]! })) };
   };
-  if (by === "mode") return coded(at.mode, (code) => (code ? "write" : "read"), (code) => color(code ? "rw" : "rr"));
+  if (by === "mode") return coded(at.mode, modeName, (code) => color(["rr", "rw", "sw"][code] ?? "muted"));
   if (by === "size") return coded(at.io_size_bytes, bytes, (_, place) => many(place));
   if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, place) => many(place));
   if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, place) => many(place));

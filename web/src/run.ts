@@ -16,7 +16,7 @@ import { saveCsv } from "./save";
 import * as slow from "./slow";
 import * as spread from "./spread";
 import { onTouch } from "./touch";
-import { bytes, count, duration, linearTicks, logTicks, tickOf } from "./words";
+import { bytes, count, duration, linearTicks, logTicks, modeName, tickOf } from "./words";
 
 const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 const LEAST: Record<Axis, number> = { number: 8, time: 1000 };
@@ -294,7 +294,7 @@ class RunView {
       return;
     }
     const words = [
-      `${duration(at.response_time_ns![i]!)}`, at.mode ? (at.mode[i] ? "write" : "read") : "", at.io_size_bytes ? bytes(at.io_size_bytes[i]!) : "", at.offset_bytes ? `at ${bytes(at.offset_bytes[i]!)}` : "",
+      `${duration(at.response_time_ns![i]!)}`, at.mode ? modeName(at.mode[i]!) : "", at.io_size_bytes ? bytes(at.io_size_bytes[i]!) : "", at.offset_bytes ? `at ${bytes(at.offset_bytes[i]!)}` : "",
       `submitted at ${duration(at.submit_ns![i]!)}`, at.cause ? `most of it ${picture.causes?.[at.cause[i]!] ?? ""}` : "", at.ignored?.[i] ? "start-up" : "",
     ];
     fill(this.readout, h("b", {}, `I/O ${count(at.number![i]!)}`), `: ${words.filter(Boolean).join(", ")}`);

@@ -4,7 +4,7 @@ import { ask, type Picture, type Plain } from "./api";
 import { fill, h, table, type Child } from "./dom";
 import { Following } from "./following";
 import { saveCsv } from "./save";
-import { bytes, count, duration, percent, three } from "./words";
+import { bytes, count, duration, modeName, percent, three } from "./words";
 
 const AT_ONCE = 2_000_000;
 
@@ -44,7 +44,7 @@ export class Slowest extends Following<Plain> {
       h("h3", {}, "One by one"),
       table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain): Child[] => [
         h("button", { type: "button", class: "link", onclick: () => this.visit(io.number) }, count(io.number)), duration(io.response_time_ns),
-        io.mode === undefined ? "" : `${io.mode ? "write" : "read"} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
+        io.mode === undefined ? "" : `${modeName(io.mode)} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
         io.idle_before_ns === undefined ? "–" : duration(io.idle_before_ns),
         io.causes.slice(0, 2).map((each: Plain) => `${each.words} ${percent(each.ns / io.response_time_ns)}`).join(", "),
       ]), "The slowest I/Os of this stretch", 1),

@@ -88,3 +88,8 @@ export function tickOf(axis: "number" | "time", low: number, high: number): (val
   const digits = Math.max(0, Math.ceil(-Math.log10((high - low) / unit / 8)));
   return (value) => `${(value / unit).toLocaleString("en", { minimumFractionDigits: Math.min(digits, 9), maximumFractionDigits: Math.min(digits, 9) })} ${name}`;
 }
+
+/** What an I/O does, by the number in the column `mode`. */
+export function modeName(code: number): string {
+  return ["read", "write", "trim"][code] ?? "";
+}

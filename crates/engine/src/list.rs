@@ -15,8 +15,8 @@ pub(crate) const IO_SIZE_MAX: u64 = 128 << 20;
 pub const LIST_IOS_MAX: usize = 1 << 26;
 /// No device is larger [bytes], and no trace lasts longer [ns].
 const LARGEST: u64 = 1 << 62;
-/// Marks a write in a size.
-const WRITE: u32 = 1 << 31;
+/// Where in a size the number of the mode stands, above all sizes that there are.
+const MODE_SHIFT: u32 = 30;
 
 /// What is known of a list without its I/Os; it stands in the pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Extent {
     pub bytes_read: u64,
     /// How many are written.
     pub bytes_written: u64,
+    /// How many are deallocated.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub bytes_trimmed: u64,
     /// Where the last of them ends on the device [bytes].
     pub end: u64,
     /// All offsets and sizes are multiples of it [bytes].
@@ -45,7 +48,7 @@ pub struct Extent {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoList {
     offsets: Vec<u64>,
-    /// With [`WRITE`].
+    /// With the mode: [`packed`].
     sizes: Vec<u32>,
     /// From the start; empty where each I/O follows the one before.
     instants: Vec<u64>,
@@ -76,7 +79,7 @@ impl IoList {
                 return Err(format!("more than {LIST_IOS_MAX} I/Os"));
             }
             offsets.push(offset);
-            sizes.push(size as u32 | if io.mode == Mode::Write { WRITE } else { 0 });
+            sizes.push(packed(size as u32, io.mode));
         }
         if offsets.is_empty() {
             return Err("no I/O".to_owned());
@@ -114,9 +117,8 @@ impl IoList {
     #[inline]
     #[must_use]
     pub fn io(&self, index: usize) -> Io {
-        let size = self.sizes[index];
-        let mode = if size & WRITE == 0 { Mode::Read } else { Mode::Write };
-        let (offset, size) = (Bytes(self.offsets[index]), Bytes(u64::from(size & !WRITE)));
+        let (size, mode) = unpacked(self.sizes[index]);
+        let (offset, size) = (Bytes(self.offsets[index]), Bytes(size));
         Io { offset, size, mode, stream: 0 }
     }
 
@@ -141,18 +143,47 @@ impl IoList {
     }
 }
 
+/// A size with its mode.
+fn packed(size: u32, mode: Mode) -> u32 {
+    size | u32::from(mode.number()) << MODE_SHIFT
+}
+
+#[inline]
+fn unpacked(packed: u32) -> (u64, Mode) {
+    let mode = Mode::ALL[(packed >> MODE_SHIFT) as usize];
+    (u64::from(packed & ((1 << MODE_SHIFT) - 1)), mode)
+}
+
+/// What is digested of a size and its mode: writes have the highest bit, as they had before there were
+/// trims, which have the next one.
+fn digested(packed: u32) -> u32 {
+    let (size, mode) = unpacked(packed);
+    let mark = match mode {
+        Mode::Read => 0,
+        Mode::Write => 1 << 31,
+        Mode::Trim => 1 << 30,
+    };
+    size as u32 | mark
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
 fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
     let mut digest = blake3::Hasher::new();
-    let (mut bytes_read, mut bytes_written, mut end, mut align) = (0, 0, 0, 0u64);
+    let (mut bytes_read, mut bytes_written, mut bytes_trimmed) = (0, 0, 0);
+    let (mut end, mut align) = (0, 0u64);
     let mut io_size_max = 0;
     for (offset, size) in offsets.iter().zip(sizes) {
         digest.update(&offset.to_le_bytes());
-        digest.update(&size.to_le_bytes());
-        let bytes = u64::from(size & !WRITE);
-        if size & WRITE == 0 {
-            bytes_read += bytes
-        } else {
-            bytes_written += bytes
+        let (bytes, mode) = unpacked(*size);
+        digest.update(&digested(*size).to_le_bytes());
+        match mode {
+            Mode::Read => bytes_read += bytes,
+            Mode::Write => bytes_written += bytes,
+            Mode::Trim => bytes_trimmed += bytes,
         }
         end = end.max(offset + bytes);
         io_size_max = io_size_max.max(bytes);
@@ -166,6 +197,7 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
         io_count: offsets.len() as u64,
         bytes_read,
         bytes_written,
+        bytes_trimmed,
         end,
         align: 1 << align.trailing_zeros(),
         io_size_max,
@@ -176,7 +208,8 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
 impl Extent {
     /// Check that it can be that of a list: what stands in a file may be anything.
     pub(crate) fn check(&self) -> Result<()> {
-        let bytes = self.bytes_read.checked_add(self.bytes_written);
+        let moved = self.bytes_read.checked_add(self.bytes_written);
+        let bytes = moved.and_then(|moved| moved.checked_add(self.bytes_trimmed));
         let wrong = |what: &str, got: u64, allowed: &str| {
             Error::usage("The extent of a list of I/Os makes no sense")
                 .at(what)

@@ -113,6 +113,9 @@ const WAIT: &str = "submission_wait_ns";
 /// ... and all that follows, on a device that says no more.
 const REST: &str = "device_ns";
 
+/// What the times of an open loop are spent on, on a device that says no more.
+pub const HOST_CAUSES: [&str; 2] = [WAIT, REST];
+
 /// The names of what the times of a run are spent on: those of the device, and before them in an open
 /// loop what passes before the device gets the I/O.
 #[must_use]
@@ -120,7 +123,7 @@ pub fn causes_of<D: Device>(pattern: &Resolved) -> Vec<String> {
     let own = <D::Breakdown as Breakdown>::CAUSES;
     let names: Vec<&str> = match (pattern.is_open(), own) {
         (false, own) => own.to_vec(),
-        (true, []) => vec![WAIT, REST],
+        (true, []) => HOST_CAUSES.to_vec(),
         (true, own) => [&[WAIT], own].concat(),
     };
     names.into_iter().map(str::to_owned).collect()

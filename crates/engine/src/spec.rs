@@ -6,7 +6,7 @@
 //! **Simplified**: nothing.
 //! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
 //! ([`crate::list`]); queue_depth; write streams, as NVMe's streams directive and its placement handles name
-//! them.
+//! them; the mode trim.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
 //! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
@@ -224,12 +224,30 @@ impl StreamSpec {
     }
 }
 
+impl StreamSpec {
+    /// Whether any of its I/Os is a trim.
+    fn trims(&self) -> bool {
+        match &self.source {
+            Source::Basic(basic) => basic.mode == Mode::Trim,
+            Source::Mix { first, second, .. } => {
+                first.mode == Mode::Trim || second.mode == Mode::Trim
+            }
+            Source::List(list) => list.as_ref().is_some_and(|list| list.extent().bytes_trimmed > 0),
+        }
+    }
+}
+
 /// Processes that make one pattern together, in step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) processes: usize,
     /// I/Os of a process that `io_count` counts as one.
     pub(crate) round: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+fn nothing(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// What a run will do, in all.
@@ -239,6 +257,8 @@ pub struct Totals {
     pub total_ios: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
+    #[serde(skip_serializing_if = "nothing")]
+    pub bytes_trimmed: u64,
     /// The sum of the pauses of the process that pauses longest [ns].
     pub pause_ns: u64,
 }
@@ -280,8 +300,18 @@ impl Resolved {
     /// Refuse what a kind of device cannot do: to take an I/O while another is under way.
     ///
     /// # Errors
-    /// A queue depth above 1 on a device whose I/O is synchronous.
+    /// A queue depth above 1 on a device whose I/O is synchronous; or of a process that trims, on a real
+    /// device, where a trim is a call that only returns when it is over.
     pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
+        let real = matches!(kind, DeviceKind::File | DeviceKind::Block);
+        let queued = |stream: &&StreamSpec| stream.queue_depth > 1 && stream.trims();
+        if let Some(stream) = self.streams.iter().find(queued).filter(|_| real) {
+            return Err(Error::usage("Trims of a real device are made one after another")
+                .at("queue_depth")
+                .got(stream.queue_depth.to_string())
+                .allowed("1 in a process that trims: the others would wait for each trim")
+                .action("let a process of its own trim: a parallel pattern"));
+        }
         let deepest = self.queue_depth_max();
         if deepest == 1 || kind != DeviceKind::Nbd {
             return Ok(());
@@ -323,18 +353,25 @@ impl Resolved {
         self.streams.iter().map(highest).max().unwrap_or(0)
     }
 
+    /// Whether any I/O is a trim.
+    #[must_use]
+    pub fn trims(&self) -> bool {
+        self.streams.iter().any(StreamSpec::trims)
+    }
+
     /// How many I/Os of one process are under way at most.
     #[must_use]
     pub fn queue_depth_max(&self) -> u64 {
         self.streams.iter().map(|stream| stream.queue_depth).max().unwrap_or(1)
     }
 
-    /// The longest I/O [bytes].
+    /// The longest I/O that moves data [bytes].
     #[must_use]
     pub fn io_size_max(&self) -> u64 {
+        let of = |basic: &Basic| if basic.mode == Mode::Trim { 0 } else { basic.io_size.0 };
         let longest = |stream: &StreamSpec| match &stream.source {
-            Source::Basic(basic) => basic.io_size.0,
-            Source::Mix { first, second, .. } => first.io_size.max(second.io_size).0,
+            Source::Basic(basic) => of(basic),
+            Source::Mix { first, second, .. } => of(first).max(of(second)),
             Source::List(list) => list.as_ref().map_or(0, |list| list.extent().io_size_max),
         };
         self.streams.iter().map(longest).max().unwrap_or(0)

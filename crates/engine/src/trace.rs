@@ -7,9 +7,11 @@
 //!  one per cause        u64
 //! ```
 //!
-//! Offset, size and mode follow from the pattern, and are worked out when they are asked for. A trace
+//! Offset, size and mode follow from the pattern, and are worked out when they are asked for; so is how
+//! long the host let an I/O wait ([`crate::host_gap`]). A trace
 //! of several processes holds them one after another. How it comes about: [`crate::recorder`].
 
+use crate::host_gap::HostGaps;
 use crate::pattern::Pattern;
 use crate::spec::Resolved;
 use crate::turns::Turns;
@@ -165,6 +167,8 @@ pub struct Walk {
     done: u64,
     sequence: Pattern,
     turns: Turns,
+    /// Made when it is asked for.
+    gaps: Option<Box<HostGaps>>,
 }
 
 impl Walk {
@@ -176,7 +180,14 @@ impl Walk {
 
     fn at(pattern: &Resolved, stream: usize) -> Walk {
         let spec = &pattern.streams[stream];
-        Walk { stream, done: 0, sequence: Pattern::new(spec), turns: Turns::new(spec) }
+        let (sequence, turns) = (Pattern::new(spec), Turns::new(spec));
+        Walk { stream, done: 0, sequence, turns, gaps: None }
+    }
+
+    /// The host's gaps before I/Os, from the first one on: whoever asks for that of one has asked for all
+    /// before it.
+    pub fn host_gaps(&mut self, pattern: &Resolved) -> &mut HostGaps {
+        self.gaps.get_or_insert_with(|| Box::new(HostGaps::new(pattern)))
     }
 
     /// The next I/O of the same pattern.
@@ -185,7 +196,8 @@ impl Walk {
             if self.stream + 1 == pattern.streams.len() {
                 return None;
             }
-            *self = Walk::at(pattern, self.stream + 1);
+            let gaps = self.gaps.take();
+            *self = Walk { gaps, ..Walk::at(pattern, self.stream + 1) };
         }
         let ignored = self.done < pattern.streams[self.stream].ignored_ios;
         self.done += 1;

@@ -196,6 +196,9 @@ fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
     {
         details.insert(name.into(), disk.attribute(&format!("queue/{name}")).into());
     }
+    let discards =
+        disk.attribute("queue/discard_max_bytes").parse().is_ok_and(|most: u64| most > 0);
+    details.insert("deallocates".into(), discards.into());
     details.insert("backing_file".into(), disk.attribute("loop/backing_file").into());
     // Together they name a medium until the next start of the machine.
     details.insert("diskseq".into(), disk.attribute("diskseq").into());

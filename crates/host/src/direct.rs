@@ -121,6 +121,18 @@ impl DirectDevice {
     /// # Errors
     /// The target was opened for reading, or cannot do that.
     pub fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
+        if !self.deallocate(offset, size) {
+            let error = std::io::Error::last_os_error();
+            let what = format!("{size} at byte {} could not be deallocated", offset.0);
+            return Err(Error::os(what, &self.info.url, &error).action(not_deallocated(&error)));
+        }
+        self.grown();
+        Ok(())
+    }
+
+    /// The system call alone; whether it did it.
+    #[inline]
+    fn deallocate(&self, offset: Bytes, size: Bytes) -> bool {
         let fd = self.file.as_raw_fd();
         let done = if self.info.kind == DeviceKind::Block {
             let range = [offset.0, size.0];
@@ -132,18 +144,16 @@ impl DirectDevice {
             // SAFETY: an open descriptor.
             unsafe { libc::fallocate(fd, how, offset, size) }
         };
-        if done != 0 {
-            let error = std::io::Error::last_os_error();
-            let action = match error.raw_os_error() {
-                Some(libc::EOPNOTSUPP) => "the device has no such command: choose another one",
-                Some(libc::EBADF | libc::EACCES | libc::EPERM) => "open it for writing",
-                _ => "see the system's message above",
-            };
-            let what = format!("{size} at byte {} could not be deallocated", offset.0);
-            return Err(Error::os(what, &self.info.url, &error).action(action));
-        }
-        self.grown();
-        Ok(())
+        done == 0
+    }
+
+    /// A trim as an I/O: when it began, how many bytes it deallocated, and when it was over.
+    #[inline]
+    pub(crate) fn timed_trim(&self, request: &Io) -> (Nanos, isize, Nanos) {
+        let submitted = clock::now();
+        let done = self.deallocate(request.offset, request.size);
+        let completed = clock::now();
+        (submitted, if done { request.size.0 as isize } else { -1 }, completed)
     }
 
     /// A run is over: take note that what is there now is ours.
@@ -206,15 +216,12 @@ impl DirectDevice {
         self.explained(request, result as isize, &error)
     }
 
-    fn failed(&self, request: &Io, moved: isize) -> Error {
+    pub(crate) fn failed(&self, request: &Io, moved: isize) -> Error {
         self.explained(request, moved, &std::io::Error::last_os_error())
     }
 
     fn explained(&self, request: &Io, moved: isize, error: &std::io::Error) -> Error {
-        let verb = match request.mode {
-            Mode::Read => "read",
-            Mode::Write => "write",
-        };
+        let verb = request.mode.name();
         let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
         if moved >= 0 {
             return Error::device(what)
@@ -223,6 +230,7 @@ impl DirectDevice {
                 .action("the device or file is shorter than it was when it was opened");
         }
         let action = match error.raw_os_error() {
+            _ if request.mode == Mode::Trim => not_deallocated(error),
             Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
             Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
             Some(libc::EOPNOTSUPP) => "this file system has no durable writes: see --durability",
@@ -230,6 +238,15 @@ impl DirectDevice {
             _ => "see the system's message above",
         };
         Error::os(what, &self.info.url, error).action(action)
+    }
+}
+
+/// What to do where a range cannot be deallocated.
+fn not_deallocated(error: &std::io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => "the device has no such command: choose another one",
+        Some(libc::EBADF | libc::EACCES | libc::EPERM) => "open it for writing",
+        _ => "see the system's message above",
     }
 }
 
@@ -255,7 +272,8 @@ impl Device for DirectDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.outstanding.is_none(), "a direct device is synchronous");
         let size = request.size.0 as usize;
-        if size > self.pool.longest() {
+        // A trim moves nothing.
+        if size > self.pool.longest() && request.mode != Mode::Trim {
             self.pool = Pool::new(size, 1, self.data, self.kept.brand());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
@@ -275,6 +293,9 @@ impl Device for DirectDevice {
                 // `next_data` leaves at least `size` bytes behind it.
                 moved = self.write(data, size, offset);
                 completed = clock::now();
+            }
+            Mode::Trim => {
+                (submitted, moved, completed) = self.timed_trim(request);
             }
         }
         self.watched.ends();

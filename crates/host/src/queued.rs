@@ -184,6 +184,29 @@ impl QueuedDevice {
         }
     }
 
+    /// A trim is a call that only returns when it is over: nothing else is under way in a process that
+    /// trims (`Resolved::check_on`).
+    #[cold]
+    fn trim(&mut self, io: &Io) -> Result<Ticket> {
+        debug_assert!(self.under_way == 0, "nothing waits for a trim");
+        self.direct.watch_queue(Some(io));
+        let (submitted, moved, completed) = self.direct.timed_trim(io);
+        self.direct.watch_queue(None);
+        if moved < 0 {
+            return Err(self.direct.failed(io, moved));
+        }
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        self.done.push_back(Ok(Completion {
+            ticket,
+            submitted,
+            completed,
+            breakdown: (),
+            status: (),
+        }));
+        Ok(ticket)
+    }
+
     fn entry(&mut self, io: &Io, place: u32) -> squeue::Entry {
         let (size, offset, file) = (io.size.0 as u32, io.offset.0, types::Fixed(0));
         let sink = self.pool.sink_of(place as usize);
@@ -202,6 +225,7 @@ impl QueuedDevice {
                 let write = opcode::Write::new(file, self.pool.next_data(), size);
                 write.offset(offset).rw_flags(flags).build()
             }
+            (Mode::Trim, _) => unreachable!("a trim is no entry of the queue"),
         };
         entry.user_data(u64::from(place))
     }
@@ -234,6 +258,9 @@ impl Device for QueuedDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
+        if request.mode == Mode::Trim {
+            return self.trim(request);
+        }
         let place = self.free.pop().expect("the engine keeps to the depth");
         let entry = self.entry(request, place);
         let ticket = Ticket(self.tickets);

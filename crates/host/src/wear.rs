@@ -4,7 +4,7 @@
 //! 02h) and Figure 194 (Get Log Page); `struct nvme_passthru_cmd` of Linux.
 //! **Faithful**: `Percentage Used` as the device gives it: the vendor's estimate of the endurance
 //! spent, 100 at the rated end of life and beyond it up to 255; `Data Units Written` in thousands of
-//! 512 bytes, rounded up.
+//! 512 bytes, rounded up; `Available Spare` in percent; `Composite Temperature` in kelvins.
 //! **Simplified**: NVMe only. Other devices keep it in places of their vendors' own choice.
 //! **Ambiguous**: how `Percentage Used` is rounded; the specification does not say.
 
@@ -32,7 +32,14 @@ pub struct Wear {
     pub percentage_used: u8,
     /// By the host, since the device was made; 0 where it is not reported.
     pub bytes_written: u64,
+    /// What is left of the blocks that stand in for failed ones [%].
+    pub available_spare: u8,
+    /// Its own temperature [°C]; `None` where it is not reported.
+    pub temperature_celsius: Option<i32>,
 }
+
+/// 0 °C.
+const KELVIN: i32 = 273;
 
 /// `struct nvme_passthru_cmd` of `linux/nvme_ioctl.h`.
 #[repr(C)]
@@ -111,7 +118,13 @@ fn smart_log(node: &Path) -> std::io::Result<[u8; LOG_BYTES]> {
 fn read_smart_log(log: &[u8; LOG_BYTES]) -> Wear {
     let units = u128::from_le_bytes(log[48..64].try_into().expect("16 bytes"));
     let bytes = units.saturating_mul(DATA_UNIT_BYTES);
-    Wear { percentage_used: log[5], bytes_written: u64::try_from(bytes).unwrap_or(u64::MAX) }
+    let kelvins = i32::from(u16::from_le_bytes([log[1], log[2]]));
+    Wear {
+        percentage_used: log[5],
+        bytes_written: u64::try_from(bytes).unwrap_or(u64::MAX),
+        available_spare: log[3],
+        temperature_celsius: (kelvins > 0).then_some(kelvins - KELVIN),
+    }
 }
 
 #[cfg(test)]
@@ -142,7 +155,12 @@ mod tests {
             (0x80, &[0x98, 0x01]),
             (0x90, &[0x01]),
         ]);
-        let expected = Wear { percentage_used: 0, bytes_written: 15 * 512_000 };
+        let expected = Wear {
+            percentage_used: 0,
+            bytes_written: 15 * 512_000,
+            available_spare: 98,
+            temperature_celsius: Some(41),
+        };
         assert_eq!(read_smart_log(&real), expected);
     }
 
@@ -159,7 +177,8 @@ mod tests {
     #[test]
     fn what_is_beyond_all_bounds_stays_at_the_bound() {
         let wear = read_smart_log(&log(&[(5, &[255]), (48, &[0xff; 16])]));
-        assert_eq!(wear, Wear { percentage_used: 255, bytes_written: u64::MAX });
+        assert_eq!((wear.percentage_used, wear.bytes_written), (255, u64::MAX));
+        assert_eq!(wear.temperature_celsius, None, "no kelvins are none that were told");
     }
 
     #[test]

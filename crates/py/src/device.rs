@@ -335,6 +335,8 @@ pub fn wear(py: Python<'_>, path: &str) -> String {
         Ok(wear) => serde_json::json!({
             "percentage_used": wear.percentage_used,
             "bytes_written": wear.bytes_written,
+            "available_spare_percent": wear.available_spare,
+            "temperature_celsius": wear.temperature_celsius,
         }),
         Err(why) => serde_json::json!({ "unknown": why }),
     };

@@ -88,6 +88,12 @@ impl Trace {
         self.trace.pattern().totals.bytes_written
     }
 
+    /// What the host deallocated in all, start-up included.
+    #[getter]
+    fn bytes_trimmed(&self) -> u64 {
+        self.trace.pattern().totals.bytes_trimmed
+    }
+
     /// Every column as record batches; no other schema can be asked for.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(

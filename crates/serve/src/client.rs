@@ -92,6 +92,8 @@ impl NbdDevice {
             let said = format!("{} bytes in sectors of {sector}", told.size);
             return Err(unusable(address, &std::io::Error::other(said)));
         }
+        let mut details = serde_json::Map::new();
+        details.insert("deallocates".into(), (told.flags & can::SEND_TRIM != 0).into());
         let info = DeviceInfo {
             url,
             kind: DeviceKind::Nbd,
@@ -104,7 +106,7 @@ impl NbdDevice {
             clock: "monotonic",
             io: "NBD over a socket".into(),
             data: "random",
-            details: serde_json::Map::new(),
+            details,
         };
         let flags = told.flags;
         Ok(NbdDevice {
@@ -151,14 +153,21 @@ impl NbdDevice {
                 .at(&self.info.url)
                 .action("choose another device"));
         }
+        self.deallocate(offset, size).map_err(|error| {
+            let what = format!("{size} at byte {} could not be deallocated", offset.0);
+            Error::os(what, &self.info.url, &error).action("see what the server says")
+        })
+    }
+
+    /// The commands alone, as many as it takes.
+    fn deallocate(&mut self, offset: Bytes, size: Bytes) -> std::io::Result<()> {
+        if self.flags & can::SEND_TRIM == 0 {
+            return Err(std::io::Error::other("the server has no command to deallocate"));
+        }
         let (mut at, end) = (offset.0, offset.0 + size.0);
         while at < end {
             let length = (end - at).min(u64::from(MOST_TRIMMED));
-            let done = self.exchange(command::TRIM, 0, at, length as u32);
-            done.map_err(|error| {
-                let what = format!("{size} at byte {} could not be deallocated", offset.0);
-                Error::os(what, &self.info.url, &error).action("see what the server says")
-            })?;
+            self.exchange(command::TRIM, 0, at, length as u32)?;
             at += length;
         }
         Ok(())
@@ -201,6 +210,9 @@ impl NbdDevice {
     }
 
     fn do_it(&mut self, io: &Io) -> std::io::Result<()> {
+        if io.mode == Mode::Trim {
+            return self.deallocate(io.offset, io.size);
+        }
         let length = u32::try_from(io.size.0).ok().filter(|length| *length <= LONGEST_DATA);
         let length = length.ok_or_else(|| std::io::Error::other("more than 32 MiB at once"))?;
         if io.mode == Mode::Read {
@@ -329,12 +341,14 @@ impl Device for NbdDevice {
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.outstanding.is_none(), "one request at a time");
-        self.make_room(request.size.0 as usize);
+        if request.mode != Mode::Trim {
+            self.make_room(request.size.0 as usize);
+        }
         let submitted = uflip_host::now();
         let done = self.do_it(request);
         let completed = uflip_host::now();
         done.map_err(|error| {
-            let verb = if request.mode == Mode::Read { "read" } else { "write" };
+            let verb = request.mode.name();
             let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
             Error::os(what, &self.info.url, &error).action("see what the server says")
         })?;

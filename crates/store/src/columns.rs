@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use uflip_core::{Error, Mode, Result};
-use uflip_engine::{Row, Walk};
+use uflip_core::{Error, Result};
+use uflip_engine::{HostGaps, Row, Walk};
 
+use crate::ROWS_A_GROUP;
 use crate::stored::StoredTrace;
 use crate::write::Kind;
 
@@ -63,7 +64,7 @@ impl ColumnData<'_> {
 }
 
 /// The words of the column `mode`, by the number that stands for each.
-pub const MODES: [&str; 2] = ["read", "write"];
+pub const MODES: [&str; 3] = ["read", "write", "trim"];
 
 const FIXED: [&str; 8] = [
     "stream",
@@ -76,9 +77,40 @@ const FIXED: [&str; 8] = [
     "ignored",
 ];
 
+/// How long the host let an I/O wait that was due; none in virtual time, where the host takes none.
+const HOST_GAP: &str = "host_gap_ns";
+
 /// The names that [`column`] knows for this trace.
 pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
-    FIXED.into_iter().chain(trace.causes().iter().map(String::as_str))
+    let host = trace.is_in_real_time().then_some(HOST_GAP);
+    FIXED.into_iter().chain(host).chain(trace.causes().iter().map(String::as_str))
+}
+
+/// The gaps of the host before I/Os `from` to `to`, with those before them looked at piece by piece.
+fn host_gaps(trace: &StoredTrace, from: usize, to: usize) -> Result<Vec<u64>> {
+    let mut gaps = HostGaps::new(trace.pattern());
+    let mut found = Vec::with_capacity(to - from);
+    for begin in (0..to).step_by(ROWS_A_GROUP) {
+        let end = to.min(begin + ROWS_A_GROUP);
+        let those = host_gaps_of(trace, &mut gaps, begin, end)?;
+        found.extend(those.into_iter().skip(from.saturating_sub(begin)));
+    }
+    Ok(found)
+}
+
+/// The same where `gaps` comes to I/O `from` next.
+fn host_gaps_of(
+    trace: &StoredTrace,
+    gaps: &mut HostGaps,
+    from: usize,
+    to: usize,
+) -> Result<Vec<u64>> {
+    let (submit, times) = (trace.measured(1, from, to)?, trace.measured(2, from, to)?);
+    let waits = if trace.causes().is_empty() { None } else { Some(trace.measured(3, from, to)?) };
+    let waited = |row: usize| waits.as_ref().map_or(0, |waits| waits[row]);
+    let each = submit.iter().zip(times.iter()).enumerate();
+    let pattern = trace.pattern();
+    Ok(each.map(|(row, (from, took))| gaps.next(pattern, *from, waited(row), *took)).collect())
 }
 
 /// I/Os `from` to `to` of a column of `trace`.
@@ -109,9 +141,10 @@ pub fn column<'a>(
         "response_time_ns" => ColumnData::U64(trace.measured(2, from, to)?),
         "offset_bytes" => ColumnData::U64(ios().map(|io| io.offset.0).collect()),
         "io_size_bytes" => ColumnData::U32(ios().map(|io| io.size.0 as u32).collect()),
-        "mode" => ColumnData::U8(ios().map(|io| u8::from(io.mode == Mode::Write)).collect()),
+        "mode" => ColumnData::U8(ios().map(|io| io.mode.number()).collect()),
         "component" => ColumnData::U8(part(trace.trace().component_of_each(), from, to)),
         "ignored" => ColumnData::U8(part(trace.trace().ignored_of_each().map(u8::from), from, to)),
+        HOST_GAP if trace.is_in_real_time() => ColumnData::U64(host_gaps(trace, from, to)?.into()),
         _ => {
             let cause = trace.causes().iter().position(|cause| cause == name);
             let Some(cause) = cause else {
@@ -142,10 +175,14 @@ pub fn window<'a>(
         ColumnData::U64(trace.measured(2, from, to)?),
         ColumnData::U64(rows.iter().map(|row| row.io.offset.0).collect()),
         ColumnData::U32(rows.iter().map(|row| row.io.size.0 as u32).collect()),
-        of(|row| u8::from(row.io.mode == Mode::Write)),
+        of(|row| row.io.mode.number()),
         of(|row| row.component),
         of(|row| u8::from(row.ignored)),
     ];
+    if trace.is_in_real_time() {
+        let gaps = walk.host_gaps(trace.pattern());
+        columns.push(ColumnData::U64(host_gaps_of(trace, gaps, from, to)?.into()));
+    }
     for cause in 0..trace.causes().len() {
         columns.push(ColumnData::U64(trace.measured(3 + cause, from, to)?));
     }

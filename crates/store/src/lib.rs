@@ -6,7 +6,7 @@
 //! | `gap_ns` | i64 | when, from the completion of the I/O before it in its row group (`gaps.rs`) |
 //! | `response_time_ns` | u64 | how long it took |
 //! | one per cause | u64 | on simulated devices, and in an open loop: what the time was spent on |
-//! | `offset_bytes`, `io_size_bytes`, `is_write` | u64 | of a replay only, whose I/Os no pattern tells |
+//! | `offset_bytes`, `io_size_bytes`, `is_write` | u64 | of a replay only, whose I/Os no pattern tells; a trim is 2 |
 //!
 //! Offset, size and mode are a pure function of the pattern, which stands in the file's key-value
 //! metadata, so they are not stored. What was measured is packed by zstd, a page for each column of a
@@ -16,7 +16,7 @@
 //! Format history (`uflip.trace_version`): 1, first; `uflip.ended` may stand in the metadata since, and
 //! a reader may do without it. 2, `gap_ns` in the place of `submit_ns`; 1 is read. 3 is 2 of what older
 //! readers do not know: a replay, or an open loop; everything else was still written as 2. 4: pages may be
-//! packed by zstd.
+//! packed by zstd. 5 is 4 of what older readers do not know: patterns that trim.
 
 mod columns;
 mod contain;
@@ -49,10 +49,13 @@ pub use table::write_table;
 pub use write::write_trace;
 
 /// Version of the trace format that this crate writes.
-pub const TRACE_VERSION: &str = "4";
+pub const TRACE_VERSION: &str = "5";
 
 /// Those before, which are read in the same way.
-const EARLIER_VERSIONS: [&str; 2] = ["2", "3"];
+const EARLIER_VERSIONS: [&str; 3] = ["2", "3", WITHOUT_TRIMS];
+
+/// What is written where no older reader would stumble.
+const WITHOUT_TRIMS: &str = "4";
 
 /// The first, which is read as well: times of submission are stored as they are.
 const FIRST_VERSION: &str = "1";

@@ -406,14 +406,21 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
 /// The pattern with the list that `columns` say, which arrives when its I/Os were to be submitted.
 fn with_list(
     pattern: Resolved,
-    [offsets, sizes, writes]: [Vec<u64>; 3],
+    [offsets, sizes, modes]: [Vec<u64>; 3],
     instants: Option<&[u64]>,
 ) -> std::result::Result<Resolved, String> {
-    let ios = offsets.iter().zip(&sizes).zip(&writes).map(|((offset, size), write)| {
-        let mode = if *write == 0 { Mode::Read } else { Mode::Write };
+    let mut strange = None;
+    let ios = offsets.iter().zip(&sizes).zip(&modes).map(|((offset, size), number)| {
+        let mode = Mode::of(*number).unwrap_or_else(|| {
+            strange = Some(format!("an I/O of mode {number}"));
+            Mode::Read
+        });
         Io { offset: Bytes(*offset), size: Bytes(*size), mode, stream: 0 }
     });
     let list = IoList::new(ios, instants.unwrap_or_default().to_vec())?;
+    if let Some(strange) = strange {
+        return Err(strange);
+    }
     pattern.with_list(&Arc::new(list)).map_err(|error| error.to_string())
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use uflip_core::{Error, ErrorKind, Result};
-use uflip_engine::{Resolved, Sense, Trace};
+use uflip_engine::{HOST_CAUSES, Resolved, Sense, Trace};
 
 use crate::ROWS_A_GROUP;
 use crate::groups::Groups;
@@ -40,6 +40,12 @@ impl StoredTrace {
     #[must_use]
     pub fn causes(&self) -> &[String] {
         &self.trace.causes
+    }
+
+    /// Whether a clock of the host was read: whoever simulates says more of a time than that.
+    pub(crate) fn is_in_real_time(&self) -> bool {
+        let causes = self.causes();
+        causes.is_empty() || causes == HOST_CAUSES
     }
 
     /// How the run came to its length, where that was not given.

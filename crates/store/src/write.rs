@@ -13,14 +13,16 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use uflip_core::{Error, ErrorKind, Io, Mode, Result};
+use uflip_core::{Error, ErrorKind, Io, Result};
 use uflip_engine::{Columns, IoList};
 
 use crate::columns::{ColumnData, MODES};
 use crate::gaps::gaps;
 use crate::pack::Packer;
 use crate::stored::StoredTrace;
-use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION};
+use crate::{
+    KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION, WITHOUT_TRIMS,
+};
 
 /// What a column of numbers is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,8 +77,9 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
             .got(message)
             .action("measure it again with --resume; if it stays, report it as a mistake in uflip")
     })?;
+    let version = if trace.pattern().trims() { TRACE_VERSION } else { WITHOUT_TRIMS };
     let mut metadata = vec![
-        KeyValue::new(KEY_VERSION.to_owned(), TRACE_VERSION.to_owned()),
+        KeyValue::new(KEY_VERSION.to_owned(), version.to_owned()),
         KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern().canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
@@ -115,7 +118,7 @@ fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Re
             };
             columns.push(of(|io| io.offset.0));
             columns.push(of(|io| io.size.0));
-            columns.push(of(|io| u64::from(io.mode == Mode::Write)));
+            columns.push(of(|io| io.mode.number().into()));
         }
         table
             .group(&columns, 0, to - from)

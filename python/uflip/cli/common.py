@@ -9,6 +9,7 @@ import click
 from uflip import table
 from uflip.cli.terminal import echo, in_line, plain
 from uflip.device.options import DATA
+from uflip.device.url import URL_FORMS
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
 from uflip.table import Table
@@ -264,3 +265,27 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
     echo(first, bold=True)
     for line in others:
         echo(line)
+
+
+def check_alone(given: dict[str, Any], allowed: str) -> None:
+    """Refuse options that a benchmark which goes on has had already."""
+    for name, value in given.items():
+        if value:
+            option = f"--{name.removesuffix('_ns').removesuffix('_file').replace('_', '-')}"
+            raise UsageError(
+                "A benchmark goes on as it began",
+                where=option,
+                got=f"{option} with --resume",
+                allowed=allowed,
+                action=f"leave {option} out, or start another benchmark",
+            )
+
+
+def no_device() -> UsageError:
+    """Return the error of a command that names neither a device nor results to go on with."""
+    return UsageError(
+        "No device was named",
+        where="DEVICE",
+        allowed=URL_FORMS,
+        action="name a device, or a folder with --resume; see --help",
+    )

@@ -29,6 +29,7 @@ VERBS = {
     "run": "Run the micro-benchmarks on a device and keep the results.",
     "plan": "Show what `run` would do; touches nothing.",
     "prepare": "Bring a device into a well-defined state.",
+    "deallocate": "Tell a device that what is stored is not needed (TRIM).",
     "pattern": "Execute one I/O pattern, as one would use fio.",
     "replay": "Replay the I/Os of a trace on a device.",
     "sweep": "Run one pattern on many simulated devices, on all cores.",
@@ -89,6 +90,9 @@ def _epilog() -> str:
 ELSEWHERE = {
     "precondition": "prepare",
     "fill": "prepare",
+    "trim": "deallocate",
+    "discard": "deallocate",
+    "blkdiscard": "deallocate",
     "fio": "pattern",
     "benchmark": "run",
     "bench": "run",

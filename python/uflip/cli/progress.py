@@ -120,8 +120,8 @@ def describe_run(run: PlannedRun) -> str:
 
 def format_value(value: int, unit: str) -> str:
     """Print the value of a varying parameter with its unit."""
-    if unit == "bytes":
-        return format_size(value)
+    if unit in ("bytes", "bytes/s"):
+        return format_size(value) + unit.removeprefix("bytes")
     return format_duration_ns(value) if unit == "ns" else str(value)
 
 

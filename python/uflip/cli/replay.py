@@ -8,9 +8,10 @@ import click
 
 from uflip._native import recording_formats
 from uflip.cli.common import (
-    device_argument,
+    check_alone,
     durability_option,
     json_option,
+    no_device,
     open_options,
     quiet_option,
     real,
@@ -25,7 +26,8 @@ Examples:
   uflip replay trace.iolog sim:demo --fit wrap
   uflip replay results/disk/runs/0001-baseline-SR.parquet sim:demo
   uflip replay msr/usr_0.csv sim:demo --fit scale --speed 10 --out results/usr
-  uflip replay trace.txt file:scratch.bin --size 1GiB --fit wrap
+  uflip replay trace.txt file:scratch.bin --size 1GiB --fit wrap --out results/t
+  uflip replay trace.txt --fit wrap --resume results/t    after a kill, or a power cut
 
 \b
 Formats: fio (write_iolog, version 2 and 3), blkparse (its text), msr (MSR Cambridge, CSV),
@@ -36,7 +38,7 @@ they did, and their response times count from there.
 
 @click.command("replay", epilog=EPILOG)
 @click.argument("trace", type=click.Path(path_type=Path))
-@device_argument
+@click.argument("device", required=False)
 @click.option(
     "--format",
     "trace_format",
@@ -68,6 +70,13 @@ they did, and their response times count from there.
     type=click.Path(path_type=Path),
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
+@click.option(
+    "--resume",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Go on with the replay in this folder, which was cut short: the same TRACE, with the same "
+    "--fit, --speed and --queue-depth.",
+)
 @durability_option
 @open_options
 @quiet_option
@@ -75,12 +84,13 @@ they did, and their response times count from there.
 def command(
     *,
     trace: Path,
-    device: str,
+    device: str | None,
     trace_format: str | None,
     fit: str,
     speed: float | None,
     queue_depth: int | None,
     out: Path | None,
+    resume: Path | None,
     io_timeout: int,
     quiet: bool,
     as_json: bool,
@@ -92,13 +102,35 @@ def command(
     overwritten. A trace that only reads opens the device for reading only.
     """
     from uflip.cli.watching import Watching
-    from uflip.session import Request
-    from uflip.session.replaying import Replay, replay
+    from uflip.session import Request, replaying
 
+    wanted = replaying.Replay(
+        trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth
+    )
+    if resume is not None:
+        destroy = options.pop("destroy")
+        options.pop("data")  # it has a default that cannot be told, and follows from the results
+        check_alone(
+            {"out": out} | options,
+            "--resume FOLDER, with DEVICE, --format, --fit, --speed, "
+            "--queue-depth, --destroy, --io-timeout, --quiet, --json",
+        )
+        with Watching(quiet=quiet or as_json) as watch:
+            replaying.resume(
+                resume,
+                wanted,
+                device=device,
+                destroy=destroy,
+                io_timeout_ns=io_timeout,
+                on_event=watch,
+            )
+        show_results(resume, quiet=quiet, as_json=as_json)
+        return
+    if device is None:
+        raise no_device()
     request = Request(device=device, io_timeout_ns=io_timeout, **options)
-    wanted = Replay(trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth)
     with Watching(quiet=quiet or as_json) as watch:
-        folder = replay(request, wanted, out, watch)
+        folder = replaying.replay(request, wanted, out, watch)
     show_results(folder, quiet=quiet, as_json=as_json)
 
 

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from uflip.errors import UsageError
 
-Mode = Literal["read", "write"]
+Mode = Literal["read", "write", "trim"]
 Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
 Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -88,9 +88,14 @@ class Part(Asked, frozen=True):
         return self.mode == "write"
 
     @property
+    def is_trim(self) -> bool:
+        """Whether they say that what is there is not needed any more."""
+        return self.mode == "trim"
+
+    @property
     def is_sequential_write(self) -> bool:
-        """Whether they are writes whose places no chance decides."""
-        return self.is_write and self.location not in DRAWN
+        """Whether they change what is stored, at places that no chance decides: trims as well."""
+        return self.mode != "read" and self.location not in DRAWN
 
     @property
     def io_bytes(self) -> int:
@@ -189,8 +194,8 @@ class Spec:
 
     @property
     def writes(self) -> bool:
-        """Whether any I/O is a write."""
-        return any(part.is_write for part in self.parts)
+        """Whether any I/O changes what is stored: a write, or a trim."""
+        return any(part.mode != "read" for part in self.parts)
 
     @property
     def writes_sequentially(self) -> bool:

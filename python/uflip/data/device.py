@@ -72,6 +72,10 @@ class Wear(Struct, frozen=True):
         that it uses up: "about", "less than" or "at least".
     unknown : str
         Why nothing is known; empty where something is.
+    available_spare_percent : float or None
+        What is left of the blocks that stand in for failed ones [%].
+    temperature_celsius : float or None
+        What the device says of its own [°C].
     """
 
     percentage_used: float | None = None
@@ -79,6 +83,8 @@ class Wear(Struct, frozen=True):
     endurance_bytes: int | float | None = None
     bound: Text = "about"
     unknown: Text = ""
+    available_spare_percent: float | None = None
+    temperature_celsius: float | None = None
 
     def share(self, size_bytes: int) -> float | None:
         """Return the share of the rated endurance that so many bytes use up; None if unknown."""
@@ -141,6 +147,7 @@ class Details(Struct, frozen=True, omit_defaults=True):
     allocated_bytes: Count | None = None
     backing_file: Text | None = None
     boot_id: Text | None = None
+    deallocates: bool = True
     brand: Text | None = None
     brand_is_new: bool = False
     direct_io_alignment_bytes: Positive | None = None

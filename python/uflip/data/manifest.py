@@ -25,7 +25,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.device import DeviceInfo
+from uflip.data.device import DeviceInfo, Wear
 from uflip.data.document import (
     LARGEST,
     Count,
@@ -196,8 +196,14 @@ class _Disk(Struct, frozen=True):
     temperature_celsius: float | None = None
 
 
+class _After(Struct, frozen=True):
+    temperature_celsius: float | None = None
+    wear: Wear | None = None
+
+
 class _Host(Struct, frozen=True):
     disk: _Disk | None = None
+    after: _After | None = None
     cpu_governor: Text | None = None
     load_average_1min: float | None = None
     cpus: Count | None = None

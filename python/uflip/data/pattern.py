@@ -131,8 +131,8 @@ class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     ----------
     ios : str
         Digest of every I/O.
-    io_count, bytes_read, bytes_written : int
-        How many there are, and what they move [bytes].
+    io_count, bytes_read, bytes_written, bytes_trimmed : int
+        How many there are, and what they move, or deallocate [bytes].
     end, align, io_size_max : int
         Where the last ends, what all offsets and sizes are multiples of, the longest [bytes].
     span : int or None
@@ -147,6 +147,7 @@ class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     align: Whole
     io_size_max: Whole
     span: Whole | None = None
+    bytes_trimmed: Whole = 0
 
 
 class Replay(Asked, Spec, frozen=True, tag_field="kind", tag="replay"):
@@ -172,8 +173,8 @@ class Replay(Asked, Spec, frozen=True, tag_field="kind", tag="replay"):
 
     @property
     def writes(self) -> bool:
-        """Whether any I/O of the list is a write."""
-        return self.list.bytes_written > 0
+        """Whether any I/O of the list changes what is stored: a write, or a trim."""
+        return self.list.bytes_written + self.list.bytes_trimmed > 0
 
 
 Functions = Basic | Mix | Parallel
@@ -190,8 +191,8 @@ class Totals(Struct, frozen=True):
     ----------
     total_ios : int
         I/Os, ignored ones included.
-    bytes_read, bytes_written : int
-        What they move [bytes].
+    bytes_read, bytes_written, bytes_trimmed : int
+        What they move, or deallocate [bytes].
     pause_ns : int
         Sum of the pauses of the process that pauses longest [ns].
     """
@@ -199,4 +200,5 @@ class Totals(Struct, frozen=True):
     total_ios: Whole
     bytes_read: Whole = 0
     bytes_written: Whole = 0
+    bytes_trimmed: Whole = 0
     pause_ns: Whole = 0

@@ -47,7 +47,7 @@ class RunEntry(Struct, frozen=True, forbid_unknown_fields=True):
     pattern: PatternName
     parameter: Word
     value: Whole
-    unit: Literal["", "bytes", "ns", "ios"]
+    unit: Literal["", "bytes", "bytes/s", "ns", "ios"]
     spec: Spec
     repetition: Repetitions = 1
     reset_before: bool = False

@@ -68,6 +68,18 @@ def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> dict[str, Any] | N
     return told | {"unknown": sorted(name for name, value in told.items() if value is None)}
 
 
+def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
+    """Ask how warm the disk below a file or block device is now [°C]; None where nothing tells.
+
+    Examples
+    --------
+    >>> from uflip import open_device
+    >>> temperature_of(open_device("null").info)
+    """
+    told = beneath(info, system)
+    return None if told is None else told["temperature_celsius"]
+
+
 def _transport(disk: Path) -> str | None:
     for part in disk.parts:
         for prefix, name in TRANSPORTS.items():

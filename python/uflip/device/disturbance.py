@@ -77,10 +77,11 @@ def disturbed(
     told = ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
     found = {key: _more(before, after, key) for key in told}
     read, written = _sectors(traces)
+    changed = written + sum(trace.bytes_trimmed for trace in traces)
     if not buffered:
         found["sectors_read"] = _more(before, after, "sectors_read") - read
         found["sectors_written"] = _more(before, after, "sectors_written") - written
-    if not written and before["modified_ns"] != after["modified_ns"]:
+    if not changed and before["modified_ns"] != after["modified_ns"]:
         found["modified"] = 1
     return {key: count for key, count in found.items() if count > 0}
 

@@ -93,10 +93,12 @@ def _sum(runs: Iterable[RunEstimate]) -> RunEstimate:
 def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEstimate:
     totals = resolve(spec, plan.device).totals
     ios, read, written = totals.total_ios, totals.bytes_read, totals.bytes_written
-    written_ios = ios * written / (read + written)
+    # A trim moves nothing, and takes about what a write does.
+    changed = written + totals.bytes_trimmed
+    written_ios = ios * changed / (read + changed)
     read_ios = ios - written_ios
     pauses_ns = totals.pause_ns + plan.pause_ns
-    again = refresh_bytes(plan, spec, written)
+    again = refresh_bytes(plan, run, written)
     written, written_ios = written + again, written_ios + again / IO_SIZE
     time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
     if run.reset_before and plan.state is not None:

@@ -129,9 +129,7 @@ def execute(
             show = partial(_report, on_event, index, run)
             runs = [run for _, run in group]
             made = _make(runs, device, found, history, show, spool=writer.spool)
-            left = sum(
-                refresh_bytes(plan, each.run.spec, each.trace.bytes_written) for each in made
-            )
+            left = sum(refresh_bytes(plan, each.run, each.trace.bytes_written) for each in made)
             made[0].about["refreshed_bytes"] = refreshed
             for each in made:
                 tally.finished += _store(each, writer, done, replay)
@@ -230,7 +228,7 @@ def _left_by_stored(plan: Plan, index: int, writer: Writer) -> int:
     trace = None if before is None else writer.trace_of(before.id)
     if before is None or trace is None:
         return 0
-    return refresh_bytes(plan, before.spec, trace.bytes_written)
+    return refresh_bytes(plan, before, trace.bytes_written)
 
 
 def _report_reset(

@@ -3,7 +3,7 @@
 A plan goes from stage to stage (`order`): what hardly disturbs the state of the device, what writes
 at random within a part of it, what writes sequentially. When a stage is over, what is not known by
 then is repeated further (`rounds`), before the next one begins; the plan grows. On a device with a
-past nothing is put before what was made already.
+past nothing is put before what was made already. What is made in turn comes behind all stages.
 
     plan      | stage 0 ......... | stage 1 .... | stage 2 ........... |
     made      | stage 0 .... more | stage 1 more | stage 2 .... more   |
@@ -92,6 +92,7 @@ def groups(
             found.grown(plan)
             writer.grow(plan.runs)
             on_event(PlanGrew(plan))
+    yield from _without_a_rest([each for each in left if each[0] >= made])
 
 
 def disturbing(plan: Plan) -> Sequence[PlannedRun]:

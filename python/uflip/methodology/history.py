@@ -26,6 +26,9 @@ class Noted(Protocol):
     def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
         """Note what a run left behind."""
 
+    def forget(self) -> None:
+        """Note that nothing is known any more."""
+
 
 class Nowhere:
     """In place of a record, for devices that end with the process."""
@@ -42,6 +45,9 @@ class Nowhere:
 
     def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
         """Forget it."""
+
+    def forget(self) -> None:
+        """Know nothing."""
 
 
 class History:
@@ -85,4 +91,8 @@ class History:
         if not spec.writes:
             return
         self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
+        if trace.bytes_trimmed:
+            # A state that is known is one that a benchmark may begin in.
+            self._noted.forget()
+            return
         self._noted.after_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)

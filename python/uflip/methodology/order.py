@@ -3,6 +3,7 @@
     stage 0   all that reads, and writes at random over the whole target
     stage 1   random writes within a part of it
     stage 2   sequential writes, mixes with them first
+    behind    what deallocates, in turn: once, and in the order in which it was laid out
 
 **Source**: uFLIP (CIDR 2009) §4.2: experiments with sequential writes are delayed; §4.1: "only
 sequential writes disturb the state significantly". R. A. Fisher (1935): complete blocks, each in an
@@ -27,6 +28,7 @@ import numpy as np
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology.places import elsewhere
 from uflip.methodology.refresh import writes_within_a_part
+from uflip.microbench import in_turn
 from uflip.spec import Basic, Mix, Spec
 
 BASELINE = "baseline"
@@ -50,8 +52,10 @@ def in_order(
     First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
     else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
     and the rest. `staged`: what writes within a part comes after what hardly disturbs.
-    `shuffled`: what disturbs has another order each time.
+    `shuffled`: what disturbs has another order each time. What is made in turn comes last, once.
     """
+    last = sorted((run for run in runs if in_turn(run)), key=lambda run: run.value)
+    runs = [run for run in runs if not in_turn(run)]
     telling = [run for run in runs if run.micro_benchmark == BASELINE]
     every = _repeated(runs, repetitions, seed, capacity)
     again = [run for run in every if run not in telling]
@@ -68,6 +72,7 @@ def in_order(
         *(run for run in telling if run.spec.writes_sequentially),
         *(run for run in disturbing if isinstance(run.spec, Mix)),
         *(run for run in disturbing if not isinstance(run.spec, Mix)),
+        *last,
     ]
     return [
         replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
@@ -92,8 +97,12 @@ def by_chance(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[Plan
 
 
 def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
-    """Return how many runs are over when a stage is, of runs in order: a number for each."""
-    each = np.maximum.accumulate([stage_of(run.spec, capacity) for run in runs])
+    """Return how many runs are over when a stage is, of runs in order: a number for each.
+
+    What is made in turn belongs to none, and comes behind all of them.
+    """
+    staged = [stage_of(run.spec, capacity) for run in runs if not in_turn(run)]
+    each = np.maximum.accumulate(np.array(staged, dtype=np.int64))
     return [int(np.searchsorted(each, stage, side="right")) for stage in STAGES]
 
 

@@ -12,6 +12,7 @@ from uflip.experiment import PlannedRun
 from uflip.footprint import together, written_sequentially
 from uflip.methodology.lengths import shortest
 from uflip.methodology.places import APART, BLOCK, Places
+from uflip.microbench import in_turn
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,15 @@ def placed_runs(runs: Sequence[PlannedRun], capacity: int, used_bytes: int) -> P
 
 
 def _placed_in(runs: Iterable[PlannedRun], places: Places) -> PlacedRuns:
-    placed, why = [], {}
+    placed: list[PlannedRun] = []
+    why: dict[str, str] = {}
     for run in runs:
+        if in_turn(run):
+            # It stays where it is; the first of them finds the device in its state.
+            if placed and not in_turn(placed[-1]):
+                why[run.id] = "what was written before it is no part of the state"
+            placed.append(replace(run, reset_before=run.id in why))
+            continue
         if not run.spec.writes_sequentially:
             placed.append(run)
             continue

@@ -26,6 +26,8 @@ devices in a random state: one that is measured as it is is left as it is.
 from typing import TYPE_CHECKING
 
 from uflip.data.asked import DRAWN
+from uflip.experiment import PlannedRun
+from uflip.microbench import in_turn
 from uflip.spec import Spec, baseline
 
 if TYPE_CHECKING:
@@ -63,10 +65,11 @@ def refreshes(plan: "Plan") -> bool:
     return is_random and plan.method == "auto"
 
 
-def refresh_bytes(plan: "Plan", spec: Spec, written: int) -> int:
+def refresh_bytes(plan: "Plan", run: PlannedRun, written: int) -> int:
     """How much is written at random after a run that wrote so much [bytes]: the target at most."""
-    if not refreshes(plan):
+    if not refreshes(plan) or in_turn(run):
         return 0
+    spec = run.spec
     if not (spec.writes_sequentially or writes_within_a_part(spec, plan.target_size)):
         return 0
     return min(TIMES * written, plan.target_size) // IO_SIZE * IO_SIZE

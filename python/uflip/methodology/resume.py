@@ -19,6 +19,7 @@ from uflip.experiment import PlannedRun
 from uflip.footprint import all_but_written_sequentially, together, written_sequentially
 from uflip.methodology.places import APART, BLOCK, Places
 from uflip.methodology.plan import Plan
+from uflip.microbench import in_turn
 
 
 def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
@@ -45,7 +46,7 @@ def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan
     run = plan.runs[number]
     if just_reset:
         run = replace(run, reset_before=False)
-    if run.spec.writes_sequentially and not run.reset_before:
+    if run.spec.writes_sequentially and not run.reset_before and not in_turn(run):
         run = _elsewhere(plan, number, run)
     runs = (*plan.runs[:number], run, *plan.runs[number + 1 :])
     return replace(plan, runs=runs)

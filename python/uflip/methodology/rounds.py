@@ -210,10 +210,10 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: Told) -> floa
         most = totals.bytes_written
         made = round(told.ios_of(run.id) / totals.total_ios * most)
         if run.repetition <= plan.repetitions:
-            left += most + refresh_bytes(plan, run.spec, most)
+            left += most + refresh_bytes(plan, run, most)
         elif run.reset_before and plan.state is not None:
             left -= plan.state.bytes_written
-        left -= made + refresh_bytes(plan, run.spec, made)
+        left -= made + refresh_bytes(plan, run, made)
     return left
 
 

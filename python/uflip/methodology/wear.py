@@ -15,6 +15,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from uflip import _native
 from uflip.data.device import DeviceInfo, Profile, Wear
 from uflip.units import format_size
@@ -45,7 +47,9 @@ def wear_of(info: DeviceInfo) -> Wear:
     )
     if "unknown" in told:
         return Wear(unknown=told["unknown"])
-    return of_smart_log(told["percentage_used"], told["bytes_written"])
+    found = of_smart_log(told["percentage_used"], told["bytes_written"])
+    more = {name: told[name] for name in ("available_spare_percent", "temperature_celsius")}
+    return msgspec.structs.replace(found, **more)
 
 
 def of_smart_log(percentage_used: int, bytes_written: int) -> Wear:

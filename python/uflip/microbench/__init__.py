@@ -38,11 +38,13 @@ from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
 from uflip.microbench.today import (
     cache_cliff,
     cache_refill,
+    deallocate,
     mixed_sizes,
     odd_stride,
     queue_depth,
     read_under_write,
     steady_state,
+    write_rate,
 )
 
 BASELINE = baseline.MICRO_BENCHMARK.name
@@ -66,11 +68,13 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         oc3,
         queue_depth,
         read_under_write,
+        write_rate,
         cache_cliff,
         cache_refill,
         odd_stride,
         mixed_sizes,
         steady_state,
+        deallocate,
     )
 }
 """By name, in the order of the papers, then those of today. `baseline` comes first and varies
@@ -108,6 +112,12 @@ def keeps_its_length(run: PlannedRun) -> bool:
     """Whether no method changes how long a run is: its length is what it asks about."""
     known = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return known is not None and known.own_length
+
+
+def in_turn(run: PlannedRun) -> bool:
+    """Whether a run is one of those that come last, once, in their order and at their places."""
+    known = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return known is not None and known.in_turn
 
 
 def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:

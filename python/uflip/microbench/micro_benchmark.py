@@ -51,6 +51,9 @@ class MicroBenchmark:
         Names of `uflip.choices.SUITES` that it belongs to.
     own_length
         Whether how long its runs are is a part of the question: no method changes it.
+    in_turn
+        Whether its runs are made once, by their value, behind all others, and where they say: each
+        leaves the device as the next one wants it, and in no state for anything else.
     """
 
     name: str
@@ -65,3 +68,4 @@ class MicroBenchmark:
     jobs: Callable[[Place], list[PlannedRun]] = no_jobs
     suites: tuple[Suite, ...] = ("uflip",)
     own_length: bool = False
+    in_turn: bool = False

@@ -47,6 +47,8 @@ def format_value(value: Any, unit: str | None) -> str:
         return ""
     if unit == "bytes":
         return format_size(int(value))
+    if unit == "bytes/s":
+        return f"{format_size(int(value))}/s"
     if unit == "ns":
         return format_duration_ns(float(value))
     return str(value).replace("-", "−")

@@ -28,6 +28,10 @@ PAUSE_TOLERANCE = 0.10
 # A drift is reported if it is large (a fifth) and beyond chance (three standard errors).
 DRIFT_CHANGE = 0.20
 DRIFT_Z = 3.0
+# Between two I/Os the host takes tens of nanoseconds: beyond that it did something else.
+STALL_NS = 50_000
+# One in a thousand I/Os, or a hundredth of the time: less shows in no mean and no percentile.
+STALLED_IOS, STALLED_TIME = 1e-3, 1e-2
 # The queue of an open loop that is this part of the run behind at its end grows with the run.
 BEHIND_SHARE = 0.05
 FEW_ARRIVALS = 100
@@ -50,6 +54,8 @@ class Examined:
     counters: Mapping[str, int] = field(default_factory=dict)
     # What others did to a real target meanwhile: see `uflip.device.disturbance`.
     disturbed: Mapping[str, int] = field(default_factory=dict)
+    # How long the host let I/Os wait that were due; empty in virtual time.
+    host_gap_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +164,20 @@ def at_ticks(run: Examined) -> tuple[float, Numbers] | None:
     return found.share_of_time, {**numbers, **_ns(tick=found.tick_ns)}
 
 
+def host_stalls(run: Examined) -> tuple[float, Numbers] | None:
+    """A host that did something else while I/Os were due."""
+    gaps = run.host_gap_ns
+    stalls = gaps[gaps > STALL_NS]
+    if not run.device.real or len(stalls) == 0:
+        return None
+    lasted = int((run.submit_ns + run.response_time_ns).max() - run.submit_ns.min())
+    of_ios, of_time = len(stalls) / len(gaps), int(stalls.sum()) / max(lasted, 1)
+    if of_ios <= STALLED_IOS and of_time <= STALLED_TIME:
+        return None
+    numbers = {"count": len(stalls), "ios": len(gaps), "share_of_time": round(of_time, 4)}
+    return max(of_ios, of_time), {**numbers, **_ns(longest=float(stalls.max()))}
+
+
 def unreadable(run: Examined) -> tuple[float, Numbers] | None:
     """Pages whose bit errors the ECC could not correct."""
     lost, read = run.counters.get("uncorrectable_reads", 0), run.counters.get("pages_read", 0)
@@ -245,6 +265,15 @@ CHECKS: tuple[Check, ...] = (
         "{achieved_median} instead of {asked}",
         "read the achieved pause from the submit times; a quieter host keeps time better",
         pause_off,
+    ),
+    Check(
+        "host_stalls",
+        f"the host let I/Os wait that were due, for more than {STALL_NS // 1000} µs each",
+        "before {count} of {ios} I/Os, {longest} at most, {share_of_time} of the time in all",
+        "the device rested meanwhile, and may have collected garbage; an I/O that arrived waited: "
+        "stop other load, give the run a processor of its own (taskset, isolcpus), look for steal "
+        "on a virtual machine; `host_gap_ns` of the trace says before which I/Os",
+        host_stalls,
     ),
     Check(
         "wide_spread",

@@ -34,7 +34,7 @@ def about_circumstances(kept: Manifest) -> list[StoredWarning]:
         _partition(disk),
         _scheduler(kept, disk),
         _governor(kept.host),
-        _temperature(disk),
+        _temperature(disk, kept.host.get("after") or {}),
     ]
     return [each for each in found if each is not None]
 
@@ -113,13 +113,15 @@ def _governor(host: Mapping[str, Any]) -> StoredWarning | None:
     )
 
 
-def _temperature(disk: Mapping[str, Any]) -> StoredWarning | None:
-    celsius = disk.get("temperature_celsius")
-    if celsius is None or celsius < HOT_CELSIUS:
+def _temperature(disk: Mapping[str, Any], after: Mapping[str, Any]) -> StoredWarning | None:
+    told = {"began": disk.get("temperature_celsius"), "ended": after.get("temperature_celsius")}
+    known = {when: celsius for when, celsius in told.items() if celsius is not None}
+    if max(known.values(), default=0) < HOT_CELSIUS:
         return None
+    hot = ", ".join(f"{celsius:g} °C when the benchmark {at}" for at, celsius in known.items())
     return StoredWarning(
         "hot_disk",
-        f"The disk had {celsius:g} °C when the benchmark began",
-        {"temperature_celsius": celsius},
+        f"The disk had {hot}",
+        {"temperature_celsius": max(known.values())},
         "disks slow down when they are hot: cool it, wait, and measure again",
     )

@@ -28,6 +28,8 @@ BASELINE = "baseline"
 REPEATS_WELL = 1.25
 LENGTHS = ("cache_cliff",)
 """Micro-benchmarks whose runs differ in nothing but their length, and are told apart by it."""
+OTHER_STATES = ("deallocate",)
+"""Those whose runs meet the device in states of their own: alike, they need not take as long."""
 ONE = ("parallel_degree", "queue_depth", "incr", "partitions")
 """What is neutral at one."""
 VERDICTS_OVER = {
@@ -81,6 +83,8 @@ def question(spec: Spec, ios: int) -> Question | None:
         return None
     if any(getattr(spec, name) not in (None, 1) for name in ONE):
         return None
+    if spec.is_trim:
+        return None
     if spec.location == "random":
         return (LABELS[spec.mode, spec.location], spec.io_bytes, spec.target_bytes)
     # Who comes round writes in place.
@@ -90,8 +94,8 @@ def question(spec: Spec, ios: int) -> Question | None:
 
 
 def asks_for(micro_benchmark: str, spec: Spec, ios: int) -> Question | None:
-    """Return the same of a run of a micro-benchmark: none where it asks what its length does."""
-    return None if micro_benchmark in LENGTHS else question(spec, ios)
+    """Return the same of a run of a micro-benchmark: none of one that asks something else."""
+    return None if micro_benchmark in LENGTHS + OTHER_STATES else question(spec, ios)
 
 
 def _is_consecutive(spec: Basic, ios: int) -> bool:

@@ -5,9 +5,9 @@
 
 fio has options for sequential and random I/Os, also by Zipf's law and in zones, for pauses between
 groups of them, queues, processes side by side, open loops and random mixes. For all else
-(increments, partitions, mixes in turn, replays) the job reads the I/Os from a log, and is exact. A
-random job draws from fio's own generator: other addresses of the same distribution, which the job
-says.
+(increments, partitions, mixes in turn or with trims, replays) the job reads the I/Os from a log,
+and is exact. A random job draws from fio's own generator: other addresses of the same distribution,
+which the job says.
 
 Whatever fio does otherwise than uflip stands in the job as a comment. The target is named when the
 job is run, and by nothing that stands in it.
@@ -16,7 +16,7 @@ job is run, and by nothing that stands in it.
 from collections.abc import Iterable
 from pathlib import Path
 
-from uflip.data.asked import DRAWN
+from uflip.data.asked import DRAWN, MODES
 from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, Replay, read_spec
 from uflip.durability import CACHED
 from uflip.results.store import Results, StoredRun
@@ -83,7 +83,8 @@ def _is_random_mix(spec: Mix) -> bool:
     )
     random = first.location in DRAWN and _distribution(first) == _distribution(second)
     times = (first.time, second.time) == ("consecutive", "consecutive")
-    return spec.ratio is None and same and random and times and first.mode != second.mode
+    both = {first.mode, second.mode} == {"read", "write"}
+    return spec.ratio is None and same and random and times and both
 
 
 def _sections(spec: Pattern, name: str, durability: str) -> Lines:
@@ -257,7 +258,6 @@ def _write_log(run: StoredRun, path: Path) -> None:
     with path.open("w", encoding="ascii") as file:
         file.write(f"fio version 2 iolog\n{NAMED_LATER} add\n{NAMED_LATER} open\n")
         file.writelines(
-            f"{NAMED_LATER} {'write' if mode else 'read'} {offset} {size}\n"
-            for offset, size, mode in rows
+            f"{NAMED_LATER} {MODES[mode]} {offset} {size}\n" for offset, size, mode in rows
         )
         file.write(f"{NAMED_LATER} close\n")

@@ -74,6 +74,11 @@ class StateRecord:
             )
         )
 
+    def forget(self) -> None:
+        """Note that nothing is known any more: what was deallocated is in no state to begin in."""
+        self.state = None
+        self.path.unlink(missing_ok=True)
+
     def _save(self, state: State) -> None:
         self.state = msgspec.structs.replace(
             state,
@@ -143,8 +148,10 @@ def last_write(info: DeviceInfo) -> Written:
             name = Path(info.url.removeprefix("block:")).resolve().name
             counted = Path(f"/sys/class/block/{name}/stat").read_text().split()
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-            # Fields of Documentation/block/stat.rst: the seventh counts sectors written.
-            return Written(boot_id=boot_id, sectors_written=int(counted[6]))
+            # Fields of Documentation/block/stat.rst: the seventh counts sectors written, the
+            # fourteenth those that were discarded, which changes a device as much.
+            changed = int(counted[6]) + (int(counted[13]) if len(counted) > 13 else 0)
+            return Written(boot_id=boot_id, sectors_written=changed)
     except (OSError, ValueError, IndexError):
         pass  # what cannot be known cannot be held against the record
     return Written()

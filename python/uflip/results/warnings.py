@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
@@ -36,6 +38,9 @@ from uflip.results.ended import how_it_ended
 from uflip.results.left import BASELINE, INTERFERENCE, Inside, Length, all_inside
 from uflip.results.pace import Pace, limit, pace_of, trend
 from uflip.units import format_duration_ns, format_size
+
+HOST_GAP = "host_gap_ns"
+NOTHING = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class Examiner:
             ended=None if trace.ended_json is None else json.loads(trace.ended_json),
             counters=json.loads(trace.counters_json() or "{}"),
             disturbed=others or {},
+            host_gap_ns=as_array(trace, HOST_GAP) if self._has_gaps(trace) else NOTHING,
         )
         self.looked_at += 1
         if entry.micro_benchmark != INTERFERENCE:
@@ -120,6 +126,10 @@ class Examiner:
         for check in CHECKS:
             if (doubt := check.look(run)) is not None:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
+
+    def _has_gaps(self, trace: Any) -> bool:
+        """Whether the host can have let I/Os wait: not in virtual time, nor where nothing is."""
+        return self.device.real and HOST_GAP in trace.columns
 
     def warnings(self, phases: Phases | None, plan: Sequence[PlanEntry]) -> list[StoredWarning]:
         """One warning per code that was raised, in the order of `CHECKS`.

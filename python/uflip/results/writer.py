@@ -11,7 +11,7 @@ While it lives, the writer holds a lock on the folder: see `lock`.
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -51,6 +51,8 @@ class ResultsWriter:
 
     def __init__(self, path: Path, content: Manifest, held: int) -> None:
         self.path = path
+        self.at_end: Callable[[], Mapping[str, Any]] | None = None
+        """Asked at the end for what the host then says of the device."""
         self._files = Files(path)
         self._manifest = content
         self._held = held
@@ -289,6 +291,9 @@ class ResultsWriter:
         ResultsError
             If the manifest cannot be written; the runs are readable all the same.
         """
+        if self.at_end is not None:
+            host = {**self._manifest.host, "after": self.at_end()}
+            self._manifest = msgspec.structs.replace(self._manifest, host=host)
         seen: list[StoredWarning] = [
             *about_conditions(self._manifest.device, self._manifest.host, self._manifest.state),
             *about_circumstances(self._manifest),

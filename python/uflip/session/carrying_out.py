@@ -3,14 +3,17 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 from uflip._native import Trace
-from uflip.data.device import Wear, with_details
+from uflip.data.device import DeviceInfo, Wear, with_details
+from uflip.data.document import plain
 from uflip.data.manifest import DeviceState
-from uflip.device.beneath import beneath
+from uflip.device.beneath import beneath, temperature_of
 from uflip.device.opened import Device
 from uflip.device.virtual import behind_device
 from uflip.experiment import PlannedRun
@@ -65,6 +68,8 @@ class Work:
             As `uflip.methodology.execute`.
         """
         done = self.writer.done
+        if self.device.info.real:
+            self.writer.at_end = partial(after, self.device.info)
         on_event(RunsBegin(self.plan, estimate(self.plan), len(done)))
         execute(
             self.plan,
@@ -77,6 +82,11 @@ class Work:
             done=done,
             replay=self.replay,
         )
+
+
+def after(info: DeviceInfo) -> dict[str, Any]:
+    """Ask a real device again, when its benchmark is over, what was asked before the first run."""
+    return {"temperature_celsius": temperature_of(info), "wear": plain(wear_of(info))}
 
 
 def new_work(

@@ -17,17 +17,21 @@ from typing import Any
 
 from uflip import _native, ends
 from uflip.data.device import DeviceInfo
-from uflip.data.spec import read_spec
+from uflip.data.spec import Replay as ReplaySpec
+from uflip.data.spec import read_spec, text_of
 from uflip.data.summary import Warned
+from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.methodology import estimate
+from uflip.results import ResultsWriter
 from uflip.results.place import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, ignore
 from uflip.session.opening import open_watched
 from uflip.session.request import Request
+from uflip.session.resuming import go_on
 from uflip.session.single import plan_of_run
 from uflip.session.state import AS_IS, known_state, record_of
 
@@ -129,6 +133,88 @@ def replay(
         begun = known_state(device.info, None, record) or AS_IS
         new_work(device, plan, folder, begun, record=record).carry_out(None, on_event)
     return folder
+
+
+def resume(
+    folder: Path,
+    wanted: Replay,
+    *,
+    device: str | None = None,
+    destroy: str | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
+    on_event: OnEvent = ignore,
+) -> Path:
+    """Go on with a replay that was cut short, on the same device, with the same trace.
+
+    Parameters
+    ----------
+    folder : Path
+        Its results.
+    wanted : Replay
+        The trace, and what was said of it when the replay began.
+    device : str, optional
+        The device, as a check: the results say which it is.
+    destroy, io_timeout_ns
+        As `uflip.open_device` takes them.
+    on_event : callable
+        Told about everything that takes time.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    UflipError
+        As `replay`, and as `uflip.session.resume`; other I/Os than those that the results name.
+    """
+    with native_errors():
+        recording = _native.read_recording(str(wanted.trace), wanted.format)
+    with ends.shielded():
+        writer = ResultsWriter.resume(folder)
+        try:
+            ios = _the_same(writer, recording, wanted)
+        except BaseException:
+            writer.close()
+            raise
+        work = go_on(
+            writer,
+            device=device,
+            destroy=destroy,
+            record=None,
+            io_timeout_ns=io_timeout_ns,
+            on_event=on_event,
+        )
+        with work.device:
+            work.device.give(ios)
+            work.carry_out(None, on_event)
+    return folder
+
+
+def _the_same(writer: ResultsWriter, recording: _native.Recording, wanted: Replay) -> _native.Ios:
+    """Return the I/Os of a replay that goes on; others are refused."""
+    kept = writer.manifest
+    spec = kept.plan[0].spec if kept.plan else None
+    if not isinstance(spec, ReplaySpec):
+        raise UsageError(
+            "These results are of no replay",
+            where=str(writer.path),
+            got=kept.plan[0].micro_benchmark if kept.plan else "nothing",
+            allowed="what `uflip replay` has begun",
+            action=f"use `uflip run --resume {writer.path}`",
+        )
+    ios = _fitted(recording, wanted, kept.device)
+    depth = spec.queue_depth or 1
+    if read_spec(ios.spec_json(depth)) == spec and wanted.queue_depth in (None, depth):
+        return ios
+    raise UsageError(
+        "This is not what was replayed when it began",
+        where="TRACE, --fit, --speed, --queue-depth",
+        got=ios.spec_json(wanted.queue_depth or depth),
+        allowed=text_of(spec),
+        action="give the same trace and the same options as then",
+    )
 
 
 def deepest(info: DeviceInfo) -> int:

@@ -9,6 +9,7 @@ from msgspec import structs
 from uflip._native import FlashTrace, Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest
+from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.summary import Warned
 from uflip.device.catalogue import inspect_device
 from uflip.device.identity import identity, medium, other_medium
@@ -136,11 +137,17 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
         buffered=buffered,
         durability=kept.durability,
         data=data,
+        writable=_writes(kept),
         destroy=destroy,
         brand=brand,
     )
     _check_medium(was, device.info)
     return device
+
+
+def _writes(kept: Manifest) -> bool:
+    """Whether the device is opened for writing: not by a replay that only reads."""
+    return any(entry.spec.writes or not isinstance(entry.spec, ReplaySpec) for entry in kept.plan)
 
 
 def _check_medium(was: DeviceInfo, now: DeviceInfo) -> None:

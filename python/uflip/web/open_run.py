@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.run_summary import RunSummary
-from uflip.data.spec import Basic
+from uflip.data.spec import MODES, Basic
 from uflip.errors import UflipError, UsageError
 from uflip.results import Results, StoredRun
 from uflip.results.columns import window
@@ -92,7 +92,7 @@ class OpenRun:
             return None
         known = {
             "io_size_bytes": np.uint32(spec.io_bytes),
-            "mode": np.uint8(spec.mode == "write"),
+            "mode": np.uint8(MODES.index(spec.mode)),
             "component": np.uint8(0),
         }
         return np.full(stop - start, known[name]) if name in known else None

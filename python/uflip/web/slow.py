@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.data.spec import MODES
 from uflip.report.words import cause_name
 from uflip.units import format_duration_ns, format_size
 from uflip.web.grid import PIECE
@@ -207,7 +208,7 @@ Mark = tuple[tuple[str, str], NDArray[np.bool_]]
 
 def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator[Mark]:
     """Every trait, and which I/Os of a piece have it."""
-    for name, words in (("mode", {0: "read", 1: "write"}), ("component", _PARTS)):
+    for name, words in (("mode", dict(enumerate(MODES))), ("component", _PARTS)):
         if run.has(name):
             values = run.column(name, low, high)
             yield from (((name, word), values == code) for code, word in words.items())

@@ -44,6 +44,7 @@ pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved
     let mut resolved = finish(canonical, vec![stream], Length::Fixed { io_count, io_ignore });
     resolved.totals.bytes_read = list.bytes_read;
     resolved.totals.bytes_written = list.bytes_written;
+    resolved.totals.bytes_trimmed = list.bytes_trimmed;
     resolved.totals.pause_ns = list.span.unwrap_or(0);
     Ok(resolved)
 }

@@ -405,7 +405,7 @@ fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
     let (all, hot) = (spec.write_stream, spec.hot_write_stream);
     for (key, given) in [("write_stream", all), ("hot_write_stream", hot)] {
         match given {
-            Some(_) if spec.mode == Mode::Read => return Err(foreign(key, "mode 'write'")),
+            Some(_) if spec.mode != Mode::Write => return Err(foreign(key, "mode 'write'")),
             Some(got) if got > WRITE_STREAM_MAX => {
                 return Err(out_of_range(key, got, &format!("0 to {WRITE_STREAM_MAX}")));
             }
@@ -549,6 +549,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
             match basic.mode {
                 Mode::Read => totals.bytes_read = totals.bytes_read.saturating_add(bytes),
                 Mode::Write => totals.bytes_written = totals.bytes_written.saturating_add(bytes),
+                Mode::Trim => totals.bytes_trimmed = totals.bytes_trimmed.saturating_add(bytes),
             }
             let pauses = basic.burst.map_or(0, |burst| ios.saturating_sub(1) / burst);
             pause_ns = pauses.saturating_mul(basic.pause.0).saturating_add(pause_ns);

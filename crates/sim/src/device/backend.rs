@@ -100,6 +100,7 @@ pub(crate) trait Backend {
         for Piece { mode, page, extent } in pieces {
             match mode {
                 Mode::Write => self.write_untimed(*page, extent, flash),
+                Mode::Trim => self.trim(*page),
                 Mode::Read => self.read_untimed(*page, flash),
             }
         }

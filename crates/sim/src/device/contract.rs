@@ -10,7 +10,7 @@ use super::durable::Promise;
 use super::{ANNOUNCED, SimDevice};
 use crate::config::{CLOCK_END_NS, clock_ran_out};
 use crate::flash::geometry::Lpn;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::{Extent, NO_PAGES};
 use crate::timeline::breakdown::SimBreakdown;
 
 impl Device for SimDevice {
@@ -51,7 +51,7 @@ impl Device for SimDevice {
     fn prefetch(&mut self, request: &Io) {
         let shape = self.flash.geometry.shape();
         let pages = Extent::of(request, u64::from(shape.page_bytes)).touched();
-        if pages.end > shape.logical_pages {
+        if pages.end > shape.logical_pages || request.mode == Mode::Trim {
             return;
         }
         let place = &mut self.announced[self.announcements % ANNOUNCED];
@@ -79,6 +79,8 @@ impl Device for SimDevice {
         let promise = match request.mode {
             Mode::Read => Promise::Taken,
             Mode::Write => self.durable.promise(),
+            // It has no page of its own: see `begin`.
+            Mode::Trim => return Ok(self.let_in(request, NO_PAGES, Promise::Taken)),
         };
         Ok(self.let_in(request, extent, promise))
     }
@@ -119,8 +121,7 @@ impl SimDevice {
     pub fn submit_flush(&mut self) -> Ticket {
         self.advance(self.now);
         let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Write, stream: 0 };
-        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        self.let_in(&nothing, Extent::of(&nothing, page_bytes), Promise::Flushed)
+        self.let_in(&nothing, NO_PAGES, Promise::Flushed)
     }
 
     /// A request comes to the interface.

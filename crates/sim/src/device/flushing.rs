@@ -1,16 +1,50 @@
-//! What follows where a host wants to know that its data is on flash (`durable.rs`): a flush, by itself or
-//! at the end of a write.
+//! What moves no data: a trim; and what follows where a host wants to know that its data is on flash
+//! (`durable.rs`): a flush, by itself or at the end of a write.
+//!
+//! **Source**: NVM Express Base Specification 2.0, Dataset Management, Deallocate; ATA ACS-4, TRIM.
+//! **Faithful**: what is deallocated needs not be kept; what is not on flash yet is not written there.
+//! **Simplified**: a trim takes the controller as long as the command of a write, whatever it covers: maps
+//! are changed in memory, and entries of a map on flash in the controller's own time.
+//! **Ambiguous**: when it counts. Here when the controller has taken it in: writes whose data is still on
+//! its way then are newer than the trim.
+
+use uflip_core::{Io, Mode};
 
 use super::SimDevice;
 use super::any::either;
 use super::backend::{Backend, Hardware};
 use super::cache::WriteCache;
 use super::durable::Held;
-use super::token::{IoIdx, PageIdx, Target};
+use super::token::{IoIdx, PageIdx, Target, Told};
 use crate::flash::geometry::Lpn;
 use crate::timeline::breakdown::Cause;
 
 impl SimDevice {
+    /// A flush or a trim is let in at `at`.
+    #[cold]
+    pub(super) fn begin_without_data(&mut self, index: IoIdx, io: &Io, at: u64) {
+        if io.mode != Mode::Trim {
+            return self.begin_flush(index, at);
+        }
+        let length = self.events.timing.command_write_ns;
+        let taken_in = self.events.process(at, length);
+        if taken_in > at {
+            self.events.remind(taken_in, Told::TakenIn(index).into());
+        } else {
+            self.trim_taken_in(index, io, taken_in);
+        }
+    }
+
+    /// The controller has taken in a trim: what it covers is gone.
+    #[cold]
+    pub(super) fn trim_taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
+        self.events.reach(at);
+        self.host.taken_in(index, at);
+        self.trim(io.offset, io.size);
+        let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
+        self.ended(page, at);
+    }
+
     /// A flush is let in at `at`, and waits for what the host takes for written.
     #[cold]
     pub(super) fn begin_flush(&mut self, index: IoIdx, at: u64) {

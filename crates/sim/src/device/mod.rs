@@ -190,7 +190,9 @@ impl SimDevice {
     fn failure(&self, io: &Io) -> Error {
         let at = format!("{}, byte {}", self.info.url, io.offset.0);
         match io.mode {
-            Mode::Write => either!(&self.backend, backend => backend.why_read_only()).at(at),
+            Mode::Write | Mode::Trim => {
+                either!(&self.backend, backend => backend.why_read_only()).at(at)
+            }
             Mode::Read => Error::new(
                 ErrorKind::Device,
                 "The simulated flash cannot be read: too many bit errors",

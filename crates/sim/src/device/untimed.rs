@@ -1,7 +1,8 @@
 //! The untimed gear: no time passes, everything is counted.
 //!
 //! I/Os are cut into pages 64 at a time, so that what is known of a page is on its way to the cache
-//! when it is its turn: first its entry of the map, then what is known of where it was.
+//! when it is its turn: first its entry of the map, then what is known of where it was. A trim, which may
+//! have any number of pages, is done by itself.
 
 use uflip_core::{Io, Mode, Result};
 
@@ -27,12 +28,17 @@ pub(crate) fn apply<B: Backend>(
     let mut ios = ios.fuse();
     loop {
         batch.clear();
+        let mut trimmed = None;
         for io in ios.by_ref().take(BATCH) {
             let (mode, extent) = (io.mode, Extent::of(&io, page_bytes));
+            if mode == Mode::Trim {
+                trimmed = Some(extent);
+                break;
+            }
             let pages = extent.touched().map(Lpn);
             batch.extend(pages.map(|page| Piece { mode, page, extent }));
         }
-        if batch.is_empty() {
+        if batch.is_empty() && trimmed.is_none() {
             return Ok(());
         }
         batch.iter().for_each(|piece| backend.prefetch(piece.page));
@@ -41,5 +47,6 @@ pub(crate) fn apply<B: Backend>(
         if batch.iter().any(|piece| piece.mode == Mode::Write) && backend.is_read_only() {
             return Err(backend.why_read_only());
         }
+        trimmed.iter().flat_map(Extent::covered).for_each(|page| backend.trim(page));
     }
 }

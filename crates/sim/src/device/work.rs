@@ -34,7 +34,7 @@ impl SimDevice {
     #[inline(always)]
     fn command_ns(&mut self, request: &Io) -> u64 {
         let Timing { command_read_ns, command_write_ns, seek_read_ns, .. } = self.events.timing;
-        if request.mode == Mode::Write {
+        if request.mode != Mode::Read {
             return command_write_ns;
         }
         let goes_on = request.offset.0 == self.read_end;
@@ -151,7 +151,7 @@ impl SimDevice {
     pub(super) fn begin(&mut self, index: IoIdx, at: u64) {
         let (io, extent) = self.host.io(index);
         if extent.touched().is_empty() {
-            return self.begin_flush(index, at);
+            return self.begin_without_data(index, &io, at);
         }
         let length = self.command_ns(&io);
         let taken_in = self.events.process(at, length);
@@ -166,8 +166,10 @@ impl SimDevice {
     #[inline(always)]
     fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.host.taken_in(index, at);
-        if io.mode == Mode::Read {
-            return self.read(index, io, extent, at);
+        match io.mode {
+            Mode::Read => return self.read(index, io, extent, at),
+            Mode::Trim => return self.trim_taken_in(index, io, at),
+            Mode::Write => {}
         }
         let write_through = self.host.is_write_through(index);
         if write_through {

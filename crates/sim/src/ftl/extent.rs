@@ -20,6 +20,9 @@ pub(crate) struct Extent {
     stream: u8,
 }
 
+/// The extent of what moves no data: a flush, a trim.
+pub(crate) const NO_PAGES: Extent = Extent { begin: 0, first: 0, end: 0, until: 0, stream: 0 };
+
 impl Extent {
     /// The extent of `io` on pages of so many bytes.
     #[inline]

@@ -53,7 +53,7 @@ impl Driver<'_> {
         self.next = if in_order { offset + size } else { 0 };
         let mode = if uniform(self.rng, 3) == 0 { Mode::Read } else { Mode::Write };
         let stream = match (mode, self.streams) {
-            (Mode::Read, _) | (_, 1) => 0,
+            (Mode::Read | Mode::Trim, _) | (_, 1) => 0,
             (Mode::Write, streams) => uniform(self.rng, streams) as u8,
         };
         Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode, stream }
@@ -102,8 +102,20 @@ impl Driver<'_> {
         device.trim(io.offset, io.size);
     }
 
-    pub fn burst(&mut self, device: &mut SimDevice, count: u64) {
-        let ios: Vec<Io> = (0..count).map(|_| self.io(false)).collect();
+    /// A trim as an I/O, among those that are under way.
+    pub fn submit_trim(&mut self, device: &mut SimDevice) {
+        let io = Io { mode: Mode::Trim, stream: 0, ..self.io(false) };
+        device.prefetch(&io);
+        device.submit(&io).expect("a trim needs no flash");
+        self.outstanding += 1;
+        self.check_work(device, 1 + u64::from(self.outstanding));
+    }
+
+    pub fn burst(&mut self, device: &mut SimDevice, count: u64, trims: bool) {
+        let mut ios: Vec<Io> = (0..count).map(|_| self.io(false)).collect();
+        if trims {
+            ios.iter_mut().step_by(5).for_each(|io| (io.mode, io.stream) = (Mode::Trim, 0));
+        }
         if let Err(error) = device.apply(ios.into_iter()) {
             self.failed(&error);
         }

@@ -191,7 +191,7 @@ fn is_laborious(profile: &Profile, case: &Case) -> bool {
     let sectors = driver.sectors as f64 * (1.0 + overwrites);
     let mut left = 1 + sectors as u64;
     while left > 0 && !driver.spent {
-        driver.burst(&mut device, BURST);
+        driver.burst(&mut device, BURST, false);
         left = left.saturating_sub(6 * BURST);
         if work(&device) > WORK_MAX {
             return true;
@@ -266,6 +266,7 @@ pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(host.seed);
     let mut driver = Driver::new(device, &mut rng);
     let before = work(device);
+    let trims = host.seed % 5 == 2;
     for step in 0..steps {
         let in_order = step / 80 % 2 == 1;
         if work(device).saturating_sub(before) > HOST_WORK_MAX {
@@ -274,8 +275,9 @@ pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
         match uniform(driver.rng, 200) {
             0..120 if driver.outstanding < host.depth => driver.submit(device, in_order),
             120 if driver.outstanding == 0 => driver.wait(device),
+            121 if trims && driver.outstanding < host.depth => driver.submit_trim(device),
             121 => driver.trim(device),
-            122 => driver.burst(device, BURST),
+            122 => driver.burst(device, BURST, trims),
             124 => device.set_durability(durability(driver.rng)),
             125 if host.seed.is_multiple_of(3) => driver.flush(device),
             123 => {

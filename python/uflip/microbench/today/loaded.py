@@ -8,6 +8,9 @@ time.
 busy, and is no more than one queue of any NVMe device.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from uflip.experiment import Context
 from uflip.microbench.mix import half_size
 from uflip.spec import Mix, baseline, mix
@@ -64,3 +67,11 @@ def too_small(context: Context, spec: Mix) -> str | None:
         f"two halves of I/Os of {format_size(first.io_bytes)} and {format_size(second.io_bytes)} "
         f"need more than the device of {format_size(context.capacity)}"
     )
+
+
+def tail(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, float, float]:
+    """Return the highest percentile up to p99 that both samples support: its name, and both."""
+    for key, name in (("p99_ns", "p99"), ("p95_ns", "p95"), ("p50_ns", "the median")):
+        if one[key] is not None and other[key] is not None:
+            return name, one[key], other[key]
+    return "the mean", one["mean_ns"], other["mean_ns"]

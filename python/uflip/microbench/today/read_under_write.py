@@ -6,14 +6,15 @@ a time, so that no read ever meets a write.
 varies.
 **Simplified**: one depth (`loaded.DEPTH`).
 **Ambiguous**: how much is written. A fixed rate is too much for one device and nothing for another;
-here writes are a share of a closed loop, and the rate that comes of it is measured and told.
+here writes are a share of a closed loop, and the rate that comes of it is measured and told; rates
+that are given are `write_rate`.
 """
 
 from uflip.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.today.loaded import DEPTH, loaded_mix, too_small
+from uflip.microbench.today.loaded import DEPTH, loaded_mix, tail, too_small
 from uflip.spec import Mix, Spec
 from uflip.units import format_duration_ns, format_size
 
@@ -54,7 +55,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     if len(told) < 2:
         return ""
     (first, few), (last, many) = told[0], told[-1]
-    name, before, after = _tail(few, many)
+    name, before, after = tail(few, many)
     ratio = ratios.factor(after / before, "RR")
     return (
         f"Of reads beside {_written(first)} {name} is {format_duration_ns(before)}, beside "
@@ -64,14 +65,6 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 
 def _written(run: Run) -> str:
     return f"{format_size(round(write_rate(run)))}/s of writes ({run['value']} %)"
-
-
-def _tail(one: Run, other: Run) -> tuple[str, float, float]:
-    """The highest percentile up to p99 that both samples support."""
-    for key, name in (("p99_ns", "p99"), ("p95_ns", "p95"), ("p50_ns", "the median")):
-        if one[key] is not None and other[key] is not None:
-            return name, one[key], other[key]
-    return "the mean", one["mean_ns"], other["mean_ns"]
 
 
 MICRO_BENCHMARK = MicroBenchmark(

@@ -1,0 +1,137 @@
+//! How long each I/O was due before the host submitted it: what the host spent on something else.
+//!
+//! ```text
+//!  I/O i−1  ├────── response time ──────┤
+//!                                       due          submitted
+//!  I/O i                                 ├─ host gap ─┤──── response time ────┤
+//! ```
+//!
+//! Between two I/Os the loop takes tens of nanoseconds. Where it takes much longer, somebody else had its
+//! processor, or a page was not there: the device rested meanwhile, which is no pause that was asked for.
+//! An I/O is due when there is room in its queue, the pause before it is over, or it arrives, and never
+//! before the one that was submitted before it. All of that follows from the pattern and from when I/Os
+//! were submitted and completed, so that nothing more is measured or stored. What the host does *within* a
+//! system call is a part of the response time, and cannot be told from what the device does.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::pattern::{Next, Pattern, When};
+use crate::spec::Resolved;
+
+/// Goes over the I/Os of a pattern in their order.
+pub struct HostGaps {
+    process: usize,
+    to_come: u64,
+    sequence: Pattern,
+    depth: usize,
+    /// When the last one was submitted; none before the first one of a process.
+    before: Option<u64>,
+    /// Ends of what was under way, the next first: never more than the queue is deep.
+    under_way: BinaryHeap<Reverse<u64>>,
+    last_end: u64,
+}
+
+impl HostGaps {
+    /// Stands before the first I/O of `pattern`, which has processes.
+    #[must_use]
+    pub fn new(pattern: &Resolved) -> HostGaps {
+        HostGaps::at(pattern, 0)
+    }
+
+    fn at(pattern: &Resolved, process: usize) -> HostGaps {
+        let spec = &pattern.streams[process];
+        HostGaps {
+            process,
+            to_come: spec.total_ios,
+            sequence: Pattern::new(spec),
+            depth: spec.queue_depth as usize,
+            before: None,
+            under_way: BinaryHeap::new(),
+            last_end: 0,
+        }
+    }
+
+    /// How long the next I/O of the same pattern was due [ns]: it was submitted `waited` after `from`,
+    /// from which its response time counts; all on one clock. Before a process has done anything it
+    /// misses nothing, unless an I/O of it arrives.
+    pub fn next(&mut self, pattern: &Resolved, from: u64, waited: u64, response_time: u64) -> u64 {
+        while self.to_come == 0 && self.process + 1 < pattern.streams.len() {
+            *self = HostGaps::at(pattern, self.process + 1);
+        }
+        self.to_come = self.to_come.saturating_sub(1);
+        let Next { when, .. } = self.sequence.next_io();
+        let submitted = from.saturating_add(waited);
+        let is_full = self.under_way.len() == self.depth;
+        let freed = if is_full { self.under_way.pop().map_or(0, |Reverse(end)| end) } else { 0 };
+        let room = freed.max(self.before.unwrap_or(0));
+        let due = match when {
+            When::At(instant) => room.max(instant.0),
+            When::After(_) if self.before.is_none() => submitted,
+            When::After(pause) if pause.0 > 0 => self.last_end.saturating_add(pause.0),
+            When::After(_) => room,
+        };
+        let end = from.saturating_add(response_time);
+        self.before = Some(submitted);
+        self.under_way.push(Reverse(end));
+        self.last_end = self.last_end.max(end);
+        submitted.saturating_sub(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PatternSpec;
+    use serde_json::{Value, json};
+    use uflip_core::Bytes;
+
+    fn gaps(more: Value, ios: &[(u64, u64, u64)]) -> Vec<u64> {
+        let mut spec = json!({
+            "kind": "basic", "mode": "read", "location": "sequential", "io_size": 512,
+            "io_count": ios.len(), "target_size": 1 << 20,
+        });
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        let spec = PatternSpec::parse(&spec.to_string()).unwrap();
+        let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
+        let mut gaps = HostGaps::new(&pattern);
+        ios.iter().map(|(from, waited, took)| gaps.next(&pattern, *from, *waited, *took)).collect()
+    }
+
+    #[test]
+    fn one_after_another_a_gap_is_what_lies_between() {
+        assert_eq!(
+            gaps(json!({}), &[(7, 0, 10), (17, 0, 10), (90, 0, 5), (96, 0, 5)]),
+            [0, 0, 63, 1]
+        );
+    }
+
+    #[test]
+    fn a_pause_is_no_gap_and_what_is_longer_is() {
+        let paused = json!({"time": "burst", "pause": 100, "burst": 2});
+        let ios = [(0, 0, 10), (10, 0, 10), (120, 0, 10), (130, 0, 10), (290, 0, 10)];
+        assert_eq!(gaps(paused, &ios), [0, 0, 0, 0, 50]);
+    }
+
+    /// Depth 2: the third has room when the first of the two ends, which is the second.
+    #[test]
+    fn a_queue_has_room_when_the_first_under_way_ends() {
+        let ios = [(0, 0, 100), (1, 0, 9), (30, 0, 200), (100, 0, 5), (110, 0, 1)];
+        assert_eq!(gaps(json!({"queue_depth": 2}), &ios), [0, 1, 20, 0, 5]);
+    }
+
+    /// Arrivals at 0, 100, 200, …: the second waits for the first, the third for the host.
+    #[test]
+    fn who_waits_for_room_in_an_open_loop_does_not_wait_for_the_host() {
+        let open = json!({"time": "fixed", "interval": 100});
+        assert_eq!(gaps(open, &[(0, 0, 150), (100, 50, 60), (200, 30, 40)]), [0, 0, 30]);
+    }
+
+    #[test]
+    fn each_process_has_gaps_of_its_own() {
+        let two = json!({"parallel_degree": 2, "io_count": 2});
+        assert_eq!(gaps(two, &[(0, 0, 10), (15, 0, 10), (3, 0, 10), (13, 0, 10)]), [0, 5, 0, 0]);
+    }
+}

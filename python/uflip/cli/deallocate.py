@@ -1,0 +1,170 @@
+"""`uflip deallocate`: tell a device, or a part of it, that nobody needs what is there any more."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.common import (
+    device_argument,
+    force_option,
+    json_option,
+    open_options,
+    quiet_option,
+    read_size,
+    save_option,
+)
+from uflip.device.guard import check_before_all
+from uflip.device.options import check_options
+from uflip.device.url import parse_url
+from uflip.errors import UsageError
+
+if TYPE_CHECKING:
+    from uflip.data.device import DeviceInfo
+    from uflip.spec import Basic
+
+EPILOG = """\b
+Examples:
+  uflip deallocate /dev/nvme1n1 --destroy "TOKEN" --dry-run
+  uflip deallocate /dev/nvme1n1 --destroy "TOKEN"
+  uflip deallocate file:scratch.bin --target-offset 256MiB --target-size 256MiB
+  uflip deallocate sim:demo --target-size 512MiB --save half.snapshot
+
+\b
+What was stored there is lost, as if it had been written over; blkdiscard, fstrim and hdparm do the
+same. What reads and writes cost afterwards: uflip run DEVICE --suite today --only deallocate
+"""
+LONGEST = 128 << 20
+"""A trim is no longer than any other I/O [bytes]."""
+
+
+@click.command("deallocate", epilog=EPILOG)
+@device_argument
+@click.option(
+    "--target-offset",
+    metavar="SIZE",
+    callback=read_size,
+    default="0",
+    help="Where the range begins.  [default: 0]",
+)
+@click.option(
+    "--target-size",
+    metavar="SIZE",
+    callback=read_size,
+    help="How long it is.  [default: up to the end of the device]",
+)
+@save_option
+@force_option
+@open_options
+@click.option("--dry-run", is_flag=True, help="Say what would be deallocated; touch nothing.")
+@quiet_option
+@json_option
+def command(
+    *,
+    device: str,
+    target_offset: int,
+    target_size: int | None,
+    save: Path | None,
+    force: bool,
+    size: int | None,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    io_timeout: int,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Deallocate DEVICE or a range of it (TRIM, discard): what is stored there is lost.
+
+    A block device is told to discard, a file gets a hole, an NBD server is told to trim, and a
+    simulated device forgets the pages. In trims of up to 128 MiB, each of which is timed.
+    """
+    if dry_run:
+        check_options(parse_url(device), size, data, destroy, buffered=buffered)
+    else:
+        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
+    from uflip import ends
+    from uflip.cli.common import check_saving, save_device
+    from uflip.cli.terminal import echo, echo_json
+    from uflip.cli.watching import Watching
+    from uflip.device.catalogue import inspect_device
+    from uflip.session.opening import open_watched
+    from uflip.units import format_duration_ns, format_size
+
+    info = inspect_device(device, size=size, buffered=buffered)
+    check_saving(info, save, force=force)
+    trims = _trims(info, target_offset, target_size)
+    told: dict[str, Any] = {
+        "device": device,
+        "done": "dry-run" if dry_run else "deallocated",
+        "offset_bytes": target_offset,
+        "size_bytes": sum(each.ios * each.io_bytes for each in trims),
+        "trims": sum(each.ios for each in trims),
+    }
+    what = f"{format_size(told['size_bytes'])} of {device}"
+    if dry_run:
+        text = f"{what} would be deallocated, in {told['trims']} trims"
+    else:
+        with (
+            Watching(quiet=quiet or as_json) as watch,
+            ends.shielded(),
+            open_watched(
+                device,
+                info,
+                watch,
+                size=size,
+                buffered=buffered,
+                data=data,
+                destroy=destroy,
+                io_timeout_ns=io_timeout,
+            ) as opened,
+        ):
+            traces = [opened.run(each) for each in trims]
+            if save is not None:
+                save_device(opened, save, force=force)
+        took = [int(ns) for trace in traces for ns in memoryview(trace.column("response_time_ns"))]
+        told |= {"elapsed_ns": sum(took), "longest_ns": max(took)}
+        longest = f"the longest {format_duration_ns(max(took))}"
+        took_text = format_duration_ns(sum(took))
+        text = f"{what} are deallocated: {told['trims']} trims took {took_text}, {longest}"
+    if as_json:
+        echo_json(told)
+    elif not quiet:
+        echo(text)
+
+
+def _trims(info: "DeviceInfo", begin: int, size: int | None) -> "list[Basic]":
+    """Cut a range into trims of one size, and a shorter one for the rest."""
+    from uflip.spec import basic
+    from uflip.units import format_size
+
+    end = info.capacity_bytes if size is None else begin + size
+    if not info.details.deallocates:
+        raise UsageError(
+            "The device has no command to deallocate",
+            where="DEVICE",
+            got=info.url,
+            allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
+            action="choose another device",
+        )
+    if begin >= end or end > info.capacity_bytes or begin % info.sector_bytes:
+        raise UsageError(
+            "That is no range of the device",
+            where="--target-offset, --target-size",
+            got=f"bytes {begin} to {end}",
+            allowed=f"whole sectors of {info.sector_bytes} bytes, up to byte "
+            f"{info.capacity_bytes} ({format_size(info.capacity_bytes)})",
+            action="choose another range",
+        )
+    whole = (end - begin) // LONGEST
+    pieces = [(begin, LONGEST, whole)] if whole else []
+    if rest := end - begin - whole * LONGEST:
+        pieces.append((end - rest, rest, 1))
+    return [
+        basic(
+            "trim", "sequential", io_size=each, target_offset=at, target_size=each * count,
+            io_count=count, io_ignore=0,
+        )
+        for at, each, count in pieces
+    ]  # fmt: skip

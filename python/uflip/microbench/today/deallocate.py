@@ -1,0 +1,136 @@
+"""Deallocate: more and more of the device is deallocated. What do reads and writes cost then?
+
+::
+
+    0 %     |  RW, RR: all of it                              |
+    25 %    |  RW: what is left          | trims: this → RR   |
+    50 %    |  RW               | trims  | deallocated   → RR |
+    100 %   | trims  | deallocated                       → RR |    then RW all over: a new device?
+
+**Source**: ours; ATA's TRIM and NVMe's Deallocate; T. Frankie, G. Hughes, K. Kreutz-Delgado (*A
+mathematical model of the trim command in NAND-flash SSDs*, ACM SE 2012): what is deallocated is
+spare space, so that random writes cost what they do on a device with so much more of it.
+**Faithful**: the patterns RR and RW; trims are I/Os like any other, and timed.
+**Simplified**: each run is made once, in this order, behind everything else, because a device whose
+parts are deallocated is in no state that other runs begin in: `in_turn`. A trim is a 256th of the
+device, 128 MiB at most; what is left over at its end stays.
+**Ambiguous**: how long one writes. A device has free blocks after a trim, and random writes are
+cheap until these are used up: `SHARE` of what is written to, and no more than other runs do.
+"""
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.loaded import IOS, QUICK_IOS
+from uflip.spec import Spec, basic
+from uflip.units import format_duration_ns, format_size
+
+VARYING = Varying("deallocate", "deallocated_percent", "")
+TRIMS, READS, WRITES = "ST", "RR", "RW"
+STANDARD = (0, 25, 50, 75, 100)
+QUICK = (0, 50, 100)
+PARTS = 256
+# As long as an I/O may be [bytes].
+LONGEST = 128 << 20
+WHOLE = 100
+# Of what is written to, so much is written.
+SHARE = 2
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out trims of what is deallocated, reads of that, and writes to what is left."""
+    values = QUICK if context.quick else STANDARD
+    made = (TRIMS, values[1:]), (READS, values), (WRITES, values)
+    return [
+        lay_out(context, VARYING, pattern, some, _describe, why_not=_why_not)
+        for pattern, some in made
+    ]
+
+
+def trim_bytes(context: Context) -> int:
+    """Return how long a trim is [bytes]."""
+    size = min(context.capacity // PARTS, LONGEST)
+    for unit in (1 << 20, context.io_size):
+        if size >= unit:
+            return size // unit * unit
+    return max(context.io_size, context.sector)
+
+
+def kept_bytes(context: Context, percent: int) -> int:
+    """Return where what is deallocated begins [bytes]: whole trims follow, up to the last one."""
+    size = trim_bytes(context)
+    return context.capacity // size * (WHOLE - percent) // WHOLE * size
+
+
+def _describe(context: Context, pattern: str, percent: int) -> Spec:
+    begin, end = kept_bytes(context, percent), kept_bytes(context, 0)
+    if pattern == TRIMS:
+        values = QUICK if context.quick else STANDARD
+        before = kept_bytes(context, values[values.index(percent) - 1])
+        size = trim_bytes(context)
+        return basic(
+            "trim",
+            "sequential",
+            io_size=size,
+            target_offset=begin,
+            target_size=max(before - begin, size),
+            io_count=max((before - begin) // size, 1),
+            io_ignore=0,
+        )
+    if pattern == READS:
+        place, size = (begin, end - begin) if percent else (0, end)
+    else:
+        place, size = 0, begin or end
+    ios = QUICK_IOS if context.quick else IOS
+    if pattern == WRITES:
+        ios = max(min(ios, size // SHARE // context.io_size), 1)
+    size = max(size // context.io_size, 1) * context.io_size
+    counts = Counts(ios, ios // 8)
+    return baseline_spec(context, pattern, counts=counts, target_offset=place, target_size=size)
+
+
+def _why_not(context: Context, _spec: Spec) -> str | None:
+    if context.info.details.deallocates:
+        return None
+    return "the device has no command to deallocate (discard)"
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """What each of the three costs at the beginning and at the end."""
+    parts = []
+    if trims := measured.get(TRIMS, ()):
+        each, size = mean_ns(trims[-1]), int(trims[-1]["spec"]["io_size"])
+        parts.append(f"A trim of {format_size(size)} takes {format_duration_ns(each)}")
+    for pattern, what in ((READS, "reads of what was deallocated"), (WRITES, "random writes")):
+        runs = measured.get(pattern, ())
+        if len(runs) > 1 and runs[0]["value"] == 0:
+            parts.append(f"{what} take {_told(runs[-1])}, {_told(runs[0])} before")
+            before, after = mean_ns(runs[0]), mean_ns(runs[-1])
+            parts[-1] += f" ({ratios.factor(after / before, pattern)})"
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _told(run: Run) -> str:
+    percent = int(run["value"])
+    after = f" with {percent} % deallocated" if percent else ""
+    return f"{format_duration_ns(mean_ns(run))}{after}"
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Deallocate",
+    experiments=experiments,
+    question="What do reads and writes cost after a trim, and what does the trim itself?",
+    how_to_read=(
+        "RW falls as more is deallocated where the device collects garbage: what nobody needs is "
+        "spare space. With 100 % it writes to what a new device has, erased blocks or some that "
+        "can be. RR is of what was deallocated: a device that knows that answers without flash. "
+        "ST are the trims themselves."
+    ),
+    finding=finding,
+    levels=False,
+    suites=("today",),
+    own_length=True,
+    in_turn=True,
+)

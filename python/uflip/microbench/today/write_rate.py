@@ -1,0 +1,130 @@
+"""Write rate: random reads at one rate, random writes at higher and higher ones, in an open loop.
+
+::
+
+    arrivals    r w w r w w w r ...     Poisson; each I/O drawn: a write with a chance of p %
+    reads       r a second, whatever p
+    writes      w = r × p / (100 − p) a second
+
+**Source**: ours; B. Schroeder, A. Wierman, M. Harchol-Balter (*Open versus closed: a cautionary
+tale*, NSDI 2006): where a slow I/O holds the next ones back, the tail that users see is not
+measured. Read under write (`read_under_write`) is such a closed loop, whose write rate comes out.
+**Faithful**: arrivals of a Poisson process; response times from the arrival.
+**Simplified**: `READS_A_S` is one rate for all devices, low enough for most, so that what changes
+is the writes alone. The two keep to a half of the device each, as in read under write.
+**Ambiguous**: what becomes of a rate that the device cannot keep up with: its queue grows as long
+as the run lasts, and so do response times. Such a run says that (`falling_behind`), and no more.
+"""
+
+from uflip.experiment import Context, Experiment, PlannedRun, Skipped, run_seed
+from uflip.microbench.finding import Experiments, Means, Ratios, Run
+from uflip.microbench.layout import Varying, why_impossible
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.loaded import loaded_mix, tail, too_small
+from uflip.spec import Mix
+from uflip.units import format_duration_ns, format_size
+
+VARYING = Varying("write_rate", "write_rate", "bytes/s")
+PATTERN = "RW/RR"
+READS_A_S = 200
+# Chance of a write [%]: from two writes a second to twenty thousand.
+STANDARD = (1, 20, 50, 80, 90, 95, 97, 98, 99)
+QUICK = (1, 50, 90, 98)
+# Reads of a run: a tail of one in a hundred has ten of them, or four.
+READS, QUICK_READS = 1000, 400
+# What the device, or its queue, has room for.
+DEEPEST = 1024
+# A device that is so much behind at the end keeps no rate; chance alone is within a few per cent.
+LATE = 1.2
+_NS_A_S = 1_000_000_000
+_WHOLE = 100
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out reads at one rate beside writes at several."""
+    name, parameter, unit = VARYING
+    runs: list[PlannedRun] = []
+    skipped: list[Skipped] = []
+    for percent in QUICK if context.quick else STANDARD:
+        spec, value = _describe(context, percent), rate_of(percent) * context.io_size
+        reason = why_impossible(context, spec) or too_small(context, spec)
+        if reason is not None:
+            skipped.append(Skipped(name, PATTERN, parameter, value, reason))
+            continue
+        spec = spec.but(seed=run_seed(context.seed, name, PATTERN, value))
+        run = f"{name}-{PATTERN.replace('/', '+')}-{parameter}-{value}"
+        runs.append(PlannedRun(run, name, PATTERN, parameter, value, unit, spec))
+    return [Experiment(name, PATTERN, parameter, unit, tuple(runs), tuple(skipped))]
+
+
+def rate_of(percent: int) -> int:
+    """Return how many writes a second come with such a chance of one, rounded.
+
+    Examples
+    --------
+    >>> rate_of(50), rate_of(99)
+    (200, 19800)
+    """
+    return round(READS_A_S * percent / (_WHOLE - percent))
+
+
+def _describe(context: Context, percent: int) -> Mix:
+    closed = loaded_mix(context, PATTERN, (context.io_size, context.io_size), percent)
+    reads = QUICK_READS if context.quick else READS
+    ios = reads * _WHOLE // (_WHOLE - percent)
+    return closed.but(
+        time="poisson",
+        interval=_NS_A_S * (_WHOLE - percent) // (READS_A_S * _WHOLE),
+        queue_depth=min(DEEPEST, context.info.deepest_queue),
+        io_count=ios,
+        io_ignore=ios // 8,
+    )
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """The tail of the reads at the lowest rate, and at the highest that is kept up with."""
+    told = [
+        (run, reads)
+        for run in measured.get(PATTERN, ())
+        if (reads := run["components"]["second"]["statistics"]) is not None
+    ]
+    if len(told) < 2:
+        return ""
+    kept = [one for one in told if keeps_up(one[0])]
+    beyond = next((f"; {_written(run)} are too many" for run, _ in told if not keeps_up(run)), "")
+    if len(kept) < 2:
+        return f"The device keeps up with none of these rates{beyond}."
+    (first, few), (last, many) = kept[0], kept[-1]
+    name, before, after = tail(few, many)
+    ratio = ratios.factor(after / before, "RR")
+    return (
+        f"Of {READS_A_S} reads a second {name} is {format_duration_ns(before)} beside "
+        f"{_written(first)}, and {format_duration_ns(after)} beside {_written(last)} "
+        f"({ratio}){beyond}."
+    )
+
+
+def keeps_up(run: Run) -> bool:
+    """Whether a run took no longer than its I/Os took to arrive, as near as chance has it."""
+    return bool(run["elapsed_ns"] < LATE * int(run["spec"]["interval"]) * run["io_count"])
+
+
+def _written(run: Run) -> str:
+    return f"{format_size(int(run['value']))}/s of writes"
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Write rate",
+    experiments=experiments,
+    question="How slow are reads beside writes that arrive at a given rate?",
+    how_to_read=(
+        "The faint lines are reads and writes apart, from their arrival on. The rate of the reads "
+        "is the same everywhere: what rises, waits for writes. Where everything rises by orders of "
+        "magnitude the device does not keep up with the rate."
+    ),
+    finding=finding,
+    figure="mix",
+    suites=("today",),
+    own_length=True,
+)
