@@ -19,13 +19,16 @@ from command_line import uflip
 from msgspec import structs
 from numpy.typing import NDArray
 
-from uflip.device.beneath import beneath
+from uflip.data.device import Wear
+from uflip.device.beneath import beneath, temperature_of
 from uflip.device.opening import open_device
 from uflip.device.virtual import behind, behind_device, place_of
 from uflip.results import Results
 from uflip.results.circumstances import about_circumstances
 from uflip.results.pace import TREND_Z, Pace, limit, pace_of, trend
 from uflip.results.ticks import TICKS_PER_S, ticking
+from uflip.session import carrying_out, single
+from uflip.session.state import AS_IS
 from uflip.spec import baseline
 
 Floats = NDArray[np.float64]
@@ -426,3 +429,39 @@ def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
         place = place_of(os.major(number), os.minor(number))
         assert disk is None if place is None else disk["name"] in place.parts
         assert json.loads((out / "manifest.json").read_text())["host"]["virtual_disk"] == expected
+
+
+def test_a_disk_is_asked_again_when_its_benchmark_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warmer, and more worn: as a tree of devices and a SMART log say it by then."""
+    target = tmp_path / "target"
+    number = tmp_path.stat().st_dev
+    a_disk(tmp_path / "sys", f"{os.major(number)}:{os.minor(number)}", begin_sectors=64)
+    info = stored.described("file", url=f"file:{target}")
+    target.touch()
+    assert temperature_of(info, tmp_path / "sys") == 71.85
+    worn = Wear(4.0, 10**12, 25 * 10**12, available_spare_percent=98.0)
+    monkeypatch.setattr(carrying_out, "wear_of", lambda _info: worn)
+    monkeypatch.setattr(
+        carrying_out, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
+    )
+    assert carrying_out.after(info).temperature_celsius == 71.85
+    out = tmp_path / "out"
+    device = open_device(f"file:{tmp_path / 'scratch'}", size=1 << 20, buffered=True)
+    plan = single.plan_of(
+        baseline("RR", io_size=4096, io_count=40, io_ignore=0, target_size=1 << 20),
+        device.info,
+        label="RR",
+        durability="fua",
+    )
+    with device:
+        carrying_out.new_work(device, plan, out, AS_IS).carry_out()
+    kept = Results.load(out).manifest
+    after = kept.host["after"]
+    assert isinstance(after, dict)
+    assert after["temperature_celsius"] == 71.85
+    assert after["wear"]["available_spare_percent"] == 98.0
+    assert after["wear"]["percentage_used"] == 4.0
+    (hot,) = (doubt for doubt in kept.warnings if doubt.code == "hot_disk")
+    assert "71.85 °C when the benchmark ended" in hot.message

@@ -196,14 +196,16 @@ class _Disk(Struct, frozen=True):
     temperature_celsius: float | None = None
 
 
-class _After(Struct, frozen=True):
+class After(Struct, frozen=True):
+    """What a real device said when its benchmark was over."""
+
     temperature_celsius: float | None = None
     wear: Wear | None = None
 
 
 class _Host(Struct, frozen=True):
     disk: _Disk | None = None
-    after: _After | None = None
+    after: After | None = None
     cpu_governor: Text | None = None
     load_average_1min: float | None = None
     cpus: Count | None = None

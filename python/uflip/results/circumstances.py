@@ -34,7 +34,7 @@ def about_circumstances(kept: Manifest) -> list[StoredWarning]:
         _partition(disk),
         _scheduler(kept, disk),
         _governor(kept.host),
-        _temperature(disk, kept.host.get("after") or {}),
+        _temperature(disk, (kept.host.get("after") or {}).get("temperature_celsius")),
     ]
     return [each for each in found if each is not None]
 
@@ -113,8 +113,8 @@ def _governor(host: Mapping[str, Any]) -> StoredWarning | None:
     )
 
 
-def _temperature(disk: Mapping[str, Any], after: Mapping[str, Any]) -> StoredWarning | None:
-    told = {"began": disk.get("temperature_celsius"), "ended": after.get("temperature_celsius")}
+def _temperature(disk: Mapping[str, Any], after: float | None) -> StoredWarning | None:
+    told = {"began": disk.get("temperature_celsius"), "ended": after}
     known = {when: celsius for when, celsius in told.items() if celsius is not None}
     if max(known.values(), default=0) < HOT_CELSIUS:
         return None

@@ -51,7 +51,7 @@ class ResultsWriter:
 
     def __init__(self, path: Path, content: Manifest, held: int) -> None:
         self.path = path
-        self.at_end: Callable[[], Mapping[str, Any]] | None = None
+        self.at_end: Callable[[], manifest.After] | None = None
         """Asked at the end for what the host then says of the device."""
         self._files = Files(path)
         self._manifest = content
@@ -292,7 +292,7 @@ class ResultsWriter:
             If the manifest cannot be written; the runs are readable all the same.
         """
         if self.at_end is not None:
-            host = {**self._manifest.host, "after": self.at_end()}
+            host = {**self._manifest.host, "after": msgspec.to_builtins(self.at_end())}
             self._manifest = msgspec.structs.replace(self._manifest, host=host)
         seen: list[StoredWarning] = [
             *about_conditions(self._manifest.device, self._manifest.host, self._manifest.state),

@@ -5,14 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
 from uflip._native import Trace
 from uflip.data.device import DeviceInfo, Wear, with_details
-from uflip.data.document import plain
-from uflip.data.manifest import DeviceState
+from uflip.data.manifest import After, DeviceState
 from uflip.device.beneath import beneath, temperature_of
 from uflip.device.opened import Device
 from uflip.device.virtual import behind_device
@@ -84,9 +82,9 @@ class Work:
         )
 
 
-def after(info: DeviceInfo) -> dict[str, Any]:
+def after(info: DeviceInfo) -> After:
     """Ask a real device again, when its benchmark is over, what was asked before the first run."""
-    return {"temperature_celsius": temperature_of(info), "wear": plain(wear_of(info))}
+    return After(temperature_of(info), wear_of(info))
 
 
 def new_work(

@@ -8,10 +8,8 @@ time.
 busy, and is no more than one queue of any NVMe device.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from uflip.experiment import Context
+from uflip.microbench.finding import Run
 from uflip.microbench.mix import half_size
 from uflip.spec import Mix, baseline, mix
 from uflip.units import format_size
@@ -69,7 +67,7 @@ def too_small(context: Context, spec: Mix) -> str | None:
     )
 
 
-def tail(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, float, float]:
+def tail(one: Run, other: Run) -> tuple[str, float, float]:
     """Return the highest percentile up to p99 that both samples support: its name, and both."""
     for key, name in (("p99_ns", "p99"), ("p95_ns", "p95"), ("p50_ns", "the median")):
         if one[key] is not None and other[key] is not None:
