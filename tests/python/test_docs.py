@@ -197,7 +197,11 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
 @pytest.mark.parametrize("name", [*suited("sectors"), *varied("today")])
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     shown = " ".join(section("reference/micro-benchmarks.md", name).split())
-    formats = {"bytes": format_size, "ns": format_duration_ns}
+    formats = {
+        "bytes": format_size,
+        "ns": format_duration_ns,
+        "bytes/s": lambda rate: f"{format_size(rate)}/s",
+    }
     for scale in SCALES:
         # A null device can do everything.
         for experiment in MICRO_BENCHMARKS[name].experiments(
