@@ -281,11 +281,11 @@ def check_alone(given: dict[str, Any], allowed: str) -> None:
             )
 
 
-def no_device() -> UsageError:
+def no_device(verb: str) -> UsageError:
     """Return the error of a command that names neither a device nor results to go on with."""
     return UsageError(
         "No device was named",
         where="DEVICE",
         allowed=URL_FORMS,
-        action="name a device, or a folder with --resume; see --help",
+        action=f"name a device, or a folder with --resume; see `uflip {verb} --help`",
     )

@@ -127,7 +127,7 @@ def command(
         show_results(resume, quiet=quiet, as_json=as_json)
         return
     if device is None:
-        raise no_device()
+        raise no_device("replay")
     request = Request(device=device, io_timeout_ns=io_timeout, **options)
     with Watching(quiet=quiet or as_json) as watch:
         folder = replaying.replay(request, wanted, out, watch)

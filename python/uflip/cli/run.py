@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from uflip.cli.common import (
+    check_alone,
     durability_option,
     json_option,
+    no_device,
     open_several_options,
     quiet_option,
 )
@@ -17,7 +19,6 @@ from uflip.cli.planning import plan_options
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json, plain
 from uflip.device.guard import check_before_all
-from uflip.device.url import URL_FORMS
 from uflip.errors import InterruptedRun, UsageError
 
 EPILOG = """\b
@@ -163,12 +164,7 @@ def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any
 
 def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
     if device is None:
-        raise UsageError(
-            "No device was named",
-            where="DEVICE",
-            allowed=URL_FORMS,
-            action="name a device, or a folder with --resume; see `uflip run --help`",
-        )
+        raise no_device("run")
     # A target that must not be written to is refused before plans and numbers are loaded.
     check_before_all(device, **{name: options[name] for name in OF_THE_TARGET})
     from uflip.cli.watching import Watching
@@ -181,18 +177,11 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
 
 def _check_alone(**given: Any) -> None:
     """Refuse options that a benchmark which goes on has had already."""
-    for name, value in given.items():
-        if value and name not in SAID_AGAIN:
-            option = f"--{name.removesuffix('_ns').removesuffix('_file').replace('_', '-')}"
-            raise UsageError(
-                "A benchmark goes on as it began",
-                where=option,
-                got=f"{option} with --resume",
-                allowed="--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, "
-                "--quiet, --json; of several devices with --together, --jobs, --workers, "
-                "--scheduler",
-                action=f"leave {option} out, or start another benchmark",
-            )
+    check_alone(
+        {name: value for name, value in given.items() if name not in SAID_AGAIN},
+        "--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, --quiet, --json; "
+        "of several devices with --together, --jobs, --workers, --scheduler",
+    )
 
 
 def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
