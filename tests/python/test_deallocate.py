@@ -392,3 +392,19 @@ def test_a_device_that_cannot_is_left_out_with_a_reason(here: Path) -> None:
     for experiment in deallocate.experiments(context):
         assert not experiment.runs
         assert all("no command to deallocate" in skip.reason for skip in experiment.skipped)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+def test_fio_trims_what_its_job_says(here: Path, loop: tuple[str, Path]) -> None:
+    name, disk = loop
+    trims = ("--mode", "trim", "--location", "sequential", "--io-size", "64KiB", "--io-count", "8")
+    done = uflip("pattern", "sim:demo", *trims, "--target-size", "1MiB", "--inside", "o", "-q")
+    assert done.code == 0, done.err
+    assert uflip("export", "o", "--format", "fio-job", "-o", "jobs").code == 0
+    (job,) = Path("jobs").glob("*.fio")
+    assert "; fio trims block devices, and no files" in job.read_text()
+    fio = subprocess.run(
+        ["fio", job], env=os.environ | {"UFLIP_TARGET": name}, capture_output=True, check=False
+    )
+    assert fio.returncode == 0, fio.stderr
+    assert disk.read_bytes() == bytes(8 * 65536) + b"x" * (8 * MIB - 8 * 65536)

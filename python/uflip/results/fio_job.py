@@ -128,6 +128,8 @@ def _basic(spec: Basic) -> Lines:
         lines = [f"rw=rand{spec.mode}", "norandommap=1", *drawn, *lines]
     else:
         lines = [f"rw={spec.mode}", *lines]
+    if spec.is_trim:
+        lines.insert(0, "; fio trims block devices, and no files")
     return [*lines, *_times(spec, spec.processes), *_ignored(spec.ignored_ios)]
 
 
