@@ -144,7 +144,7 @@ def test_a_file_whose_last_part_came_before_a_kill_is_whole(
     begun = _begun(dora, files)
     # What a kill between the last part and the name of the whole file leaves, right and wrong.
     arriving = server.folder / "arriving" / begun["id"]
-    arriving.mkdir()
+    arriving.mkdir(exist_ok=True)
     right, wrong = list(files.values())[:2]
     (arriving / _digest(right)).write_bytes(right)
     (arriving / _digest(wrong)).write_bytes(bytes(len(wrong)))

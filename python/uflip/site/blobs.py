@@ -7,12 +7,13 @@ folders/ID/          a result as `uflip.load` reads it: the same files by their 
 ```
 """
 
+import fcntl
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uflip.errors import ResultsError, UsageError
@@ -68,6 +69,10 @@ class Blobs:
 
     def received(self, submission: str, digest: str, size: int) -> int:
         """How many of the bytes of a file have come so far; all of them only if it is whole."""
+        with self._alone(submission):
+            return self._received(submission, digest, size)
+
+    def _received(self, submission: str, digest: str, size: int) -> int:
         if self.there(digest):
             return size
         arriving = self._arriving / submission / digest
@@ -110,9 +115,27 @@ class Blobs:
         ResultsError
             If the whole has another digest; it has to be sent again then.
         """
-        there = self.received(submission, digest, size)
-        if self.there(digest):
-            return there
+        with self._alone(submission):
+            return self._receive(submission, digest, size, offset, part)
+
+    @contextmanager
+    def _alone(self, submission: str) -> Iterator[None]:
+        """Hold an upload: its sender may send the same twice, to several servers, at once."""
+        folder = self._arriving / submission
+        folder.mkdir(exist_ok=True)
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            # Whoever held it before may have ended the upload, and its folder.
+            folder.mkdir(exist_ok=True)
+            yield
+        finally:
+            os.close(held)
+
+    def _receive(self, submission: str, digest: str, size: int, offset: int, part: bytes) -> int:
+        there = self._received(submission, digest, size)
+        if self.there(digest) or offset + len(part) <= there:
+            return there  # somebody else sent it meanwhile; the whole has its digest
         if offset != there or offset + len(part) > size:
             raise UsageError(
                 "This part does not follow",
@@ -122,7 +145,6 @@ class Blobs:
                 action="ask how much there is, and go on from there",
             )
         arriving = self._arriving / submission / digest
-        arriving.parent.mkdir(exist_ok=True)
         with arriving.open("ab") as file:
             file.write(part)
             file.flush()

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 MOST_OPEN = 20
 """Uploads of one account that have begun and are not committed."""
+MOST_MEETINGS = 5
+"""How often other servers may make a row first that a result needs, as that of its device."""
 STALE_S = 3600.0
 """The age of a folder from which on nobody can be making it: many times what a commit may take."""
 SUMMARY = "summary.json.gz"
@@ -171,8 +173,7 @@ class Intake:
         result = result_id(files)
         with self._sessions() as session:
             known = session.get(Result, result)
-        if known is None:
-            self._keep(account, result, files)
+        new = known is None and self._keep(account, result, files)
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
             found = session.get_one(Result, result)
@@ -180,10 +181,27 @@ class Intake:
                 found.published_utc = utc_now()
                 note(session, account.name, "publish", result)
         self._blobs.forget(submission)
-        return result, known is None
+        return result, new
 
-    def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> None:
+    def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> bool:
+        """Keep a result; False where another server did so just now."""
         found = self._make_folder(result, [(each.path, each.digest) for each in files])
+        for tried in range(MOST_MEETINGS):
+            last = tried == MOST_MEETINGS - 1
+            if (new := self._enter(account, result, files, found, last=last)) is not None:
+                return new
+        raise AssertionError("the last try ends in a result or an error")
+
+    def _enter(
+        self,
+        account: Account,
+        result: str,
+        files: Sequence[Offered],
+        found: Any,
+        *,
+        last: bool,
+    ) -> bool | None:
+        """Make the row of a result; False if it is there, None if its device came just now."""
         try:
             with self._sessions.begin() as session:
                 device = device_of(session, found["device"])
@@ -205,7 +223,11 @@ class Intake:
             # Another server, or another connection, was first with the same content.
             with self._sessions() as session:
                 if session.get(Result, result) is None:
-                    raise
+                    if last:
+                        raise
+                    return None
+            return False
+        return True
 
     def _make_folder(self, result: str, files: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """Make the folder of a result, looked at, in one step; returns what the examiner says."""
@@ -218,7 +240,11 @@ class Intake:
             atomic.fsync_directory(being_made)
             folder = self._blobs.folders / result
             if not folder.exists():
-                being_made.rename(folder)
+                try:
+                    being_made.rename(folder)
+                except OSError:
+                    if not folder.exists():  # no other server was faster
+                        raise
                 atomic.fsync_directory(folder.parent)
             return found
         finally:
