@@ -21,12 +21,20 @@ pub fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     (product >> 64) as u64
 }
 
-/// A number that looks random and is always the same for the same `key`: the finaliser of SplitMix64
-/// (Steele, Lea & Flood 2014).
+/// What SplitMix64 adds to its state for each number (Steele, Lea & Flood 2014): 2^64 over the golden ratio.
+pub const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A number that looks random and is always the same for the same `key`: the first of SplitMix64 from there.
 #[inline]
 #[must_use]
 pub fn mix(key: u64) -> u64 {
-    let mut z = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    finalise(key.wrapping_add(GOLDEN_GAMMA))
+}
+
+/// The finaliser of SplitMix64: every bit of the result depends on every one of `z`.
+#[inline]
+#[must_use]
+pub fn finalise(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)

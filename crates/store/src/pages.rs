@@ -60,13 +60,18 @@ pub(crate) fn write_header(bytes: &mut Vec<u8>, sizes: Sizes, values: usize, enc
     bytes.extend([0, 0]);
 }
 
+/// Whether the pages of a column have to be unpacked.
+pub(crate) fn is_packed(chunk: &ColumnChunkMetaData) -> bool {
+    chunk.compression() != Compression::UNCOMPRESSED
+}
+
 /// An error where what is packed in a column of `rows` would unpack to more than such a column can hold.
 pub(crate) fn check(
     source: &impl ChunkReader,
     chunk: &ColumnChunkMetaData,
     rows: u64,
 ) -> Result<(), String> {
-    if chunk.compression() == Compression::UNCOMPRESSED {
+    if !is_packed(chunk) {
         return Ok(());
     }
     let (mut at, length) = chunk.byte_range();

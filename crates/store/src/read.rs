@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes as Content;
-use parquet::basic::{Compression, Type};
+use parquet::basic::Type;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -188,8 +188,7 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
     });
     let rows = rows.ok_or("a number of rows below zero")?;
     let columns = columns.len() as u64;
-    let mut chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let most = if chunks.any(|chunk| chunk.compression() != Compression::UNCOMPRESSED) {
+    let most = if any_packed(metadata) {
         if metadata.row_groups().iter().any(|group| group.num_rows() > GROUP_ROWS) {
             return Err(format!("a row group of more than {GROUP_ROWS} rows, packed"));
         }
@@ -205,6 +204,10 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
         return Err(format!("{length} bytes for {rows} rows"));
     }
     Ok(())
+}
+
+fn any_packed(metadata: &ParquetMetaData) -> bool {
+    metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).any(pages::is_packed)
 }
 
 fn value(metadata: &FileMetaData, name: &str) -> Option<String> {
@@ -345,8 +348,7 @@ pub(crate) fn read_table(
         let reader =
             SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
         check_size(reader.metadata(), length)?;
-        let mut chunks = reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
-        if chunks.any(|chunk| chunk.compression() != Compression::UNCOMPRESSED) {
+        if any_packed(reader.metadata()) {
             return Err("pages that are packed, as those of a trace are".to_owned());
         }
         let metadata = reader.metadata().file_metadata();
@@ -461,7 +463,7 @@ fn values<T: DataType>(
         let group = reader.get_row_group(group)?;
         let rows = group.metadata().num_rows() as usize;
         let chunk = group.metadata().column(index);
-        if chunk.compression() != Compression::UNCOMPRESSED {
+        if pages::is_packed(chunk) {
             if let Some(value) = chunk.statistics().and_then(known) {
                 values.resize(values.len() + rows, value);
                 continue;

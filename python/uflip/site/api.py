@@ -19,14 +19,12 @@ from uflip.results.beginning import utc_now
 from uflip.results.csv_text import write_rows
 from uflip.site import browse
 from uflip.site.accounts import account_of, may, note
-from uflip.site.offer import Offered
+from uflip.site.offer import PART_BYTES, Offered
 from uflip.site.tables import AbsentError, Account, Result
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
 
-PART = 8 << 20
-"""No part of a file is longer [bytes]."""
 TABLES = ("csv", "parquet")
 MOST_OF_A_TABLE = 100_000
 
@@ -50,7 +48,7 @@ class Begun(BaseModel):
 
     id: str
     received: dict[str, int]
-    part_bytes: int = PART
+    part_bytes: int = PART_BYTES
 
 
 class Got(BaseModel):
@@ -314,11 +312,11 @@ async def part(
     content = bytearray()
     async for piece in request.stream():
         content += piece
-        if len(content) > PART:
+        if len(content) > PART_BYTES:
             raise UsageError(
                 "A part is too long",
-                got=f"more than {PART} bytes",
-                allowed=str(PART),
+                got=f"more than {PART_BYTES} bytes",
+                allowed=str(PART_BYTES),
                 action="send shorter parts, with their offsets",
             )
     intake = site_of(request).intake

@@ -89,6 +89,32 @@ def _digest(path: Path) -> tuple[str, int]:
     return digest, path.stat().st_size
 
 
+def sent(
+    path: Path, at: int, size: int, part_bytes: int, put: Callable[[int, bytes], int]
+) -> Iterator[int]:
+    """Send what is missing of a file, part by part.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    at, size, part_bytes : int
+        Where to go on, its length, and how much at a time [bytes].
+    put : callable
+        Takes an offset and a part, and returns how much is there then [bytes].
+
+    Yields
+    ------
+    int
+        How much more is there, after each part [bytes].
+    """
+    with path.open("rb") as file:
+        file.seek(at)
+        while at < size:
+            before, at = at, put(at, file.read(part_bytes))
+            yield at - before
+
+
 class Client:
     """Somebody who asks a site; use it in a `with` block.
 
@@ -177,17 +203,18 @@ class Client:
         begun = self._ask("POST", "submissions", json={"files": files})
         there = sum(begun["received"].get(digest, 0) for _, digest, _ in prepared.files)
         for name, digest, size in prepared.files:
+            to = f"submissions/{begun['id']}/files/{digest}"
+
+            def put(at: int, part: bytes, to: str = to) -> int:
+                got = self._ask("PUT", to, params={"offset": at}, content=part)
+                return int(got["received"])
+
             at = begun["received"].get(digest, 0)
-            with (prepared.folder / name).open("rb") as file:
-                file.seek(at)
-                while at < size:
-                    part = file.read(begun["part_bytes"])
-                    to = f"submissions/{begun['id']}/files/{digest}"
-                    got = self._ask("PUT", to, params={"offset": at}, content=part)
-                    there += got["received"] - at
-                    at = got["received"]
-                    if on_bytes is not None:
-                        on_bytes(there, prepared.bytes)
+            path = prepared.folder / name
+            for grown in sent(path, at, size, begun["part_bytes"], put):
+                there += grown
+                if on_bytes is not None:
+                    on_bytes(there, prepared.bytes)
         commit = f"submissions/{begun['id']}/commit"
         done: dict[str, Any] = self._ask(
             "POST", commit, params={"publish": publish}, timeout=COMMIT_S

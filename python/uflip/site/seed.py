@@ -7,6 +7,7 @@ on every page, a file as a file; the account that has them is called `seed`, and
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,8 +17,8 @@ from sqlalchemy import select
 from uflip.profiles import profile_names
 from uflip.session import OnEvent, Request, begin, ignore
 from uflip.site.accounts import new_token
-from uflip.site.client import Prepared, prepare
-from uflip.site.offer import Offered
+from uflip.site.client import prepare, sent
+from uflip.site.offer import PART_BYTES, Offered
 from uflip.site.tables import Account
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ ACCOUNT = "seed"
 FILE = "file"
 """Stands for a new file beside the site's."""
 FILE_BYTES = 256 << 20
-PART_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,8 @@ def _published(site: "Site", account: Account, folder: Path, copy: Path) -> tupl
     copy.mkdir()
     prepared = prepare(folder, copy)
     submission = site.intake.begin(account, [Offered(*each) for each in prepared.files])
-    _send(site, account, submission, prepared)
-    return site.intake.commit(account, submission, publish=True)
-
-
-def _send(site: "Site", account: Account, submission: str, prepared: Prepared) -> None:
     for name, digest, size in prepared.files:
-        at = 0
-        with (prepared.folder / name).open("rb") as file:
-            while at < size:
-                part = file.read(PART_BYTES)
-                at = site.intake.receive(account, submission, digest, at, part)
+        receive = partial(site.intake.receive, account, submission, digest)
+        for _ in sent(prepared.folder / name, 0, size, PART_BYTES, receive):
+            pass
+    return site.intake.commit(account, submission, publish=True)

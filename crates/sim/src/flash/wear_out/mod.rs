@@ -21,6 +21,7 @@
 //! the age that data has, judged when the block is erased.
 
 use serde::{Deserialize, Serialize};
+use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
 
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
 use crate::flash::reliability::{Rber, Reliability};
@@ -164,16 +165,11 @@ pub(crate) fn chance(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64
 }
 
-/// The number that decides about `what` at a place and a time: SplitMix64's finalizer, twice, so that
-/// neighbours have nothing in common.
+/// The number that decides about `what` at a place and a time: mixed twice, so that neighbours have nothing in
+/// common.
 fn lot(seed: u64, what: Lot, place: u32, time: u32) -> u64 {
-    let mix = |mut x: u64| {
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    };
-    let key = mix(seed.wrapping_add((what as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
-    mix(key ^ mix((u64::from(place) << 32 | u64::from(time)).wrapping_add(0x9E37_79B9_7F4A_7C15)))
+    let key = finalise(seed.wrapping_add((what as u64).wrapping_mul(GOLDEN_GAMMA)));
+    finalise(key ^ mix(u64::from(place) << 32 | u64::from(time)))
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 //! **Ambiguous**: whether a write counts before it is judged; here it does, as in the paper's figure 3. What
 //! becomes of a page that is moved: it goes with the others of its block, and is judged when it is written.
 
+use uflip_core::random::mix;
+
 use crate::collections::bits;
 use crate::flash::geometry::Lpn;
 
@@ -81,18 +83,10 @@ impl Detector {
 
 /// The bits of `page` in a filter.
 fn places(of: &HotColdPart, page: Lpn) -> impl Iterator<Item = usize> + use<> {
-    let (first, second) = (mixed(u64::from(page.0)), mixed(u64::from(page.0) | 1 << 32) | 1);
+    let (first, second) = (mix(u64::from(page.0)), mix(u64::from(page.0) | 1 << 32) | 1);
     let bits = u64::from(of.bloom_filter_bits);
     (0..u64::from(of.bloom_hashes))
         .map(move |number| (first.wrapping_add(number.wrapping_mul(second)) % bits) as usize)
-}
-
-/// The finalizer of SplitMix64: every bit of the result depends on every one of `key`.
-fn mixed(key: u64) -> u64 {
-    let key = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let key = (key ^ key >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let key = (key ^ key >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    key ^ key >> 31
 }
 
 #[cfg(test)]
