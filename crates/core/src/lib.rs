@@ -6,6 +6,7 @@
 mod device;
 mod durability;
 mod error;
+mod finished;
 mod flash;
 mod io;
 mod memory;
@@ -17,6 +18,7 @@ mod units;
 pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
+pub use finished::Finished;
 pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};
 pub use io::{Io, Mode};
 pub use memory::available_bytes;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, Io, Mode,
-    Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, Finished, Io,
+    Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::buffer::{Data, Pool};
@@ -38,8 +38,7 @@ pub struct DirectDevice {
     /// Whose data these are; the last handle leaves the file marked as ours.
     kept: Arc<Kept>,
     pool: Pool,
-    tickets: u64,
-    outstanding: Option<Completion<()>>,
+    finished: Finished,
     watch: Watch,
     watched: Arc<Watched>,
     /// Of the first handle only.
@@ -69,8 +68,7 @@ impl DirectDevice {
             written: Arc::default(),
             kept,
             pool,
-            tickets: 0,
-            outstanding: None,
+            finished: Finished::default(),
             watch,
             watched,
             others: None,
@@ -270,7 +268,7 @@ impl Device for DirectDevice {
 
     #[inline]
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        assert!(self.outstanding.is_none(), "a direct device is synchronous");
+        assert!(self.finished.is_empty(), "a direct device is synchronous");
         let size = request.size.0 as usize;
         // A trim moves nothing.
         if size > self.pool.longest() && request.mode != Mode::Trim {
@@ -302,21 +300,17 @@ impl Device for DirectDevice {
         if moved != size as isize {
             return Err(self.failed(request, moved));
         }
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
-        self.outstanding =
-            Some(Completion { ticket, submitted, completed, breakdown: (), status: () });
-        Ok(ticket)
+        Ok(self.finished.push(submitted, completed))
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.outstanding.as_ref().map(|completion| completion.completed)
+        self.finished.next_completion()
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.outstanding.take().expect("something is outstanding"))
+        Ok(self.finished.complete())
     }
 
     fn counters(&self) -> Option<Counters> {

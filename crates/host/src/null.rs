@@ -1,9 +1,8 @@
 //! The device that does nothing, at once: what a run on it takes is the cost of the harness.
 
-use std::collections::VecDeque;
-
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Io, Nanos, Result, Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Finished, Io, Nanos, Result,
+    Ticket,
 };
 
 use crate::clock;
@@ -12,8 +11,7 @@ use crate::clock;
 #[derive(Clone, Debug)]
 pub struct NullDevice {
     info: DeviceInfo,
-    tickets: u64,
-    outstanding: VecDeque<Completion<()>>,
+    finished: Finished,
 }
 
 impl NullDevice {
@@ -34,7 +32,7 @@ impl NullDevice {
             data: "none",
             details: serde_json::Map::new(),
         };
-        NullDevice { info, tickets: 0, outstanding: VecDeque::new() }
+        NullDevice { info, finished: Finished::default() }
     }
 }
 
@@ -58,24 +56,20 @@ impl Device for NullDevice {
 
     #[inline]
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
         let submitted = clock::now();
         std::hint::black_box(request);
         let completed = clock::now();
-        let completion = Completion { ticket, submitted, completed, breakdown: (), status: () };
-        self.outstanding.push_back(completion);
-        Ok(ticket)
+        Ok(self.finished.push(submitted, completed))
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.outstanding.front().map(|completion| completion.completed)
+        self.finished.next_completion()
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.outstanding.pop_front().expect("something is outstanding"))
+        Ok(self.finished.complete())
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -18,8 +18,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, fill};
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind, Io,
-    Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind,
+    Finished, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::export::LONGEST_DATA;
@@ -51,8 +51,7 @@ pub struct NbdDevice {
     /// Room for the head of a request, and data behind it.
     request: Vec<u8>,
     sink: Vec<u8>,
-    tickets: u64,
-    outstanding: Option<Completion<()>>,
+    finished: Finished,
 }
 
 /// What a server says of an export.
@@ -118,8 +117,7 @@ impl NbdDevice {
             written: Arc::default(),
             request: Vec::new(),
             sink: Vec::new(),
-            tickets: 0,
-            outstanding: None,
+            finished: Finished::default(),
         })
     }
 
@@ -176,20 +174,21 @@ impl NbdDevice {
     /// Do what a request asks for, and receive its reply.
     fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
         let moves = matches!(kind, command::READ | command::WRITE);
+        let ticket = self.finished.next_ticket().0;
         let size = if moves { length as usize } else { 0 };
         self.make_room(size);
         let head = &mut self.request[..REQUEST_BYTES];
         head[..4].copy_from_slice(&REQUEST.to_be_bytes());
         head[4..6].copy_from_slice(&flags.to_be_bytes());
         head[6..8].copy_from_slice(&kind.to_be_bytes());
-        head[8..16].copy_from_slice(&self.tickets.to_be_bytes());
+        head[8..16].copy_from_slice(&ticket.to_be_bytes());
         head[16..24].copy_from_slice(&offset.to_be_bytes());
         head[24..28].copy_from_slice(&length.to_be_bytes());
         let data = if kind == command::WRITE { size } else { 0 };
         send_all(&self.socket, &self.request[..REQUEST_BYTES + data])?;
         let mut reply = [0; 16];
         receive(&self.socket, &mut reply)?;
-        if u32_at(&reply, 0) != SIMPLE_REPLY || u64_at(&reply, 8) != self.tickets {
+        if u32_at(&reply, 0) != SIMPLE_REPLY || u64_at(&reply, 8) != ticket {
             return Err(std::io::Error::other("that is no reply to the request"));
         }
         match u32_at(&reply, 4) {
@@ -340,7 +339,7 @@ impl Device for NbdDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        assert!(self.outstanding.is_none(), "one request at a time");
+        assert!(self.finished.is_empty(), "one request at a time");
         if request.mode != Mode::Trim {
             self.make_room(request.size.0 as usize);
         }
@@ -352,21 +351,17 @@ impl Device for NbdDevice {
             let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
             Error::os(what, &self.info.url, &error).action("see what the server says")
         })?;
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
-        self.outstanding =
-            Some(Completion { ticket, submitted, completed, breakdown: (), status: () });
-        Ok(ticket)
+        Ok(self.finished.push(submitted, completed))
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.outstanding.as_ref().map(|completion| completion.completed)
+        self.finished.next_completion()
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.outstanding.take().expect("something is outstanding"))
+        Ok(self.finished.complete())
     }
 
     fn counters(&self) -> Option<Counters> {

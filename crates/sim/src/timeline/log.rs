@@ -27,7 +27,7 @@ const STRETCHES: usize = 128;
 const SPARED: usize = 2;
 
 /// One operation: times are those of the device's clock [ns].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Operation {
     /// When it came to the ring of its die, and had the die.
     pub asked: u64,
@@ -255,22 +255,17 @@ impl Log {
 
     /// `die` did something from `begin` to `end`, of which no more is known.
     pub(super) fn was_busy(&mut self, die: u32, purpose: Purpose, begin: u64, end: u64) {
-        let Whom { io, job, block } = Whom::default();
-        let (kind, purpose) = (Kind::Inside as u8, purpose as u8);
-        let (asked, sent, sent_until, cells) = (begin, 0, 0, end - begin);
+        let (kind, purpose, cells) = (Kind::Inside as u8, purpose as u8, end - begin);
+        let asked = begin;
         self.keep(Operation {
             asked,
             begin,
             end,
-            sent,
-            sent_until,
             cells,
             die,
-            io,
-            job,
-            block,
             kind,
             purpose,
+            ..Operation::default()
         });
     }
 
