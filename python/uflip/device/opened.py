@@ -67,7 +67,7 @@ class Device:
         self._state_name = None
         return self._opened()
 
-    def counters(self) -> dict[str, Any] | None:
+    def counters(self) -> dict[str, int] | None:
         """Return what the device counted since it was opened.
 
         Returns
@@ -77,7 +77,8 @@ class Device:
         """
         with native_errors():
             text = self._opened().counters_json()
-        return None if text is None else json.loads(text)
+        counted: dict[str, int] | None = None if text is None else json.loads(text)
+        return counted
 
     def standing(self) -> Standing | None:
         """Return how a file or block device stands now; None for any other device.

@@ -5,7 +5,6 @@ takes per I/O is the error that every response time may contain.
 """
 
 from statistics import median
-from typing import Any
 
 from uflip import _native
 from uflip.device.opening import open_device
@@ -18,7 +17,7 @@ IO_COUNT = 20_000
 REPETITIONS = 5
 
 
-def measure_harness() -> dict[str, Any]:
+def measure_harness() -> dict[str, float]:
     """Measure the cost of the harness on this machine, now.
 
     Returns

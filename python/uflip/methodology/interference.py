@@ -288,7 +288,7 @@ def busy_ns(device: Device) -> int | None:
     return idle
 
 
-def _counted_after(device: Device, idle_ns: int) -> dict[str, Any] | None:
+def _counted_after(device: Device, idle_ns: int) -> dict[str, int] | None:
     copy = device.clone()
     copy.idle(idle_ns)
     return copy.counters()

@@ -8,12 +8,13 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from uflip import _native
 from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import read_spec
+from uflip.data.summary import Warned
 from uflip.errors import native_errors
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter
@@ -22,6 +23,14 @@ from uflip.session.benchmark import check_out
 
 NAME = "imported"
 """Its micro-benchmark, and its scale."""
+
+
+class _Log(TypedDict):
+    """What a log says: how many trims it has, where they are, the end of its last I/O [bytes]."""
+
+    has_offsets: bool
+    trims: int
+    end: int
 
 
 def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
@@ -47,7 +56,7 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     check_out(out)
     with native_errors():
         read = [_native.read_fio_log(str(path)) for path in paths]
-    about = [json.loads(text) for _, text in read]
+    about: list[_Log] = [json.loads(text) for _, text in read]
     runs = [
         _run(number, path, trace)
         for number, (path, (trace, _)) in enumerate(zip(paths, read, strict=True), start=1)
@@ -106,8 +115,8 @@ def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
     )
 
 
-def _doubts(paths: Sequence[Path], about: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = []
+def _doubts(paths: Sequence[Path], about: Sequence[_Log]) -> list[Warned]:
+    found: list[Warned] = []
     without = [
         path.name for path, each in zip(paths, about, strict=True) if not each["has_offsets"]
     ]
