@@ -81,6 +81,7 @@ impl PageMap {
                 return None;
             }
         } else if self.blocks.pages_for_relocation() < self.promised + most + self.owed() {
+            self.keep_for_next();
             return None;
         }
         if let Some(block) = self.fold_if_due(die) {
@@ -126,6 +127,7 @@ impl PageMap {
                 kept.map_or(0, |kept| collection.promised.min(kept.mapping_pages()));
         }
         self.promised += collection.promised;
+        self.kept_for_next = 0;
         self.promise_apart(collection.victim, collection.promised);
         if let Some(kept) = &mut self.on_flash {
             kept.promised += collection.promised_mapping;
@@ -249,6 +251,9 @@ impl PageMap {
     /// Erase the victim, which holds nothing valid any more.
     pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         self.promised -= collection.promised;
+        if self.promised == 0 {
+            self.kept_for_next = 0;
+        }
         self.release_apart(collection.victim, collection.promised);
         self.give_up_surplus(collection, media);
         if self.on_flash.is_some() {

@@ -123,6 +123,9 @@ pub(crate) struct PageMap {
     since_static: Vec<u32>,
     /// Pages that collections under way may still have to move; the host leaves room for them.
     pub(in crate::ftl) promised: u32,
+    /// Pages that the host leaves beyond these: a block of them, where a collection that was due could not begin
+    /// for want of pages while others were under way.
+    kept_for_next: u32,
     /// The valid pages of a victim; kept so that nothing is allocated.
     pub(in crate::ftl) scratch: Vec<Ppn>,
     /// The same as logical pages.
@@ -172,6 +175,7 @@ impl PageMap {
             full: false,
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
+            kept_for_next: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             gathers: vec![DieIdx(0); 2 * usize::from(hosts) + 1],

@@ -47,6 +47,16 @@ impl PageMap {
         }
     }
 
+    /// A collection that is due has to wait until others have gained a block of pages. Where open blocks are
+    /// shared, the host would take these first, as they come, and in the end a single collection were under way
+    /// for all dies: so it leaves them until the next one has begun.
+    #[cold]
+    pub(super) fn keep_for_next(&mut self) {
+        let shared = self.blocks.cost_of_host_page(false) > 0;
+        let pages = self.options.geometry.data_pages();
+        self.kept_for_next = if shared && self.promised > 0 { pages } else { 0 };
+    }
+
     /// Where the policy was overruled and every die has its reserve again, it is asked again.
     #[inline]
     pub(super) fn ask_policy_again(&mut self) {

@@ -65,7 +65,7 @@ impl PageMap {
         if self.apart.is_some() {
             return self.fits_host_page(die, opens);
         }
-        let needed = self.promised + self.cost_on(die, opens);
+        let needed = self.promised + self.kept_for_next + self.cost_on(die, opens);
         self.blocks.pages_for_relocation() >= needed
     }
 
