@@ -162,6 +162,7 @@ pub struct Row {
 
 /// Goes over the I/Os of a pattern in their order; where it stands is worth keeping, because what comes
 /// later can only be found by going there.
+#[derive(Clone, Debug)]
 pub struct Walk {
     stream: usize,
     done: u64,

@@ -131,7 +131,7 @@ pub fn column<'a>(
             .allowed(format!("0 to {}, in order", trace.len()))
             .action("ask for a part of the trace"));
     }
-    let ios = || trace.trace().ios().skip(from).take(to - from);
+    let ios = || trace.ios(from, to);
     fn part<T>(all: impl Iterator<Item = T>, from: usize, to: usize) -> Vec<T> {
         all.skip(from).take(to - from).collect()
     }

@@ -1,18 +1,26 @@
 //! A trace that is in memory or, where it is long, in a file; to those who read it the same.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
-use uflip_core::{Error, ErrorKind, Result};
-use uflip_engine::{HOST_CAUSES, Resolved, Sense, Trace};
+use uflip_core::{Error, ErrorKind, Io, Result};
+use uflip_engine::{HOST_CAUSES, Resolved, Sense, Trace, Walk};
 
 use crate::ROWS_A_GROUP;
 use crate::groups::Groups;
+
+/// So many I/Os lie between walks over the pattern that are kept.
+const STEP: usize = if cfg!(test) { 100 } else { 1 << 21 };
 
 /// Every I/O of one run, wherever it is.
 pub struct StoredTrace {
     /// Its columns are empty where it is in a file.
     trace: Trace,
     groups: Option<Groups>,
+    /// Walks that stand before the I/Os of these numbers: whoever looks at the end of a long run goes all the
+    /// way to it once.
+    walks: Mutex<BTreeMap<usize, Walk>>,
 }
 
 impl From<Trace> for StoredTrace {
@@ -23,11 +31,11 @@ impl From<Trace> for StoredTrace {
 
 impl StoredTrace {
     pub(crate) fn in_memory(trace: Trace) -> StoredTrace {
-        StoredTrace { trace, groups: None }
+        StoredTrace { trace, groups: None, walks: Mutex::default() }
     }
 
     pub(crate) fn in_file(trace: Trace, groups: Groups) -> StoredTrace {
-        StoredTrace { trace, groups: Some(groups) }
+        StoredTrace { trace, groups: Some(groups), walks: Mutex::default() }
     }
 
     /// The pattern that was run, complete.
@@ -69,6 +77,29 @@ impl StoredTrace {
     /// What follows from the pattern alone.
     pub(crate) fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// I/Os `from` to `to`.
+    pub(crate) fn ios(&self, from: usize, to: usize) -> impl Iterator<Item = Io> + '_ {
+        let mut walk = self.walk_at(from);
+        (from..to).map_while(move |_| walk.next(self.pattern())).map(|row| row.io)
+    }
+
+    /// A walk that stands before I/O number `place`.
+    fn walk_at(&self, place: usize) -> Walk {
+        let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = walks.range(..=place).next_back();
+        let (begin, mut walk) = match kept {
+            Some((number, walk)) => (*number, walk.clone()),
+            None => (0, Walk::new(self.pattern())),
+        };
+        for number in begin..place {
+            if number % STEP == 0 {
+                walks.entry(number).or_insert_with(|| walk.clone());
+            }
+            walk.next(self.pattern());
+        }
+        walk
     }
 
     pub(crate) fn groups(&self) -> Option<&Groups> {
@@ -130,4 +161,52 @@ fn unreadable(message: String) -> Error {
     Error::new(ErrorKind::Results, "The file of a trace cannot be read any more")
         .got(message)
         .action("restore it from a copy, or measure again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uflip_core::Bytes;
+    use uflip_engine::{Columns, PatternSpec};
+
+    /// Against the pattern itself, gone over from its beginning; places are looked at out of order, and twice.
+    #[test]
+    fn whatever_was_looked_at_before_ios_are_those_of_the_pattern() {
+        let basic = |mode: &str, count: &str| {
+            format!(r#""mode": "{mode}", "location": "random", "io_size": 4096{count}"#)
+        };
+        let of = |mode: &str, count: u64| {
+            let parts = basic(mode, &format!(r#", "io_count": {count}"#));
+            format!(r#"{{"kind": "basic", {parts}}}"#)
+        };
+        let mix = format!(
+            r#"{{"kind": "mix", "first": {{{}}}, "second": {{{}}}, "ratio": 3, "io_count": 250}}"#,
+            basic("read", ""),
+            basic("write", "")
+        );
+        let parallel = format!(
+            r#"{{"kind": "parallel", "patterns": [{}, {}]}}"#,
+            of("read", 700),
+            of("write", 500)
+        );
+        for spec in [of("write", 1000), mix, parallel] {
+            let pattern = PatternSpec::parse(&spec).expect("a pattern");
+            let pattern = pattern.resolve(Bytes(1 << 30), Bytes(512)).expect("it fits");
+            let all: Vec<Io> = pattern.issued().collect();
+            let trace =
+                Trace { pattern, columns: Columns::default(), causes: Vec::new(), ended: None };
+            let stored = StoredTrace::in_memory(trace);
+            for (from, to) in
+                [(950, 1000), (0, 10), (650, 800), (399, 401), (650, 800), (0, all.len())]
+            {
+                assert_eq!(
+                    stored.ios(from, to).collect::<Vec<_>>(),
+                    all[from..to],
+                    "{spec}: {from} to {to}"
+                );
+            }
+            let kept = stored.walks.lock().expect("nobody else").len();
+            assert!((2..=all.len() / STEP).contains(&kept), "{kept} walks of {} I/Os", all.len());
+        }
+    }
 }

@@ -8,7 +8,8 @@
 //! machinery.
 //! **Ambiguous**: the report does not say when collection begins; here a die begins when the host has
 //! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
-//! time in which that block is filled, and goes on until it has one more. Figure 5(a)'s fixed number
+//! time in which that block is filled, and goes on until it has one more; a host that always wants more leaves
+//! such a collection the room to begin (`room.rs`). Figure 5(a)'s fixed number
 //! of relocated pages "independently of the actual number of still valid pages" loses data where more
 //! are valid; both readings are here: a least number (what is valid is always moved, and pages that
 //! are not valid are moved on top), and exactly that number, whose surplus is given up.

@@ -1,0 +1,71 @@
+//! A host that always wants more, by a write cache that is always full: every die collects, and the
+//! amplification is that of a host which waits for each write.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Device, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use super::{ERASE, PROGRAM, READ, TRANSFER, io, profile};
+
+const DIES: u32 = 32;
+
+/// Four dies on each of eight channels, with so little to spare that collections hardly find room beside each other.
+fn made(cache_bytes: u64, more: &str) -> SimDevice {
+    let overrides = format!(
+        r#"{{"gc": "greedy", "spare_factor": 0.06, "idle_free_blocks": 0, "write_cache_bytes": {cache_bytes},
+            "flush": "eager", "random_overwrites": 1.0{more}}}"#
+    );
+    let text = profile(8, DIES / 8, "random");
+    SimDevice::new("test", Profile::parse(&text, "test", &overrides).unwrap()).unwrap()
+}
+
+/// Amplification and time of a write [ns] in the long run, with `outstanding` I/Os at a time.
+fn steady(mut device: SimDevice, outstanding: usize) -> (f64, f64) {
+    let pages = device.info().capacity_bytes.0 / 4096;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut write = |device: &mut SimDevice, count: u64| {
+        for begun in 0..count {
+            device.submit(&io(Mode::Write, uniform(&mut rng, pages), 1)).unwrap();
+            if begun + 1 >= outstanding as u64 {
+                device.complete().unwrap();
+            }
+        }
+        for _ in 1..(outstanding as u64).min(count) {
+            device.complete().unwrap();
+        }
+    };
+    write(&mut device, pages);
+    let (before, begin) = (device.counters().unwrap(), device.now());
+    write(&mut device, 3 * pages);
+    let (after, end) = (device.counters().unwrap(), device.now());
+    let written = 3.0 * pages as f64;
+    let moved = (after.pages_relocated - before.pages_relocated) as f64;
+    (1.0 + moved / written, (end - begin).0 as f64 / written)
+}
+
+/// What the flash does for a write of that amplification [ns]; a page that moves is sent both ways.
+fn work_ns(amplification: f64) -> f64 {
+    let (read, program, transfer) = (READ as f64, PROGRAM as f64, TRANSFER as f64);
+    let erase = ERASE as f64 / 16.0;
+    amplification * (program + transfer + erase) + (amplification - 1.0) * (read + transfer)
+}
+
+#[test]
+fn collections_that_are_due_find_room_beside_a_host_that_always_wants_more() {
+    for more in ["", r#", "relocation": "same_die""#] {
+        let (alone, _) = steady(made(0, more), 1);
+        for (cache_bytes, outstanding) in [(4 << 20, 1), (0, 256)] {
+            let (amplification, ns) = steady(made(cache_bytes, more), outstanding);
+            let busy = work_ns(amplification) / ns / f64::from(DIES);
+            println!(
+                "{more} {cache_bytes} {outstanding}: {amplification:.2} of {alone:.2}, busy {busy:.2}"
+            );
+            // A die that waits for the one whose turn it is does nothing meanwhile.
+            assert!(busy > 0.6, "{more} {cache_bytes}: {busy:.2} of the dies work");
+            assert!(
+                amplification < 1.1 * alone,
+                "{more} {cache_bytes}: {amplification:.2}, {alone:.2} alone"
+            );
+        }
+    }
+}
