@@ -20,6 +20,7 @@ use crate::pattern::{Next, Pattern, When};
 use crate::spec::Resolved;
 
 /// Goes over the I/Os of a pattern in their order.
+#[derive(Clone, Debug)]
 pub struct HostGaps {
     process: usize,
     to_come: u64,
