@@ -20,6 +20,11 @@ SETTINGS: Mapping[str, Mapping[str, Source]] = {
             ("ofc/random_reads", "ofc/clean_writes"),
         ),
     },
+    "ofc-pipelined": {
+        "outstanding requests": Source(
+            "fitted", "of the traffic generator", ("ofc/random_reads",),
+        ),
+    },
     "fast-1gb?compat=flashsim2010": {
         "compat": Source(
             "chosen", "of two readings of what they ran, the one with which the peaks come out",

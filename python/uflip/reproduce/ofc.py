@@ -32,9 +32,9 @@ KIOPS_BY_SPARE = {0.30: 6.0, 0.45: 8.5, 0.60: 13.0}
 """Spare factor to random writes, as §V.C and §V.D print them [thousands of I/Os a second]."""
 
 
-def device(**overrides: Any) -> SimulatedDevice:
-    """Make the OFC device with some keys of its profile changed."""
-    return SimulatedDevice(device_url(PROFILE, **overrides))
+def device(profile: str = PROFILE, **overrides: Any) -> SimulatedDevice:
+    """Make the OFC device, by one of its profiles, with some keys changed."""
+    return SimulatedDevice(device_url(profile, **overrides))
 
 
 def sequential(

@@ -107,6 +107,7 @@ impl Profile {
         found.extend(self.misfits_of_units());
         found.extend(self.misfits_of_streams());
         found.extend(self.misfits_of_slc());
+        found.extend(self.misfits_of_controller());
         found
     }
 
@@ -126,6 +127,8 @@ impl Profile {
             ("[hot_cold]", self.hot_cold.is_some() && name != "page_map"),
             ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && name != "page_map"),
+            ("[rings]", self.rings.is_some() && !of_page_maps),
+            ("relocate_latency_ns", self.timing.relocate_latency_ns.is_some() && !of_page_maps),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
             ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
         ];

@@ -83,7 +83,10 @@ impl Profile {
             + at_rate(part.link_bytes_per_s)
             + wide(part.relocate_ns)
             + wide(part.command_read_ns.max(part.command_write_ns))
-            + wide(part.seek_read_ns);
+            + wide(part.seek_read_ns)
+            + part.controller_ns()
+            + 2 * at_rate(part.memory_bytes_per_s.unwrap_or(u64::MAX))
+            + 2 * self.rings.map_or(0, |rings| wide(rings.completion_ns));
         let a_block = wide(part.erase_ns) + extra + wide(part.collect_ns);
         let blocks = pages / u64::from(self.geometry.pages_per_block);
         let takes = wide(pages).saturating_mul(a_page) + wide(blocks).saturating_mul(a_block);

@@ -3,6 +3,7 @@
 mod build;
 mod cells;
 mod checks;
+mod controller;
 pub(crate) mod faults;
 mod limits;
 mod mapping;
@@ -32,8 +33,10 @@ use crate::timeline::DieQueue;
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
     ("timing", cells::LEFT_OUT),
+    ("timing", controller::PIPELINED),
+    ("rings", controller::RINGS),
     ("ftl", &["mapping_unit_bytes", "write_streams"]),
-    ("gc", &["relocate_exactly"]),
+    ("gc", controller::AT_ONCE),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
     ("hot_cold", streams::HOT_COLD),
     ("slc_cache", slc::SLC_CACHE),
@@ -49,6 +52,9 @@ pub struct Profile {
     pub description: String,
     pub geometry: GeometryPart,
     pub timing: TimingPart,
+    /// A controller whose firmware has rings of descriptors has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<controller::RingsPart>,
     pub ftl: FtlPart,
     /// Page-mapped FTLs have it, merging ones do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,6 +155,21 @@ pub struct TimingPart {
     pub command_write_ns: u64,
     pub relocate_ns: u64,
     pub collect_ns: u64,
+    /// So much longer these take while the processor goes on with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_read_latency_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_write_latency_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relocate_latency_ns: Option<u64>,
+    /// For every page that goes over a bus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_read_setup_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_write_setup_ns: Option<u64>,
+    /// The memory at the end of all buses; as fast as they want it where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_per_s: Option<u64>,
     /// Which of those that wait for a die it takes first; first come, first served where not said.
     #[serde(default)]
     pub die_queue: DieQueue,
@@ -204,6 +225,12 @@ pub struct GcPart {
     /// The same figure with exactly so many pages, for which valid data is given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relocate_exactly: Option<u32>,
+    /// Blocks that are collected at once on the dies of a channel; one on each die where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collections_per_channel: Option<u32>,
+    /// Pages of a block that are moved at once; 1 where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relocations_at_once: Option<u32>,
 }
 
 /// Wear levelling.

@@ -2,13 +2,25 @@
 
 use uflip_core::Result;
 
-use crate::config::Profile;
+use crate::config::{GcPart, Profile};
 use crate::device::any::AnyBackend;
 use crate::device::cache::WriteCache;
+use crate::device::collector::Pace;
 use crate::device::gather::Gather;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
 use crate::ftl::{Merging, PageMap};
+
+impl GcPart {
+    /// How much is collected at once.
+    fn pace(&self) -> Pace {
+        Pace {
+            idle_goal: self.idle_free_blocks as usize,
+            blocks: self.collections_per_channel,
+            pages: self.relocations_at_once.unwrap_or(1),
+        }
+    }
+}
 
 impl Profile {
     /// The write cache, where the profile has one.
@@ -25,7 +37,8 @@ impl Profile {
     /// # Errors
     /// Names and parameters of policies that do not exist.
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
-        let dies = self.geometry().shape().dies;
+        let geometry = self.geometry();
+        let dies = geometry.shape().dies;
         if self.merges() {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
@@ -36,6 +49,6 @@ impl Profile {
         let ftl = PageMap::new(self.ftl_options()?);
         let hosts = ftl.write_streams();
         let gather = (self.units() > 1).then(|| Gather::new(dies, hosts, gc.separate_streams));
-        Ok(AnyBackend::Paged(Paged::new(ftl, dies, gc.idle_free_blocks as usize, gather)))
+        Ok(AnyBackend::Paged(Paged::new(ftl, geometry.shape(), gc.pace(), gather)))
     }
 }

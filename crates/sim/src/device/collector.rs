@@ -1,6 +1,7 @@
 //! *When* to collect: the device's question, for it holds the clock.
 //!
-//! Every die collects at most one block at a time, page by page, beside the host's I/Os:
+//! Every die collects at most one block at a time, page by page or so many pages at once, beside the host's I/Os,
+//! and of the dies of a channel not more than so many:
 //!
 //! ```text
 //! begin ─▶ read page ─▶ program it, read the next ─▶ … ─▶ erase ─▶ block free
@@ -11,9 +12,12 @@
 //! their time, and a host write never waits for a relocation that could not have begun.
 //!
 //! **Source**: OFC (2011) §IV.A (receive path of relocation requests), §IV.D, §VI.
-//! **Faithful**: relocation and host requests share the die rings; one block a die at a time.
-//! **Simplified**: one page of a victim is read at a time.
+//! **Faithful**: relocation and host requests share the die rings; how many blocks and pages are handled at once.
+//! **Simplified**: a die never collects two blocks at once. Which of the dies that wait for their channel's turn is
+//! next: the one that has waited longest.
 //! **Ambiguous**: when collection begins; see `ftl/page_map/mod.rs`.
+
+use std::collections::VecDeque;
 
 use crate::device::gather::Gather;
 use crate::device::issued::Issued;
@@ -21,19 +25,35 @@ use crate::device::token::{Target, Token, Told};
 use crate::flash::geometry::DieIdx;
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
-use crate::timeline::{Op, Purpose, Timeline};
+use crate::timeline::{Op, Purpose, Timeline, Timing};
 
 /// Collections under way, one a die at most.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collector {
     jobs: Vec<Option<Job>>,
     under_way: u32,
-    /// Free blocks that a die works towards in idle time; 0: none.
-    idle_goal: usize,
+    pace: Pace,
+    /// Per die: pages that are being read, after the one that its job waits for.
+    ahead: Vec<VecDeque<Item>>,
+    /// Dies that may begin when another one of their channel has ended, in the order in which they came; and so
+    /// many of each channel collect. Both empty where a channel has no limit.
+    waiting: VecDeque<DieIdx>,
+    busy: Vec<u32>,
     /// The host is idle.
     idle: bool,
     /// Blocks whose collection began in idle time.
     pub(crate) begun_idle: u64,
+}
+
+/// How much is done at once.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Pace {
+    /// Free blocks that a die works towards in idle time; 0: none.
+    pub(crate) idle_goal: usize,
+    /// Blocks that are collected on each channel, where that is limited.
+    pub(crate) blocks: Option<u32>,
+    /// Pages of a block that are under way.
+    pub(crate) pages: u32,
 }
 
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -62,6 +82,11 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
+    fn channel_of(&self, die: DieIdx) -> usize {
+        let geometry = &self.flash.geometry;
+        geometry.channel_of(geometry.clock_of(die))
+    }
+
     /// Where an operation of the collection of `die` goes to.
     #[inline]
     fn media(&mut self, die: DieIdx, at: u64) -> (&mut PageMap, Issued<'_>) {
@@ -71,15 +96,23 @@ impl Parts<'_> {
 }
 
 impl Collector {
-    pub(crate) fn new(dies: u32, idle_goal: usize) -> Collector {
-        let jobs = vec![None; dies as usize];
-        Collector { jobs, under_way: 0, idle_goal, idle: false, begun_idle: 0 }
+    pub(crate) fn new(dies: u32, channels: u32, pace: Pace) -> Collector {
+        Collector {
+            jobs: vec![None; dies as usize],
+            under_way: 0,
+            pace,
+            ahead: vec![VecDeque::new(); if pace.pages > 1 { dies as usize } else { 0 }],
+            waiting: VecDeque::new(),
+            busy: vec![0; pace.blocks.map_or(0, |_| channels as usize)],
+            idle: false,
+            begun_idle: 0,
+        }
     }
 
-    /// Whether `die` collects.
+    /// Whether `die` collects, or will when it is its turn.
     #[inline]
     pub(crate) fn collects(&self, die: DieIdx) -> bool {
-        self.jobs[die.0 as usize].is_some()
+        self.jobs[die.0 as usize].is_some() || self.waiting.contains(&die)
     }
 
     /// Whether any die collects.
@@ -103,7 +136,7 @@ impl Collector {
     }
 
     fn begin_ahead(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
-        let due = parts.ftl.has_fewer_free(die, self.idle_goal) || parts.ftl.has_to_fold(die);
+        let due = parts.ftl.has_fewer_free(die, self.pace.idle_goal) || parts.ftl.has_to_fold(die);
         if due && self.begin(die, at, parts) {
             self.begun_idle += 1;
         }
@@ -115,13 +148,38 @@ impl Collector {
         if self.collects(die) {
             return false;
         }
+        if self.pace.blocks.is_some_and(|most| self.busy[parts.channel_of(die)] >= most) {
+            self.waiting.push_back(die);
+            return true;
+        }
+        self.begin_now(die, at, parts)
+    }
+
+    fn begin_now(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) -> bool {
         let (ftl, mut media) = parts.media(die, at);
         let Some(collection) = ftl.begin_collection(die, &mut media) else {
             return false;
         };
         self.jobs[die.0 as usize] = Some(Job { collection, step: Step::Beginning });
         self.under_way += 1;
+        if self.pace.blocks.is_some() {
+            self.busy[parts.channel_of(die)] += 1;
+        }
         true
+    }
+
+    /// A die of `channel` has ended its collection: those that wait for that begin.
+    #[cold]
+    fn let_others_begin(&mut self, channel: usize, at: u64, parts: &mut Parts<'_>) {
+        self.busy[channel] -= 1;
+        let most = self.pace.blocks.expect("channels have a limit");
+        while self.busy[channel] < most
+            && let Some(place) =
+                self.waiting.iter().position(|die| parts.channel_of(*die) == channel)
+            && let Some(die) = self.waiting.remove(place)
+        {
+            self.begin_now(die, at, parts);
+        }
     }
 
     /// What the collection of `die` waited for has happened at `at`.
@@ -143,6 +201,20 @@ impl Collector {
             }
             Step::Erasing => return self.finish(die, at, parts),
         }
+        if self.pace.pages > 1 {
+            let ahead = &mut self.ahead[die.0 as usize];
+            // The one that is waited for is not among them.
+            while ahead.len() < self.pace.pages as usize
+                && let Some(item) = parts.ftl.next_item(&mut job.collection)
+            {
+                ahead.push_back(item);
+                read(parts, &item, at);
+            }
+            if let Some(item) = ahead.pop_front() {
+                job.step = Step::Reading(item);
+                return;
+            }
+        }
         if let Some(item) = parts.ftl.next_item(&mut job.collection) {
             job.step = Step::Reading(item);
             read(parts, &item, at);
@@ -160,6 +232,9 @@ impl Collector {
         self.under_way -= 1;
         let (ftl, mut media) = parts.media(die, at);
         ftl.finish(&job.collection, &mut media);
+        if self.pace.blocks.is_some() {
+            self.let_others_begin(parts.channel_of(die), at, parts);
+        }
         // Relocated pages may have taken what was just gained.
         if !(parts.ftl.wants_collection(die) && self.begin(die, at, parts)) && self.idle {
             self.begin_ahead(die, at, parts);
@@ -168,13 +243,20 @@ impl Collector {
 
     /// End all collections under way in the untimed gear, which follows. Their events are over.
     pub(crate) fn end_untimed(&mut self, ftl: &mut PageMap, flash: &mut Flash) {
-        for Job { mut collection, step } in self.jobs.iter_mut().filter_map(Option::take) {
+        let Collector { jobs, ahead, .. } = self;
+        for (die, job) in jobs.iter_mut().enumerate() {
+            let Some(Job { mut collection, step }) = job.take() else { continue };
             if let Step::Reading(item) = step {
+                ftl.relocate(&mut collection, item, flash);
+            }
+            for item in ahead.get_mut(die).into_iter().flat_map(|ahead| ahead.drain(..)) {
                 ftl.relocate(&mut collection, item, flash);
             }
             ftl.collect_rest(collection, flash);
         }
         self.under_way = 0;
+        self.waiting.clear();
+        self.busy.fill(0);
     }
 }
 
@@ -197,6 +279,7 @@ fn read(parts: &mut Parts<'_>, item: &Item, at: u64) {
         };
         Op { transfers, ..Op::read(die, read_ns, Purpose::Relocation, token) }
     };
-    let planned = events.process(at, events.timing.relocate_ns);
+    let Timing { relocate_ns, relocate_latency_ns, .. } = events.timing;
+    let planned = events.process(at, relocate_ns, relocate_latency_ns);
     events.issue_when(planned, at, op);
 }

@@ -17,6 +17,7 @@ use super::cache::WriteCache;
 use super::durable::Held;
 use super::token::{IoIdx, PageIdx, Target, Told};
 use crate::flash::geometry::Lpn;
+use crate::timeline::Timing;
 use crate::timeline::breakdown::Cause;
 
 impl SimDevice {
@@ -26,8 +27,9 @@ impl SimDevice {
         if io.mode != Mode::Trim {
             return self.begin_flush(index, at);
         }
-        let length = self.events.timing.command_write_ns;
-        let taken_in = self.events.process(at, length);
+        let Timing { command_write_ns: length, command_write_latency_ns: latency, .. } =
+            self.events.timing;
+        let taken_in = self.events.process(at, length, latency);
         if taken_in > at {
             self.events.remind(taken_in, Told::TakenIn(index).into());
         } else {

@@ -256,7 +256,7 @@ impl CollectMedia for Issued<'_> {
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
         self.events.collects(self.flash.geometry.die_of(victim).0, victim.0);
-        let planned = self.events.process(self.at, self.events.timing.collect_ns);
+        let planned = self.events.process(self.at, self.events.timing.collect_ns, 0);
         let token = self.target.token;
         match metadata {
             None => self.events.remind(planned, token),

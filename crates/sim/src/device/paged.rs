@@ -4,12 +4,12 @@
 use uflip_core::{Counters, Error, Mode};
 
 use crate::device::backend::{Backend, Hardware, Piece, Write};
-use crate::device::collector::{Collector, Parts};
+use crate::device::collector::{Collector, Pace, Parts};
 use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Told};
 use crate::device::waiting::{Waiter, Waiting};
-use crate::flash::geometry::{DieIdx, Lpn};
+use crate::flash::geometry::{DieIdx, Lpn, Shape};
 use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
 use crate::ftl::extent::Extent;
@@ -40,9 +40,10 @@ enum Sought {
 }
 
 impl Paged {
-    /// Dies collect towards `idle_goal` free blocks in idle time; 0: not at all.
-    pub(crate) fn new(ftl: PageMap, dies: u32, idle_goal: usize, gather: Option<Gather>) -> Paged {
-        let collector = Collector::new(dies, idle_goal);
+    /// Dies collect at `pace`.
+    pub(crate) fn new(ftl: PageMap, shape: &Shape, pace: Pace, gather: Option<Gather>) -> Paged {
+        let dies = shape.dies;
+        let collector = Collector::new(dies, shape.channels, pace);
         let gather = gather.map(Box::new);
         Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0, gather }
     }

@@ -10,7 +10,6 @@ use super::host::HostPage;
 use super::token::{Epoch, IoIdx, PageIdx, Target, Token, Told};
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
-use crate::timeline::Timing;
 use crate::timeline::breakdown::Cause;
 
 /// What happens for a page that is moved, and what may happen on the smallest device.
@@ -24,22 +23,25 @@ impl SimDevice {
     /// a cache, whose pages have to leave that when it is taken in.
     #[inline(always)]
     fn is_next_on_the_link(&self, index: IoIdx, request: &Io) -> bool {
-        let in_order = self.events.timing.command_read_ns > 0;
+        let in_order = self.events.timing.writes_in_order;
         let alone = !self.host.has_open_reads() && !self.backend.plans_whole_writes();
         let past_a_cache = self.cache.is_some() && self.host.is_write_through(index);
         request.mode == Mode::Write && in_order && alone && !past_a_cache
     }
 
-    /// How long the processor takes to take `request` in.
+    /// `request` comes to the processor at `at`: when that has taken it in.
     #[inline(always)]
-    fn command_ns(&mut self, request: &Io) -> u64 {
-        let Timing { command_read_ns, command_write_ns, seek_read_ns, .. } = self.events.timing;
+    fn command(&mut self, request: &Io, at: u64) -> u64 {
+        let timing = &self.events.timing;
         if request.mode != Mode::Read {
-            return command_write_ns;
+            let latency = timing.command_write_latency_ns;
+            return self.events.process(at, timing.command_write_ns, latency);
         }
         let goes_on = request.offset.0 == self.read_end;
         self.read_end = request.offset.0 + request.size.0;
-        if goes_on { command_read_ns } else { command_read_ns + seek_read_ns }
+        let seek_ns = if goes_on { 0 } else { timing.seek_read_ns };
+        let latency = timing.command_read_latency_ns;
+        self.events.process(at, timing.command_read_ns + seek_ns, latency)
     }
 
     /// Let happen what happens until `until` or the first end of an I/O, whichever comes first; returns
@@ -153,8 +155,7 @@ impl SimDevice {
         if extent.touched().is_empty() {
             return self.begin_without_data(index, &io, at);
         }
-        let length = self.command_ns(&io);
-        let taken_in = self.events.process(at, length);
+        let taken_in = self.command(&io, at);
         if taken_in > at && !self.is_next_on_the_link(index, &io) {
             self.events.remind(taken_in, Told::TakenIn(index).into());
         } else {

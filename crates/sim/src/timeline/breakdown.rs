@@ -1,5 +1,7 @@
 //! What the response time of one host I/O was spent on, along the path of its last page.
 
+use std::num::NonZeroU32;
+
 use uflip_core::Breakdown;
 
 /// One part per cause [ns]; they sum to the response time.
@@ -11,12 +13,12 @@ pub struct SimBreakdown {
 /// The causes, in the order of [`SimBreakdown::CAUSES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Cause {
-    /// The controller's processor takes in the command, and waiting for it; and for the interface, where
-    /// that lets only so many commands in.
+    /// The controller's processor takes in the command, and waiting for it; for the interface, where that lets
+    /// only so many commands in; for its rings of descriptors, and until it notices what is over.
     Controller,
     /// Data on the host link, and waiting for it.
     Link,
-    /// Data on the controller's internal bus, and waiting for it.
+    /// Data on the controller's internal bus and in its memory, and waiting for them.
     Bus,
     /// Another host I/O, or another page of this one, has the die.
     DieWait,
@@ -50,6 +52,20 @@ pub(crate) enum Cause {
 
 impl SimBreakdown {
     const COUNT: usize = 17;
+}
+
+/// Where the time of a host page is written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct AccountIdx(NonZeroU32);
+
+impl AccountIdx {
+    pub(crate) fn new(index: u32) -> AccountIdx {
+        AccountIdx(NonZeroU32::MIN.saturating_add(index))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).

@@ -20,6 +20,8 @@ pub(super) enum What<T> {
     Arrive(u32),
     /// Somebody is told.
     Tell(T),
+    /// The firmware looks at its rings.
+    Notice,
 }
 
 /// Where the kind of an event is.
@@ -27,6 +29,7 @@ const KIND: u32 = 62;
 const RELEASE: u64 = 0;
 const ARRIVE: u64 = 1;
 const TELL: u64 = 2;
+const NOTICE: u64 = 3;
 
 impl Event {
     #[inline]
@@ -35,7 +38,8 @@ impl Event {
         match self.what >> KIND {
             RELEASE => What::Release(DieIdx(which as u32)),
             ARRIVE => What::Arrive(which as u32),
-            _ => What::Tell(T::from(which)),
+            TELL => What::Tell(T::from(which)),
+            _ => What::Notice,
         }
     }
 }
@@ -103,6 +107,11 @@ impl Calendar {
     pub(super) fn tell(&mut self, at: u64, token: u64) {
         debug_assert!(token >> KIND == 0, "the kind has two bits");
         self.add(at, TELL << KIND | token);
+    }
+
+    #[inline]
+    pub(super) fn notice(&mut self, at: u64) {
+        self.add(at, NOTICE << KIND);
     }
 
     /// Of two at one time a release is earlier than what is none, and than that of a later die.

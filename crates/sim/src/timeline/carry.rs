@@ -92,7 +92,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         // Not copied as a whole: what has just been written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
         let over_bus = kind == Kind::Read && !self.buses.is_empty();
-        if over_bus || link_bytes > 0 {
+        if over_bus || link_bytes > 0 || self.descriptors.is_some() {
             return self.go_out(at, index, over_bus);
         }
         self.unused.push(index);

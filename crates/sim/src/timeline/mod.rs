@@ -2,10 +2,10 @@
 //! somebody has to decide.
 //!
 //! ```text
-//! read:     ring of the die ─▶ cells ─▶ channel ─▶ bus ─▶ link
+//! read:     ring of the die ─▶ cells ─▶ channel ─▶ bus ─▶ memory ─▶ link
 //!                              └── die is held ──┘
-//! program:  bus ─▶ ring of the die ─▶ channel ─▶ cells
-//!                                     └─ die is held ─┘
+//! program:  memory ─▶ bus ─▶ ring of the die ─▶ channel ─▶ cells
+//!                                               └─ die is held ─┘
 //! erase:    ring of the die ─▶ cells
 //! ```
 //!
@@ -21,6 +21,8 @@
 //! when somebody else arrives there, or when the operation could have ended. So a page that is moved
 //! costs one event, and where a channel was taken meanwhile, one more.
 //!
+//! Where the firmware has rings of descriptors (`descriptors.rs`), it is in all of these ways, at both ends.
+//!
 //! **Source**: OFC (2011) §III–IV (a ring a die, a controller a channel, FIFO), §VI (priority rings).
 //! **Faithful**: commands wait for their die, transfers for their channel and bus; erases and programs
 //! hold the die alone.
@@ -34,6 +36,7 @@ mod calendar;
 mod carry;
 pub(crate) mod cells;
 mod channel;
+mod descriptors;
 pub(crate) mod log;
 mod op;
 mod recording;
@@ -46,10 +49,14 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use crate::flash::geometry::{DieIdx, Geometry};
+pub(crate) use crate::timeline::breakdown::AccountIdx;
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 use calendar::{Calendar, What};
 use cells::Cells;
 use channel::Channel;
+pub use descriptors::Completion;
+use descriptors::Descriptors;
+pub(crate) use descriptors::Rings;
 use log::Log;
 pub(crate) use op::{Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
@@ -68,11 +75,23 @@ pub(crate) struct Timing {
     /// One page over an internal bus; 0: none in the way.
     pub(crate) bus_ns: u64,
     pub(crate) buses: u32,
+    /// To set the transfer over a bus up, of a page that was read and of one that is programmed.
+    pub(crate) bus_read_setup_ns: u64,
+    pub(crate) bus_write_setup_ns: u64,
+    /// One page in or out of the controller's memory, where there are buses; 0: none in the way.
+    pub(crate) memory_ns: u64,
     /// The processor's time for a host command, for a relocated page, for a collected block.
     pub(crate) command_read_ns: u64,
     pub(crate) command_write_ns: u64,
     pub(crate) relocate_ns: u64,
     pub(crate) collect_ns: u64,
+    /// So much longer it takes until that is done, while the processor goes on with the next.
+    pub(crate) command_read_latency_ns: u64,
+    pub(crate) command_write_latency_ns: u64,
+    pub(crate) relocate_latency_ns: u64,
+    /// No command is taken in before a write that came before it.
+    pub(crate) writes_in_order: bool,
+    pub(crate) rings: Option<Rings>,
     pub(crate) link_bytes_per_s: u64,
     /// Relocated pages stay inside their die's plane and never see the channel.
     pub(crate) copy_back: bool,
@@ -84,20 +103,6 @@ pub(crate) struct Timing {
     pub(crate) in_turn: bool,
     /// The processor's time for a read that does not go on where the last one ended.
     pub(crate) seek_read_ns: u64,
-}
-
-/// Where the time of a host page is written down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct AccountIdx(NonZeroU32);
-
-impl AccountIdx {
-    pub(crate) fn new(index: u32) -> AccountIdx {
-        AccountIdx(NonZeroU32::MIN.saturating_add(index))
-    }
-
-    fn index(self) -> usize {
-        self.0.get() as usize - 1
-    }
 }
 
 /// Something that carries one thing at a time, first come, first served.
@@ -137,7 +142,9 @@ pub(crate) struct Timeline<T> {
     channels: Vec<Channel>,
     buses: Vec<Lane>,
     processor: Lane,
+    memory: Lane,
     link: Lane,
+    descriptors: Option<Box<Descriptors<T>>>,
     /// What everybody did, where somebody wants to know.
     #[serde(skip)]
     log: Option<Box<Log>>,
@@ -163,7 +170,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             channels: vec![Channel::default(); shape.channels as usize],
             buses: vec![Lane::default(); timing.buses as usize],
             processor: Lane::default(),
+            memory: Lane::default(),
             link: Lane::default(),
+            descriptors: timing.rings.map(|rings| Box::new(Descriptors::new(rings, shape.dies))),
             log: None,
             accounts: Vec::new(),
         }
@@ -208,14 +217,15 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 What::Tell(token) => return Some((at, token)),
                 What::Arrive(index) => self.arrive(at, index),
                 What::Release(die) => self.let_next_start(at, at, die),
+                What::Notice => self.notice(at),
             }
         }
     }
 
     /// Let `op` begin at `at`, which is not before anything that has happened.
     #[inline(always)]
-    pub(crate) fn issue(&mut self, at: u64, mut op: Op<T>) {
-        op.die = self.geometry.clock_of(op.die);
+    pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
+        let op = self.addressed(op);
         if op.stage == Stage::Ring || (op.stage == Stage::BusIn && self.buses.is_empty()) {
             self.enter_ring(at, op);
         } else {
@@ -235,24 +245,34 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// [`Timeline::issue_after`] at a time which lies not before `now`.
     #[cold]
-    pub(crate) fn issue_chain(&mut self, at: u64, now: u64, before: &[Op<T>], mut op: Op<T>) {
-        op.die = self.geometry.clock_of(op.die);
+    pub(crate) fn issue_chain(&mut self, at: u64, now: u64, before: &[Op<T>], op: Op<T>) {
+        let mut op = self.addressed(op);
         for before in before.iter().rev() {
             let next = NonZeroU32::new(self.put(op) + 1);
-            op = Op { next, die: self.geometry.clock_of(before.die), ..*before };
+            op = Op { next, ..self.addressed(*before) };
         }
         self.begin_when(at, now, op);
     }
 
     /// Let `op` begin at `at`, which lies not before `now`.
     #[inline(always)]
-    pub(crate) fn issue_when(&mut self, at: u64, now: u64, mut op: Op<T>) {
+    pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
         if at > now {
-            op.die = self.geometry.clock_of(op.die);
+            let op = self.addressed(op);
             self.begin_when(at, now, op);
         } else {
             self.issue(at, op);
         }
+    }
+
+    /// `op` for the clock of its die, and for the firmware where that has rings.
+    #[inline(always)]
+    fn addressed(&self, mut op: Op<T>) -> Op<T> {
+        op.die = self.geometry.clock_of(op.die);
+        if self.descriptors.is_some() && op.stage != Stage::Link {
+            op.stage = Stage::Submit;
+        }
+        op
     }
 
     /// Tell `token` at `at`, when everything before has happened.
@@ -279,10 +299,11 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.ops[index as usize]
     }
 
-    /// The processor is asked at `at` for `length`; returns when it is done.
+    /// The processor is asked at `at` for `length`, and what it did takes effect `latency` later; returns when.
     #[inline]
-    pub(crate) fn process(&mut self, at: u64, length: u64) -> u64 {
-        if length == 0 { at } else { self.processor.take(at, length) + length }
+    pub(crate) fn process(&mut self, at: u64, length: u64, latency: u64) -> u64 {
+        let over = if length == 0 { at } else { self.processor.take(at, length) + length };
+        over + latency
     }
 
     /// `bytes` arrive at the host link at `at`; returns when they are over.

@@ -60,10 +60,17 @@ pub(crate) enum Report {
 /// Where an operation arrives next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Stage {
+    /// The firmware, where that has rings of descriptors.
+    Submit,
+    /// Memory and then the bus, or what there is of them.
     BusIn,
+    /// The bus, out of memory.
+    Bus,
     Ring,
     Channel,
     BusOut,
+    /// Memory, off the bus.
+    Memory,
     Link,
 }
 

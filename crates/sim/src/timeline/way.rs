@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::carry::{charge, transfer};
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
-use super::{DieQueue, Op, Report, Stage, Timeline};
+use super::{DieQueue, Op, Report, Stage, Timeline, Timing};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
@@ -35,8 +35,14 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline(never)]
     pub(super) fn begin(&mut self, at: u64, mut op: Op<T>) {
         match op.stage {
+            Stage::Submit => self.submit(at, op),
             Stage::BusIn if self.buses.is_empty() => self.enter_ring(at, op),
-            Stage::BusIn => {
+            Stage::BusIn if self.timing.memory_ns > 0 => {
+                let end = self.memory(at, &op);
+                op.stage = Stage::Bus;
+                self.begin_when(end, at, op);
+            }
+            Stage::BusIn | Stage::Bus => {
                 let end = self.bus(at, &op);
                 op.stage = Stage::Ring;
                 self.begin_when(end, at, op);
@@ -45,6 +51,14 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
             Stage::BusOut => {
                 let end = self.bus(at, &op);
+                if self.timing.memory_ns > 0 {
+                    op.stage = Stage::Memory;
+                    return self.begin_when(end, at, op);
+                }
+                self.leave(end, at, op);
+            }
+            Stage::Memory => {
+                let end = self.memory(at, &op);
                 self.leave(end, at, op);
             }
             Stage::Link => {
@@ -213,6 +227,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             self.write_down(op.die, op.what(), at, held);
         }
         self.hold(op.die, held, now);
+        if self.descriptors.is_some() {
+            return self.post(end, &op);
+        }
         self.finish(end, now, &op);
     }
 
@@ -228,10 +245,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
     }
 
-    /// What was read goes over the link at `end`, where it is the host's.
+    /// What was read goes over the link at `end`, where it is the host's; the firmware notices it before.
     #[inline]
     fn leave(&mut self, end: u64, now: u64, op: Op<T>) {
-        if op.link_bytes == 0 {
+        if self.descriptors.is_some() {
+            self.post(end, &op);
+        } else if op.link_bytes == 0 {
             self.finish(end, now, &op);
         } else {
             self.begin_when(end, now, Op { stage: Stage::Link, ..op });
@@ -280,14 +299,24 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// A page over the internal bus of the operation's channel; returns the end.
     fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
         let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
-        let length = self.timing.bus_ns * u64::from(op.transfers);
+        let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
+        let setup = if op.kind == Kind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
+        let length = setup + bus_ns * u64::from(op.transfers);
         let end = self.buses[bus].take(at, length) + length;
         self.charge(op, Cause::Bus, end - at);
         end
     }
 
+    /// A page in or out of the controller's memory; returns the end.
+    fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let length = self.timing.memory_ns * u64::from(op.transfers);
+        let end = self.memory.take(at, length) + length;
+        self.charge(op, Cause::Bus, end - at);
+        end
+    }
+
     #[inline]
-    fn charge(&mut self, op: &Op<T>, cause: Cause, ns: u64) {
+    pub(super) fn charge(&mut self, op: &Op<T>, cause: Cause, ns: u64) {
         charge(&mut self.accounts, op, cause, ns);
     }
 }

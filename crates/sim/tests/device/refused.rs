@@ -94,10 +94,14 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
     assert!(message("fast", log, r#"{"static_wear_gap": 1}"#).contains("no static wear levelling"));
     assert!(message("block_map", log, "{}").contains("[log] means nothing"));
-    for (key, value) in [("collect_ns", "1"), ("dynamic_wear_levelling", "true")] {
+    let latency = ("relocate_latency_ns", "1");
+    for (key, value) in [("collect_ns", "1"), latency, ("dynamic_wear_levelling", "true")] {
         let unused = message("fast", log, &format!("{{\"{key}\": {value}}}"));
         assert!(unused.contains(&format!("{key} means nothing to this FTL")), "{unused}");
     }
+    let rings =
+        r#"{"tx_entries": 1, "rx_entries": 1, "completion": "interrupt", "completion_ns": 0}"#;
+    assert!(message("block_map", "", rings).contains("[rings] means nothing"));
     assert!(message("block_map", "", r#"{"spare_factor": 0.0}"#).contains("too few blocks"));
     assert!(message("stream_hybrid", "", "{}").contains("without a table [streams]"));
     let none = message("stream_hybrid", streams, r#"{"spare_factor": 0.25, "streams": 0}"#);

@@ -34,6 +34,11 @@ VALUES = (
            "the rate drops", "kIOPS"),
     _value("mix_below", "§V.E", "with relocation over erases only: largest ratio at any mix",
            "below 1"),
+    _value("sixteen_channels", "§VI", "sequential reads, 16 channels over 4", "can be handled"),
+    _value("freed_alone", "§VI", "pages freed with 25 % relocated, host at rest, over writes",
+           "sufficient"),
+    _value("freed_beside", "§VI", "writes with 25 % relocated over those with none",
+           "not sufficient"),
     # Both ends of both curves are printed.
     _value(
         "mix_drop", "§V.E", "drop from reads to writes alone: with relocation over erases only",

@@ -245,7 +245,7 @@ impl Job {
     /// The processor plans the next page that moves.
     fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<Token>) {
         if let Some(step) = self.phase.plan_next() {
-            let planned = events.process(at, events.timing.relocate_ns);
+            let planned = events.process(at, events.timing.relocate_ns, 0);
             events.remind(planned, Told::Planned(index, StepIdx(step)).into());
         }
     }

@@ -9,7 +9,9 @@ use uflip_core::Breakdown as _;
 
 use crate::flash::geometry::{DieIdx, Geometry, Shape};
 use crate::timeline::breakdown::SimBreakdown;
-use crate::timeline::{AccountIdx, DieQueue, Op, Purpose, Report, Timeline, Timing};
+use crate::timeline::{
+    AccountIdx, Completion, DieQueue, Op, Purpose, Report, Rings, Timeline, Timing,
+};
 use queues::Reference;
 
 /// A random operation: what, where, when, and whether its end starts another one.
@@ -203,6 +205,36 @@ fn job() -> impl Strategy<Value = Job> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// The same where memory is in the way and the firmware has rings; operations that have turns are of FTLs that
+    /// merge, which have none.
+    #[test]
+    fn rings_are_equal_to_queues(
+        jobs in prop::collection::vec(job(), 1..60),
+        buses in 0u32..3,
+        queue in 0usize..3,
+        cache_program in any::<bool>(),
+        memory in any::<bool>(),
+        sizes in (1u32..4, 1u32..5),
+        polling in any::<bool>(),
+    ) {
+        let completion = if polling { Completion::Polling } else { Completion::Interrupt };
+        let (tx_entries, rx_entries) = sizes;
+        // No end of anything else is a multiple of the period.
+        let rings = Rings { tx_entries, rx_entries, completion, completion_ns: 11 * LONG + 1 };
+        let timing = Timing {
+            memory_ns: if memory { LONG / 7000 } else { 0 },
+            bus_read_setup_ns: 3 * LONG / 2,
+            bus_write_setup_ns: 5 * LONG / 3,
+            rings: Some(rings),
+            ..timing(buses, queue, cache_program, false)
+        };
+        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        prop_assert_eq!(&ends, &reference(&jobs, timing));
+        for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
+            prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
+        }
+    }
 
     /// Every operation ends at the same nanosecond, and its parts sum to its time.
     #[test]

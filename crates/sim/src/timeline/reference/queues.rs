@@ -1,10 +1,14 @@
 //! A device in which every resource has a queue and is released by an event.
 
+mod register;
+mod rings;
+
 use std::collections::VecDeque;
 
 use super::{CHANNELS, DIES, Job, LINK_NS, op, then};
 use crate::timeline::op::Kind;
 use crate::timeline::{DieQueue, Op, Purpose, Stage, Timing};
+use register::Register;
 
 /// What happens in the reference.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +24,8 @@ enum Happens {
     Arrive(usize),
     /// The operation is over.
     End(usize),
+    /// The firmware looks at its rings.
+    Notice,
 }
 
 /// Who waits: an operation, for how long it needs the resource, and the order of what comes after.
@@ -32,26 +38,13 @@ struct Resource {
     queue: VecDeque<Waiting>,
 }
 
-/// With cache program: what a die does with pages that the host writes.
-#[derive(Default)]
-struct Register {
-    /// Nothing else holds the die.
-    alone: bool,
-    /// A page is on its way to the register, or in it.
-    taken: bool,
-    /// It is in it, waits for the cells, and takes so long.
-    loaded: Option<u64>,
-    /// The cells work.
-    cells: bool,
-}
-
 pub(super) struct Reference {
     timing: Timing,
     registers: Vec<Register>,
     now: u64,
     events: Vec<(u64, u64, Happens)>,
     orders: u64,
-    /// Channels, then buses, then the link.
+    /// Channels, then buses, then memory, then the link.
     lanes: Vec<Resource>,
     dies: Vec<Resource>,
     ops: Vec<Op<u64>>,
@@ -60,11 +53,18 @@ pub(super) struct Reference {
     pub(super) ends: Vec<Option<u64>>,
     follows: Vec<Option<Box<Job>>>,
     told: VecDeque<usize>,
+    /// Where the firmware has rings: what it holds, TX rings, places taken on RX rings; what is over: when that will be
+    /// noticed, die, end; and what it has noticed.
+    held: VecDeque<usize>,
+    sent: Vec<VecDeque<usize>>,
+    begun: Vec<u32>,
+    over: Vec<(u64, u32, u64, usize)>,
+    noticed: Vec<bool>,
 }
 
 impl Reference {
     pub(super) fn new(timing: Timing) -> Reference {
-        let lanes = CHANNELS as usize + timing.buses as usize + 1;
+        let lanes = CHANNELS as usize + timing.buses as usize + 2;
         Reference {
             timing,
             registers: (0..DIES).map(|_| Register::default()).collect(),
@@ -78,6 +78,11 @@ impl Reference {
             ends: Vec::new(),
             follows: Vec::new(),
             told: VecDeque::new(),
+            held: VecDeque::new(),
+            sent: vec![VecDeque::new(); DIES as usize],
+            begun: vec![0; DIES as usize],
+            over: Vec::new(),
+            noticed: Vec::new(),
         }
     }
 
@@ -92,7 +97,8 @@ impl Reference {
         self.then.push(then(job, number, &self.timing));
         self.ends.push(None);
         self.follows.push(job.follow.clone());
-        self.arrive(number);
+        self.noticed.push(false);
+        self.submit(number);
     }
 
     pub(super) fn run(&mut self, until: u64) {
@@ -116,6 +122,7 @@ impl Reference {
                         Happens::Serve(lane) => self.serve(lane),
                         Happens::Arrive(number) => self.arrive(number),
                         Happens::End(number) => self.end(number),
+                        Happens::Notice => self.notice(),
                     }
                 }
                 _ => break,
@@ -128,10 +135,16 @@ impl Reference {
         let Op { stage, die, .. } = self.ops[number];
         let channel = (die.0 % CHANNELS) as usize;
         let bus = CHANNELS as usize + channel % self.timing.buses.max(1) as usize;
+        let memory = self.lanes.len() - 2;
+        let of_memory = self.timing.memory_ns * u64::from(self.ops[number].transfers);
         match stage {
-            Stage::BusIn | Stage::BusOut if self.timing.buses > 0 => {
+            Stage::BusIn if self.timing.buses > 0 && of_memory > 0 => {
+                self.queue_lane(memory, number, of_memory);
+            }
+            Stage::Memory => self.queue_lane(memory, number, of_memory),
+            Stage::BusIn | Stage::Bus | Stage::BusOut if self.timing.buses > 0 => {
                 let length = self.timing.bus_ns * u64::from(self.ops[number].transfers);
-                self.queue_lane(bus, number, length);
+                self.queue_lane(bus, number, length + self.setup_ns(stage));
             }
             Stage::BusIn => {
                 self.advance(number);
@@ -150,7 +163,8 @@ impl Reference {
                 self.queue_lane(channel, number, length);
             }
             Stage::Link => self.queue_lane(self.lanes.len() - 1, number, LINK_NS),
-            Stage::BusOut => unreachable!("there is no bus"),
+            Stage::BusOut | Stage::Bus => unreachable!("there is no bus"),
+            Stage::Submit => unreachable!("it was submitted"),
         }
     }
 
@@ -208,10 +222,13 @@ impl Reference {
     }
 
     fn end(&mut self, number: usize) {
+        if self.is_over(number) {
+            return;
+        }
         match self.then[number].take() {
             Some(then) => {
                 self.ops[number] = then;
-                self.arrive(number);
+                self.submit(number);
             }
             None => self.told.push_back(number),
         }
@@ -220,58 +237,23 @@ impl Reference {
     /// What follows the stage that is over.
     fn advance(&mut self, number: usize) -> Happens {
         let buses = self.timing.buses > 0;
+        let memory = buses && self.timing.memory_ns > 0;
+        let rings = self.timing.rings.is_some();
         let op = &mut self.ops[number];
         let next = match (op.stage, op.kind) {
-            (Stage::BusIn, _) => Stage::Ring,
+            (Stage::BusIn, _) if memory => Stage::Bus,
+            (Stage::BusIn | Stage::Bus, _) => Stage::Ring,
             (Stage::Channel, Kind::Read) if buses => Stage::BusOut,
-            (Stage::Channel, Kind::Read) | (Stage::BusOut, _) if op.link_bytes > 0 => Stage::Link,
+            (Stage::BusOut, _) if memory => Stage::Memory,
+            (Stage::Channel, Kind::Read) | (Stage::BusOut | Stage::Memory, _)
+                if op.link_bytes > 0 && !rings =>
+            {
+                Stage::Link
+            }
             _ => return Happens::End(number),
         };
         op.stage = next;
         Happens::Arrive(number)
-    }
-
-    /// Whether the operation ends when its data is in the register of its die.
-    fn is_cached(&self, number: usize) -> bool {
-        let Op { kind, purpose, .. } = self.ops[number];
-        self.timing.cache_program && kind == Kind::Program && purpose == Purpose::HostWrite
-    }
-
-    /// Whether the register of the die takes a page while the cells work.
-    fn takes(&self, die: usize, number: usize) -> bool {
-        let Register { alone, taken, .. } = self.registers[die];
-        alone && !taken && self.is_cached(number)
-    }
-
-    fn loaded(&mut self, die: usize, cell_ns: u64) {
-        self.registers[die].loaded = Some(cell_ns);
-        if !self.registers[die].cells {
-            self.program(die);
-        }
-    }
-
-    /// What is in the register goes to the cells; the next may take its place.
-    fn program(&mut self, die: usize) {
-        let register = &mut self.registers[die];
-        let cell_ns = register.loaded.take().expect("the register is loaded");
-        (register.cells, register.taken) = (true, false);
-        self.events.push((self.now + cell_ns, die as u64, Happens::Programmed(die)));
-        let first = self.dies[die].queue.front().map(|first| first.0);
-        if self.timing.die_queue == DieQueue::Fifo
-            && let Some(first) = first.filter(|first| self.takes(die, *first))
-        {
-            self.dies[die].queue.pop_front();
-            self.hold(first);
-        }
-    }
-
-    fn programmed(&mut self, die: usize) {
-        self.registers[die].cells = false;
-        if self.registers[die].loaded.is_some() {
-            self.program(die);
-        } else if !self.registers[die].taken {
-            self.release_die(die);
-        }
     }
 
     fn hold(&mut self, number: usize) {

@@ -1,4 +1,4 @@
-//! Streams of writes that are kept apart.
+//! What a profile may have besides: streams of writes that are kept apart, an SLC cache, a controller with rings.
 
 use serde_json::{Map, Value};
 
@@ -13,6 +13,7 @@ pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "slc_program_ns", draw.of(&[0, 999, 100_000]));
     if !draw.yes(3) {
         overrides.remove("write_streams");
+        set(overrides, "metadata_pages", 0);
         set(overrides, "relocate_at_least", 0);
         overrides.remove("relocate_exactly");
     }
@@ -30,4 +31,34 @@ pub fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "bloom_hashes", draw.of(&[1, 2, 7]));
     set(overrides, "bloom_window", draw.of(&[1, 8, 512, u64::from(u32::MAX)]));
     set(overrides, "hot_weight", draw.of(&[1, filters, filters * (filters + 1) / 2]));
+}
+
+/// A processor that is pipelined, transfers that are set up, memory, and rings of descriptors.
+pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if !draw.yes(25) {
+        return;
+    }
+    for key in ["command_read_latency_ns", "command_write_latency_ns"] {
+        set(overrides, key, draw.of(&[0, 1, 7_000, 300_000]));
+    }
+    if overrides["buses"] != 0 {
+        set(overrides, "bus_read_setup_ns", draw.of(&[0, 999, 25_000]));
+        set(overrides, "bus_write_setup_ns", draw.of(&[0, 999, 25_000]));
+        set(overrides, "memory_bytes_per_s", draw.of(&[1000, 40_000_000, 3_200_000_000u64]));
+    }
+}
+
+/// What a controller of a page map may have besides.
+pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if draw.yes(30) {
+        set(overrides, "relocate_latency_ns", draw.of(&[0, 1, 7_000, 300_000]));
+        set(overrides, "collections_per_channel", draw.of(&[1, 1, 2, 5]));
+        set(overrides, "relocations_at_once", draw.of(&[1, 2, 3, 100]));
+    }
+    if draw.yes(30) {
+        set(overrides, "tx_entries", draw.of(&[1, 1, 2, 7, 256]));
+        set(overrides, "rx_entries", draw.of(&[1, 1, 2, 7, 256]));
+        set(overrides, "completion", draw.of(&["interrupt", "polling"]));
+        set(overrides, "completion_ns", draw.of(&[0, 1, 999, 50_000, 1_000_000]));
+    }
 }

@@ -159,6 +159,7 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         }
     }
     set(overrides, "buses", draw.of(&[0, 0, 1, 2, 4]));
+    apart::controller(draw, overrides);
     set(overrides, "die_queue", draw.of(&["fifo", "collection_first", "reads_first"]));
     set(overrides, "cache_program", draw.yes(30));
 }
@@ -196,6 +197,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     set(overrides, "copy_back", same_die && draw.yes(50));
     set(overrides, "separate_streams", draw.yes(50));
     set(overrides, "static_wear_gap", draw.of(&[0, 0, 1, 2, 5]));
+    apart::rings(draw, overrides);
     let data = overrides["pages_per_block"].as_u64().expect("drawn")
         - overrides["metadata_pages"].as_u64().expect("drawn");
     let load = draw.of(&[0, 0, 0, 1, data / 2, data.saturating_sub(1), data]);

@@ -1,0 +1,63 @@
+//! Cache program: a die takes the next page while it programs one.
+
+use super::{Happens, Reference};
+use crate::timeline::op::Kind;
+use crate::timeline::{DieQueue, Op, Purpose};
+
+/// With cache program: what a die does with pages that the host writes.
+#[derive(Default)]
+pub(super) struct Register {
+    /// Nothing else holds the die.
+    pub(super) alone: bool,
+    /// A page is on its way to the register, or in it.
+    pub(super) taken: bool,
+    /// It is in it, waits for the cells, and takes so long.
+    loaded: Option<u64>,
+    /// The cells work.
+    cells: bool,
+}
+
+impl Reference {
+    /// Whether the operation ends when its data is in the register of its die.
+    pub(super) fn is_cached(&self, number: usize) -> bool {
+        let Op { kind, purpose, .. } = self.ops[number];
+        self.timing.cache_program && kind == Kind::Program && purpose == Purpose::HostWrite
+    }
+
+    /// Whether the register of the die takes a page while the cells work.
+    pub(super) fn takes(&self, die: usize, number: usize) -> bool {
+        let Register { alone, taken, .. } = self.registers[die];
+        alone && !taken && self.is_cached(number)
+    }
+
+    pub(super) fn loaded(&mut self, die: usize, cell_ns: u64) {
+        self.registers[die].loaded = Some(cell_ns);
+        if !self.registers[die].cells {
+            self.program(die);
+        }
+    }
+
+    /// What is in the register goes to the cells; the next may take its place.
+    fn program(&mut self, die: usize) {
+        let register = &mut self.registers[die];
+        let cell_ns = register.loaded.take().expect("the register is loaded");
+        (register.cells, register.taken) = (true, false);
+        self.events.push((self.now + cell_ns, die as u64, Happens::Programmed(die)));
+        let first = self.dies[die].queue.front().map(|first| first.0);
+        if self.timing.die_queue == DieQueue::Fifo
+            && let Some(first) = first.filter(|first| self.takes(die, *first))
+        {
+            self.dies[die].queue.pop_front();
+            self.hold(first);
+        }
+    }
+
+    pub(super) fn programmed(&mut self, die: usize) {
+        self.registers[die].cells = false;
+        if self.registers[die].loaded.is_some() {
+            self.program(die);
+        } else if !self.registers[die].taken {
+            self.release_die(die);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The rings of the firmware, gone through whenever anything happens to them; and what a bus takes beside its bytes.
+
+use super::{DIES, Happens, Reference};
+use crate::timeline::Stage;
+
+impl Reference {
+    /// How long a transfer over a bus is set up.
+    pub(super) fn setup_ns(&self, stage: Stage) -> u64 {
+        let read = stage == Stage::BusOut;
+        if read { self.timing.bus_read_setup_ns } else { self.timing.bus_write_setup_ns }
+    }
+
+    /// The firmware asks for an operation, where it has rings; otherwise that begins.
+    pub(super) fn submit(&mut self, number: usize) {
+        if self.timing.rings.is_none() {
+            return self.arrive(number);
+        }
+        self.noticed[number] = false;
+        self.held.push_back(number);
+        self.go_round();
+    }
+
+    /// Whatever has a place somewhere goes there.
+    fn go_round(&mut self) {
+        let Some(rings) = self.timing.rings else { return };
+        loop {
+            for die in 0..DIES as usize {
+                while self.begun[die] < rings.rx_entries
+                    && let Some(number) = self.sent[die].pop_front()
+                {
+                    self.begun[die] += 1;
+                    self.arrive(number);
+                }
+            }
+            let Some(first) = self.held.front() else { return };
+            let die = self.ops[*first].die.0 as usize;
+            if self.sent[die].len() == rings.tx_entries as usize {
+                return;
+            }
+            self.sent[die].extend(self.held.pop_front());
+        }
+    }
+
+    /// The firmware looks at its rings: die by die, what ended first first.
+    pub(super) fn notice(&mut self) {
+        let mut now: Vec<_> = self.over.iter().filter(|over| over.0 <= self.now).copied().collect();
+        self.over.retain(|over| over.0 > self.now);
+        now.sort_unstable();
+        for (_, die, _, number) in now {
+            self.begun[die as usize] -= 1;
+            self.noticed[number] = true;
+            self.go_round();
+            if self.ops[number].link_bytes > 0 {
+                self.ops[number].stage = Stage::Link;
+                self.arrive(number);
+            } else {
+                self.end(number);
+            }
+        }
+    }
+
+    /// The operation is over, and the firmware will have to notice that first.
+    pub(super) fn is_over(&mut self, number: usize) -> bool {
+        let Some(rings) = self.timing.rings.filter(|_| !self.noticed[number]) else {
+            return false;
+        };
+        let noticed = rings.noticed(self.now);
+        self.over.push((noticed, self.ops[number].die.0, self.now, number));
+        self.events.push((noticed, 100, Happens::Notice));
+        true
+    }
+}

@@ -1,0 +1,74 @@
+"""The OFC device with a pipelined processor, and which of its constants are found by simulation.
+
+The numbers are in `profiles/ofc-pipelined.toml` and below. Where the simulator comes to charge
+something differently, this says what they would have to be now (a minute)::
+
+    python -c "from uflip.reproduce.ofc_pipelined import main; main()"
+
+**Source**: OFC (2011) §III, §V.F and §VI.
+**Faithful**: the printed rate of a bus; one block collected on each channel; relocated pages cost
+what a read and a write cost, and no constant is fitted to what they do.
+**Simplified**: constants are found by bisection, one after the other.
+**Ambiguous**: what sets a transfer up so slowly that buses of 100 MB/s carry 30 and 20 kIOPS; and
+how the latency of a command is divided between its beginning and its end. So a page that is moved
+has the latency of one command: of the read that is waited for, and not of the write that is not.
+"""
+
+from uflip.reproduce import fits
+from uflip.reproduce.published import PUBLISHED
+
+PROFILE = "ofc-pipelined"
+
+OUTSTANDING = 12
+"""Requests of the traffic generator under way: fitted to 24 kIOPS of random reads (§V.F)."""
+
+RAW = {
+    "command_read_ns": 0, "command_write_ns": 0,
+    "command_read_latency_ns": 0, "command_write_latency_ns": 0,
+}  # fmt: skip
+"""\"When the additional processing overhead is minimized\" (§III)."""
+
+
+FITS = (
+    ("command_read_latency_ns", "ofc/sequential_reads", fits.sequential_reads, 1_000_000),
+    ("collect_ns", "ofc/erasing_writes", fits.sequential_writes, 2_000_000),
+)
+"""Constant, the printed number that it is fitted to, our measurement, and the most it can be."""
+
+AS_READS = ("command_write_latency_ns", "relocate_latency_ns")
+"""What is inferred from the latency of a read."""
+
+
+def solve(outstanding: int, fitted: int = len(FITS)) -> dict[str, int]:
+    """Find so many of the constants, each after those before it, for so many requests."""
+    found: dict[str, int] = {}
+    for constant, value_id, measured, most in FITS[:fitted]:
+        wanted = PUBLISHED[value_id].number
+        assert wanted is not None, "constants are fitted to numbers"
+        low, high = 0, most
+        while high - low > max(10, high // 500):
+            middle = (low + high) // 2
+            made = found | {constant: middle}
+            if measured(outstanding, profile=PROFILE, **made) < wanted:
+                high = middle
+            else:
+                low = middle
+        found[constant] = low
+        if constant == FITS[0][0]:
+            found |= dict.fromkeys(AS_READS, low)
+    return found
+
+
+def main() -> None:
+    """Print all constants for our number of requests, then what others would come to."""
+    print(OUTSTANDING, solve(OUTSTANDING))
+    for outstanding in (6, 8, 10, 11, 12, 13, 14, 16):
+        found = solve(outstanding, fitted=1)
+        reads = fits.random_reads(outstanding, profile=PROFILE, **found)
+        writes = fits.clean_writes(outstanding, profile=PROFILE, **found)
+        print(f"{outstanding} requests: {found[FITS[0][0]]} ns,", end=" ")
+        print(f"random reads {reads:.2f} kIOPS, clean writes {writes:.2f} kIOPS")
+
+
+if __name__ == "__main__":
+    main()
