@@ -8,7 +8,7 @@ use uflip_core::{
 use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
 use uflip_serve::NbdDevice;
-use uflip_sim::SimDevice;
+use uflip_sim::{Outage, SimDevice};
 use uflip_store::{Inside, Spool, StoredTrace};
 
 use crate::inside::{Recorded, Recorder};
@@ -99,6 +99,25 @@ impl AnyDevice {
         sim.apply(wanted.inspect(|_| control.one_more(0)))?;
         let counted = sim.counters().unwrap_or_default().since(&before);
         if control.is_cancelled() { Err(interrupted()) } else { Ok(counted) }
+    }
+
+    /// Let a simulated device do what `pattern` asks for, so many I/Os at a time, until its power is cut after
+    /// so long, and let it recover.
+    pub(crate) fn survive(
+        &mut self,
+        pattern: Option<&Resolved>,
+        durability: Durability,
+        at_once: u32,
+        after: Nanos,
+        control: &Control,
+    ) -> Result<Outage> {
+        let sim = self.simulated("cut off from its power")?;
+        sim.set_durability(durability);
+        let at = Nanos(sim.now().0.saturating_add(after.0));
+        let ios = pattern.into_iter().flat_map(Resolved::issued);
+        let ios = ios.take_while(|_| !control.is_cancelled());
+        let outage = sim.survive(ios.inspect(|_| control.one_more(0)), at_once, at)?;
+        if control.is_cancelled() { Err(interrupted()) } else { Ok(outage) }
     }
 
     /// The simulated device, for what only one can do: to be `verb`.

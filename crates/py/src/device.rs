@@ -196,6 +196,22 @@ impl Device {
         Ok(work::apply(device, self.slot.clone(), pattern))
     }
 
+    /// Let a simulated device do what a pattern asks for until its power is cut, and let it recover.
+    #[pyo3(signature = (after_ns, spec_json = None, durability = "cached", at_once = 1))]
+    fn cut_power(
+        &self,
+        after_ns: u64,
+        spec_json: Option<&str>,
+        durability: &str,
+        at_once: u32,
+    ) -> PyResult<Handle> {
+        let durability = read_durability(durability)?;
+        let pattern = spec_json.map(|spec| self.resolved(spec)).transpose();
+        let pattern = pattern.map_err(|error| raise(&error))?;
+        let device = self.taken_if_simulated("cut off from its power")?;
+        Ok(work::survive(device, self.slot.clone(), pattern, durability, at_once, Nanos(after_ns)))
+    }
+
     fn trim(&self, py: Python<'_>, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
         let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
         let end = offset_bytes.checked_add(size_bytes);

@@ -112,6 +112,23 @@ pub(crate) fn apply(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Hand
     })
 }
 
+/// Let `device` do what `pattern` asks for until its power is cut, and let it recover; as [`run`].
+pub(crate) fn survive(
+    device: AnyDevice,
+    slot: AnySlot,
+    pattern: Option<Resolved>,
+    durability: Durability,
+    at_once: u32,
+    after: Nanos,
+) -> Handle {
+    let total = pattern.as_ref().map_or(0, |pattern| pattern.totals.total_ios);
+    let work = move |device: &mut AnyDevice, control: &Control| {
+        device.survive(pattern.as_ref(), durability, at_once, after, control)
+    };
+    let job = Job::start(device, slot, Control::new(1), total, work);
+    job.handle(|py, outage| serde_json::to_string(&outage).expect("plain numbers").into_py_any(py))
+}
+
 /// Make the writes of `state` after the first `skip`; as [`run`].
 pub(crate) fn enforce(device: AnyDevice, slot: AnySlot, state: ResolvedState, skip: u64) -> Handle {
     let total = state.totals().total_ios.saturating_sub(skip);

@@ -38,7 +38,7 @@ pub use config::overrides::{INTERFACES, interface_of};
 pub use config::sources::{Source, SourceKind, sources};
 pub use config::text::toml_to_json;
 pub use config::{Profile, State};
-pub use device::{SimDevice, snapshot};
+pub use device::{Outage, PowerCut, Recovery, SimDevice, snapshot};
 pub use examine::profile_faults;
 pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};

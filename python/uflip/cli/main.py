@@ -48,6 +48,7 @@ VERBS = {
     "export": "Turn results into CSV or Parquet tables, or jobs of fio.",
     "import": "Make results of logs that fio wrote.",
     "oc": "Measure an open-channel device with uFLIP-OC.",
+    "powercut": "Cut the power of a simulated device, and see what it finds again.",
     "serve": "Serve a simulated device as a real one, for any program.",
     "reproduce": "Repeat a paper's experiments, its numbers beside ours.",
     "selftest": "Compare the simulator with theory.",

@@ -108,6 +108,7 @@ impl Profile {
         found.extend(self.misfits_of_streams());
         found.extend(self.misfits_of_slc());
         found.extend(self.misfits_of_controller());
+        found.extend(self.misfits_of_power_loss());
         found
     }
 

@@ -9,6 +9,7 @@ mod limits;
 mod mapping;
 mod merging;
 pub(crate) mod overrides;
+mod power_loss;
 mod recovery;
 mod slc;
 pub(crate) mod sources;
@@ -18,6 +19,7 @@ pub(crate) mod tree;
 mod units;
 
 pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS, clock_ran_out};
+pub use power_loss::PowerLossPart;
 pub use recovery::RecoveryPart;
 
 use serde::de::IgnoredAny;
@@ -42,6 +44,7 @@ const LEFT_OUT: &LeftOut = &[
     ("slc_cache", slc::SLC_CACHE),
     ("reliability", recovery::LAWS),
     ("recovery", recovery::RECOVERY),
+    ("power_loss", power_loss::POWER_LOSS),
 ];
 
 /// Everything that a simulated device is made of.
@@ -81,6 +84,9 @@ pub struct Profile {
     pub reliability: Option<ReliabilityPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryPart>,
+    /// A device that can lose power has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_loss: Option<PowerLossPart>,
     pub wear: WearPart,
     pub cache: CachePart,
     pub state: StatePart,

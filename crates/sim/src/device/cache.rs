@@ -187,6 +187,11 @@ impl WriteCache {
         pages
     }
 
+    /// Pages that flash has not.
+    pub(crate) fn volatile(&self) -> usize {
+        self.dirty.len() + self.flushing()
+    }
+
     /// Whether a read of `sectors` of `page` needs no flash.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
         self.dirty.get(&page).is_some_and(|(there, _)| there & sectors == sectors)

@@ -69,6 +69,8 @@ enum Step {
     Beginning,
     /// The data of this page.
     Reading(Item),
+    /// The programs of what the victim held, where a loss of power must not find it erased before them.
+    Settling,
     /// The end of the erase.
     Erasing,
 }
@@ -187,7 +189,7 @@ impl Collector {
     pub(crate) fn step(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[die.0 as usize].as_mut().expect("a step belongs to a collection");
         match job.step {
-            Step::Beginning => {}
+            Step::Beginning | Step::Settling => {}
             Step::Reading(item) => {
                 if let Some(gather) = &mut parts.gather {
                     gather.serve_moved(parts.ftl.goes_with(&job.collection));
@@ -219,11 +221,18 @@ impl Collector {
             job.step = Step::Reading(item);
             read(parts, &item, at);
         } else {
-            job.step = Step::Erasing;
-            let extra_ns = parts.flash.erase_extra_ns(job.collection.victim);
-            let erase_ns = parts.events.timing.erase_ns + extra_ns;
             let token = Told::Collect(die).into();
-            parts.events.issue(at, Op::inside(die, erase_ns, Purpose::Erase, token));
+            let settled = matches!(job.step, Step::Settling);
+            if !settled && parts.events.waits_for_programs(token) {
+                job.step = Step::Settling;
+                return;
+            }
+            job.step = Step::Erasing;
+            let victim = job.collection.victim;
+            let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
+            let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
+            let op = Op::inside(die, erase_ns, Purpose::Erase, token);
+            parts.events.issue(at, Op { writes, ..op });
         }
     }
 

@@ -8,7 +8,6 @@ use super::any::either;
 use super::backend::{Backend, Hardware};
 use super::durable::Promise;
 use super::{ANNOUNCED, SimDevice};
-use crate::config::{CLOCK_END_NS, clock_ran_out};
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::{Extent, NO_PAGES};
 use crate::timeline::breakdown::SimBreakdown;
@@ -71,8 +70,8 @@ impl Device for SimDevice {
         {
             return Err(self.failure(request));
         }
-        if now >= CLOCK_END_NS {
-            return Err(clock_ran_out().at(&self.info.url));
+        if now >= self.refuses_from {
+            return Err(self.why_refused());
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let extent = Extent::of(request, page_bytes);

@@ -52,6 +52,11 @@ pub(crate) struct Held {
 }
 
 impl Durable {
+    /// Nobody waits any more.
+    pub(crate) fn forget(&mut self) {
+        self.held.clear();
+    }
+
     /// What writes wait for from now on.
     pub(crate) fn ask_for(&mut self, durability: Durability) {
         (self.durability, self.written) = (durability, 0);

@@ -19,7 +19,7 @@
 
 use crate::device::backend::Write;
 use crate::device::token::Target;
-use crate::flash::geometry::{DieIdx, Place};
+use crate::flash::geometry::{DieIdx, Lpn, Place};
 
 /// The flash pages that are gathered, and those under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -203,6 +203,11 @@ impl Gather {
     /// Whether units are read to be modified.
     pub(crate) fn modifies(&self) -> bool {
         self.modifying.iter().any(Option::is_some)
+    }
+
+    /// Whether `unit` is.
+    pub(crate) fn modifies_unit(&self, unit: Lpn) -> bool {
+        self.modifying.iter().flatten().any(|write| write.page == unit)
     }
 
     /// The untimed gear follows: nobody waits any more. The writes whose units were being read.

@@ -88,7 +88,9 @@ impl Paged {
     /// Write a unit. What the host does not bring of it is read first.
     pub(super) fn gather(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, through } = write;
-        let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
+        // What was read for a part of it comes first.
+        let alone = !self.gather.as_ref().is_some_and(|gather| gather.modifies_unit(page));
+        let old = if extent.covers(page) && alone { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_gathered(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
             let token = Told::Modified(gather.modify(write)).into();

@@ -247,6 +247,13 @@ impl Host {
         failed.then_some(io)
     }
 
+    /// Nothing is under way any more, and nobody will hear of what was; returns how many I/Os that were.
+    pub(crate) fn forget(&mut self) -> u32 {
+        let Host { tickets, first_numbered, outstanding, .. } = *self;
+        *self = Host { tickets, first_numbered, ..Host::default() };
+        outstanding
+    }
+
     /// Hand out the completion that is due first.
     ///
     /// # Panics

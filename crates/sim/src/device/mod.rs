@@ -21,9 +21,15 @@ mod interface;
 mod issued;
 mod jobs;
 mod merging;
+mod outage;
 mod paged;
+mod power;
 mod precondition;
+mod recovery;
+mod scan;
 pub mod snapshot;
+#[cfg(test)]
+mod tests;
 mod token;
 mod untimed;
 mod waiting;
@@ -34,7 +40,7 @@ use std::ops::Range;
 use serde_json::Value;
 use uflip_core::{Bytes, Counters, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Result};
 
-use crate::config::Profile;
+use crate::config::{CLOCK_END_NS, Profile};
 use crate::device::any::{AnyBackend, either};
 use crate::device::backend::Backend as _;
 use crate::device::cache::WriteCache;
@@ -47,6 +53,10 @@ use crate::device::token::Token;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
 use crate::timeline::Timeline;
+
+pub use outage::Outage;
+pub use power::PowerCut;
+pub use recovery::Recovery;
 
 /// So many announced I/Os later, what the map says of one is in the cache.
 const ANNOUNCED: usize = 4;
@@ -65,6 +75,8 @@ pub struct SimDevice {
     cache: Option<WriteCache>,
     durable: Durable,
     now: u64,
+    /// From then on nothing is submitted any more: at the end of the clock, and while there is no power.
+    refuses_from: u64,
     sector_bytes: u64,
     /// Where the last read ended [bytes].
     read_end: u64,
@@ -103,11 +115,13 @@ impl SimDevice {
             cache: profile.write_cache(),
             durable: Durable::default(),
             now: 0,
+            refuses_from: CLOCK_END_NS,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
             read_end: 0,
             announced: Default::default(),
             announcements: 0,
         };
+        device.keep_contents(&profile);
         device.apply(precondition::writes(&profile).take_while(|_| !is_stopped()))?;
         if is_stopped() {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
@@ -176,13 +190,15 @@ impl SimDevice {
         self.interface.rest();
         self.now = self.now.max(self.events.now());
         let SimDevice { backend, flash, cache, .. } = self;
-        either!(backend, backend => {
+        let applied = either!(backend, backend => {
             backend.end_untimed(flash);
             for flushed in cache.iter_mut().flat_map(WriteCache::empty) {
                 backend.write_untimed(flushed.page, &flushed.extent(), flash);
             }
             untimed::apply(backend, flash, ios)
-        })
+        });
+        self.settle_contents(true);
+        applied
     }
 
     /// Why `io` failed.
@@ -212,6 +228,9 @@ impl SimDevice {
             either!(&mut self.backend, backend => backend.trim(page));
             if let Some(cache) = &mut self.cache {
                 cache.trim(page);
+            }
+            if let Some(contents) = &mut self.events.contents {
+                contents.trimmed(page.0);
             }
         }
     }

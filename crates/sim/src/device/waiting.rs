@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::device::backend::Write;
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::{DieIdx, Lpn};
 
 /// The pages that wait.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -64,6 +64,13 @@ impl Waiting {
         self.queues[die.0 as usize].push_back(Waiter { number: self.came, write, since });
         self.came += 1;
         self.length += 1;
+    }
+
+    /// The die behind whose pages `page` waits, where it does already; the last of several.
+    pub(crate) fn die_of(&self, page: Lpn) -> Option<DieIdx> {
+        let waits = |queue: &VecDeque<Waiter>| queue.iter().any(|one| one.write.page == page);
+        let die = self.queues.iter().position(waits)?;
+        Some(DieIdx(die as u32))
     }
 
     /// Begin a pass.
@@ -132,7 +139,6 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::device::token::Target;
-    use crate::flash::geometry::Lpn;
     use crate::ftl::extent::Extent;
     use proptest::prelude::*;
 

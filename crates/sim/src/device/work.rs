@@ -236,6 +236,9 @@ impl SimDevice {
     #[inline(always)]
     fn arrived(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
+        if self.events.contents.is_some() {
+            self.note_arrival(index);
+        }
         if let Some(cache) = &mut self.cache
             && !self.host.is_write_through(of)
         {
@@ -275,6 +278,7 @@ impl SimDevice {
 
     fn write_flushed(&mut self, flushed: Flushed, at: u64) {
         let Flushed { page, epoch, .. } = flushed;
+        self.events.contents.iter_mut().for_each(|contents| contents.leaves_cache(page.0));
         let extent = flushed.extent();
         let through = false; // who waits for it waits for its epoch
         self.write(Write { page, extent, target: Target::flush(epoch), through }, at);

@@ -5,9 +5,11 @@
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! replaced  which block stands in for one that has failed
+//! contents  what every page and block says of itself, also where power was cut
 //! geometry  numbers of dies, blocks and pages
 //! ```
 
+pub(crate) mod contents;
 pub(crate) mod geometry;
 pub(crate) mod media;
 pub(crate) mod nand;

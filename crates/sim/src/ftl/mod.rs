@@ -18,6 +18,7 @@ use crate::flash::geometry::{Geometry, Lpn, Place};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 
+pub(crate) use crate::pool::blocks::Use;
 pub use linear::LinearPart;
 #[cfg(test)]
 pub(crate) use log_part::Compat;

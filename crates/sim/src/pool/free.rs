@@ -65,6 +65,16 @@ impl FreePool {
         FreePool::full(places, 0)
     }
 
+    /// Nothing is free any more.
+    pub(crate) fn clear(&mut self) {
+        for place in &mut self.places {
+            match place {
+                Free::Oldest(list) => list.clear(),
+                Free::LeastWorn(heap) => heap.clear(),
+            }
+        }
+    }
+
     /// Take what is to be filled next at `place`.
     #[inline]
     pub(crate) fn take(&mut self, place: u32) -> Option<u32> {

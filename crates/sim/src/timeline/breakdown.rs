@@ -66,6 +66,11 @@ impl AccountIdx {
     pub(super) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
+
+    /// The number that it was made of.
+    pub(crate) fn number(self) -> u32 {
+        self.0.get() - 1
+    }
 }
 
 /// Somebody who keeps account of where time goes, or does not care (`()`).

@@ -48,7 +48,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             if timing.cache_program && op.is_host_program() {
                 end = dies[die.0 as usize].program(end, op.cell_ns);
             }
-            if self.log.is_some() {
+            if self.watched {
                 let op = &self.ops[index as usize];
                 let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
                 self.write_down(op.die, op.what(), begin, end);

@@ -48,6 +48,7 @@ mod way;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
+use crate::flash::contents::Contents;
 use crate::flash::geometry::{DieIdx, Geometry};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
@@ -148,6 +149,10 @@ pub(crate) struct Timeline<T> {
     /// What everybody did, where somebody wants to know.
     #[serde(skip)]
     log: Option<Box<Log>>,
+    /// What is on flash, where somebody wants to know that when power is cut.
+    pub(crate) contents: Option<Box<Contents>>,
+    /// Whether there is either of these.
+    watched: bool,
     /// What the time of every host page under way was spent on.
     pub(crate) accounts: Vec<SimBreakdown>,
 }
@@ -174,6 +179,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             link: Lane::default(),
             descriptors: timing.rings.map(|rings| Box::new(Descriptors::new(rings, shape.dies))),
             log: None,
+            contents: None,
+            watched: false,
             accounts: Vec::new(),
         }
     }

@@ -94,6 +94,8 @@ pub(crate) struct Op<T> {
     pub(crate) lump: Option<Cause>,
     /// Bytes of a read that go to the host.
     pub(crate) link_bytes: u32,
+    /// What it changes on flash: a record of what is on it; 0: none.
+    pub(crate) writes: u32,
     /// The operation that begins when this one has ended: its index and one more.
     pub(crate) next: Option<NonZeroU32>,
     pub(crate) token: T,
@@ -111,14 +113,15 @@ pub(super) struct Noted {
     pub(super) purpose: Purpose,
     pub(super) cell_ns: u64,
     pub(super) transfers: u16,
+    pub(super) writes: u32,
 }
 
 impl<T> Op<T> {
     /// What it is; a value of its own, so that an operation that is not written down may stay in registers.
     #[inline]
     pub(super) fn what(&self) -> Noted {
-        let Op { kind, purpose, cell_ns, transfers, .. } = *self;
-        Noted { kind, purpose, cell_ns, transfers }
+        let Op { kind, purpose, cell_ns, transfers, writes, .. } = *self;
+        Noted { kind, purpose, cell_ns, transfers, writes }
     }
 
     /// Whether it programs a page of the host.
@@ -153,6 +156,7 @@ impl<T: Copy> Op<T> {
             in_turn: false,
             lump: None,
             link_bytes: 0,
+            writes: 0,
             next: None,
             token,
             arrived: 0,

@@ -4,6 +4,7 @@ use super::log::{Log, Operations, Times, Work};
 use super::op::{Kind, Noted};
 use super::rings::UNKNOWN;
 use super::{AccountIdx, Timeline};
+use crate::flash::contents::Contents;
 use crate::flash::geometry::DieIdx;
 
 impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
@@ -24,11 +25,13 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
         }
         self.log = Some(Box::new(log));
+        self.watched = true;
     }
 
     /// What was written down; no more is.
     pub(crate) fn end_log(&mut self) -> Operations {
         let Some(mut log) = self.log.take() else { return Operations::default() };
+        self.watched = self.contents.is_some();
         let now = self.calendar.now;
         for (die, state) in (0..).zip(&self.dies) {
             // It has its die, and nobody knows yet until when.
@@ -37,6 +40,39 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
         }
         log.finish()
+    }
+
+    /// Keep what is on flash from now on.
+    pub(crate) fn keep_contents(&mut self, contents: Box<Contents>) {
+        self.contents = Some(contents);
+        self.watched = true;
+    }
+
+    /// The cells of a record are at work from `begin` to `end`.
+    fn note_cells(&mut self, record: u32, begin: u64, end: u64) {
+        let Timeline { contents, calendar, .. } = self;
+        let contents = contents.as_mut().expect("it made the record");
+        for (at, token) in contents.known(record, begin, end, calendar.now) {
+            calendar.tell(at.max(calendar.now), token);
+        }
+    }
+
+    /// Whether `token` will be told when all programs have ended that were asked for by now; false where
+    /// nobody keeps account of them, or all have.
+    #[inline]
+    pub(crate) fn waits_for_programs(&mut self, token: T) -> bool {
+        self.contents.is_some() && self.waits_for_records(token)
+    }
+
+    #[inline(never)]
+    fn waits_for_records(&mut self, token: T) -> bool {
+        let Timeline { contents, calendar, .. } = self;
+        let Some(contents) = contents else { return false };
+        let until = contents.after_programs(token.into());
+        if let Some(until) = until.filter(|until| *until > calendar.now) {
+            calendar.tell(until, token.into());
+        }
+        until.is_none_or(|until| until > calendar.now)
     }
 
     /// From now on `account` is that of a page of the I/O number `io`.
@@ -94,13 +130,15 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// What has `die` has it from `begin` to `end`, and its channel was the last to be taken.
     #[cold]
     pub(super) fn write_down(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64) {
+        if what.writes != 0 {
+            self.note_cells(what.writes, end - what.cell_ns, end);
+        }
         let Timeline { log, channels, dies, timing, .. } = self;
+        let Some(log) = log else { return };
         let lane = channels[dies[die.0 as usize].channel as usize].lane;
         let length = timing.transfer_ns * u64::from(what.transfers);
         let sent_until = if what.kind == Kind::Inside { 0 } else { lane.free_at };
         let sent = sent_until.saturating_sub(length);
-        if let Some(log) = log {
-            log.ends(die, what, &Times { begin, sent, sent_until, end });
-        }
+        log.ends(die, what, &Times { begin, sent, sent_until, end });
     }
 }

@@ -120,7 +120,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             op.arrived = self.charge_known(at, &op);
         }
         let die = op.die;
-        if self.log.is_some() {
+        if self.watched {
             self.note_wait(at, die.0, op.token.into(), op.account);
         }
         let Die { free_at, ring, accounted, .. } = &mut self.dies[die.0 as usize];
@@ -191,7 +191,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
     fn start(&mut self, at: u64, now: u64, op: Op<T>) {
-        if self.log.is_some() {
+        if self.watched {
             self.note_begin(now, op.die.0, op.token.into(), op.account);
         }
         let cached = self.is_cached(&op);
@@ -223,7 +223,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
         };
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
-        if self.log.is_some() {
+        if self.watched {
             self.write_down(op.die, op.what(), at, held);
         }
         self.hold(op.die, held, now);

@@ -86,6 +86,14 @@ impl Flash {
         slc.blocks[block.0 as usize].then_some((slc.read_ns, slc.program_ns))
     }
 
+    /// So many pages of `block`, from the first on, turn out to be programmed.
+    pub(crate) fn found_programmed(&mut self, block: BlockIdx, pages: u32) {
+        self.nand.found_programmed(block, pages);
+        if let Some(slc) = self.slc.as_mut().filter(|_| pages == 0) {
+            slc.blocks[block.0 as usize] = false;
+        }
+    }
+
     /// How much longer than the first the next erase of `block` takes [ns].
     #[inline]
     pub(crate) fn erase_extra_ns(&self, block: BlockIdx) -> u64 {

@@ -7,11 +7,15 @@ mod worn;
 
 pub(crate) use array::Flash;
 
-use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, Place};
 
 /// Where flash operations go. An FTL calls these in the order in which they must take effect; which
 /// of them overlap in time is not its business.
 pub(crate) trait Media {
+    /// What is programmed next holds this logical page, or nothing of anybody's, and is in the block that its
+    /// die has open as the `role`-th.
+    #[inline]
+    fn holds(&mut self, _page: Option<Lpn>, _role: u8) {}
     /// Read `from` for the host.
     fn read(&mut self, from: Place);
     /// Program `to` with host data; the rest of the page comes from `merge_from` where given. False

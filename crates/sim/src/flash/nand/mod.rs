@@ -216,6 +216,12 @@ impl Nand {
         self.erase_count[block.0 as usize] += 1;
     }
 
+    /// So many pages of `block`, from the first on, turn out to be programmed, or can be no more.
+    pub(crate) fn found_programmed(&mut self, block: BlockIdx, pages: u32) {
+        assert!(self.programmed.is_empty(), "pages are programmed in order");
+        self.next[block.0 as usize] = self.geometry.first_page(block).0 + pages;
+    }
+
     /// How often `block` was erased.
     #[inline]
     pub(crate) fn erases(&self, block: BlockIdx) -> u32 {

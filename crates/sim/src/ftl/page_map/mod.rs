@@ -18,6 +18,7 @@ mod collect;
 mod dftl;
 mod gathering;
 mod hot_cold;
+mod restore;
 mod retirement;
 mod room;
 mod slc;

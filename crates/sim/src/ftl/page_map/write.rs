@@ -95,6 +95,7 @@ impl PageMap {
             media.set_slc(to.place.block);
         }
         let old = self.lookup(page);
+        media.holds(Some(page), self.blocks.kind(Stream::Host) as u8);
         while !media.program(to.place, if whole { None } else { old }) {
             match self.page_instead(to, Stream::Host, media) {
                 Some(other) => to = other,
@@ -213,20 +214,16 @@ impl PageMap {
             self.program_failed(block);
         }
         // Only now, with its last page accounted for, may it be chosen.
-        match (&mut self.on_flash, stream) {
-            (Some(kept), Stream::Mapping) => kept.closed(die, block),
-            _ if self.blocks.is_cache(block) => {
-                self.slc.iter_mut().for_each(|slc| slc.filled(die, block));
-            }
-            _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
-        }
+        self.is_closed_now(last, stream);
     }
 
-    /// The page at the end of `block` that holds its metadata, where the geometry has one.
+    /// The page at the end of `block` that holds its metadata, where the geometry has one. Blocks of an SLC cache,
+    /// which end before, have none.
     #[inline]
     pub(in crate::ftl) fn metadata_page(&self, die: DieIdx, block: BlockIdx) -> Option<Place> {
         let geometry = &self.options.geometry;
         let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
-        (geometry.shape().metadata_pages > 0).then_some(Place { page, block, die })
+        let has_one = geometry.shape().metadata_pages > 0 && !self.blocks.is_cache(block);
+        has_one.then_some(Place { page, block, die })
     }
 }

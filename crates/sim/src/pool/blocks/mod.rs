@@ -5,10 +5,12 @@
 //! is in `room.rs`.
 
 mod apart;
+mod restore;
 mod room;
 mod valid;
 
 pub(crate) use apart::{CACHE, WRITE_STREAMS_MAX};
+pub(crate) use restore::Use;
 
 use apart::KINDS_MAX;
 
@@ -335,11 +337,6 @@ impl Blocks {
     /// How many pages of `block` take data.
     pub(crate) fn usable(&self, block: BlockIdx) -> u32 {
         u32::from(self.usable[block.0 as usize])
-    }
-
-    /// Pages that take data in all blocks that are not retired.
-    pub(crate) fn usable_pages(&self) -> u32 {
-        self.usable_pages
     }
 }
 

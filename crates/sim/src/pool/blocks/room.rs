@@ -4,6 +4,11 @@ use super::apart::KINDS_MAX;
 use super::{Blocks, Stream};
 
 impl Blocks {
+    /// Pages that take data in all blocks that are not retired.
+    pub(crate) fn usable_pages(&self) -> u32 {
+        self.usable_pages
+    }
+
     /// Erased blocks of all dies.
     pub(crate) fn free_blocks(&self) -> u32 {
         self.free_blocks

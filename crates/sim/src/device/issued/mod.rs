@@ -1,8 +1,12 @@
 //! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
 
+mod gathered;
+mod noted;
+
 use crate::device::gather::Gather;
-use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::{BlockIdx, Place};
+use crate::device::token::{Target, Token};
+use crate::flash::contents::Origin;
+use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report, Timeline};
@@ -25,6 +29,9 @@ pub(crate) struct Issued<'a> {
     read_bytes: u64,
     /// What must have ended before the host's page is read or programmed.
     before: Vec<Op<Token>>,
+    /// What is programmed next, and to which of its die's open blocks.
+    page: Option<Lpn>,
+    role: u8,
 }
 
 impl<'a> Issued<'a> {
@@ -49,6 +56,8 @@ impl<'a> Issued<'a> {
             target,
             read_bytes,
             before,
+            page: None,
+            role: 0,
         }
     }
 
@@ -146,59 +155,14 @@ impl<'a> Issued<'a> {
         self.events.issue_after(self.at, &self.before, op);
         self.before.clear();
     }
-
-    /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
-    fn gathered(&mut self, to: Place, relocated: bool) {
-        if !self.flash.geometry.ends_flash_page(to.page) {
-            return;
-        }
-        let gather = self.gather.as_mut().expect("units are gathered");
-        let purpose = if relocated { Purpose::Relocation } else { Purpose::HostWrite };
-        let op = match gather.send_off(to, relocated) {
-            None => self.program_op(to, purpose, self.target.token),
-            Some((number, last)) => {
-                let token = Told::Programmed(number).into();
-                let op = self.program_op(to, Purpose::HostWrite, token);
-                let account = last.and_then(|(target, _)| target.account);
-                let since = last.map_or(self.at, |(_, since)| since);
-                self.events.spent(account, Cause::CacheWait, self.at - since);
-                Op { report: Report::AtEnd, account, ..op }
-            }
-        };
-        self.events.issue(self.at, op);
-    }
-
-    /// A unit of the host goes to the buffer of its flash page; false where that cannot be programmed.
-    #[inline(never)]
-    fn gather(&mut self, to: Place) -> bool {
-        let programmed = self.flash.program(to, None);
-        let fills = self.flash.geometry.ends_flash_page(to.page);
-        let gather = self.gather.as_mut().expect("units are gathered");
-        if programmed && gather.add(to, self.target, self.at, fills || self.through) {
-            self.events.end(self.at, self.at, self.target.op());
-        }
-        self.gathered(to, false);
-        programmed
-    }
-
-    /// A unit that was read goes to the buffer of its new flash page.
-    #[inline(never)]
-    fn gather_moved(&mut self, from: Place, to: Place) -> bool {
-        let programmed = self.flash.relocate(from, to);
-        // What is read with another unit is read again with it.
-        if !self.beside {
-            self.read_again(from, Purpose::Relocation);
-        }
-        self.flash.retries = 0;
-        for op in self.before.drain(..) {
-            self.events.issue(self.at, op);
-        }
-        self.gathered(to, true);
-        programmed
-    }
 }
 
 impl Media for Issued<'_> {
+    #[inline]
+    fn holds(&mut self, page: Option<Lpn>, role: u8) {
+        (self.page, self.role) = (page, role);
+    }
+
     #[inline]
     fn read(&mut self, from: Place) {
         self.flash.read(from);
@@ -216,6 +180,7 @@ impl Media for Issued<'_> {
             return self.gather(to);
         }
         let programmed = self.flash.program(to, merge_from);
+        let writes = self.note(to, None, programmed);
         let Target { token, report, account } = self.target;
         let program_ns = self.program_ns(to);
         if let Some(from) = merge_from {
@@ -223,7 +188,7 @@ impl Media for Issued<'_> {
             let read = Op::read(from.die, self.read_ns(from), Purpose::HostWrite, token);
             self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
         }
-        let op = Op::program(to.die, program_ns, Purpose::HostWrite, token);
+        let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::HostWrite, token) };
         if programmed {
             self.events.issue_after(self.at, &self.before, Op { report, account, ..op });
         } else {
@@ -235,8 +200,9 @@ impl Media for Issued<'_> {
     #[inline]
     fn program_metadata(&mut self, to: Place) -> bool {
         let programmed = self.flash.program_metadata(to);
+        let writes = self.note_metadata(to, programmed);
         let op = self.program_op(to, Purpose::Metadata, self.target.token);
-        self.events.issue(self.at, op);
+        self.events.issue(self.at, Op { writes, ..op });
         programmed
     }
 }
@@ -244,6 +210,8 @@ impl Media for Issued<'_> {
 impl CollectMedia for Issued<'_> {
     fn pad(&mut self, to: Place) {
         self.flash.pad(to);
+        self.page = None;
+        self.note(to, None, true);
         self.gathered(to, false);
     }
 
@@ -284,9 +252,10 @@ impl CollectMedia for Issued<'_> {
             return self.gather_moved(from, to);
         }
         let programmed = self.flash.relocate(from, to);
+        let writes = self.note(to, Some(Origin::Page(from.page)), programmed);
         self.read_again(from, Purpose::Relocation);
         let (program_ns, token) = (self.program_ns(to), self.target.token);
-        let op = Op::program(to.die, program_ns, Purpose::Relocation, token);
+        let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::Relocation, token) };
         let inside = self.events.timing.copy_back && from.die == to.die;
         let op = if inside { op.inside_the_die() } else { op };
         self.events.issue_after(self.at, &self.before, op);
@@ -297,6 +266,9 @@ impl CollectMedia for Issued<'_> {
     /// Charged when it was issued; now it has ended.
     #[inline]
     fn erase(&mut self, block: BlockIdx) -> bool {
+        if let Some(contents) = &mut self.events.contents {
+            contents.decide_erased(block);
+        }
         self.flash.erase(block)
     }
 
@@ -338,7 +310,9 @@ impl CollectMedia for Issued<'_> {
                 self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
             }
         }
-        self.on_map(Op::program(to.die, self.program_ns(to), Purpose::Mapping, token));
+        let writes = self.note(to, Some(Origin::Map), programmed);
+        let op = Op::program(to.die, self.program_ns(to), Purpose::Mapping, token);
+        self.on_map(Op { writes, ..op });
         programmed
     }
 }

@@ -1,0 +1,64 @@
+//! Units that go to the buffer of their flash page, which is programmed when it is full.
+
+use super::Issued;
+use crate::device::token::Told;
+use crate::flash::contents::Origin;
+use crate::flash::geometry::Place;
+use crate::flash::media::{CollectMedia as _, Media as _};
+use crate::timeline::breakdown::Cause;
+use crate::timeline::{Op, Purpose, Report};
+
+impl Issued<'_> {
+    /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
+    pub(super) fn gathered(&mut self, to: Place, relocated: bool) {
+        if !self.flash.geometry.ends_flash_page(to.page) {
+            return;
+        }
+        let writes = self.events.contents.as_mut().map_or(0, |contents| contents.program(to));
+        let gather = self.gather.as_mut().expect("units are gathered");
+        let purpose = if relocated { Purpose::Relocation } else { Purpose::HostWrite };
+        let op = match gather.send_off(to, relocated) {
+            None => self.program_op(to, purpose, self.target.token),
+            Some((number, last)) => {
+                let token = Told::Programmed(number).into();
+                let op = self.program_op(to, Purpose::HostWrite, token);
+                let account = last.and_then(|(target, _)| target.account);
+                let since = last.map_or(self.at, |(_, since)| since);
+                self.events.spent(account, Cause::CacheWait, self.at - since);
+                Op { report: Report::AtEnd, account, ..op }
+            }
+        };
+        self.events.issue(self.at, Op { writes, ..op });
+    }
+
+    /// A unit of the host goes to the buffer of its flash page; false where that cannot be programmed.
+    #[inline(never)]
+    pub(super) fn gather(&mut self, to: Place) -> bool {
+        let programmed = self.flash.program(to, None);
+        self.note(to, None, programmed);
+        let fills = self.flash.geometry.ends_flash_page(to.page);
+        let gather = self.gather.as_mut().expect("units are gathered");
+        if programmed && gather.add(to, self.target, self.at, fills || self.through) {
+            self.events.end(self.at, self.at, self.target.op());
+        }
+        self.gathered(to, false);
+        programmed
+    }
+
+    /// A unit that was read goes to the buffer of its new flash page.
+    #[inline(never)]
+    pub(super) fn gather_moved(&mut self, from: Place, to: Place) -> bool {
+        let programmed = self.flash.relocate(from, to);
+        self.note(to, Some(Origin::Page(from.page)), programmed);
+        // What is read with another unit is read again with it.
+        if !self.beside {
+            self.read_again(from, Purpose::Relocation);
+        }
+        self.flash.retries = 0;
+        for op in self.before.drain(..) {
+            self.events.issue(self.at, op);
+        }
+        self.gathered(to, true);
+        programmed
+    }
+}

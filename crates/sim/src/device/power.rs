@@ -1,0 +1,168 @@
+//! Power is cut, at any moment, and what follows is lost: what is in memory, and what flash had not done.
+//!
+//! **Source**: uFLIP (2009) §2.2; Zheng et al. (2013), *Understanding the robustness of SSDs under power fault*.
+//! **Faithful**: nothing that a flush or FUA promised is lost, since the erase of a block waits for the programs
+//! of whatever replaced its pages; what was in volatile memory is.
+//! **Simplified**: power goes from one nanosecond to the next; capacitors last as long as is needed, and what
+//! they saved is written to its place before the device is ready again.
+//! **Ambiguous**: what becomes of data that was trimmed: here nothing is written down of a trim, so that an
+//! older version may come back.
+
+use uflip_core::{Error, Nanos, Result};
+
+use super::SimDevice;
+use super::any::AnyBackend;
+use super::interface::Interface;
+use super::token::PageIdx;
+use crate::config::{CLOCK_END_NS, Profile, clock_ran_out};
+use crate::flash::contents::Contents;
+use crate::flash::geometry::Lpn;
+use crate::timeline::Timeline;
+
+/// What a loss of power cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PowerCut {
+    /// When it was.
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// I/Os that had not ended, or of whose end the host had not heard.
+    pub ios_under_way: u32,
+    /// Pages in the write cache that flash had not; capacitors save them.
+    pub pages_in_cache: u32,
+    /// Flash pages that were being programmed, and cannot be read.
+    pub pages_torn: u32,
+    /// Flash pages that were to be programmed and had not begun.
+    pub pages_not_begun: u32,
+    /// Blocks that were being erased, and have to be erased again.
+    pub blocks_half_erased: u32,
+    /// Pages of the host of which flash has not the newest version that had come to the device.
+    pub pages_lost: u32,
+    /// Pages that had been trimmed and can be read again.
+    pub pages_come_back: u32,
+}
+
+impl SimDevice {
+    /// Keep what is on flash, where the profile says that power may be lost.
+    pub(super) fn keep_contents(&mut self, profile: &Profile) {
+        if profile.power_loss.is_none() {
+            return;
+        }
+        let AnyBackend::Paged(paged) = &self.backend else { return };
+        let contents = Contents::new(self.flash.geometry, paged.ftl().mapped_pages());
+        self.events.keep_contents(Box::new(contents));
+    }
+
+    /// The data of a page of the host has come.
+    #[inline(never)]
+    pub(super) fn note_arrival(&mut self, index: PageIdx) {
+        let page = self.host.page_of(index);
+        let is_cached = self.cache.is_some() && !self.host.is_write_through(page.of);
+        if let Some(contents) = &mut self.events.contents {
+            contents.arrived(page.page.0, index.account().number(), is_cached);
+        }
+    }
+
+    /// What was done without time is on flash: versions that are `anew`, or those that were known.
+    pub(super) fn settle_contents(&mut self, anew: bool) {
+        let SimDevice { events, backend, flash, .. } = self;
+        if let (Some(contents), AnyBackend::Paged(paged)) = (&mut events.contents, &*backend) {
+            let ftl = paged.ftl();
+            let programmed = |block| flash.nand.programmed(block);
+            contents.settle(ftl.mapped(), anew, programmed, |block| ftl.label(block));
+        }
+    }
+
+    /// Why nothing is submitted now.
+    #[cold]
+    pub(super) fn why_refused(&self) -> Error {
+        if self.refuses_from == CLOCK_END_NS {
+            return clock_ran_out().at(&self.info.url);
+        }
+        Error::usage("The device has no power, or does not know yet what is on its flash")
+            .at(&self.info.url)
+            .action("let it recover first")
+    }
+
+    /// The profile that it was made of.
+    pub(super) fn profile(&self) -> Profile {
+        let profile = self.info.details.get("profile").cloned().unwrap_or_default();
+        serde_json::from_value(profile).expect("a device knows what it is made of")
+    }
+
+    /// Let the power go at `at`, when everything before has happened. What was under way is gone, and no one
+    /// is told of it; nothing is submitted before [`SimDevice::recover`] has ended.
+    ///
+    /// # Errors
+    /// The profile has no table `[power_loss]`; `at` is past.
+    pub fn cut_power(&mut self, at: Nanos) -> Result<PowerCut> {
+        let profile = self.profile();
+        let Some(part) = profile.power_loss.filter(|_| self.events.contents.is_some()) else {
+            return Err(Error::usage("The device keeps no account of what is on its flash")
+                .at(&self.info.url)
+                .got("a profile without [power_loss]")
+                .action("add ?power_loss_protection=false&spare_read_bytes=16 to its name"));
+        };
+        let known = self.now.max(self.events.now());
+        if at.0 < known {
+            return Err(Error::usage("Power cannot be cut in the past")
+                .at(&self.info.url)
+                .got(format!("{} ns", at.0))
+                .allowed(format!("{known} ns and later, for what is before has happened"))
+                .action("cut it now, or look ahead no further than the cut"));
+        }
+        self.advance(at.0);
+        let trimmed = self.unmapped();
+        let pages_in_cache = self.cache.as_ref().map_or(0, |cache| cache.volatile()) as u32;
+        let protected = part.power_loss_protection;
+        let mut contents = self.events.contents.take().expect("it was there");
+        let cut = contents.cut(at.0, protected);
+        let image = contents.read();
+        let come_back = trimmed.iter().filter(|page| image.map[page.0 as usize].is_some());
+        let pages_come_back = come_back.count() as u32;
+        let ios_under_way = self.lose_memory(&profile, at.0);
+        self.events.keep_contents(contents);
+        Ok(PowerCut {
+            at,
+            ios_under_way,
+            pages_in_cache,
+            pages_torn: cut.torn,
+            pages_not_begun: cut.not_begun,
+            blocks_half_erased: cut.half_erased,
+            pages_lost: cut.lost,
+            pages_come_back,
+        })
+    }
+
+    /// The host's pages that hold nothing.
+    fn unmapped(&self) -> Vec<Lpn> {
+        let AnyBackend::Paged(paged) = &self.backend else { return Vec::new() };
+        let pages = (0..self.flash.geometry.shape().logical_pages).map(Lpn);
+        pages.filter(|page| paged.ftl().lookup(*page).is_none()).collect()
+    }
+
+    /// Everything begins anew but the flash and the clock. Returns how many I/Os were under way.
+    fn lose_memory(&mut self, profile: &Profile, at: u64) -> u32 {
+        self.backend = profile.backend().expect("the device was made of it");
+        self.events = Timeline::new(self.flash.geometry, profile.timing());
+        self.events.reach(at);
+        let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
+        self.cache = profile.write_cache();
+        self.cache.iter_mut().for_each(|cache| cache.absorbed = absorbed);
+        self.durable.forget();
+        self.interface = Interface::new(profile.timing.commands_at_once);
+        self.announced = Default::default();
+        (self.read_end, self.now, self.refuses_from) = (0, at, 0);
+        (self.flash.retries, self.flash.read_failed) = (0, false);
+        self.host.forget()
+    }
+
+    /// Which version of `page`, counted in flash pages or units, a read would find: the number of its write,
+    /// the first being 1; 0 where it holds nothing. `None` where no account is kept of that.
+    #[must_use]
+    pub fn version_of(&self, page: u32) -> Option<u64> {
+        let contents = self.events.contents.as_ref()?;
+        let AnyBackend::Paged(paged) = &self.backend else { return None };
+        let at = paged.ftl().lookup(Lpn(page));
+        Some(at.map_or(0, |at| contents.version_at(at.page)))
+    }
+}

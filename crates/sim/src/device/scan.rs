@@ -1,0 +1,145 @@
+//! What dies do until a device that lost power is ready, on clocks of its own: nothing else goes on.
+
+use crate::config::Profile;
+use crate::flash::contents::{Contents, Found};
+use crate::flash::geometry::{BlockIdx, DieIdx, Place};
+use crate::flash::media::Flash;
+use crate::timeline::{DieQueue, Op, Purpose, Timeline, Timing};
+
+/// The clocks, and what was done by them.
+pub(super) struct Scan<'a> {
+    flash: &'a Flash,
+    clocks: Timeline<u64>,
+    half_erased: Vec<BlockIdx>,
+    pub(super) spare_areas: u64,
+    pub(super) metadata_pages: u64,
+    /// How often the bytes of a spare area are those of a page with it.
+    page_transfers: u16,
+    /// When everything so far has ended.
+    pub(super) end: u64,
+}
+
+impl<'a> Scan<'a> {
+    /// Read the spare areas from `at` on.
+    pub(super) fn of(
+        flash: &'a Flash,
+        contents: &Contents,
+        profile: &Profile,
+        at: u64,
+    ) -> Scan<'a> {
+        let part = profile.power_loss.expect("only then power is lost");
+        let timing = profile.timing();
+        let at_rate = |rate: u64| u64::from(part.spare_read_bytes) * 1_000_000_000 / rate.max(1);
+        let whole = profile.geometry.page_bytes + profile.geometry.spare_bytes;
+        let clocks = Timing {
+            transfer_ns: at_rate(profile.timing.channel_bytes_per_s),
+            bus_ns: at_rate(profile.timing.bus_bytes_per_s),
+            die_queue: DieQueue::Fifo,
+            cache_program: false,
+            in_turn: false,
+            ..timing
+        };
+        let mut scan = Scan {
+            flash,
+            clocks: Timeline::new(flash.geometry, clocks),
+            half_erased: Vec::new(),
+            spare_areas: 0,
+            metadata_pages: 0,
+            page_transfers: whole.div_ceil(part.spare_read_bytes).min(u16::MAX.into()) as u16,
+            end: at,
+        };
+        scan.clocks.reach(at);
+        for (block, (found, _)) in (0..).map(BlockIdx).zip(contents.read().blocks) {
+            scan.look_at(block, found, contents);
+        }
+        scan.wait();
+        scan
+    }
+
+    /// Find out what `block` holds.
+    fn look_at(&mut self, block: BlockIdx, found: Found, contents: &Contents) {
+        let geometry = self.flash.geometry;
+        let units = geometry.units();
+        if geometry.shape().metadata_pages > 0 {
+            let metadata = geometry.place(block, geometry.data_pages());
+            if contents.is_readable(metadata.page) {
+                self.metadata_pages += 1;
+                return self.read(metadata, self.page_transfers);
+            }
+            self.spare_areas += 1;
+            self.read(metadata, 1);
+        }
+        let programmed = match found {
+            Found::Programmed(pages) => pages.min(geometry.data_pages()),
+            Found::Erased => 0,
+            Found::HalfErased => {
+                self.half_erased.push(block);
+                0
+            }
+        };
+        // The first one that is erased says that no other follows.
+        let read = (programmed + units).min(geometry.data_pages());
+        for page in (0..read).step_by(units as usize) {
+            self.spare_areas += 1;
+            self.read(geometry.place(block, page), 1);
+        }
+    }
+
+    fn read(&mut self, from: Place, transfers: u16) {
+        let read_ns = self.read_ns(from);
+        let op = Op::read(from.die, read_ns, Purpose::Metadata, 0);
+        self.clocks.issue(self.end, Op { transfers, ..op });
+    }
+
+    fn read_ns(&self, from: Place) -> u64 {
+        let geometry = &self.flash.geometry;
+        let cells = &self.clocks.timing.cells;
+        let usual = || cells.read_page(|| geometry.flash_page_in_block(from));
+        self.flash.slc_ns(from.block).map_or_else(usual, |(read_ns, _)| read_ns)
+    }
+
+    /// Everything so far ends.
+    fn wait(&mut self) {
+        self.clocks.allow(u64::MAX);
+        while let Some((at, _)) = self.clocks.next(u64::MAX) {
+            self.end = self.end.max(at);
+        }
+        self.clocks.reach(self.end);
+    }
+
+    /// Erase what was half erased, once all is read; returns when each of these ends.
+    pub(super) fn erase_again(&mut self) -> Vec<(BlockIdx, u64)> {
+        let begin = self.end;
+        for block in std::mem::take(&mut self.half_erased) {
+            let die = self.flash.geometry.die_of(block);
+            let erase_ns = self.clocks.timing.erase_ns + self.flash.erase_extra_ns(block);
+            let op = Op::inside(die, erase_ns, Purpose::Erase, u64::from(block.0));
+            self.clocks.issue(begin, op);
+        }
+        let mut ends = Vec::new();
+        while let Some((at, block)) = self.clocks.next(u64::MAX) {
+            ends.push((BlockIdx(block as u32), at));
+            self.end = self.end.max(at);
+        }
+        self.clocks.reach(self.end);
+        ends
+    }
+
+    /// So many pages that capacitors have saved are read from where they are, and programmed, the dies in turn.
+    pub(super) fn put_back(&mut self, pages: usize) {
+        let geometry = self.flash.geometry;
+        let (page_transfers, dies) = (self.page_transfers, geometry.shape().dies);
+        let flash_pages = pages.div_ceil(geometry.units() as usize) as u32;
+        let program_ns = self.clocks.timing.cells.program_page(0);
+        let read_ns = self.clocks.timing.cells.read_page(|| 0);
+        for page in 0..flash_pages {
+            let die = DieIdx(page % dies);
+            let transfers = page_transfers;
+            let read = Op { transfers, ..Op::read(die, read_ns, Purpose::Metadata, 0) };
+            let program = Op::program(die, program_ns, Purpose::Metadata, 0);
+            let program = Op { transfers, report: crate::timeline::Report::AtEnd, ..program };
+            self.clocks.issue_after(self.end, &[read], program);
+        }
+        self.wait();
+    }
+}

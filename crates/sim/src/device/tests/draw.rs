@@ -1,0 +1,103 @@
+//! Random small devices that can lose power.
+
+use serde_json::{Map, Value, json};
+use uflip_core::random::{Xoshiro256PlusPlus, uniform};
+
+use crate::{ALLOCATORS, Profile, VICTIM_POLICIES};
+
+/// A device, drawn until it is one.
+pub(super) fn profile(rng: &mut Xoshiro256PlusPlus) -> (Profile, String) {
+    loop {
+        let (base, overrides) = draw(rng);
+        let text = match base {
+            "dftl" => include_str!("../../../../../python/uflip/profiles/dftl.toml"),
+            _ => include_str!("../../../../../python/uflip/profiles/demo.toml"),
+        };
+        let overrides = Value::Object(overrides).to_string();
+        if let Ok(profile) = Profile::parse(text, base, &overrides) {
+            return (profile, format!("sim:{base} {overrides}"));
+        }
+    }
+}
+
+fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut keys = Map::new();
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    let of_map = below(5) == 0;
+    let base = if of_map { "dftl" } else { "demo" };
+    let protected = below(4) == 0;
+    set("power_loss_protection", json!(protected));
+    set("spare_read_bytes", json!([1, 16, 64][below(3) as usize]));
+    for key in ["channels", "dies_per_channel"] {
+        set(key, json!(1 + below(2)));
+    }
+    let planes = 1 + below(5) / 4;
+    set("planes_per_die", json!(planes));
+    set("independent_planes", json!(below(2) == 0));
+    set("blocks_per_die", json!((8 + below(9)) * planes));
+    set("pages_per_block", json!([4, 6, 8, 12][below(4) as usize]));
+    set("metadata_pages", json!(below(2)));
+    set("sector_bytes", json!(512));
+    set("page_bytes", json!(2048));
+    set("spare_bytes", json!(64));
+    set("spare_factor", json!([0.35, 0.45, 0.6][below(3) as usize]));
+    for (key, usual) in [
+        ("read_ns", 25_000),
+        ("program_ns", 200_000),
+        ("program_high_ns", 900_000),
+        ("erase_ns", 1_500_000),
+        ("relocate_ns", 1_000),
+        ("collect_ns", 1_000),
+        ("command_write_ns", 1_000),
+        ("command_read_ns", 1_000),
+    ] {
+        set(key, json!([0, usual, usual, usual / 10][below(4) as usize]));
+    }
+    set("channel_bytes_per_s", json!([40_000_000, 400_000_000][below(2) as usize]));
+    set("buses", json!(below(2)));
+    set("die_queue", json!(["fifo", "collection_first", "reads_first"][below(3) as usize]));
+    set("cache_program", json!(protected && below(3) == 0));
+    set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
+    set("write_cache_bytes", json!(2048 * [0, 1, 5, 12][below(4) as usize]));
+    set("flush", json!(["eager", "when_needed"][below(2) as usize]));
+    set("dynamic_wear_levelling", json!(below(2) == 0));
+    set("static_wear_gap", json!([0, 0, 1, 3][below(4) as usize]));
+    set("gc", json!(VICTIM_POLICIES[below(VICTIM_POLICIES.len() as u64) as usize]));
+    set("allocator", json!(ALLOCATORS[below(ALLOCATORS.len() as u64) as usize]));
+    let reserved = 1 + below(2);
+    set("reserved_blocks", json!(reserved));
+    set("idle_free_blocks", json!([0, reserved + 4][below(2) as usize]));
+    let same_die = below(2) == 0;
+    set("relocation", json!(if same_die { "same_die" } else { "allocator" }));
+    set("copy_back", json!(same_die && below(2) == 0));
+    set("separate_streams", json!(below(2) == 0));
+    set("relocate_at_least", json!([0, 0, 0, 2][below(4) as usize]));
+    set("state", json!(["empty", "sequential", "random", "scattered"][below(4) as usize]));
+    set("random_overwrites", json!(1.0));
+    set("seed", json!(below(1000)));
+    if of_map {
+        set("mapping_cache_bytes", json!([16, 64, 800][below(3) as usize]));
+        set("mapping_batch_update", json!(below(2) == 0));
+        return (base, keys);
+    }
+    match below(4) {
+        0 => set("write_streams", json!(2 + below(2))),
+        1 => {
+            set("slc_blocks", json!(1 + below(2)));
+            set("slc_blocks_max", json!(2 + below(3)));
+            set("slc_read_ns", json!(20_000));
+            set("slc_program_ns", json!(100_000));
+            set("relocate_at_least", json!(0));
+        }
+        _ => {}
+    }
+    if protected && below(2) == 0 {
+        set("mapping_unit_bytes", json!([512, 1024][below(2) as usize]));
+        set("copy_back", json!(false));
+        set("relocate_at_least", json!(0));
+    }
+    (base, keys)
+}

@@ -1,0 +1,243 @@
+//! A host that knows what it was promised, and nothing of the device: a naive oracle of every page.
+//!
+//! It counts the writes of each page. What a device says of a page after power was lost is the number of one of
+//! them, and not one before the last that the host was told is durable.
+
+use std::collections::BTreeMap;
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Durability, Io, Mode, Nanos, Ticket};
+
+use crate::SimDevice;
+
+/// What is known of a page.
+#[derive(Clone, Copy, Default, Debug)]
+struct Page {
+    /// The number of its last write, of the last of which the host was told, and of the last that is durable.
+    written: u64,
+    told: u64,
+    durable: u64,
+    /// The last before it was trimmed.
+    trimmed: u64,
+    /// An I/O is under way that writes it.
+    busy: bool,
+}
+
+/// An I/O under way.
+#[derive(Clone, Debug)]
+struct Asked {
+    pages: Vec<u32>,
+    fua: bool,
+    /// Where it ends with a flush: what was told when it began to wait, by page.
+    flushes: Option<Vec<u64>>,
+}
+
+/// The host, and what it was told.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    rng: Xoshiro256PlusPlus,
+    pages: Vec<Page>,
+    under_way: BTreeMap<Ticket, Asked>,
+    depth: u64,
+    /// The device has no memory that forgets: what has ended is durable.
+    nothing_volatile: bool,
+    sector: u64,
+    page_bytes: u64,
+    streams: u64,
+    pub(super) is_spent: bool,
+}
+
+impl Host {
+    pub(super) fn new(device: &SimDevice, seed: u64, depth: u64) -> Host {
+        let profile = device.profile();
+        let part = profile.power_loss.expect("it can lose power");
+        let volatile = profile.cache.write_cache_bytes > 0 || device.flash.geometry.units() > 1;
+        let shape = *device.flash.geometry.shape();
+        let pages = (0..shape.logical_pages).map(|page| {
+            let found = device.version_of(page).expect("an account is kept");
+            Page { written: found, told: found, durable: found, ..Page::default() }
+        });
+        Host {
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            pages: pages.collect(),
+            under_way: BTreeMap::new(),
+            depth,
+            nothing_volatile: part.power_loss_protection || !volatile,
+            sector: device.sector_bytes,
+            page_bytes: u64::from(shape.page_bytes),
+            streams: device.info.write_streams(),
+            is_spent: false,
+        }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        uniform(&mut self.rng, end)
+    }
+
+    fn touched(&self, io: &Io) -> std::ops::RangeInclusive<u32> {
+        let last = (io.offset.0 + io.size.0 - 1) / self.page_bytes;
+        (io.offset.0 / self.page_bytes) as u32..=last as u32
+    }
+
+    pub(super) fn any_io(&mut self) -> Io {
+        self.io(Mode::Read)
+    }
+
+    /// Somewhere, most of them in a small part of the device, so that blocks are collected.
+    fn io(&mut self, mode: Mode) -> Io {
+        let sectors = self.pages.len() as u64 * self.page_bytes / self.sector;
+        let largest = 3 * self.page_bytes / self.sector;
+        let size = 1 + self.below(sectors.min(largest));
+        let part = if self.below(3) > 0 { (sectors / 4).max(size) } else { sectors };
+        let offset = self.below(part - size + 1);
+        let stream = if mode == Mode::Write { self.below(self.streams) as u8 } else { 0 };
+        let (offset, size) = (Bytes(offset * self.sector), Bytes(size * self.sector));
+        Io { offset, size, mode, stream }
+    }
+
+    fn submit(&mut self, device: &mut SimDevice) {
+        let mode = if self.below(5) == 0 { Mode::Read } else { Mode::Write };
+        let io = self.io(mode);
+        let pages: Vec<u32> = self.touched(&io).collect();
+        // No host writes the same place twice at once: nobody could say which of the two is the last.
+        if mode == Mode::Write && pages.iter().any(|page| self.pages[*page as usize].busy) {
+            return;
+        }
+        let (fua, flushes) = match self.below(8) {
+            0 => (true, false),
+            1 => (false, true),
+            _ => (false, false),
+        };
+        let durability = if fua {
+            "fua"
+        } else if flushes {
+            "flush:1"
+        } else {
+            "cached"
+        };
+        device.set_durability(durability.parse::<Durability>().expect("one of the forms"));
+        let Ok(ticket) = device.submit(&io) else {
+            self.is_spent = true;
+            return;
+        };
+        if mode == Mode::Read {
+            let asked = Asked { pages: Vec::new(), fua: false, flushes: None };
+            self.under_way.insert(ticket, asked);
+            return;
+        }
+        for page in &pages {
+            let known = &mut self.pages[*page as usize];
+            known.written += 1;
+            known.busy = true;
+        }
+        let flushes = flushes.then(|| self.told());
+        self.under_way.insert(ticket, Asked { pages, fua, flushes });
+    }
+
+    fn told(&self) -> Vec<u64> {
+        self.pages.iter().map(|page| page.told).collect()
+    }
+
+    fn flush(&mut self, device: &mut SimDevice) {
+        let ticket = device.submit_flush();
+        let asked = Asked { pages: Vec::new(), fua: false, flushes: Some(self.told()) };
+        self.under_way.insert(ticket, asked);
+    }
+
+    fn trim(&mut self, device: &mut SimDevice) {
+        let io = self.io(Mode::Write);
+        let first = io.offset.0.div_ceil(self.page_bytes) as u32;
+        let end = ((io.offset.0 + io.size.0) / self.page_bytes) as u32;
+        if (first..end).any(|page| self.pages[page as usize].busy) {
+            return;
+        }
+        device.trim(io.offset, io.size);
+        // It holds nothing, or anything that it ever held.
+        for page in &mut self.pages[first as usize..end.max(first) as usize] {
+            (page.durable, page.trimmed) = (0, page.written);
+        }
+    }
+
+    /// The device says that its first I/O has ended.
+    fn complete(&mut self, device: &mut SimDevice) {
+        let Ok(done) = device.complete() else {
+            self.is_spent = true;
+            return;
+        };
+        let asked = self.under_way.remove(&done.ticket).expect("it was submitted");
+        if let Some(told) = &asked.flushes {
+            for (page, told) in self.pages.iter_mut().zip(told) {
+                if *told > page.trimmed {
+                    page.durable = page.durable.max(*told);
+                }
+            }
+        }
+        let durable = asked.fua || asked.flushes.is_some() || self.nothing_volatile;
+        for page in &asked.pages {
+            let known = &mut self.pages[*page as usize];
+            known.busy = false;
+            known.told = known.written;
+            if durable {
+                known.durable = known.written;
+            }
+        }
+    }
+
+    /// So many things, one after the other.
+    pub(super) fn work(&mut self, device: &mut SimDevice, steps: u64) {
+        for _ in 0..steps {
+            if self.is_spent {
+                return;
+            }
+            match self.below(40) {
+                0..28 if (self.under_way.len() as u64) < self.depth => self.submit(device),
+                28 => self.trim(device),
+                29 if (self.under_way.len() as u64) < self.depth => self.flush(device),
+                30 if self.under_way.is_empty() => {
+                    let until = device.now() + Nanos(self.below(3_000_000));
+                    device.wait_until(until);
+                }
+                _ if !self.under_way.is_empty() => self.complete(device),
+                _ => {}
+            }
+        }
+    }
+
+    /// Go on until some moment, at which nothing need happen, and let power go.
+    pub(super) fn cut(&mut self, device: &mut SimDevice) -> crate::PowerCut {
+        let ahead = [0, 1, 1_000, 100_000, 1_000_000, 10_000_000][self.below(6) as usize];
+        let mut at = device.now() + Nanos(self.below(ahead + 1));
+        while let Some(end) = device.next_completion(at) {
+            // At the very moment of an end, too, before the host has heard of it or right after.
+            if self.below(16) == 0 {
+                at = end;
+            }
+            if end == at && self.below(2) == 0 {
+                break;
+            }
+            self.complete(device);
+            if self.is_spent {
+                at = device.now();
+                break;
+            }
+        }
+        // A device at its end says of pages that leave its cache that they are written (`durable.rs`).
+        self.is_spent |= super::is_read_only(device);
+        let cut = device.cut_power(at).expect("it can lose power");
+        self.under_way.clear();
+        cut
+    }
+
+    /// Hold what the device has now against what it promised, unless it is spent.
+    pub(super) fn check(&mut self, device: &SimDevice) {
+        for (page, known) in (0..).zip(&mut self.pages) {
+            let found = device.version_of(page).expect("an account is kept");
+            let durable = if self.is_spent { 0 } else { known.durable };
+            assert!(
+                (durable..=known.written).contains(&found),
+                "page {page} has version {found}, and {known:?}"
+            );
+            *known = Page { written: found, told: found, durable: found, ..Page::default() };
+        }
+    }
+}

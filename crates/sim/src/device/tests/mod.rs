@@ -1,0 +1,152 @@
+//! Power is cut, everywhere and again, and what was promised is there.
+
+mod draw;
+mod host;
+mod times;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Device, Nanos};
+
+use super::SimDevice;
+use super::any::AnyBackend;
+use super::backend::Backend as _;
+use crate::flash::geometry::BlockIdx;
+use host::Host;
+
+/// Cuts in all, and those of one device.
+const CUTS: u64 = 12_000;
+const CUTS_OF_ONE: u64 = 24;
+
+/// What was seen of all devices, so that a swarm that never meets anything is found out.
+#[derive(Default)]
+struct Seen {
+    torn: AtomicU64,
+    half_erased: AtomicU64,
+    not_begun: AtomicU64,
+    lost: AtomicU64,
+    come_back: AtomicU64,
+    put_back: AtomicU64,
+    spent: AtomicU64,
+}
+
+impl Seen {
+    fn add(&self, count: &AtomicU64, number: u64) {
+        count.fetch_add(number, Ordering::Relaxed);
+    }
+
+    fn all(&self) -> [(&'static str, u64); 7] {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [
+            ("torn", of(&self.torn)),
+            ("half erased", of(&self.half_erased)),
+            ("not begun", of(&self.not_begun)),
+            ("lost", of(&self.lost)),
+            ("come back", of(&self.come_back)),
+            ("put back", of(&self.put_back)),
+            ("spent", of(&self.spent)),
+        ]
+    }
+}
+
+/// The books agree with each other, and with the flash.
+fn audit(device: &SimDevice) {
+    let AnyBackend::Paged(paged) = &device.backend else { panic!("a page map") };
+    let ftl = paged.ftl();
+    ftl.check();
+    let (geometry, nand) = (&device.flash.geometry, &device.flash.nand);
+    for die in (0..geometry.shape().dies).map(crate::flash::geometry::DieIdx) {
+        let erased = geometry.blocks_of(die).filter(|block| nand.is_erased(*block)).count();
+        assert_eq!(ftl.blocks().free_in(die), erased, "free blocks of {die:?}");
+    }
+    for (page, at) in ftl.mapped() {
+        let offset = geometry.page_in_block(at);
+        assert!(nand.programmed(at.block).contains(&offset), "page {page} is somewhere");
+    }
+    for block in (0..geometry.blocks()).map(BlockIdx) {
+        assert_eq!(ftl.blocks().wear(block), nand.erases(block), "wear of {block:?}");
+    }
+}
+
+/// Whether no die has room any more, so that nothing is written.
+fn is_read_only(device: &SimDevice) -> bool {
+    matches!(&device.backend, AnyBackend::Paged(paged) if paged.is_read_only())
+}
+
+/// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
+fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
+    let cut = host.cut(device);
+    assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
+    let mut again = device.clone();
+    let recovery = device.recover().expect("it lost power");
+    host.clone().check(device);
+    audit(device);
+    assert!(recovery.ready >= recovery.began && recovery.began == cut.at);
+    seen.add(&seen.torn, u64::from(cut.pages_torn));
+    seen.add(&seen.half_erased, u64::from(cut.blocks_half_erased));
+    seen.add(&seen.not_begun, u64::from(cut.pages_not_begun));
+    seen.add(&seen.lost, u64::from(cut.pages_lost));
+    seen.add(&seen.come_back, u64::from(cut.pages_come_back));
+    seen.add(&seen.put_back, recovery.pages_put_back);
+    // Whoever loses power while it recovers finds the same afterwards.
+    let versions = |device: &SimDevice| -> Vec<Option<u64>> {
+        (0..device.flash.geometry.shape().logical_pages)
+            .map(|page| device.version_of(page))
+            .collect()
+    };
+    let whole = (recovery.ready - recovery.began).0;
+    for _ in 0..2 {
+        let at = again.now() + Nanos(uniform(rng, whole + 2));
+        again.recover_until(at).expect("it has no power");
+    }
+    again.recover().expect("it has no power");
+    assert_eq!(versions(&again), versions(device), "recovery can be interrupted");
+    audit(&again);
+    host.check(device);
+}
+
+fn device_is_cut(seed: u64, seen: &Seen) -> Result<(), String> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let (profile, name) = draw::profile(&mut rng);
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut device = SimDevice::new("cut", profile).expect("a device");
+        let depth = [1, 2, 8, 24][uniform(&mut rng, 4) as usize];
+        let mut host = Host::new(&device, seed, depth);
+        for _ in 0..CUTS_OF_ONE / 3 {
+            host.work(&mut device, 40);
+            // Beside what goes on, somebody else's power is cut here, twice.
+            let (mut other, mut theirs) = (device.clone(), host.clone());
+            cut(&mut other, &mut theirs, &mut rng, seen);
+            theirs.work(&mut other, 10);
+            cut(&mut other, &mut theirs, &mut rng, seen);
+            cut(&mut device, &mut host, &mut rng, seen);
+            if host.is_spent {
+                seen.add(&seen.spent, 1);
+                break;
+            }
+        }
+    }));
+    told.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        format!("seed {seed}: {}\n    {name}", text.unwrap_or_default())
+    })
+}
+
+#[test]
+fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
+    let number = |name: &str, otherwise: u64| {
+        std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
+    };
+    let (cuts, first) = (number("UFLIP_POWER_CUTS", CUTS), number("UFLIP_POWER_SEED", 0));
+    let seen = Seen::default();
+    let devices = cuts.div_ceil(CUTS_OF_ONE);
+    let tried = (first..first + devices).map(|seed| device_is_cut(seed, &seen));
+    let broken: Vec<String> = tried.filter_map(Result::err).collect();
+    eprintln!("{} cuts of {devices} devices: {:?}", devices * CUTS_OF_ONE, seen.all());
+    assert!(broken.is_empty(), "{} devices broke:\n{}", broken.len(), broken.join("\n"));
+    for (what, count) in seen.all() {
+        assert!(devices < 100 || count > 0 || what == "spent", "no cut met {what}");
+    }
+}

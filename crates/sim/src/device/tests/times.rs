@@ -1,0 +1,117 @@
+//! How long recovery takes, against sums worked out by hand.
+
+use uflip_core::{Bytes, Device, Io, Mode, Nanos};
+
+use crate::{Profile, Recovery, SimDevice};
+
+const READ: u64 = 25_000;
+const ERASE: u64 = 1_500_000;
+/// 16 bytes at 40 MB/s, and a page of 4096 bytes in steps of that.
+const SPARE: u64 = 400;
+const PAGE: u64 = 4096 / 16 * SPARE;
+const BLOCKS: u64 = 16;
+const PAGES: u64 = 8;
+
+/// The demo with plain times.
+fn device(channels: u64, dies: u64, metadata: u64, state: &str) -> SimDevice {
+    let overrides = format!(
+        r#"{{"channels": {channels}, "dies_per_channel": {dies}, "planes_per_die": 1,
+        "blocks_per_die": {BLOCKS}, "pages_per_block": {PAGES}, "metadata_pages": {metadata}, "page_bytes": 4096,
+        "spare_bytes": 0, "spare_factor": 0.5, "read_ns": {READ}, "program_ns": 300000,
+        "program_high_ns": 300000, "erase_ns": {ERASE}, "channel_bytes_per_s": 40000000, "buses": 0,
+        "idle_free_blocks": 0, "state": "{state}", "write_cache_bytes": 0, "copy_back": false,
+        "power_loss_protection": false, "spare_read_bytes": 16}}"#
+    );
+    let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
+    SimDevice::new("test", Profile::parse(demo, "demo.toml", &overrides).unwrap()).unwrap()
+}
+
+fn cut_now(device: &mut SimDevice) -> Recovery {
+    device.cut_power(device.now()).unwrap();
+    device.recover().unwrap()
+}
+
+#[test]
+fn an_empty_device_reads_the_first_page_of_every_block() {
+    let mut device = device(2, 3, 0, "empty");
+    let recovery = cut_now(&mut device);
+    assert_eq!(recovery.spare_areas_read, 6 * BLOCKS);
+    // The cells of the three dies of a channel work side by side, and what they read goes one after the other.
+    assert_eq!(recovery.reading, Nanos(BLOCKS * (READ + SPARE) + 2 * SPARE));
+    assert_eq!((recovery.pages_found, recovery.erasing), (0, Nanos(0)));
+}
+
+#[test]
+fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_page() {
+    let mut device = device(1, 1, 0, "empty");
+    // A block and a half.
+    device.apply((0..12).map(|page| write(page * 4096))).unwrap();
+    let recovery = cut_now(&mut device);
+    let read = PAGES + (PAGES / 2 + 1) + (BLOCKS - 2);
+    assert_eq!(recovery.spare_areas_read, read);
+    assert_eq!(recovery.reading, Nanos(read * (READ + SPARE)));
+    assert_eq!(recovery.pages_found, 12);
+}
+
+fn write(offset: u64) -> Io {
+    Io { offset: Bytes(offset), size: Bytes(4096), mode: Mode::Write, stream: 0 }
+}
+
+#[test]
+fn a_metadata_page_stands_for_its_block() {
+    let mut device = device(1, 1, 1, "empty");
+    // A block of seven pages and its metadata, and three pages of the next.
+    device.apply((0..10).map(|page| write(page * 4096))).unwrap();
+    let recovery = cut_now(&mut device);
+    // Where there is none, that is known when its place has been read.
+    let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
+    assert_eq!((recovery.metadata_pages_read, recovery.spare_areas_read), (1, read));
+    assert_eq!(recovery.reading, Nanos(READ + PAGE + read * (READ + SPARE)));
+}
+
+#[test]
+fn where_cells_are_quick_the_channel_takes_its_time() {
+    for dies in [1, 60, 100] {
+        let mut device = device(1, dies, 0, "empty");
+        let reads = BLOCKS * dies;
+        // A die is asked again when what it read is over; more dies than fit beside its cells wait.
+        let busy = (READ + SPARE).max(dies * SPARE);
+        let took = cut_now(&mut device).reading.0;
+        let last = READ + dies * SPARE;
+        assert_eq!(took, (BLOCKS - 1) * busy + last, "{reads} reads of {dies} dies");
+    }
+}
+
+#[test]
+fn what_was_half_erased_is_erased_again_once_all_is_read() {
+    let mut device = device(1, 1, 0, "sequential");
+    let (mut page, mut cut) = (0, None);
+    // Overwrite until some block is being erased.
+    while cut.is_none() {
+        device.submit(&write(page % 60 * 4096)).unwrap();
+        device.complete().unwrap();
+        page += 7;
+        let mut copy = device.clone();
+        let found = copy.cut_power(copy.now() + Nanos(1_000)).unwrap();
+        cut = (found.blocks_half_erased == 1).then_some(copy);
+        assert!(page < 10_000, "a full device erases");
+    }
+    let recovery = cut.unwrap().recover().unwrap();
+    assert_eq!((recovery.blocks_erased, recovery.erasing), (1, Nanos(ERASE)));
+    assert_eq!(recovery.ready.0 - recovery.began.0, recovery.reading.0 + ERASE);
+}
+
+#[test]
+fn a_device_without_the_table_loses_no_power_and_one_with_power_recovers_nothing() {
+    let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
+    let mut device =
+        SimDevice::new("test", Profile::parse(demo, "demo.toml", "{}").unwrap()).unwrap();
+    let error = device.cut_power(device.now()).unwrap_err().to_string();
+    assert!(error.contains("[power_loss]"), "{error}");
+    assert_eq!(device.version_of(0), None);
+    let mut device = self::device(1, 1, 0, "empty");
+    assert!(device.recover().unwrap_err().to_string().contains("has power"));
+    device.wait_until(Nanos(1_000_000));
+    let error = device.cut_power(Nanos(999)).unwrap_err().to_string();
+    assert!(error.contains("past"), "{error}");
+}

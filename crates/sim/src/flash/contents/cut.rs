@@ -1,0 +1,213 @@
+//! Power is cut: what is under way stops where it is. And what is found afterwards.
+
+use std::collections::BTreeMap;
+
+use super::records::What;
+use super::{Cell, Contents, Label};
+use crate::flash::geometry::{BlockIdx, Place, Ppn};
+
+/// What a loss of power did to the flash.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Cut {
+    /// Flash pages whose cells were being programmed.
+    pub(crate) torn: u32,
+    /// Flash pages that were to be programmed and waited.
+    pub(crate) not_begun: u32,
+    /// Blocks that were being erased.
+    pub(crate) half_erased: u32,
+    /// Logical pages of which the flash has not the newest version that came to the device.
+    pub(crate) lost: u32,
+}
+
+/// What a block is found to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    Erased,
+    /// Its erase was interrupted.
+    HalfErased,
+    /// So many of its pages, from the first on, are programmed, torn, or left out and lost.
+    Programmed(u32),
+}
+
+/// The map that the spare areas make, and what every block is.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    /// Per logical page: where its newest version is that can be read.
+    pub(crate) map: Vec<Option<Ppn>>,
+    pub(crate) blocks: Vec<(Found, Label)>,
+}
+
+impl Contents {
+    /// Power is lost at `at`. Where the device keeps power long enough, what was asked for is programmed.
+    pub(crate) fn cut(&mut self, at: u64, protected: bool) -> Cut {
+        self.let_end(at);
+        let mut cut = Cut::default();
+        for record in self.records.drain() {
+            let has_begun = record.begin < at;
+            match record.what {
+                What::Program(first) if protected || has_begun => {
+                    let pages = &mut self.on_flash[first.0 as usize..][..record.cells.len()];
+                    if protected {
+                        pages.copy_from_slice(&record.cells);
+                    } else {
+                        pages.fill(Cell::Torn);
+                        cut.torn += 1;
+                    }
+                }
+                What::Program(_) => cut.not_begun += 1,
+                What::Erase(block) if has_begun && protected => {
+                    let pages = self.pages_of(block);
+                    self.on_flash[pages].fill(Cell::Erased);
+                }
+                What::Erase(block) if has_begun => {
+                    let pages = self.pages_of(block);
+                    self.on_flash[pages].fill(Cell::Torn);
+                    self.half_erased[block.0 as usize] = true;
+                    cut.half_erased += 1;
+                }
+                What::Erase(_) => {}
+            }
+        }
+        let newest = if protected { self.newest() } else { BTreeMap::new() };
+        self.arrivals.clear();
+        self.cached.clear();
+        self.leaving.clear();
+        self.decided.clone_from(&self.on_flash);
+        self.relabel();
+        let image = self.read();
+        let of_host = self.geometry.shape().logical_pages as usize;
+        for (page, at) in image.map.iter().enumerate() {
+            let mut found = at.map_or(0, |at| self.version_at(at));
+            let saved = newest.get(&(page as u32)).filter(|version| **version > found);
+            if let Some(version) = saved.filter(|_| page < of_host) {
+                self.saved.push(page as u32);
+                found = *version;
+            }
+            // Who counts on counts from what there is.
+            let newest = std::mem::replace(&mut self.written[page], found);
+            cut.lost += u32::from(newest > found && page < of_host);
+        }
+        cut
+    }
+
+    /// The newest versions that the device has taken, in memory or on flash.
+    fn newest(&self) -> BTreeMap<u32, u64> {
+        let mut newest = self.cached.clone();
+        let mut add = |page: u32, version: u64| {
+            let known = newest.entry(page).or_insert(0);
+            *known = (*known).max(version);
+        };
+        for (page, versions) in &self.leaving {
+            versions.iter().for_each(|version| add(*page, *version));
+        }
+        for cell in &self.decided {
+            if let Cell::Holds { page, version } = *cell {
+                add(page, version);
+            }
+        }
+        newest
+    }
+
+    /// Whether capacitors have saved anything.
+    pub(crate) fn has_saved(&self) -> bool {
+        !self.saved.is_empty()
+    }
+
+    /// The pages that capacitors have saved.
+    pub(crate) fn take_saved(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.saved)
+    }
+
+    /// Whether what is in the spare area of `at` can be read, and `at` is not erased.
+    pub(crate) fn is_readable(&self, at: Ppn) -> bool {
+        matches!(self.on_flash[at.0 as usize], Cell::Nothing | Cell::Holds { .. })
+    }
+
+    /// Blocks in which nothing is programmed say nothing of themselves.
+    fn relabel(&mut self) {
+        for block in (0..self.geometry.blocks()).map(BlockIdx) {
+            if self.found(block) == Found::Erased {
+                self.labels[block.0 as usize] = Label::default();
+            }
+        }
+    }
+
+    fn found(&self, block: BlockIdx) -> Found {
+        if self.half_erased[block.0 as usize] {
+            return Found::HalfErased;
+        }
+        let pages = &self.on_flash[self.pages_of(block)];
+        match pages.iter().rposition(|cell| *cell != Cell::Erased) {
+            None => Found::Erased,
+            Some(last) => {
+                let units = self.geometry.units();
+                Found::Programmed((last as u32 + 1).next_multiple_of(units))
+            }
+        }
+    }
+
+    /// What the spare areas say of every page and block, and nothing else: of each logical page the newest
+    /// version counts, and of the same version that in the block that was opened last.
+    pub(crate) fn read(&self) -> Image {
+        let mut newest: Vec<Option<(u64, u64, Ppn)>> = vec![None; self.written.len()];
+        for (at, cell) in (0..).map(Ppn).zip(&self.on_flash) {
+            let Cell::Holds { page, version } = *cell else { continue };
+            let opened = self.labels[self.geometry.block_of(at).0 as usize].opened;
+            let found = Some((version, opened, at));
+            let best = &mut newest[page as usize];
+            *best = (*best).max(found);
+        }
+        let blocks = (0..self.geometry.blocks()).map(BlockIdx);
+        Image {
+            map: newest.into_iter().map(|best| best.map(|(.., at)| at)).collect(),
+            blocks: blocks
+                .map(|block| (self.found(block), self.labels[block.0 as usize]))
+                .collect(),
+        }
+    }
+
+    /// Which version of its page `at` holds; 0 where it can tell of none.
+    pub(crate) fn version_at(&self, at: Ppn) -> u64 {
+        match self.on_flash[at.0 as usize] {
+            Cell::Holds { version, .. } => version,
+            _ => 0,
+        }
+    }
+
+    /// `block`, whose erase was interrupted, was erased again.
+    pub(crate) fn erased_again(&mut self, block: BlockIdx) {
+        let pages = self.pages_of(block);
+        self.on_flash[pages.clone()].fill(Cell::Erased);
+        self.decided[pages].fill(Cell::Erased);
+        self.half_erased[block.0 as usize] = false;
+        self.labels[block.0 as usize] = Label::default();
+    }
+
+    /// Everything was done without time: `pages` says of every logical page that is anywhere where it is,
+    /// whether that is a version `anew`, `programmed` which pages of a block are, and `label` what it was.
+    pub(crate) fn settle(
+        &mut self,
+        pages: impl Iterator<Item = (u32, Place)>,
+        anew: bool,
+        programmed: impl Fn(BlockIdx) -> Vec<u32>,
+        label: impl Fn(BlockIdx) -> Label,
+    ) {
+        self.records.drain();
+        (self.arrivals.clear(), self.cached.clear(), self.leaving.clear());
+        self.decided.fill(Cell::Erased);
+        for block in (0..self.geometry.blocks()).map(BlockIdx) {
+            let first = self.geometry.first_page(block).0;
+            let found = programmed(block);
+            self.labels[block.0 as usize] =
+                if found.is_empty() { Label::default() } else { label(block) };
+            self.opened = self.opened.max(self.labels[block.0 as usize].opened);
+            found.iter().for_each(|page| self.decided[(first + page) as usize] = Cell::Nothing);
+        }
+        for (page, at) in pages {
+            let version = &mut self.written[page as usize];
+            *version += u64::from(anew);
+            self.decided[at.page.0 as usize] = Cell::Holds { page, version: *version };
+        }
+        self.on_flash.clone_from(&self.decided);
+    }
+}

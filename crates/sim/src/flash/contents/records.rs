@@ -1,0 +1,140 @@
+//! Programs and erases that have not ended, and who waits for them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Cell;
+use crate::flash::geometry::{BlockIdx, Ppn};
+
+/// What an operation changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum What {
+    /// A flash page, from its first page on.
+    Program(Ppn),
+    Erase(BlockIdx),
+}
+
+/// An operation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) what: What,
+    /// What the pages hold then.
+    pub(super) cells: Vec<Cell>,
+    /// So many came before it.
+    number: u64,
+    /// While its cells are at work; both [`UNKNOWN`] while it waits.
+    pub(super) begin: u64,
+    pub(super) end: u64,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+
+/// Somebody waits until all programs before it have ended.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Barrier {
+    token: u64,
+    /// It waits for those that came before this one.
+    number: u64,
+    /// The ends of so many are not known; that of the last of the others.
+    left: u32,
+    latest: u64,
+}
+
+/// All of them, by their number: 0 is none.
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+pub(super) struct Records {
+    records: Vec<Option<Record>>,
+    unused: Vec<u32>,
+    came: u64,
+    /// When those end of which that is known.
+    ends: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    barriers: Vec<Barrier>,
+    /// Kept, so that nothing is allocated.
+    #[serde(skip)]
+    spare: Vec<Vec<Cell>>,
+}
+
+impl Records {
+    /// An operation is asked for; returns the number that it goes by until it has ended.
+    pub(super) fn add(&mut self, what: What, cells: &[Cell]) -> u32 {
+        let mut kept = self.spare.pop().unwrap_or_default();
+        kept.clear();
+        kept.extend_from_slice(cells);
+        let (number, begin, end) = (self.came, UNKNOWN, UNKNOWN);
+        self.came += 1;
+        let record = Record { what, cells: kept, number, begin, end };
+        let index = self.unused.pop().unwrap_or_else(|| {
+            self.records.push(None);
+            self.records.len() as u32 - 1
+        });
+        self.records[index as usize] = Some(record);
+        index + 1
+    }
+
+    /// The cells of a record are at work from `begin` to `end`. Whoever waited for that, when it is over.
+    pub(super) fn known(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
+        let index = record - 1;
+        let record = self.records[index as usize].as_mut().expect("it has not ended");
+        (record.begin, record.end) = (begin, end);
+        self.ends.push(Reverse((end, record.number, index)));
+        if self.barriers.is_empty() || !matches!(record.what, What::Program(_)) {
+            return Vec::new();
+        }
+        for barrier in self.barriers.iter_mut().filter(|barrier| record.number < barrier.number) {
+            barrier.left -= 1;
+            barrier.latest = barrier.latest.max(end);
+        }
+        let mut over = Vec::new();
+        self.barriers.retain(|barrier| {
+            over.extend((barrier.left == 0).then_some((barrier.latest, barrier.token)));
+            barrier.left > 0
+        });
+        over
+    }
+
+    /// See [`Contents::after_programs`](super::Contents::after_programs).
+    pub(super) fn after_programs(&mut self, token: u64) -> Option<u64> {
+        let programs = self.records.iter().flatten();
+        let programs = programs.filter(|record| matches!(record.what, What::Program(_)));
+        let (mut left, mut latest) = (0, 0);
+        for record in programs {
+            if record.end == UNKNOWN {
+                left += 1;
+            } else {
+                latest = latest.max(record.end);
+            }
+        }
+        if left == 0 {
+            return Some(latest);
+        }
+        self.barriers.push(Barrier { token, number: self.came, left, latest });
+        None
+    }
+
+    /// The operation that ended first, where one has by `until`; what is done with is given back to
+    /// [`Records::reuse`].
+    pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>)> {
+        let Reverse((end, _, index)) = *self.ends.peek()?;
+        if end > until {
+            return None;
+        }
+        self.ends.pop();
+        self.unused.push(index);
+        let record = self.records[index as usize].take().expect("it has not ended");
+        Some((record.what, record.cells))
+    }
+
+    pub(super) fn reuse(&mut self, cells: Vec<Cell>) {
+        self.spare.push(cells);
+    }
+
+    /// All that have not ended, in the order in which they came: nothing is under way any more.
+    pub(super) fn drain(&mut self) -> Vec<Record> {
+        let mut all: Vec<Record> = self.records.drain(..).flatten().collect();
+        all.sort_unstable_by_key(|record| record.number);
+        *self = Records { came: self.came, ..Records::default() };
+        all
+    }
+}

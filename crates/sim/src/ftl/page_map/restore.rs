@@ -1,0 +1,111 @@
+//! The page map as it is made again after power was lost, from what spare areas say.
+//!
+//! ```text
+//! spare areas ─▶ newest version of each logical page ─▶ map, reverse map, valid pages
+//!             └▶ what is programmed of each block    ─▶ free │ open, goes on behind it │ full
+//! ```
+//!
+//! **Source**: uFLIP (2009) §2.2, where the direct map is in memory and recovered from the inverse map on flash.
+//! **Faithful**: nothing is used but what was read; of a block that was being filled the pages behind the last one
+//! that is programmed are used, and pages that are torn or were passed over are lost until it is collected.
+//! **Simplified**: policies, wear levelling and filters of hot pages begin anew; a map that is kept on flash (DFTL)
+//! is found with the pages that it was last written to, and what was changed since is known.
+//! **Ambiguous**: where two blocks of a die were being filled for the same stream, the one that was opened later
+//! is gone on with.
+
+use std::collections::BTreeMap;
+
+use super::PageMap;
+use crate::flash::contents::{Found, Image, Label};
+use crate::flash::geometry::{BlockIdx, Lpn, Place, Ppn};
+use crate::pool::blocks::{Stream, Use};
+
+impl PageMap {
+    /// A map that nothing was written to becomes the one that `image` says; so often were blocks erased.
+    /// Returns what every block is used for.
+    pub(crate) fn restore(&mut self, image: &Image, wear: impl Fn(BlockIdx) -> u32) -> Vec<Use> {
+        let uses = self.uses(image);
+        self.blocks.restore(&uses, wear);
+        for (page, at) in (0..).map(Lpn).zip(&image.map) {
+            if let Some(at) = *at {
+                let at = self.options.geometry.place_of(at);
+                self.place(page, at);
+                self.blocks.mark_valid(at);
+            }
+        }
+        let mut filled: Vec<(u64, BlockIdx, u8)> = Vec::new();
+        for (index, used) in (0..).zip(&uses) {
+            if let Use::Filled { role } = *used {
+                filled.push((image.blocks[index as usize].1.opened, BlockIdx(index), role));
+            }
+        }
+        filled.sort_unstable();
+        for (_, block, role) in filled {
+            let stream = self.blocks.stream_in(role, self.on_flash.is_some());
+            self.blocks.close(block, stream);
+            let place = Place { page: Ppn(0), block, die: self.options.geometry.die_of(block) };
+            self.is_closed_now(place, stream);
+        }
+        uses
+    }
+
+    /// What every block is used for.
+    fn uses(&self, image: &Image) -> Vec<Use> {
+        let geometry = &self.options.geometry;
+        let mut uses = Vec::with_capacity(image.blocks.len());
+        // Per die and role: which block was opened last, of those with a page left, and when.
+        let mut last: BTreeMap<(u32, u8), (u64, usize)> = BTreeMap::new();
+        for (block, (found, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
+            let Label { role, opened } = *label;
+            let Found::Programmed(pages) = *found else {
+                uses.push(Use::Free);
+                continue;
+            };
+            let next = Ppn(geometry.first_page(block).0 + pages);
+            let mut used = Use::Filled { role };
+            if next < self.blocks.end_of(block, role) {
+                let newest = last.entry((geometry.die_of(block).0, role)).or_insert((0, 0));
+                if opened > newest.0 {
+                    if newest.0 > 0 {
+                        uses[newest.1] = used;
+                    }
+                    *newest = (opened, uses.len());
+                    used = Use::Open { role, next };
+                }
+            }
+            uses.push(used);
+        }
+        uses
+    }
+
+    /// Where every page is that is anywhere.
+    pub(crate) fn mapped(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
+        (0..self.map.len() as u32).filter_map(|page| Some((page, self.lookup(Lpn(page))?)))
+    }
+
+    /// How many pages the map has, those of the map itself included.
+    pub(crate) fn mapped_pages(&self) -> u32 {
+        self.map.len() as u32
+    }
+
+    /// What spare areas of `block` say of it, as far as the books know.
+    pub(crate) fn label(&self, block: BlockIdx) -> Label {
+        let (role, order) = self.blocks.label(block);
+        let die = self.options.geometry.die_of(block);
+        let of_map = self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
+        let role = if of_map { self.blocks.kind(Stream::Mapping) as u8 } else { role };
+        Label { role, opened: 1 + order }
+    }
+
+    /// A block that was filled is chosen from now on, by whoever chooses.
+    pub(super) fn is_closed_now(&mut self, of: Place, stream: Stream) {
+        let Place { block, die, .. } = of;
+        match (&mut self.on_flash, stream) {
+            (Some(kept), Stream::Mapping) => kept.closed(die, block),
+            _ if self.blocks.is_cache(block) => {
+                self.slc.iter_mut().for_each(|slc| slc.filled(die, block));
+            }
+            _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
+        }
+    }
+}

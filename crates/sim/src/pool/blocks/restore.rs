@@ -1,0 +1,84 @@
+//! The books of blocks as they are made again after power was lost.
+
+use super::{Blocks, Open, Stream};
+use crate::collections::bits;
+use crate::flash::geometry::{BlockIdx, Ppn};
+
+/// What a block is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// It is erased.
+    Free,
+    /// It is one of its die's open blocks, as this one of them, and goes on with the page.
+    Open { role: u8, next: Ppn },
+    /// No page of it is programmed any more; it was opened as this one.
+    Filled { role: u8 },
+}
+
+impl Blocks {
+    /// Begin anew with blocks of which nothing is known but their use and wear, one after the other. Which
+    /// pages are valid is said afterwards, and then which blocks are closed.
+    pub(crate) fn restore(&mut self, uses: &[Use], wear: impl Fn(BlockIdx) -> u32) {
+        self.free.clear();
+        self.free_in.fill(0);
+        (self.free_blocks, self.free_pages) = (0, 0);
+        for (block, used) in (0..).map(BlockIdx).zip(uses) {
+            let at = block.0 as usize;
+            self.wear[at] = wear(block);
+            match *used {
+                Use::Free => self.found_free(block),
+                Use::Filled { role } => {
+                    self.stream_of.get_mut(at).into_iter().for_each(|of| *of = role)
+                }
+                Use::Open { role, next } => self.found_open(block, role, next),
+            }
+        }
+    }
+
+    fn found_free(&mut self, block: BlockIdx) {
+        let die = self.geometry.die_of(block).0;
+        self.free_in[die as usize] += 1;
+        self.free.put_worn(die, block.0, self.wear(block));
+        self.free_blocks += 1;
+        self.free_pages += self.usable(block);
+    }
+
+    fn found_open(&mut self, block: BlockIdx, role: u8, next: Ppn) {
+        let die = self.geometry.die_of(block);
+        let index = die.0 as usize * self.streams + usize::from(role);
+        let end = self.end_of(block, role).0;
+        self.open[index] = Open { next: next.0, end, block: block.0 };
+        self.stream_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
+        bits::fill(&mut self.valid, next.0 as usize, end as usize);
+        self.counts[block.0 as usize] += (end - next.0) as u16;
+        self.open_pages[usize::from(role)] += end - next.0;
+    }
+
+    /// Which of its die's open blocks `block` is, or was as far as that is known, and when it was filled.
+    pub(crate) fn label(&self, block: BlockIdx) -> (u8, u64) {
+        let first = self.geometry.die_of(block).0 as usize * self.streams;
+        let open = &self.open[first..first + self.streams];
+        let is_open = |open: &Open| open.block == block.0 && open.next != open.end;
+        match open.iter().position(is_open) {
+            Some(role) => (role as u8, self.fills + 1),
+            None => (self.stream_of(block), self.closed_at[block.0 as usize]),
+        }
+    }
+
+    /// The first page of `block` that takes no data where it is opened as the `role`-th of its die.
+    pub(crate) fn end_of(&self, block: BlockIdx, role: u8) -> Ppn {
+        let pages = self.pages_of(usize::from(role)).unwrap_or(self.geometry.data_pages());
+        Ppn(self.geometry.first_page(block).0 + pages)
+    }
+
+    /// For whom the `role`-th open block of a die is.
+    pub(crate) fn stream_in(&self, role: u8, has_mapping: bool) -> Stream {
+        if has_mapping && usize::from(role) == self.kind(Stream::Mapping) {
+            Stream::Mapping
+        } else if role < self.hosts {
+            Stream::Host
+        } else {
+            Stream::Relocated
+        }
+    }
+}

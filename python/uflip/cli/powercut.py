@@ -1,0 +1,181 @@
+"""`uflip powercut`: let the power of a simulated device go while it works, and see what is left."""
+
+import click
+
+from uflip.cli.common import (
+    device_argument,
+    durability_option,
+    echo_pairs,
+    echo_table,
+    json_option,
+    read_duration,
+    read_size,
+    whole,
+)
+from uflip.cli.terminal import echo_json
+from uflip.data.document import plain
+from uflip.data.power import PowerLoss
+from uflip.device.url import SNAPSHOT, parse_url
+from uflip.errors import UsageError
+from uflip.spec import BASELINES, baseline
+from uflip.units import format_duration_ns
+
+EPILOG = """\b
+Examples:
+  uflip powercut sim:demo
+  uflip powercut sim:demo --io-size 4KiB --queue-depth 8 --after 20ms --cuts 10
+  uflip powercut "sim:demo?write_cache_bytes=1MiB" --durability flush:16
+  uflip powercut "sim:demo?write_cache_bytes=1MiB&power_loss_protection=true"
+
+\b
+A device without [power_loss] in its profile gets power_loss_protection=false and
+spare_read_bytes=16. Each cut is one more on the device that recovered from the last.
+"""
+
+ADDED = {"power_loss_protection": "false", "spare_read_bytes": "16"}
+"""What a profile without `[power_loss]` gets."""
+
+HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "read", "ready in")
+
+
+@click.command("powercut", epilog=EPILOG)
+@device_argument
+@click.option(
+    "--after",
+    metavar="DURATION",
+    callback=read_duration,
+    default="100ms",
+    show_default=True,
+    help="How long the host works before each cut, on the clock of the device.",
+)
+@click.option(
+    "--pattern",
+    metavar="|".join(BASELINES),
+    default="RW",
+    show_default=True,
+    help="What the host does.",
+)
+@click.option(
+    "--io-size", metavar="SIZE", callback=read_size, default="32KiB", show_default=True,
+    help="Size of an I/O.",
+)  # fmt: skip
+@click.option(
+    "--queue-depth",
+    metavar="N",
+    callback=whole(1, 1024),
+    default="1",
+    show_default=True,
+    help="I/Os under way at a time.",
+)
+@click.option(
+    "--cuts",
+    metavar="N",
+    callback=whole(1, 10_000),
+    default="1",
+    show_default=True,
+    help="Cuts, one after the other.",
+)
+@click.option(
+    "--seed", metavar="N", callback=whole(), default="1", show_default=True, help="Of random I/Os."
+)
+@durability_option
+@json_option
+def command(
+    *,
+    device: str,
+    after: int,
+    pattern: str,
+    io_size: int,
+    queue_depth: int,
+    cuts: int,
+    seed: int,
+    durability: str | None,
+    as_json: bool,
+) -> None:
+    """Cut the power of the simulated DEVICE while it works, let it recover, and say what was lost
+    and how long it took to be ready again.
+    """
+    url = _with_power_loss(device)
+    specs = [
+        baseline(pattern, io_size=io_size, io_count=1_000_000, seed=seed + number)
+        for number in range(cuts)
+    ]
+    from uflip.device.opening import open_device
+
+    with open_device(url, durability=durability) as opened:
+        found = [opened.cut_power(after, spec, queue_depth) for spec in specs]
+    if as_json:
+        echo_json([plain(each) for each in found])
+    elif cuts == 1:
+        _echo_one(found[0])
+    else:
+        echo_table(HEAD, [_row(number, each) for number, each in enumerate(found, 1)], left=0)
+
+
+def _with_power_loss(device: str) -> str:
+    """Name a simulated device that can lose its power."""
+    target = parse_url(device)
+    if target.kind != "sim":
+        raise UsageError(
+            "Only the power of a simulated device can be cut",
+            where="DEVICE",
+            got=device,
+            allowed="sim:NAME",
+            action="name a simulated device; `uflip devices` lists them",
+        )
+    if target.name.endswith(SNAPSHOT):
+        return device
+    from uflip.device.catalogue import inspect_device
+
+    profile = inspect_device(device, any_interface=True).details.profile or {}
+    if "power_loss" in profile:
+        return device
+    given = dict(target.overrides)
+    added = "&".join(f"{key}={value}" for key, value in ADDED.items() if key not in given)
+    return f"{device}{'&' if target.overrides else '?'}{added}"
+
+
+def _row(number: int, loss: PowerLoss) -> tuple[str, ...]:
+    cut, recovery = loss.cut, loss.recovery
+    numbers = (
+        number,
+        loss.ios_completed,
+        cut.pages_torn,
+        cut.pages_not_begun,
+        cut.blocks_half_erased,
+        cut.pages_in_cache,
+        cut.pages_lost,
+        recovery.spare_areas_read + recovery.metadata_pages_read,
+    )
+    return (*map(str, numbers), format_duration_ns(recovery.took_ns))
+
+
+def _echo_one(loss: PowerLoss) -> None:
+    cut, recovery = loss.cut, loss.recovery
+    echo_pairs(
+        (
+            ("power cut at", format_duration_ns(cut.at_ns)),
+            ("I/Os completed", f"{loss.ios_completed}, {cut.ios_under_way} under way"),
+            (
+                "flash pages",
+                f"{cut.pages_torn} torn, {cut.pages_not_begun} not begun; "
+                f"{cut.blocks_half_erased} blocks half erased",
+            ),
+            ("write cache", f"{cut.pages_in_cache} pages that flash had not"),
+            ("lost", f"{cut.pages_lost} pages of the host read as an older version"),
+            ("come back", f"{cut.pages_come_back} deallocated pages hold data again"),
+            (
+                "scanned",
+                f"{recovery.spare_areas_read} spare areas, "
+                f"{recovery.metadata_pages_read} metadata pages",
+            ),
+            ("found", f"{recovery.pages_found} pages of the host"),
+            ("ready after", format_duration_ns(recovery.took_ns)),
+            ("  reading", format_duration_ns(recovery.reading_ns)),
+            ("  erasing", f"{format_duration_ns(recovery.erasing_ns)}, {recovery.blocks_erased} blocks"),
+            (
+                "  putting back",
+                f"{format_duration_ns(recovery.putting_back_ns)}, {recovery.pages_put_back} pages",
+            ),
+        )
+    )
