@@ -125,14 +125,15 @@ def _with_power_loss(device: str) -> str:
         )
     if target.name.endswith(SNAPSHOT):
         return device
-    from uflip.device.catalogue import inspect_device
-
-    profile = inspect_device(device, any_interface=True).details.profile or {}
-    if "power_loss" in profile:
-        return device
     given = dict(target.overrides)
+    if not given.keys() & ADDED.keys():
+        from uflip.device.catalogue import inspect_device
+
+        profile = inspect_device(device, any_interface=True).details.profile or {}
+        if "power_loss" in profile:
+            return device
     added = "&".join(f"{key}={value}" for key, value in ADDED.items() if key not in given)
-    return f"{device}{'&' if target.overrides else '?'}{added}"
+    return f"{device}{'&' if given else '?'}{added}" if added else device
 
 
 def _row(number: int, loss: PowerLoss) -> tuple[str, ...]:
@@ -172,7 +173,10 @@ def _echo_one(loss: PowerLoss) -> None:
             ("found", f"{recovery.pages_found} pages of the host"),
             ("ready after", format_duration_ns(recovery.took_ns)),
             ("  reading", format_duration_ns(recovery.reading_ns)),
-            ("  erasing", f"{format_duration_ns(recovery.erasing_ns)}, {recovery.blocks_erased} blocks"),
+            (
+                "  erasing",
+                f"{format_duration_ns(recovery.erasing_ns)}, {recovery.blocks_erased} blocks",
+            ),
             (
                 "  putting back",
                 f"{format_duration_ns(recovery.putting_back_ns)}, {recovery.pages_put_back} pages",

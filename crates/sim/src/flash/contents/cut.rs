@@ -69,9 +69,7 @@ impl Contents {
             }
         }
         let newest = if protected { self.newest() } else { BTreeMap::new() };
-        self.arrivals.clear();
-        self.cached.clear();
-        self.leaving.clear();
+        self.forget();
         self.decided.clone_from(&self.on_flash);
         self.relabel();
         let image = self.read();
@@ -88,6 +86,13 @@ impl Contents {
             cut.lost += u32::from(newest > found && page < of_host);
         }
         cut
+    }
+
+    /// Nothing is under way in memory any more.
+    fn forget(&mut self) {
+        self.arrivals.clear();
+        self.cached.clear();
+        self.leaving.clear();
     }
 
     /// The newest versions that the device has taken, in memory or on flash.
@@ -193,7 +198,7 @@ impl Contents {
         label: impl Fn(BlockIdx) -> Label,
     ) {
         self.records.drain();
-        (self.arrivals.clear(), self.cached.clear(), self.leaving.clear());
+        self.forget();
         self.decided.fill(Cell::Erased);
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
             let first = self.geometry.first_page(block).0;

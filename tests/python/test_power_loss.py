@@ -1,0 +1,96 @@
+"""Does the power of a simulated device go, and its data come back, as the profile says?"""
+
+import json
+
+import pytest
+from command_line import uflip
+
+from uflip import UflipError, baseline, open_device
+from uflip.errors import EXIT_CODES
+
+READ_NS, SPARE_NS = 25_000, 400  # 16 bytes at 40 MB/s
+BLOCKS, PAGES = 64, 16
+DEVICE = (
+    "sim:demo?channels=2&dies_per_channel=1&planes_per_die=1&metadata_pages=0&state=sequential"
+    f"&blocks_per_die={BLOCKS}&pages_per_block={PAGES}&read_ns={READ_NS}&spare_factor=0.5&buses=0"
+    "&channel_bytes_per_s=40000000&spare_bytes=0"
+)
+POWER = "&power_loss_protection=false&spare_read_bytes=16"
+
+
+def test_an_idle_device_reads_what_is_programmed_and_finds_all_of_it() -> None:
+    with open_device(DEVICE + POWER) as device:
+        loss = device.cut_power(1_000_000)
+        pages = device.info.capacity_bytes // 4096
+    assert loss.cut.at_ns == 1_000_000 == loss.recovery.began_ns
+    assert (loss.ios_completed, loss.cut.pages_torn, loss.cut.pages_lost) == (0, 0, 0)
+    # Half of each die was written in order; of every other block the first page is erased.
+    assert loss.recovery.pages_found == pages == BLOCKS * PAGES
+    read = BLOCKS * PAGES // 2 + BLOCKS // 2
+    assert loss.recovery.spare_areas_read == 2 * read
+    assert loss.recovery.took_ns == loss.recovery.reading_ns == read * (READ_NS + SPARE_NS)
+
+
+def test_what_is_in_a_volatile_cache_is_lost_unless_it_is_flushed_or_capacitors_save_it() -> None:
+    spec = baseline("RW", io_size=4096, io_count=100_000)
+    cache = "&write_cache_bytes=65536&flush=when_needed"
+
+    def cut(url: str, durability: str) -> tuple[int, int, int]:
+        with open_device(url, durability=durability) as device:
+            loss = device.cut_power(50_000_000, spec)
+        assert loss.cut.ios_under_way == 1
+        return loss.cut.pages_in_cache, loss.cut.pages_lost, loss.recovery.pages_put_back
+
+    in_cache, lost, put_back = cut(DEVICE + POWER + cache, "cached")
+    assert in_cache == 16, "the cache is full"
+    assert (lost >= 15, put_back) == (True, 0)
+    # What is flushed is lost only as far as it was under way.
+    assert cut(DEVICE + POWER + cache, "flush:1")[1] <= 1
+    protected = DEVICE + POWER.replace("false", "true") + cache
+    in_cache, lost, put_back = cut(protected, "cached")
+    assert (in_cache, lost <= 1) == (16, True)
+    assert 14 <= put_back <= 16, "but for what was being programmed, which was ended"
+
+
+def test_a_device_goes_on_after_its_power_was_cut() -> None:
+    with open_device(DEVICE + POWER) as device:
+        spec = baseline("RW", io_size=4096, io_count=2_000)
+        for number in range(1, 4):
+            assert device.cut_power(7_000_000, spec, queue_depth=4).ios_completed > 0, number
+        trace = device.run(spec)
+    assert len(trace) == 2_000
+
+
+def test_the_command_prints_what_the_library_returns() -> None:
+    options = ("--after", "5ms", "--queue-depth", "4", "--io-size", "4KiB")
+    printed = uflip("powercut", DEVICE, *options)
+    assert printed.code == 0, printed.err
+    told = json.loads(uflip("powercut", DEVICE, *options, "--json").out)
+    assert len(told) == 1
+    assert f"{told[0]['cut']['pages_torn']} torn" in printed.out
+    assert f"{told[0]['recovery']['spare_areas_read']} spare areas" in printed.out
+    rows = uflip("powercut", DEVICE, *options, "--cuts", "3").out.splitlines()
+    assert [row.split()[0] for row in rows] == ["cut", "1", "2", "3"]
+    one = rows[1].split()
+    assert int(one[1]) == told[0]["ios_completed"]
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("null", "simulated device"),
+        ("sim:mtron", "merging FTLs"),
+        ("sim:worn-mlc", "bad blocks"),
+        ("sim:demo?cache_program=true", "power_loss_protection"),
+        ("sim:demo?spare_read_bytes=0", "spare area"),
+    ],
+)
+def test_what_cannot_lose_power_says_so(device: str, said: str) -> None:
+    done = uflip("powercut", device)
+    assert done.code == EXIT_CODES["usage"][0]
+    assert said in done.err
+
+
+def test_without_the_table_no_account_is_kept() -> None:
+    with open_device(DEVICE) as device, pytest.raises(UflipError, match="keeps no account"):
+        device.cut_power()
