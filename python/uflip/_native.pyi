@@ -237,7 +237,7 @@ class Device:
         at_once: int = 1,
     ) -> Handle[str]:
         """Let a simulated device do what a pattern asks for, so many I/Os at a time, until its
-        power is cut after so long on its clock, and let it recover. Returns what that cost (JSON)."""
+        power is cut after so long on its clock, and recover. Returns what that cost (JSON)."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """The range, whole sectors, holds nothing any more: a discard of a block device, a hole of
         a file, a trim over NBD; of a simulated device flash pages that are covered whole."""

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, read_info
-from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
+from uflip.device.powercut import LosesPower
 from uflip.device.resolving import resolve_state
 from uflip.device.url import check_snapshot_name
 from uflip.errors import InterruptedRun, UsageError, native_errors
@@ -24,7 +24,7 @@ from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 T = TypeVar("T")
 
 
-class Device:
+class Device(LosesPower):
     """An open device. Runs follow each other on it, and its state stays between them.
 
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
@@ -331,41 +331,6 @@ class Device:
         self._state_name = None
         with native_errors():
             self._opened().trim(offset_bytes, size_bytes)
-
-    def cut_power(
-        self, after_ns: int = 0, spec: Spec | None = None, queue_depth: int = 1
-    ) -> PowerLoss:
-        """Cut the power of a simulated device while it works, and let it recover.
-
-        Its profile needs the table `[power_loss]`: `sim:demo?power_loss_protection=false` and
-        `spare_read_bytes=16` add it. Writes wait for what `durability` says.
-
-        Parameters
-        ----------
-        after_ns : int
-            For so long it works before, or is left alone without a pattern [ns].
-        spec : Spec, optional
-            What the host does until then: any pattern that `run` takes; its I/Os follow each other,
-            and when it is over the host leaves the device alone.
-        queue_depth : int
-            So many I/Os are under way at a time.
-
-        Returns
-        -------
-        PowerLoss
-            What was lost, what was read, and how long the device took to be ready again.
-
-        Raises
-        ------
-        UsageError
-            If the device is not simulated, or keeps no account of what is on its flash.
-        """
-        self._state_name = None
-        text = None if spec is None else text_of(spec)
-        told = finished(
-            lambda: self._opened().cut_power(after_ns, text, self.durability, queue_depth)
-        )
-        return read_power_loss(told)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,51 @@
+"""What a simulated device does whose power is cut."""
+
+from uflip import _native
+from uflip.data.power import PowerLoss, read_power_loss
+from uflip.data.spec import Spec, text_of
+from uflip.waiting import finished
+
+
+class LosesPower:
+    """The part of a `Device` that is about its power."""
+
+    durability: str
+    _state_name: str | None
+
+    def _opened(self) -> _native.Device:
+        raise NotImplementedError
+
+    def cut_power(
+        self, after_ns: int = 0, spec: Spec | None = None, queue_depth: int = 1
+    ) -> PowerLoss:
+        """Cut the power of a simulated device while it works, and let it recover.
+
+        Its profile needs the table `[power_loss]`: `sim:demo?power_loss_protection=false` and
+        `spare_read_bytes=16` add it. Writes wait for what `durability` says.
+
+        Parameters
+        ----------
+        after_ns : int
+            For so long it works before, or is left alone without a pattern [ns].
+        spec : Spec, optional
+            What the host does until then: any pattern that `run` takes; its I/Os follow each other,
+            and when it is over the host leaves the device alone.
+        queue_depth : int
+            So many I/Os are under way at a time.
+
+        Returns
+        -------
+        PowerLoss
+            What was lost, what was read, and how long the device took to be ready again.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or keeps no account of what is on its flash.
+        """
+        self._state_name = None
+        text = None if spec is None else text_of(spec)
+        told = finished(
+            lambda: self._opened().cut_power(after_ns, text, self.durability, queue_depth)
+        )
+        return read_power_loss(told)
