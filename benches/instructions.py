@@ -26,7 +26,7 @@ STAGES = (
     ("flash: geometry, rules of NAND, counters", r"sim/src/flash/"),
     (
         "collection and what it issues",
-        r"sim/src/device/(collector|paged|issued|token|any|waiting)\.rs",
+        r"sim/src/device/(collector|paged|issued|token|any|waiting)(\.rs|/)",
     ),
     ("the host's I/Os: taken in, cut, completed", r"sim/src/device/|crates/core/"),
     ("memory that is copied: accounts of time, events", "memmove|memcpy"),
