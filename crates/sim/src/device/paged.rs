@@ -85,11 +85,10 @@ impl Paged {
     #[inline(always)]
     pub(super) fn seek_and_write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
         self.serve(write.extent.stream());
-        if hardware.events.contents.is_some() && !self.waiting.is_empty() {
-            // Who waits is not overtaken by what the host wrote to the same page afterwards.
-            if let Some(die) = self.waiting.die_of(write.page) {
-                return self.waiting.add(die, write, at);
-            }
+        // Who waits is not overtaken by what the host wrote to the same page afterwards.
+        let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
+        if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
+            return self.waiting.add(die, write, at);
         }
         let turn = self.ftl.turn();
         let sought = match self.ftl.has_room(turn) {

@@ -53,8 +53,15 @@ impl SimDevice {
     }
 
     /// The data of a page of the host has come.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn note_arrival(&mut self, index: PageIdx) {
+        if self.events.contents.is_some() {
+            self.note_down_arrival(index);
+        }
+    }
+
+    #[inline(never)]
+    fn note_down_arrival(&mut self, index: PageIdx) {
         let page = self.host.page_of(index);
         let is_cached = self.cache.is_some() && !self.host.is_write_through(page.of);
         if let Some(contents) = &mut self.events.contents {

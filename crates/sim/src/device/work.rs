@@ -236,9 +236,7 @@ impl SimDevice {
     #[inline(always)]
     fn arrived(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
-        if self.events.contents.is_some() {
-            self.note_arrival(index);
-        }
+        self.note_arrival(index);
         if let Some(cache) = &mut self.cache
             && !self.host.is_write_through(of)
         {
