@@ -53,16 +53,13 @@ impl Profile {
             }
         };
         let bits = self.timing.bits();
-        let pages = self.geometry.pages_per_block;
+        let pages = self.geometry.pages_per_block - self.geometry.metadata_pages.min(1);
         let allowed = "2 or more with [slc_cache], and as many pages in a block".to_owned();
         bad(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
         let most = self.geometry.blocks_per_die;
         let range = part.slc_blocks.max(1)..=most;
         let allowed = format!("{} to {most}: at least slc_blocks, and 1", range.start());
         bad(!range.contains(&part.slc_blocks_max), "slc_blocks_max", &part.slc_blocks_max, allowed);
-        let metadata = self.geometry.metadata_pages;
-        let allowed = "0 with [slc_cache], whose blocks end before that page".to_owned();
-        bad(metadata > 0, "metadata_pages", &metadata, allowed);
         let streams = self.ftl.write_streams.unwrap_or(1);
         let allowed = "1 with [slc_cache], which does not keep them apart".to_owned();
         bad(streams > 1, "write_streams", &streams, allowed);

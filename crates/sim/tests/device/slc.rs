@@ -126,8 +126,6 @@ fn a_cache_that_makes_no_device_is_refused() {
     assert!(streams.contains("1 with [slc_cache]"), "{streams}");
     let load = refused(r#""relocate_at_least": 2, "slc_blocks": 4, "slc_blocks_max": 4"#);
     assert!(load.contains("0 with [slc_cache]"), "{load}");
-    let metadata = refused(r#""metadata_pages": 1, "slc_blocks": 4, "slc_blocks_max": 4"#);
-    assert!(metadata.contains("0 with [slc_cache]"), "{metadata}");
     let spare = refused(r#""slc_blocks": 40, "slc_blocks_max": 40"#);
     assert!(spare.contains("spare_factor"), "{spare}");
 }

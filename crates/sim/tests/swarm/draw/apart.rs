@@ -13,7 +13,6 @@ pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "slc_program_ns", draw.of(&[0, 999, 100_000]));
     if !draw.yes(3) {
         overrides.remove("write_streams");
-        set(overrides, "metadata_pages", 0);
         set(overrides, "relocate_at_least", 0);
         overrides.remove("relocate_exactly");
     }
