@@ -78,8 +78,7 @@ class Device(LosesPower):
         """
         with native_errors():
             text = self._opened().counters_json()
-        counted: dict[str, int] | None = None if text is None else json.loads(text)
-        return counted
+        return None if text is None else json.loads(text)
 
     def standing(self) -> Standing | None:
         """Return how a file or block device stands now; None for any other device.

@@ -42,10 +42,9 @@ enum Sought {
 impl Paged {
     /// Dies collect at `pace`.
     pub(crate) fn new(ftl: PageMap, shape: &Shape, pace: Pace, gather: Option<Gather>) -> Paged {
-        let dies = shape.dies;
-        let collector = Collector::new(dies, shape.channels, pace);
-        let gather = gather.map(Box::new);
-        Paged { ftl, collector, waiting: Waiting::new(dies), in_vain: 0, gather }
+        let collector = Collector::new(shape.dies, shape.channels, pace);
+        let (waiting, gather) = (Waiting::new(shape.dies), gather.map(Box::new));
+        Paged { ftl, collector, waiting, in_vain: 0, gather }
     }
 
     /// The FTL, for a look at it.

@@ -122,9 +122,8 @@ impl PageMap {
             collection.promised_mapping = valid;
         } else {
             collection.promised = self.pages_to_move(valid);
-            let kept = self.on_flash.as_ref();
-            collection.promised_mapping =
-                kept.map_or(0, |kept| collection.promised.min(kept.mapping_pages()));
+            let most = self.on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
+            collection.promised_mapping = collection.promised.min(most);
         }
         self.promised += collection.promised;
         self.kept_for_next = 0;
@@ -252,9 +251,7 @@ impl PageMap {
     /// Erase the victim, which holds nothing valid any more.
     pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         self.promised -= collection.promised;
-        if self.promised == 0 {
-            self.kept_for_next = 0;
-        }
+        self.kept_for_next *= u32::from(self.promised > 0);
         self.release_apart(collection.victim, collection.promised);
         self.give_up_surplus(collection, media);
         if self.on_flash.is_some() {
@@ -268,8 +265,7 @@ impl PageMap {
         self.reuse(collection.die, collection.victim, erased, media);
     }
 
-    /// Collect blocks of `die` until it has one more than its reserve. False where it has nothing to
-    /// gain.
+    /// Collect blocks of `die` until it has one more than its reserve. False where it has nothing to gain.
     #[cold]
     pub(super) fn make_room(&mut self, die: DieIdx, media: &mut impl CollectMedia) -> bool {
         // Twice through the die, a policy has seen every block; what it did not gain then is held by
