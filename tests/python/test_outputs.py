@@ -399,6 +399,8 @@ WRITERS = {
     "site/blobs.py",
     "site/client.py",
     "site/intake.py",
+    # In the hidden folder of results that come from another machine (`made_beside`).
+    "session/fetching.py",
 }
 
 

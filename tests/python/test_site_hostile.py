@@ -142,7 +142,7 @@ def _of_words(run: Run) -> Iterator[tuple[str, bytes]]:
         ("I/Os of no size", json.dumps(pattern | {"io_size": 0})),
     ):  # fmt: skip
         yield what, run.made({}, **{"uflip.pattern": text})
-    for version in ("0", "5", "9" * 1000, ""):
+    for version in ("0", "6", "9" * 1000, ""):
         yield f"version {version[:9]}", run.made({}, **{"uflip.trace_version": version})
     for share in range(1, 20):
         yield f"{5 * share} % of it", run.content[: len(run.content) * share // 20]

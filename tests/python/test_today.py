@@ -79,11 +79,13 @@ def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
     assert NAMES == [
         "queue_depth",
         "read_under_write",
+        "write_rate",
         "cache_cliff",
         "cache_refill",
         "odd_stride",
         "mixed_sizes",
         "steady_state",
+        "deallocate",
     ]
     assert check_names(None, "sectors", "today") == ["baseline", *NAMES]
     assert not suited("physical", "today")
@@ -114,6 +116,21 @@ def test_results_say_which_suite_they_are_of() -> None:
 # The layout
 
 
+def value_of(experiment: Experiment, run: PlannedRun) -> float:
+    """What a pattern says of the parameter that its run is named after."""
+    spec: Any = run.spec.second if experiment.micro_benchmark == "mixed_sizes" else run.spec
+    if experiment.parameter == "write_rate":
+        # Of arrivals, a share writes [bytes/s]; the name says whole writes a second.
+        per_s = 1e9 / spec.interval * spec.first_percent / 100
+        return round(per_s) * float(spec.first.io_size)
+    if experiment.parameter == "deallocated_percent":
+        # All of it reads and writes the same where nothing is deallocated, and where all is.
+        begin, size = spec.target_offset, spec.target_size
+        kept = begin + size if spec.mode == "write" else begin
+        return float(run.value if size == 2000 * GIB else 100 - 100 * kept / (2000 * GIB))
+    return float(getattr(spec, experiment.parameter))
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", SCALES)
 def test_each_varies_one_parameter_of_the_patterns_that_it_names(name: str, scale: str) -> None:
@@ -126,10 +143,9 @@ def test_each_varies_one_parameter_of_the_patterns_that_it_names(name: str, scal
         assert len(experiment.runs) >= 2
         labels = experiment.pattern.split("/")
         for run in experiment.runs:
-            varies = run.spec.second if name == "mixed_sizes" else run.spec
-            assert getattr(varies, experiment.parameter) == run.value
+            assert value_of(experiment, run) == pytest.approx(run.value, rel=1e-3)
             for label, part in zip(labels, run.spec.parts, strict=True):
-                mode, location = BASELINES[label]
+                mode, location = (BASELINES | {"ST": ("trim", "sequential")})[label]
                 assert part.mode == mode
                 assert part.location == ("ordered" if name == "odd_stride" else location)
 
@@ -195,6 +211,21 @@ def test_what_differs_by_its_length_alone_is_no_repetition() -> None:
     (deep, *_) = lay_out("queue_depth")
     first = deep.runs[0]
     assert asks_for(first.micro_benchmark, first.spec, first.spec.ios) == ("SR", 32 * KIB)
+
+
+def test_what_is_deallocated_is_trimmed_once_then_read_and_the_rest_is_written() -> None:
+    whole = 2000 * GIB
+    trims, reads, writes = (
+        {run.value: run.spec for run in experiment.runs} for experiment in lay_out("deallocate")
+    )
+    end = whole
+    for percent, trim in sorted(trims.items()):
+        assert trim.target_offset + trim.target_size == end
+        assert trim.io_count * trim.io_size == trim.target_size
+        end = trim.target_offset
+        assert (reads[percent].target_offset, reads[percent].target_size) == (end, whole - end)
+        assert (writes[percent].target_offset, writes[percent].target_size) == (0, end or whole)
+    assert end == 0
 
 
 # What they find

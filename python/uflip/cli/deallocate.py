@@ -148,7 +148,7 @@ def _trims(info: "DeviceInfo", begin: int, size: int | None) -> "list[Basic]":
             allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
             action="choose another device",
         )
-    if begin >= end or end > info.capacity_bytes or begin % info.sector_bytes:
+    if begin >= end or end > info.capacity_bytes or (begin | end) % info.sector_bytes:
         raise UsageError(
             "That is no range of the device",
             where="--target-offset, --target-size",

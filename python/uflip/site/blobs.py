@@ -134,7 +134,7 @@ class Blobs:
 
     def _receive(self, submission: str, digest: str, size: int, offset: int, part: bytes) -> int:
         there = self._received(submission, digest, size)
-        if self.there(digest) or offset + len(part) <= there:
+        if self.there(digest) or (part and offset + len(part) <= there):
             return there  # somebody else sent it meanwhile; the whole has its digest
         if offset != there or offset + len(part) > size:
             raise UsageError(
