@@ -1,4 +1,4 @@
-// of sources f99e5a5ecbe3468a24ce8c86b5559de7c5529541d39fb71a4a6bbf032b157a70
+// of sources ffff939252148816a748be73101d75ae195bbf3e84bafb7c07839ac8842121ca
 /* Has uPlot in it:
 The MIT License (MIT)
 

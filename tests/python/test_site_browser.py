@@ -1,0 +1,153 @@
+"""From a measurement to a citation, in a real browser against a site that is served for real.
+
+submit → verify → publish → browse → compare → cite: what a person does, as one way.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pytest
+from browsing import Watched, check_in_all_looks
+from command_line import PACKAGE_ROOT, Outcome, uflip
+from site_server import SiteServer, site_server
+
+import uflip as package
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+DEVICE = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same device twice, with other random addresses."""
+    folder = tmp_path_factory.mktemp("measured")
+    for seed in ("1", "2"):
+        options = ("--scale", "quick", "--only", "order", "--seed", seed, "-q")
+        done = uflip("run", DEVICE, *options, "--out", folder / seed)
+        assert done.code == 0, done.err
+    return [folder / "1", folder / "2"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
+        yield made
+
+
+@pytest.fixture
+def watched(browser: "Browser", server: SiteServer) -> Iterator[Watched]:
+    found = Watched(browser)
+    yield found
+    found.context.close()
+    assert [url for url in found.asked if not url.startswith((server.url, "data:", "blob:"))] == []
+
+
+def submitted(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]:
+    token = server.token("alice")
+    done = uflip("submit", folder, server.url, "--token", token, "--json", *options)
+    assert done.code == 0, done.err + done.out
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def forged_submitted(server: SiteServer, folder: Path, forged: Path) -> Outcome:
+    """Submit a copy with one bit of a run changed."""
+    shutil.copytree(folder, forged)
+    run = next((forged / "runs").glob("*.parquet"))
+    content = bytearray(run.read_bytes())
+    content[len(content) // 2] ^= 1
+    run.write_bytes(content)
+    token = server.token("alice")
+    return uflip("submit", forged, server.url, "--token", token, "--publish")
+
+
+def rows(page: "Page") -> int:
+    return page.locator("tbody tr").count()
+
+
+def test_from_a_measurement_to_a_citation(
+    watched: Watched, server: SiteServer, measured: list[Path], tmp_path: Path
+) -> None:
+    page = watched.page
+    # Submitted, but private: nobody sees it, neither in the list nor by its address.
+    first = submitted(server, measured[0])
+    page.goto(server.url)
+    assert page.get_by_text("Nothing matches").is_visible()
+    answer = page.goto(first["url"])
+    assert answer is not None
+    assert answer.status == 404
+    # What was changed by hand does not verify, and is not there either.
+    refused = forged_submitted(server, measured[0], tmp_path / "forged")
+    assert refused.code != 0
+    # Published: the same again makes it so.
+    assert submitted(server, measured[0], "--publish")["id"] == first["id"]
+    second = submitted(server, measured[1], "--publish")
+    watched.said.clear()  # that an address answers 404 is said on the console
+    # Browsed: searched, and by its device.
+    page.goto(server.url)
+    assert rows(page) == 2
+    check_in_all_looks(page, "list")
+    page.get_by_label("Search").fill("no such model")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("Nothing matches").wait_for()
+    page.get_by_label("Search").fill("demo")
+    page.get_by_role("button", name="Show").click()
+    page.locator("tbody th a").first.click()
+    page.get_by_role("heading", name="Over time").wait_for()
+    assert page.url.startswith(f"{server.url}/devices/")
+    assert page.get_by_role("region", name="Results over time").locator("tbody tr").count() == 2
+    check_in_all_looks(page, "device")
+    # Compared, in the axes of the explorer.
+    page.get_by_role("link", name="Compare the newest in the same axes").click()
+    page.get_by_role("heading", level=1).wait_for()
+    page.locator("table tbody tr").first.wait_for()
+    assert {first["id"], second["id"]} == set(unquote(page.url).rpartition("/")[2].split(","))
+    ours = package.compare(measured[0], measured[1])
+    assert page.locator("table").last.locator("tbody tr").count() == len(ours.rows)
+    assert page.evaluate("!document.body.dataset.busy")
+    # Cited: the citation has the address, the address has the result.
+    page.goto(first["url"])
+    page.get_by_text("BibTeX").click()
+    cited = page.locator(".cite").inner_text()
+    assert first["url"] in cited
+    assert "alice" in cited
+    assert first["url"] in page.locator("pre").inner_text()
+    check_in_all_looks(page, "result")
+    address = cited.rpartition(", ")[2]
+    assert package.load(address).frame() == package.load(measured[0]).frame()
+    # From the citation down to every I/O.
+    page.get_by_role("link", name="Explore every I/O of it").click()
+    page.get_by_role("heading", name="All runs").wait_for()
+    page.locator(".rail summary").first.click()
+    page.locator(".rail details[open] a").first.click()
+    page.wait_for_function("() => document.querySelector('.pad .figure')?.dataset.complete")
+    assert watched.said == [], "the console is empty"
+
+
+def test_a_name_that_is_markup_stays_text(
+    watched: Watched, server: SiteServer, tmp_path: Path
+) -> None:
+    """A profile of anybody's: its name is shown on every page, and runs on none."""
+    probe = "<img src=x onerror=document.title='ran'>"
+    text = (PACKAGE_ROOT / "uflip" / "profiles" / "demo.toml").read_text()
+    own = tmp_path / f"own {probe.replace('/', '_')}.toml"
+    own.write_text(text.replace("a 4 GiB page-mapped SSD", probe))
+    device = f"sim:{own}"
+    done = uflip(
+        "run", device, "--scale", "quick", "--only", "order", "-q", "--out", tmp_path / "own"
+    )
+    assert done.code == 0, done.err
+    found = submitted(server, tmp_path / "own", "--publish")
+    page = watched.page
+    for address in (server.url, f"{server.url}/devices", found["url"], f"{server.url}/explore/"):
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+        assert page.locator("img").count() == 0, address
+        assert page.title() != "ran", address
+    assert watched.said == []
