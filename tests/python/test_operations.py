@@ -2,6 +2,7 @@
 somebody?"""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from uflip.results.operations import (
     WORDS,
     Operations,
 )
-from uflip.spec import basic, parallel
+from uflip.spec import baseline, basic, mix, parallel
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import MOST, Lanes, busy_until, gantt, lanes_of, of_io, operation
 from uflip.web.opened import Opened
@@ -33,6 +34,10 @@ SMALL = "sim:demo?blocks_per_die=64"
 DEVICES = {
     "a page map": (SMALL, {}),
     "reads go first": (f"{SMALL}&die_queue=reads_first", {"queue_depth": 8}),
+    "reads suspend": (
+        f"{SMALL}&die_queue=reads_first&program_suspend_ns=20us&erase_suspend_ns=50us&suspensions_max=2",
+        {"queue_depth": 8, "reads": True},
+    ),
     "copy-back": ("sim:ofc?blocks_per_die=64", {"io_count": 3000}),
     "a register": (f"{SMALL}&cache_program=true", {"queue_depth": 4}),
     "a cache": (
@@ -45,8 +50,12 @@ DEVICES = {
 WAITS = "die_wait_ns", "relocation_ns", "erase_ns", "metadata_ns", "mapping_ns"
 
 
-def recorded(path: Path, url: str, pattern: str = "RW", **changes: Any) -> Results:
-    run = stored.baseline_run(1, pattern, **{"io_size": 8192, "io_count": 2500} | changes)
+def recorded(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Results:
+    """Random writes, or as many random reads between them."""
+    run = stored.baseline_run(1, "RW", **{"io_size": 8192, "io_count": 2500} | changes)
+    if reads:
+        sides = [baseline(label, io_size=8192, target_size=16 << 20) for label in ("RW", "RR")]
+        run = replace(run, spec=mix(*sides, 1, io_count=2500, queue_depth=changes["queue_depth"]))
     with open_device(url) as device:
         device.looks_inside = True
         filled = stored.writer(path, [run], device)
@@ -149,6 +158,27 @@ def test_operations_are_those_that_the_device_counted(results: Results) -> None:
         assert abs(programs - counters["pages_programmed"]) <= 128
     assert abs(number_of(found, ERASE, INSIDE) - counters["blocks_erased"]) <= len(found.channels)
     assert not (found.what == len(WORDS)).all()
+
+
+def test_what_is_suspended_is_there_in_parts_with_reads_between(tmp_path: Path) -> None:
+    url, changes = DEVICES["reads suspend"]
+    found = of(recorded(tmp_path / "r", url, **changes))
+    parts = {WORDS[key]: place for place, key in enumerate(WORDS) if key[1] == REST}
+    for word, place in parts.items():
+        rests = np.flatnonzero(found.what == place)
+        if word in ("host program resumed", "valid-page program resumed", "erase resumed"):
+            assert len(rests) > 10, word
+        for row in rests.tolist():
+            # It was asked for when it stopped, and its die was given to a read of the host at once.
+            on_die = np.flatnonzero(found.die == found.die[row])
+            between = on_die[(found.begin[on_die] < found.begin[row])]
+            between = between[found.end[between] > found.asked[row]]
+            whats = {WHATS[each] for each in found.what[between]}
+            assert "host read" in whats, word
+            whole = word.removesuffix(" resumed")
+            stopped = between[np.argmin(found.begin[between])]
+            assert WHATS[found.what[stopped]] in (whole, word)
+            assert found.end[stopped] - found.asked[row] in (20_000, 50_000)
 
 
 def test_whoever_waits_waits_for_others(results: Results) -> None:

@@ -21,7 +21,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("sweep", SMALL_SIM, "--vary", "gc=greedy,cyclic", "--pattern", "RW", "--untimed"): (),
     ("prepare", "null", "--state", "sequential"): ("null is in state",),
     ("prepare", "null", "--dry-run"): ("random state over", "wear:"),
-    ("deallocate", "sim:demo", "--target-size", "1MiB"): (),
+    ("deallocate", "sim:demo", "--target-size", "1MiB"): ("1 MiB of sim:demo are",),
     ("export", "results", "-o", "{new}"): ("{new}:",),
     ("report", "results", "-o", "{new}"): ("{new}",),
     ("verify", "results"): (),

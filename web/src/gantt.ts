@@ -12,8 +12,8 @@ import { count, duration, linearTicks, percent, tickOf } from "./words";
 interface Lane { name: string; channel: number; die: number }
 
 // By the order of `uflip.results.operations.WHATS`: what the host wants is blue, valid pages are moved
-// in warm colours, erases are dark.
-const HUES = [5, 0, 10, 1, 4, 11, 1, 4, 11, 12, 8, 2, 13, 8];
+// in warm colours, erases are dark; what goes on has the colour of what was suspended.
+const HUES = [5, 0, 10, 1, 4, 11, 1, 4, 11, 12, 8, 2, 13, 0, 4, 4, 12, 8, 13, 8];
 
 function hue(what: number): string {
   return many(HUES[what] ?? 8);

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-READ, PROGRAM, INSIDE = range(3)
+READ, PROGRAM, INSIDE, REST = range(4)
 HOST_READ, HOST_WRITE, RELOCATION, MERGE, ERASE, METADATA, MAPPING = range(7)
 WORDS: Mapping[tuple[int, int], str] = {
     (HOST_READ, READ): "host read",
@@ -34,6 +34,13 @@ WORDS: Mapping[tuple[int, int], str] = {
     (METADATA, PROGRAM): "metadata program",
     (MAPPING, READ): "mapping read",
     (MAPPING, PROGRAM): "mapping program",
+    # Of what was suspended for a read of the host.
+    (HOST_WRITE, REST): "host program resumed",
+    (RELOCATION, REST): "valid-page program resumed",
+    (MERGE, REST): "merge program resumed",
+    (ERASE, REST): "erase resumed",
+    (METADATA, REST): "metadata program resumed",
+    (MAPPING, REST): "mapping program resumed",
 }
 """What an operation is, by its purpose and what its die does."""
 UNDER_WAY = "already under way"

@@ -109,6 +109,7 @@ impl Profile {
         found.extend(self.misfits_of_slc());
         found.extend(self.misfits_of_controller());
         found.extend(self.misfits_of_power_loss());
+        found.extend(self.misfits_of_suspend());
         found
     }
 

@@ -74,6 +74,7 @@ impl Profile {
             .as_ref()
             .map_or(0, |laws| wide(laws.erase_step_ns) * u128::from(laws.erase_steps_max));
         let (read, program) = part.slowest_cells();
+        let stopping = self.stopping_ns();
         let retries = self.recovery.as_ref().map_or(0, |part| u128::from(part.read_retries));
         let reads = wide(read) + at_rate(part.channel_bytes_per_s) + bus;
         let a_page = reads * (1 + retries)
@@ -86,8 +87,9 @@ impl Profile {
             + wide(part.seek_read_ns)
             + part.controller_ns()
             + 2 * at_rate(part.memory_bytes_per_s.unwrap_or(u64::MAX))
-            + 2 * self.rings.map_or(0, |rings| wide(rings.completion_ns));
-        let a_block = wide(part.erase_ns) + extra + wide(part.collect_ns);
+            + 2 * self.rings.map_or(0, |rings| wide(rings.completion_ns))
+            + stopping.0;
+        let a_block = stopping.1 + wide(part.erase_ns) + extra + wide(part.collect_ns);
         let blocks = pages / u64::from(self.geometry.pages_per_block);
         let takes = wide(pages).saturating_mul(a_page) + wide(blocks).saturating_mul(a_block);
         if takes > u128::from(PASS_MAX_NS) {

@@ -14,6 +14,7 @@ mod recovery;
 mod slc;
 pub(crate) mod sources;
 mod streams;
+mod suspend;
 pub(crate) mod text;
 pub(crate) mod tree;
 mod units;
@@ -37,6 +38,7 @@ const LEFT_OUT: &LeftOut = &[
     ("timing", cells::LEFT_OUT),
     ("timing", controller::PIPELINED),
     ("rings", controller::RINGS),
+    ("suspend", suspend::SUSPEND),
     ("ftl", &["mapping_unit_bytes", "write_streams"]),
     ("gc", controller::AT_ONCE),
     ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
@@ -58,6 +60,9 @@ pub struct Profile {
     /// A controller whose firmware has rings of descriptors has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<controller::RingsPart>,
+    /// Chips that stop programs or erases for reads have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<suspend::SuspendPart>,
     pub ftl: FtlPart,
     /// Page-mapped FTLs have it, merging ones do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

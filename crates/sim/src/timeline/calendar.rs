@@ -103,6 +103,23 @@ impl Calendar {
         self.add(at, ARRIVE << KIND | u64::from(index));
     }
 
+    /// The operation, which would have arrived, does not.
+    pub(super) fn withdraw_arrival(&mut self, index: u32) {
+        self.withdraw(ARRIVE << KIND | u64::from(index));
+    }
+
+    /// The die is not released when it would have been, if it would.
+    pub(super) fn withdraw_release(&mut self, die: DieIdx) {
+        self.withdraw(RELEASE << KIND | u64::from(die.0));
+    }
+
+    fn withdraw(&mut self, what: u64) {
+        let ahead = self.events[self.first..].iter().position(|event| event.what == what);
+        if let Some(place) = ahead {
+            self.events.remove(self.first + place);
+        }
+    }
+
     #[inline]
     pub(super) fn tell(&mut self, at: u64, token: u64) {
         debug_assert!(token >> KIND == 0, "the kind has two bits");

@@ -25,8 +25,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// [`Timeline::announce`] of an operation that has arrived, and may not be the next.
     #[inline(never)]
-    pub(super) fn take_turn(&mut self, at: u64, after: u64, op: Op<T>) {
-        self.announce(at, after, op);
+    pub(super) fn take_turn(&mut self, at: u64, op: Op<T>) {
+        self.announce(at, self.after(&op), op);
     }
 
     /// Everybody who has arrived at `channel` by `now` is served, in order.
@@ -54,6 +54,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 self.write_down(op.die, op.what(), begin, end);
             }
             self.hold(die, end, now);
+            if self.timing.suspend.is_some() {
+                self.programs(index, now);
+            }
         }
     }
 
@@ -81,6 +84,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         let Op { die, ends, .. } = self.ops[index as usize];
         if ends == UNKNOWN {
             self.serve(self.dies[die.0 as usize].channel as usize, at);
+            if self.ops[index as usize].stage == Stage::Cells {
+                return;
+            }
         }
         let ends = self.ops[index as usize].ends;
         if ends == UNKNOWN {
@@ -99,12 +105,18 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.end_of(at, at, next, report, token);
     }
 
+    /// For how long nobody needs to know when the operation had the channel, from then on.
+    fn after(&self, op: &Op<T>) -> u64 {
+        let asked = self.is_cached(op) || self.timing.suspend.is_some();
+        if op.kind == Kind::Read || asked { 0 } else { op.cell_ns }
+    }
+
     /// The operation has not had its turn on the channel, which is not free before then.
     #[inline(never)]
     fn look_again(&mut self, index: u32) {
         let op = &self.ops[index as usize];
         let length = self.timing.transfer_ns * u64::from(op.transfers);
-        let after = if op.kind == Kind::Read || self.is_cached(op) { 0 } else { op.cell_ns };
+        let after = self.after(op);
         let lane = self.channels[self.dies[op.die.0 as usize].channel as usize].lane;
         self.calendar.arrive(lane.free_at + length + after, index);
     }

@@ -69,7 +69,9 @@ pub struct Operations {
 
 impl Operations {
     /// What an operation does on its die.
-    pub const KINDS: [&'static str; 3] = ["read", "program", "inside"];
+    pub const KINDS: [&'static str; 4] = ["read", "program", "inside", "rest"];
+    /// What is left of a program or an erase that was suspended.
+    const REST: u8 = 3;
     /// For what it does it.
     pub const PURPOSES: [&'static str; 7] =
         ["host read", "host write", "relocation", "merge", "erase", "metadata", "mapping"];
@@ -235,7 +237,8 @@ impl Log {
         let Whom { io, job, block } = whom;
         // What had its die when the log began did not wait, as far as that knows.
         let asked = at.min(begin);
-        let (kind, purpose) = (what.kind as u8, what.purpose as u8);
+        let kind = if what.rest { Operations::REST } else { what.kind as u8 };
+        let purpose = what.purpose as u8;
         let (cells, die) = (what.cell_ns, die.0);
         self.keep(Operation {
             asked,
@@ -251,6 +254,19 @@ impl Log {
             kind,
             purpose,
         });
+    }
+
+    /// What `die` does, which was said to end at `end`, is suspended: it stops at `stop`, and others may have
+    /// the die from `next` on.
+    pub(super) fn is_suspended(&mut self, die: u32, stop: u64, end: u64, next: u64) {
+        let whom = self.holders[die as usize].whom;
+        self.rings[die as usize].push_front(Asked { at: stop, whom, is_next: false });
+        let kept =
+            self.stretches.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
+        let last = kept.into_iter().find(|operation| operation.die == die);
+        if let Some(operation) = last.filter(|operation| operation.end == end) {
+            (operation.end, operation.cells) = (next, operation.cells - (end - next));
+        }
     }
 
     /// `die` did something from `begin` to `end`, of which no more is known.

@@ -26,8 +26,7 @@
 //! **Source**: OFC (2011) §III–IV (a ring a die, a controller a channel, FIFO), §VI (priority rings).
 //! **Faithful**: commands wait for their die, transfers for their channel and bus; erases and programs
 //! hold the die alone.
-//! **Simplified**: a command takes no time on the channel; no suspended programs or erases; no
-//! preference on channels, buses and the link.
+//! **Simplified**: a command takes no time on the channel; no preference on channels, buses and the link.
 //! **Ambiguous**: ties. At one moment dies are released first, then arrivals happen in the order in
 //! which they were planned; the first of a ring is planned when it begins to wait.
 
@@ -43,6 +42,7 @@ mod recording;
 #[cfg(test)]
 mod reference;
 mod rings;
+mod suspend;
 mod way;
 
 use std::collections::VecDeque;
@@ -62,6 +62,7 @@ use log::Log;
 pub(crate) use op::{Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
+pub(crate) use suspend::Suspend;
 
 /// How long things take [ns].
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -100,6 +101,8 @@ pub(crate) struct Timing {
     /// A host write has ended when its data is in the register of the die; while a page is programmed
     /// the register takes the next (cache program).
     pub(crate) cache_program: bool,
+    /// What reads of the host may suspend.
+    pub(crate) suspend: Option<Suspend>,
     /// Operations may have turns: who is next on a channel is certain when it begins, and not before.
     pub(crate) in_turn: bool,
     /// The processor's time for a read that does not go on where the last one ended.

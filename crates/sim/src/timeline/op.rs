@@ -68,6 +68,8 @@ pub(crate) enum Stage {
     Bus,
     Ring,
     Channel,
+    /// The end of what can be suspended; in a ring, it is suspended.
+    Cells,
     BusOut,
     /// Memory, off the bus.
     Memory,
@@ -114,6 +116,8 @@ pub(super) struct Noted {
     pub(super) cell_ns: u64,
     pub(super) transfers: u16,
     pub(super) writes: u32,
+    /// What is left of it, since it was suspended.
+    pub(super) rest: bool,
 }
 
 impl<T> Op<T> {
@@ -121,7 +125,8 @@ impl<T> Op<T> {
     #[inline]
     pub(super) fn what(&self) -> Noted {
         let Op { kind, purpose, cell_ns, transfers, writes, .. } = *self;
-        Noted { kind, purpose, cell_ns, transfers, writes }
+        let rest = self.stage == Stage::Cells;
+        Noted { kind, purpose, cell_ns, transfers, writes, rest }
     }
 
     /// Whether it programs a page of the host.

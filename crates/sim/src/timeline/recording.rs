@@ -137,7 +137,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         let Some(log) = log else { return };
         let lane = channels[dies[die.0 as usize].channel as usize].lane;
         let length = timing.transfer_ns * u64::from(what.transfers);
-        let sent_until = if what.kind == Kind::Inside { 0 } else { lane.free_at };
+        let sent_until = if what.kind == Kind::Inside || what.rest { 0 } else { lane.free_at };
         let sent = sent_until.saturating_sub(length);
         log.ends(die, what, &Times { begin, sent, sent_until, end });
     }

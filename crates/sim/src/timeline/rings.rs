@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::op::{Op, Purpose};
+use super::op::{Op, Purpose, Stage};
+use super::suspend::Running;
 
 /// Which of the operations that wait for a die it takes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -18,15 +19,26 @@ pub enum DieQueue {
 }
 
 impl DieQueue {
+    /// As profiles say it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            DieQueue::Fifo => "fifo",
+            DieQueue::CollectionFirst => "collection_first",
+            DieQueue::ReadsFirst => "reads_first",
+        }
+    }
+
     /// Of two that wait, the one of the lower rank is taken; of equal ranks the first.
-    fn rank(self, purpose: Purpose) -> u8 {
-        match (self, purpose) {
+    fn rank<T>(self, op: &Op<T>) -> u8 {
+        match (self, op.purpose) {
             (DieQueue::Fifo, _) => 0,
             (DieQueue::CollectionFirst, Purpose::HostRead | Purpose::HostWrite) => 1,
             (DieQueue::CollectionFirst, _) => 0,
+            // What is suspended has the page register, and goes on before anything but reads.
+            (DieQueue::ReadsFirst, _) if op.stage == Stage::Cells => 1,
             (DieQueue::ReadsFirst, Purpose::HostRead) => 0,
-            (DieQueue::ReadsFirst, Purpose::HostWrite) => 1,
-            (DieQueue::ReadsFirst, _) => 2,
+            (DieQueue::ReadsFirst, Purpose::HostWrite) => 2,
+            (DieQueue::ReadsFirst, _) => 3,
         }
     }
 }
@@ -47,6 +59,8 @@ pub(super) struct Die<T> {
     pub(super) cached: bool,
     pub(super) register_free_at: u64,
     pub(super) cells_free_at: u64,
+    /// What was started last of all that can be suspended.
+    pub(super) running: Running,
     pub(super) channel: u32,
     /// Until when it does, or did, those before, and for whom; some may be over.
     before: Vec<(u64, Purpose)>,
@@ -65,6 +79,7 @@ impl<T> Die<T> {
             cached: false,
             register_free_at: 0,
             cells_free_at: 0,
+            running: Running::default(),
             channel: channel as u32,
             before: Vec::new(),
             ring: VecDeque::new(),
@@ -115,7 +130,7 @@ impl<T> Die<T> {
         if queue == DieQueue::Fifo {
             return 0;
         }
-        let ranks = self.ring.iter().map(|op| queue.rank(op.purpose));
+        let ranks = self.ring.iter().map(|op| queue.rank(op));
         ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place)).map_or(0, |(place, _)| place)
     }
 

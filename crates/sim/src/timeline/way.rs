@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::carry::{charge, transfer};
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
-use super::{DieQueue, Op, Report, Stage, Timeline, Timing};
+use super::{DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
@@ -49,6 +49,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
             Stage::Ring => self.enter_ring(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
+            Stage::Cells => self.cells_end(at, &op),
             Stage::BusOut => {
                 let end = self.bus(at, &op);
                 if self.timing.memory_ns > 0 {
@@ -93,6 +94,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
             self.dies[op.die.0 as usize].passes_on(at);
             return self.start(free_at, at, op);
+        }
+        if self.timing.suspend.is_some() && op.purpose == Purpose::HostRead {
+            self.suspend(at, op.die);
         }
         self.wait(at, op);
     }
@@ -185,6 +189,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         if let Some(log) = &mut self.log {
             log.is_next(die.0 as usize, place);
         }
+        if next.stage == Stage::Cells {
+            return self.resume(at, next);
+        }
         self.start(at, now, next);
     }
 
@@ -212,7 +219,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 self.serve(channel, at);
                 // Another of its plan may arrive at this very moment.
                 if self.timing.in_turn && (op.in_turn || self.channels[channel].is_taken(at)) {
-                    return self.take_turn(at, if cached { 0 } else { op.cell_ns }, op);
+                    return self.take_turn(at, op);
                 }
                 let Timeline { channels, accounts, timing, .. } = self;
                 transfer(&mut channels[channel].lane, at, &op, timing, accounts)
@@ -222,6 +229,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 at + op.cell_ns
             }
         };
+        if self.timing.suspend.is_some() {
+            return self.occupy(at, end, now, op);
+        }
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
         if self.watched {
             self.write_down(op.die, op.what(), at, held);

@@ -9,8 +9,9 @@ use uflip_core::Breakdown as _;
 
 use crate::flash::geometry::{DieIdx, Geometry, Shape};
 use crate::timeline::breakdown::SimBreakdown;
+use crate::timeline::op::Kind;
 use crate::timeline::{
-    AccountIdx, Completion, DieQueue, Op, Purpose, Report, Rings, Timeline, Timing,
+    AccountIdx, Completion, DieQueue, Op, Purpose, Report, Rings, Suspend, Timeline, Timing,
 };
 use queues::Reference;
 
@@ -100,6 +101,7 @@ fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
     if job.then.is_some() {
         op.link_bytes = 0;
     }
+    op.purpose = purpose_of(op, timing);
     op.cell_ns += job.extra_ns;
     op.transfers = job.transfers;
     op.account = Some(AccountIdx::new(number as u32));
@@ -115,7 +117,21 @@ fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
     let op = Op::program(die, program_ns, PURPOSES[job.purpose], job.token(number));
     let account = Some(AccountIdx::new(number as u32));
     let in_turn = timing.in_turn && job.plan.is_some();
-    Some(Op { account, report: Report::AtEnd, transfers: job.transfers / 2, in_turn, ..op })
+    let purpose = purpose_of(op, timing);
+    Some(Op {
+        purpose,
+        account,
+        report: Report::AtEnd,
+        transfers: job.transfers / 2,
+        in_turn,
+        ..op
+    })
+}
+
+/// Where reads of the host suspend others, these are reads.
+fn purpose_of(op: Op<u64>, timing: &Timing) -> Purpose {
+    let reads = op.kind == Kind::Read || op.purpose != Purpose::HostRead;
+    if reads || timing.suspend.is_none() { op.purpose } else { Purpose::HostWrite }
 }
 
 /// When every operation began and ended, by number.
@@ -228,6 +244,31 @@ proptest! {
             bus_write_setup_ns: 5 * LONG / 3,
             rings: Some(rings),
             ..timing(buses, queue, cache_program, false)
+        };
+        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        prop_assert_eq!(&ends, &reference(&jobs, timing));
+        for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
+            prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
+        }
+    }
+
+    /// The same where reads suspend what dies do, with rings and turns or without.
+    #[test]
+    fn what_is_suspended_goes_on_as_queues_have_it(
+        jobs in prop::collection::vec(job(), 1..60),
+        buses in 0u32..3,
+        in_turn in any::<bool>(),
+        ringed in any::<bool>(),
+        program_ns in prop::option::of(0..9 * LONG),
+        erase_ns in prop::option::of(0..30 * LONG),
+        most in 1u32..4,
+    ) {
+        let completion = Completion::Interrupt;
+        let rings = Rings { tx_entries: 3, rx_entries: 3, completion, completion_ns: 11 * LONG + 1 };
+        let timing = Timing {
+            suspend: Some(Suspend { program_ns, erase_ns, most }),
+            rings: (ringed && !in_turn).then_some(rings),
+            ..timing(buses, 2, false, in_turn)
         };
         let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));

@@ -2,6 +2,7 @@
 
 mod register;
 mod rings;
+mod suspended;
 
 use std::collections::VecDeque;
 
@@ -9,6 +10,7 @@ use super::{CHANNELS, DIES, Job, LINK_NS, op, then};
 use crate::timeline::op::Kind;
 use crate::timeline::{DieQueue, Op, Purpose, Stage, Timing};
 use register::Register;
+use suspended::Suspendable;
 
 /// What happens in the reference.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,9 @@ pub(super) struct Reference {
     begun: Vec<u32>,
     over: Vec<(u64, u32, u64, usize)>,
     noticed: Vec<bool>,
+    /// What each die does that can be suspended; and what is, how much of it is left, and how often it was.
+    working: Vec<Option<Suspendable>>,
+    suspended: Vec<Option<(usize, u64, u32)>>,
 }
 
 impl Reference {
@@ -83,6 +88,8 @@ impl Reference {
             begun: vec![0; DIES as usize],
             over: Vec::new(),
             noticed: Vec::new(),
+            working: vec![None; DIES as usize],
+            suspended: vec![None; DIES as usize],
         }
     }
 
@@ -156,6 +163,9 @@ impl Reference {
                     return self.hold(number);
                 }
                 self.dies[die].queue.push_back((number, 0, self.now));
+                if self.is_read_of_host(number) {
+                    self.suspend(die);
+                }
             }
             Stage::Ring => self.hold(number),
             Stage::Channel => {
@@ -164,7 +174,7 @@ impl Reference {
             }
             Stage::Link => self.queue_lane(self.lanes.len() - 1, number, LINK_NS),
             Stage::BusOut | Stage::Bus => unreachable!("there is no bus"),
-            Stage::Submit => unreachable!("it was submitted"),
+            Stage::Submit | Stage::Cells => unreachable!("nobody arrives there"),
         }
     }
 
@@ -219,6 +229,9 @@ impl Reference {
         }
         let happens = self.advance(number);
         self.events.push((end, order, happens));
+        if stage == Stage::Channel && kind == Kind::Program && !self.is_cached(number) {
+            self.at_work(die.0 as usize, number, (end - cell_ns, end), 0);
+        }
     }
 
     fn end(&mut self, number: usize) {
@@ -259,6 +272,7 @@ impl Reference {
     fn hold(&mut self, number: usize) {
         let Op { die, kind, cell_ns, .. } = self.ops[number];
         self.dies[die.0 as usize].busy = true;
+        self.working[die.0 as usize] = None;
         let cached = self.is_cached(number);
         let register = &mut self.registers[die.0 as usize];
         (register.alone, register.taken) = (cached, cached);
@@ -277,6 +291,7 @@ impl Reference {
                 self.events.push((self.now + cell_ns, u64::from(die.0), release));
                 let order = self.order();
                 self.events.push((self.now + cell_ns, order, Happens::End(number)));
+                self.at_work(die.0 as usize, number, (self.now, self.now + cell_ns), 0);
             }
         }
     }
@@ -292,6 +307,10 @@ impl Reference {
         };
         let queue = &self.dies[die].queue;
         let best = (0..queue.len()).min_by_key(|place| (rank(queue[*place].0), *place));
+        let next_reads = best.is_some_and(|place| self.is_read_of_host(queue[place].0));
+        if self.suspended[die].is_some() && !next_reads {
+            return self.go_on(die);
+        }
         if let Some((number, ..)) = best.and_then(|place| self.dies[die].queue.remove(place)) {
             self.hold(number);
         }

@@ -47,6 +47,17 @@ pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
+/// What stops for reads, where these come first.
+pub fn suspend(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if draw.yes(30) {
+        set(overrides, "program_suspend_ns", draw.of(&[0, 1, 20_000, 10_000_000]));
+        set(overrides, "erase_suspend_ns", draw.of(&[0, 1, 50_000, 10_000_000]));
+        set(overrides, "suspensions_max", draw.of(&[1, 2, 1000]));
+        set(overrides, "die_queue", "reads_first");
+        set(overrides, "cache_program", false);
+    }
+}
+
 /// What a controller of a page map may have besides.
 pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {

@@ -1,0 +1,67 @@
+//! Programs and erases that stop for a read of the host.
+
+use serde::{Deserialize, Serialize};
+
+use super::Profile;
+use super::checks::Misfit;
+use crate::timeline::{DieQueue, Suspend};
+
+/// All keys of `[suspend]`.
+pub(super) const SUSPEND: &[&str] = &["program_suspend_ns", "erase_suspend_ns", "suspensions_max"];
+
+/// The table `[suspend]`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct SuspendPart {
+    /// Until a program has stopped, and a read begins; programs are not suspended where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_suspend_ns: Option<u64>,
+    /// The same of an erase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erase_suspend_ns: Option<u64>,
+    /// How often one program or erase is suspended.
+    pub suspensions_max: u32,
+}
+
+impl Profile {
+    pub(super) fn suspend(&self) -> Option<Suspend> {
+        self.suspend.map(|part| Suspend {
+            program_ns: part.program_suspend_ns,
+            erase_ns: part.erase_suspend_ns,
+            most: part.suspensions_max,
+        })
+    }
+
+    /// By how much stopping makes a program longer, and an erase [ns].
+    pub(super) fn stopping_ns(&self) -> (u128, u128) {
+        let Some(part) = self.suspend else { return (0, 0) };
+        let all = |ns: Option<u64>| u128::from(ns.unwrap_or(0)) * u128::from(part.suspensions_max);
+        (all(part.program_suspend_ns), all(part.erase_suspend_ns))
+    }
+
+    pub(super) fn misfits_of_suspend(&self) -> Vec<Misfit> {
+        let mut found = Vec::new();
+        let Some(part) = self.suspend else { return found };
+        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
+            if wrong {
+                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
+            }
+        };
+        let nothing = part.program_suspend_ns.is_none() && part.erase_suspend_ns.is_none();
+        let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
+        bad(nothing, "suspensions_max", &part.suspensions_max, allowed);
+        bad(part.suspensions_max == 0, "suspensions_max", &0, "1 or more");
+        let queue = self.timing.die_queue;
+        let allowed = "\"reads_first\" with [suspend]: whoever waits for his turn stops nobody";
+        bad(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
+        let cached = self.timing.cache_program;
+        let allowed = "false with [suspend]: a read finds no register that is free";
+        bad(cached, "cache_program", &cached, allowed);
+        let dies = self.power_loss.is_some();
+        let allowed =
+            "no [suspend] with [power_loss]: what a half-programmed page holds is not known";
+        bad(dies, "suspensions_max", &part.suspensions_max, allowed);
+        found
+    }
+}

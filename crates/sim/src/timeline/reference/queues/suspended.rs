@@ -1,0 +1,74 @@
+//! Programs and erases that are suspended: what would have happened at their end is taken back.
+
+use super::{Happens, Reference};
+use crate::timeline::Purpose;
+use crate::timeline::op::Kind;
+
+/// What a die does that can be suspended, or is.
+#[derive(Clone, Copy)]
+pub(super) struct Suspendable {
+    pub(super) number: usize,
+    /// From when on nothing but its cells is at work, and until when.
+    cells: (u64, u64),
+    times: u32,
+}
+
+impl Reference {
+    fn stop_ns(&self, number: usize) -> Option<u64> {
+        let suspend = self.timing.suspend?;
+        let op = &self.ops[number];
+        match op.kind {
+            Kind::Program => suspend.program_ns,
+            Kind::Inside if op.purpose == Purpose::Erase => suspend.erase_ns,
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_read_of_host(&self, number: usize) -> bool {
+        self.ops[number].purpose == Purpose::HostRead
+    }
+
+    /// The cells of `number` are at work from one time to another, on `die`.
+    pub(super) fn at_work(&mut self, die: usize, number: usize, cells: (u64, u64), times: u32) {
+        self.working[die] = None;
+        if self.stop_ns(number).is_some() {
+            self.working[die] = Some(Suspendable { number, cells, times });
+        }
+        let waiting = &self.dies[die].queue;
+        if waiting.iter().any(|waiting| self.is_read_of_host(waiting.0)) {
+            self.suspend(die);
+        }
+    }
+
+    /// A read of the host waits for `die`.
+    pub(super) fn suspend(&mut self, die: usize) {
+        let Some(Suspendable { number, cells: (begin, end), times }) = self.working[die] else {
+            return;
+        };
+        let Some(stop_ns) = self.stop_ns(number) else { return };
+        let stopped = self.now.max(begin);
+        let most = self.timing.suspend.expect("it can be").most;
+        if self.now >= end || times == most || end - stopped <= stop_ns {
+            return;
+        }
+        self.events.retain(|(_, _, happens)| match happens {
+            Happens::ReleaseDie(other) => *other != die,
+            Happens::End(other) => *other != number,
+            _ => true,
+        });
+        self.working[die] = None;
+        self.suspended[die] = Some((number, end - stopped, times + 1));
+        self.events.push((stopped + stop_ns, die as u64, Happens::ReleaseDie(die)));
+    }
+
+    /// The rest of what was suspended is done.
+    pub(super) fn go_on(&mut self, die: usize) {
+        let (number, rest, times) = self.suspended[die].take().expect("who asks looked");
+        self.dies[die].busy = true;
+        let end = self.now + rest;
+        self.events.push((end, die as u64, Happens::ReleaseDie(die)));
+        let order = self.order();
+        self.events.push((end, order, Happens::End(number)));
+        self.at_work(die, number, (self.now, end), times);
+    }
+}

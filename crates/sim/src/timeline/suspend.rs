@@ -1,0 +1,156 @@
+//! Programs and erases that are suspended for a read of the host.
+//!
+//! ```text
+//! program  │sent│  cells  │stops│                    │ the rest of the cells │
+//! read               asked ─────│ cells │sent│ (next read …)
+//! ```
+//!
+//! A read that comes while the die erases, or programs, waits until that has stopped, `program_ns` or
+//! `erase_ns` later. Reads of the host that come meanwhile follow; then the rest goes on, before anything
+//! else that waits for the die, whose register it has. What would be over before it stops is not
+//! suspended, nor is what was suspended `most` times.
+//!
+//! **Source**: G. Wu, X. He, Reducing SSD Read Latency via NAND Flash Program and Erase Suspension (FAST
+//! 2012); S. Kim et al., Practical Erase Suspension for Modern Low-latency SSDs (USENIX ATC 2019).
+//! **Faithful**: reads first; a program or an erase goes on where it stopped; it is suspended so many times.
+//! **Simplified**: the time to stop is one number, wherever in a pulse the cells are, and nothing is done or
+//! lost in it; to go on takes no time of its own. A copy-back, which has the register, is not suspended.
+//! **Ambiguous**: a read that comes while the page of a program is on the channel: that program is suspended
+//! as soon as its cells begin.
+
+use super::op::Kind;
+use super::{Op, Purpose, Stage, Timeline};
+use crate::flash::geometry::DieIdx;
+
+/// What reads of the host may suspend.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Suspend {
+    /// So long it takes to stop a program, and an erase [ns]; none: these are not suspended.
+    pub(crate) program_ns: Option<u64>,
+    pub(crate) erase_ns: Option<u64>,
+    /// How often one of them is.
+    pub(crate) most: u32,
+}
+
+impl Suspend {
+    /// How long it takes to stop `op`, where it can be suspended.
+    pub(super) fn stop_ns<T>(&self, op: &Op<T>) -> Option<u64> {
+        match (op.kind, op.purpose) {
+            (Kind::Program, _) => self.program_ns,
+            (Kind::Inside, Purpose::Erase) => self.erase_ns,
+            _ => None,
+        }
+    }
+}
+
+/// An operation that its die does, and that may be suspended.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Running {
+    index: u32,
+    /// When it will have ended; if the die is free at another time, it does something else.
+    ends: u64,
+    suspended: u32,
+}
+
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+    /// `op`, which needs the channel no more, has its die from `begin` to `end`, if nobody suspends it.
+    #[inline(never)]
+    pub(super) fn occupy(&mut self, begin: u64, end: u64, now: u64, op: Op<T>) {
+        let can_be = self.timing.suspend.and_then(|suspend| suspend.stop_ns(&op)).is_some();
+        if self.watched {
+            self.write_down(op.die, op.what(), begin, end);
+        }
+        if can_be {
+            self.dies[op.die.0 as usize].running.suspended = 0;
+            return self.run(end, now, op);
+        }
+        self.hold(op.die, end, now);
+        self.over(end, now, &op);
+    }
+
+    /// The cells of `op` are at work until `end`, if nobody suspends it.
+    fn run(&mut self, end: u64, now: u64, op: Op<T>) {
+        let die = op.die;
+        let index = self.put(Op { stage: Stage::Cells, ends: end, ..op });
+        self.calendar.arrive(end, index);
+        let running = &mut self.dies[die.0 as usize].running;
+        (running.index, running.ends) = (index, end);
+        self.hold(die, end, now);
+    }
+
+    /// The operation, which was kept while it waited for the channel, has it, and its die until its end.
+    #[inline(never)]
+    pub(super) fn programs(&mut self, index: u32, now: u64) {
+        let op = &mut self.ops[index as usize];
+        let suspend = self.timing.suspend.expect("who asks knows");
+        if op.kind == Kind::Read || suspend.stop_ns(op).is_none() {
+            return;
+        }
+        op.stage = Stage::Cells;
+        let (die, ends) = (op.die, op.ends);
+        self.calendar.withdraw_arrival(index);
+        self.calendar.arrive(ends, index);
+        let state = &mut self.dies[die.0 as usize];
+        state.running = Running { index, ends, suspended: 0 };
+        if state.ring.iter().any(|other| other.purpose == Purpose::HostRead) {
+            self.suspend(now, die);
+        }
+    }
+
+    /// A read of the host has come to `die`: what that does is suspended, where that helps.
+    #[inline(never)]
+    pub(super) fn suspend(&mut self, now: u64, die: DieIdx) {
+        let state = &mut self.dies[die.0 as usize];
+        let Running { index, ends, suspended } = state.running;
+        let Some(suspend) = self.timing.suspend.filter(|suspend| suspended < suspend.most) else {
+            return;
+        };
+        if state.free_at != ends || ends <= now {
+            return;
+        }
+        let op = self.ops[index as usize];
+        let stop = now.max(ends - op.cell_ns);
+        let Some(stop_ns) = suspend.stop_ns(&op).filter(|stop_ns| *stop_ns < ends - stop) else {
+            return;
+        };
+        let next = stop + stop_ns;
+        (state.free_at, state.running.suspended) = (next, suspended + 1);
+        state.accounted += u32::from(op.account.is_some());
+        state.ring.push_front(Op { cell_ns: ends - stop, arrived: stop, ..op });
+        self.unused.push(index);
+        self.calendar.withdraw_arrival(index);
+        self.calendar.withdraw_release(die);
+        self.calendar.release(next, die);
+        if let Some(log) = &mut self.log {
+            log.is_suspended(die.0, stop, ends, next);
+        }
+    }
+
+    /// What was suspended has its die again.
+    #[inline(never)]
+    pub(super) fn resume(&mut self, at: u64, op: Op<T>) {
+        let state = &mut self.dies[op.die.0 as usize];
+        (state.held_since, state.purpose, state.cached) = (at, op.purpose, false);
+        let end = at + op.cell_ns;
+        if self.watched {
+            self.note_begin(at, op.die.0, op.token.into(), op.account);
+            self.write_down(op.die, op.what(), at, end);
+        }
+        self.run(end, at, op);
+    }
+
+    /// The cells have done what can be suspended.
+    #[inline(never)]
+    pub(super) fn cells_end(&mut self, at: u64, op: &Op<T>) {
+        self.over(at, at, op);
+    }
+
+    /// The operation, which leaves nothing to be sent, is over at `end`.
+    fn over(&mut self, end: u64, now: u64, op: &Op<T>) {
+        if self.descriptors.is_some() {
+            self.post(end, op);
+        } else {
+            self.finish(end, now, op);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Programs and erases that stop for a read of the host: times worked out by hand.
+
+use uflip_core::{Device, Io, Mode, Nanos};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile};
+
+const STOP: u64 = 20_000;
+/// When the cells of a write that is alone begin to be programmed, and how long a read has its die.
+const PROGRAMS: u64 = COMMAND + LINK + TRANSFER;
+const READS: u64 = READ + TRANSFER;
+const ALONE: u64 = COMMAND + READS + LINK;
+
+fn made(text: &str, most: u32) -> SimDevice {
+    let overrides = format!(
+        r#"{{"die_queue": "reads_first", "program_suspend_ns": {STOP}, "erase_suspend_ns": {STOP},
+            "suspensions_max": {most}}}"#
+    );
+    SimDevice::new("test", Profile::parse(text, "test", &overrides).unwrap()).unwrap()
+}
+
+fn one_die(most: u32) -> SimDevice {
+    made(&profile(1, 1, "sequential"), most)
+}
+
+/// A write at 0, and reads that come to their die at these times: response times, the write first; and their parts.
+fn beside_a_write(device: &mut SimDevice, write: &Io, reads: &[u64]) -> Vec<(u64, Vec<u64>)> {
+    let begin = device.now().0;
+    let mut tickets = vec![device.submit(write).unwrap()];
+    for (read, arrives) in (0..).zip(reads) {
+        device.wait_until(Nanos(begin + arrives - COMMAND));
+        tickets.push(device.submit(&io(Mode::Read, 50 + read, 1)).unwrap());
+    }
+    let mut done = vec![(0, Vec::new()); tickets.len()];
+    for _ in &tickets {
+        let end = device.complete().unwrap();
+        let parts = uflip_core::Breakdown::parts(&end.breakdown).to_vec();
+        let response = (end.completed - end.submitted).0;
+        assert_eq!(parts.iter().sum::<u64>(), response, "the parts sum to the response time");
+        let which = tickets.iter().position(|ticket| *ticket == end.ticket).unwrap();
+        done[which] = (response, parts);
+    }
+    done
+}
+
+fn write() -> Io {
+    io(Mode::Write, 0, 1)
+}
+
+#[test]
+fn a_read_waits_until_the_program_has_stopped_and_that_goes_on_behind_it() {
+    let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS + 100_000]);
+    assert_eq!(done[1].0, ALONE + STOP);
+    assert_eq!(part(&done[1].1, "die_wait_ns"), STOP);
+    assert_eq!(done[0].0, PROGRAMS + PROGRAM + STOP + READS);
+    assert_eq!(part(&done[0].1, "die_wait_ns"), STOP + READS);
+    assert_eq!(part(&done[0].1, "cell_program_ns"), PROGRAM);
+}
+
+#[test]
+fn a_program_that_would_be_over_before_it_has_stopped_does_not_stop() {
+    for left in [1, STOP] {
+        let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS + PROGRAM - left]);
+        assert_eq!(done[1].0, ALONE + left);
+        assert_eq!(done[0].0, PROGRAMS + PROGRAM);
+    }
+}
+
+#[test]
+fn a_read_beside_the_transfer_stops_the_program_as_it_begins() {
+    let early = 10_000;
+    let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS - early]);
+    assert_eq!(done[1].0, ALONE + early + STOP);
+    assert_eq!(done[0].0, PROGRAMS + PROGRAM + STOP + READS);
+}
+
+#[test]
+fn reads_that_come_meanwhile_follow_and_stop_nothing_again() {
+    let first = PROGRAMS + 100_000;
+    let done = beside_a_write(&mut one_die(1), &write(), &[first, first + STOP + 1000]);
+    assert_eq!(done[2].0, ALONE + READS - 1000);
+    assert_eq!(done[0].0, PROGRAMS + PROGRAM + STOP + 2 * READS);
+}
+
+#[test]
+fn nothing_is_suspended_more_often_than_that() {
+    let first = PROGRAMS + 100_000;
+    // So much of the program is left when it goes on; the second read comes 50 us later.
+    let goes_on = first + STOP + READS;
+    let second = goes_on + 50_000;
+    let once = beside_a_write(&mut one_die(1), &write(), &[first, second]);
+    assert_eq!(once[2].0, ALONE + PROGRAM - 100_000 - 50_000);
+    assert_eq!(once[0].0, PROGRAMS + PROGRAM + STOP + READS);
+    let twice = beside_a_write(&mut one_die(2), &write(), &[first, second]);
+    assert_eq!(twice[2].0, ALONE + STOP);
+    assert_eq!(twice[0].0, PROGRAMS + PROGRAM + 2 * (STOP + READS));
+}
+
+#[test]
+fn the_erase_of_a_merge_stops_for_a_read() {
+    let text = profile(1, 1, "sequential").replace(", allocator = \"round_robin\"", "");
+    let mut text = text.replace("\"page_map\"", "\"block_map\"");
+    let from = text.find("gc = {").unwrap();
+    let to = from + text[from..].find('\n').unwrap();
+    text.replace_range(from..to, "");
+    // The block has 16 pages, of which 15 move before the new one is programmed.
+    let moved = READS + TRANSFER + PROGRAM;
+    let erases = COMMAND + LINK + 15 * moved + TRANSFER + PROGRAM;
+    let done = beside_a_write(&mut made(&text, 1), &write(), &[erases + ERASE / 2]);
+    assert_eq!(done[1].0, ALONE + STOP);
+    assert_eq!(part(&done[1].1, "erase_ns"), STOP);
+    assert_eq!(done[0].0, erases + ERASE + STOP + READS);
+}
