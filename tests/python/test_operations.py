@@ -20,6 +20,7 @@ from uflip.results.operations import (
     MERGE,
     PROGRAM,
     RELOCATION,
+    REST,
     WHATS,
     WORDS,
     Operations,
