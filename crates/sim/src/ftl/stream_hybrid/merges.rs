@@ -117,6 +117,11 @@ impl StreamHybrid {
         let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
         let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         let rest = brought.find(in_part).and_then(|other| self.lookup(other));
+        // Their places are empty until the host's data comes; if the flash is spent before, it never does.
+        let coming = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
+        coming
+            .filter(|other| extent.touches_after(page, *other))
+            .for_each(|other| self.set_dead(other));
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
             self.free.discard(stream.unit);
