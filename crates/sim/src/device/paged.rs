@@ -89,7 +89,7 @@ impl Paged {
         if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
             return self.waiting.add(die, write, at);
         }
-        let turn = self.ftl.turn();
+        let turn = self.ftl.turn(write.page);
         let sought = match self.ftl.has_room(turn) {
             true => Sought::Room(turn),
             false => self.seek(turn, &mut false, at, hardware),

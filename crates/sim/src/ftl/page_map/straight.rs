@@ -31,7 +31,7 @@ impl PageMap {
         }
         let mut written = 0;
         for (page, whole, _) in pages {
-            let die = self.turn();
+            let die = self.turn(page);
             let ordinary = self.blocks.has_open_page(die, Stream::Host)
                 && !self.wants_collection(die)
                 && self.promised == 0;

@@ -20,7 +20,7 @@ impl PageMap {
     ) {
         self.serve(stream);
         self.go_past_cache(true);
-        let turn = self.turn();
+        let turn = self.turn(page);
         self.write_in_turn(turn, page, whole, media);
     }
 
@@ -40,13 +40,13 @@ impl PageMap {
         }
     }
 
-    /// The die that the next host page should go to.
+    /// The die that the host's `page` should go to.
     #[inline]
-    pub(crate) fn turn(&mut self) -> DieIdx {
+    pub(crate) fn turn(&mut self, page: Lpn) -> DieIdx {
         if let Some(die) = self.host_goes_on() {
             return die;
         }
-        self.options.allocator.choose(&self.blocks)
+        self.options.allocator.choose(&self.blocks, page)
     }
 
     /// Whether a host page may go to `die` as it is.

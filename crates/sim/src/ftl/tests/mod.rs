@@ -1,6 +1,7 @@
 //! The FTL against a flat array: whatever is written must be what is read, whatever was moved
 //! around in between; and the books must balance. What merging FTLs owe besides is in `merging/`.
 
+mod allocators;
 mod dftl;
 mod merging;
 mod naive;

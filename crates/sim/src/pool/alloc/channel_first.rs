@@ -6,7 +6,7 @@
 //! **Ambiguous**: nothing.
 
 use super::WriteAllocator;
-use crate::flash::geometry::{DieIdx, Geometry};
+use crate::flash::geometry::{DieIdx, Geometry, Lpn};
 use crate::pool::blocks::Blocks;
 
 /// Whose turn it is; dies are numbered channels first.
@@ -22,7 +22,7 @@ impl WriteAllocator for ChannelFirst {
     }
 
     #[inline]
-    fn choose(&mut self, _: &Blocks) -> DieIdx {
+    fn choose(&mut self, _: &Blocks, _: Option<Lpn>) -> DieIdx {
         let die = DieIdx(self.next);
         self.next = if self.next + 1 == self.dies { 0 } else { self.next + 1 };
         die

@@ -6,7 +6,7 @@
 //! **Ambiguous**: nothing.
 
 use super::WriteAllocator;
-use crate::flash::geometry::{DieIdx, Geometry};
+use crate::flash::geometry::{DieIdx, Geometry, Lpn};
 use crate::pool::blocks::Blocks;
 
 /// Whose turn it is.
@@ -24,7 +24,7 @@ impl WriteAllocator for DieFirst {
     }
 
     #[inline]
-    fn choose(&mut self, _: &Blocks) -> DieIdx {
+    fn choose(&mut self, _: &Blocks, _: Option<Lpn>) -> DieIdx {
         let die = DieIdx(self.next);
         // The next die of the same channel is `channels` further on; behind the last one comes the
         // first die of the next channel.

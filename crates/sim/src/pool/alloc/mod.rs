@@ -3,15 +3,16 @@
 
 use uflip_core::{Error, Result};
 
-use crate::flash::geometry::{DieIdx, Geometry};
+use crate::flash::geometry::{DieIdx, Geometry, Lpn};
 use crate::pool::blocks::{Blocks, Stream};
 
 /// Chooses the die that takes the next page. Sees the books, knows no time.
 pub(crate) trait WriteAllocator: Sized {
     /// Make it for a device.
     fn new(geometry: &Geometry) -> Self;
-    /// The die whose turn it is; collection makes room there if there is none.
-    fn choose(&mut self, blocks: &Blocks) -> DieIdx;
+    /// The die whose turn it is; collection makes room there if there is none. `page` is the host's page that
+    /// goes there, `None` for any other one.
+    fn choose(&mut self, blocks: &Blocks, page: Option<Lpn>) -> DieIdx;
 }
 
 /// Makes one enum of all allocators, so that a call costs a jump and no more.
@@ -37,8 +38,8 @@ macro_rules! allocators {
             }
 
             #[inline(always)]
-            fn next(&mut self, blocks: &Blocks) -> DieIdx {
-                match self { $(Allocator::$allocator(allocator) => allocator.choose(blocks)),+ }
+            fn next(&mut self, blocks: &Blocks, page: Option<Lpn>) -> DieIdx {
+                match self { $(Allocator::$allocator(allocator) => allocator.choose(blocks, page)),+ }
             }
         }
     };
@@ -48,20 +49,21 @@ allocators! {
     "round_robin" => channel_first::ChannelFirst,
     "die_first" => die_first::DieFirst,
     "most_free" => most_free::MostFree,
+    "static" => fixed::Fixed,
 }
 
 impl Allocator {
-    /// The die that the next host page goes to.
+    /// The die that the host's `page` goes to.
     #[inline]
-    pub(crate) fn choose(&mut self, blocks: &Blocks) -> DieIdx {
-        self.next(blocks)
+    pub(crate) fn choose(&mut self, blocks: &Blocks, page: Lpn) -> DieIdx {
+        self.next(blocks, Some(page))
     }
 
     /// A die that has a page of `stream` without collecting first: the next turn, or the die with
     /// the most free blocks where that one has none.
     #[inline(always)]
     pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
-        let die = self.next(blocks);
+        let die = self.next(blocks, None);
         if blocks.has_page(die, stream) { Some(die) } else { Allocator::fullest(blocks, stream) }
     }
 

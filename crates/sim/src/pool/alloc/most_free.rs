@@ -7,7 +7,7 @@
 //! **Ambiguous**: which of several: the one whose turn comes first.
 
 use super::WriteAllocator;
-use crate::flash::geometry::{DieIdx, Geometry};
+use crate::flash::geometry::{DieIdx, Geometry, Lpn};
 use crate::pool::blocks::{Blocks, Stream};
 
 /// Whose turn it is among equals.
@@ -23,7 +23,7 @@ impl WriteAllocator for MostFree {
     }
 
     #[inline]
-    fn choose(&mut self, blocks: &Blocks) -> DieIdx {
+    fn choose(&mut self, blocks: &Blocks, _: Option<Lpn>) -> DieIdx {
         let mut die = DieIdx(self.next);
         if !blocks.has_open_page(die, Stream::Host) {
             let turn = |other: u32| DieIdx((self.next + other) % self.dies);

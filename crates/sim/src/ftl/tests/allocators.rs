@@ -1,0 +1,29 @@
+//! Where an allocator promises a die, pages are there, whatever was collected meanwhile.
+
+use super::*;
+
+#[test]
+fn a_page_stays_on_the_die_of_its_address() {
+    let geometry = large(0.15, 64);
+    let dies = geometry.shape().dies;
+    for separate in [false, true] {
+        let options = plain(geometry, "greedy", "static");
+        let options = PageMapOptions { same_die: true, separate, ..options };
+        let mut ftl = PageMap::new(options);
+        let mut flash = Flash::new(geometry, PageOrder::Ascending);
+        let pages = geometry.shape().logical_pages;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        for page in (0..pages).map(Lpn) {
+            ftl.write(page, true, 0, &mut flash);
+        }
+        for _ in 0..pages {
+            let page = Lpn(uniform(&mut rng, u64::from(pages)) as u32);
+            ftl.write(page, true, 0, &mut flash);
+        }
+        assert!(flash.counters.pages_relocated > u64::from(pages), "much was moved");
+        for page in (0..pages).map(Lpn) {
+            let die = ftl.lookup(page).map(|at| at.die);
+            assert_eq!(die, Some(DieIdx(page.0 % dies)), "{page:?}");
+        }
+    }
+}
