@@ -16,13 +16,17 @@ const FLASH: u64 = TRANSFER + PROGRAM;
 
 /// The demo with plain times: one command at a time, no collection before it is needed.
 fn device(dies: u32, cache_pages: u64) -> SimDevice {
+    with(dies, cache_pages, "")
+}
+
+fn with(dies: u32, cache_pages: u64, more: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"channels": 1, "dies_per_channel": {dies}, "planes_per_die": 1, "blocks_per_die": 64,
         "pages_per_block": 16, "metadata_pages": 0, "page_bytes": 4096, "spare_bytes": 0, "spare_factor": 0.3,
         "program_ns": {PROGRAM}, "program_high_ns": {PROGRAM}, "channel_bytes_per_s": 100000000,
         "buses": 0, "link_bytes_per_s": 1000000000, "command_write_ns": {COMMAND},
         "command_read_ns": {COMMAND}, "idle_free_blocks": 0, "state": "empty",
-        "write_cache_bytes": {}, "flush": "when_needed"}}"#,
+        "write_cache_bytes": {}, "flush": "when_needed"{more}}}"#,
         cache_pages * 4096
     );
     let demo = include_str!("../../../python/uflip/profiles/demo.toml");
@@ -73,6 +77,22 @@ fn every_nth_write_waits_until_n_pages_are_programmed() {
     assert_eq!(found, [TAKEN, TAKEN, TAKEN, TAKEN + 4 * TRANSFER + PROGRAM]);
     // Where nothing is volatile there is nothing to wait for.
     assert_eq!(times(&mut device(1, 0), "flush:2", 4), [TAKEN + FLASH; 4]);
+}
+
+#[test]
+fn where_capacitors_bring_the_cache_to_flash_nobody_waits() {
+    let capacitors = |protection: bool| {
+        format!(r#", "power_loss_protection": {protection}, "spare_read_bytes": 16"#)
+    };
+    for durability in ["fua", "flush:1", "flush:2"] {
+        let protected = times(&mut with(1, 8, &capacitors(true)), durability, 4);
+        assert_eq!(protected, [TAKEN; 4], "{durability}");
+        let volatile = times(&mut with(1, 8, &capacitors(false)), durability, 4);
+        assert!(volatile.iter().sum::<u64>() >= 4 * (TAKEN + FLASH), "{durability}");
+    }
+    let mut device = with(1, 8, &capacitors(true));
+    assert_eq!(times(&mut device, "cached", 5), [TAKEN; 5]);
+    assert_eq!(flush(&mut device), 0, "it is durable where it is");
 }
 
 #[test]

@@ -135,6 +135,7 @@ impl Profile {
             link_bytes_per_s: part.link_bytes_per_s,
             copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
             die_queue: part.die_queue,
+            host_memory_read_ns: self.host_memory_read_ns(),
             in_turn: self.merges() && at_rate(part.channel_bytes_per_s) > 0,
         }
     }

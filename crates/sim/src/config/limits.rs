@@ -12,7 +12,7 @@
 use uflip_core::{Error, ErrorKind, Result};
 
 use super::Profile;
-use crate::ftl::CACHED_ENTRY_BYTES;
+use crate::ftl::segment_bytes;
 
 /// Pages are numbered in 32 bits, and one number means "nowhere".
 const PAGES_MAX: u64 = u32::MAX as u64 - 1;
@@ -86,6 +86,7 @@ impl Profile {
             + wide(part.command_read_ns.max(part.command_write_ns))
             + wide(part.seek_read_ns)
             + part.controller_ns()
+            + wide(self.host_memory_read_ns())
             + 2 * at_rate(part.memory_bytes_per_s.unwrap_or(u64::MAX))
             + 2 * self.rings.map_or(0, |rings| wide(rings.completion_ns))
             + stopping.0;
@@ -132,12 +133,15 @@ impl Profile {
         self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters
     }
 
-    /// What DFTL adds to the state of a page map: 4 bytes a logical page to find its entry, and 28 an
-    /// entry for the lists that it is in.
+    /// What DFTL adds to the state of a page map: 4 bytes a segment of the map to find it in the cache, and 28
+    /// each of those for the lists that it is in.
     pub(super) fn mapping_memory_bytes(&self) -> u64 {
         let pages = u64::from(self.geometry().shape().logical_pages);
         self.mapping.as_ref().map_or(0, |part| {
-            4 * pages + 28 * (part.mapping_cache_bytes / CACHED_ENTRY_BYTES).min(pages)
+            let segment = part.mapping_segment_entries.unwrap_or(1).max(1);
+            let cached = part.mapping_cache_bytes / segment_bytes(segment);
+            let segments = pages.div_ceil(u64::from(segment));
+            4 * segments + 28 * cached.min(segments)
         })
     }
 }

@@ -3,16 +3,35 @@
 use uflip_core::{Error, Result};
 
 use super::Profile;
-use crate::ftl::{CACHED_ENTRY_BYTES, MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
+use crate::ftl::{MappingOptions, MappingPart, RESERVED_FOR_MAPPING, mapping_pages, segment_bytes};
+
+/// All keys of `[mapping]`.
+pub(super) const MAPPING: &[&str] = &[
+    "mapping_cache_bytes",
+    "mapping_cache_policy",
+    "mapping_batch_update",
+    "mapping_segment_entries",
+    "host_memory_read_ns",
+];
 
 impl Profile {
     /// How the map is kept on flash; `None` where it is in memory.
     pub(super) fn mapping_options(&self) -> Option<MappingOptions> {
-        self.mapping.as_ref().map(|part| MappingOptions {
-            cached_entries: (part.mapping_cache_bytes / CACHED_ENTRY_BYTES) as usize,
-            policy: part.mapping_cache_policy,
-            batch_update: part.mapping_batch_update,
+        self.mapping.as_ref().map(|part| {
+            let segment_entries = part.mapping_segment_entries.unwrap_or(1);
+            MappingOptions {
+                cached_segments: (part.mapping_cache_bytes / segment_bytes(segment_entries))
+                    as usize,
+                segment_entries,
+                policy: part.mapping_cache_policy,
+                batch_update: part.mapping_batch_update,
+            }
         })
+    }
+
+    /// How long it takes to look a cached entry up in the host's memory; 0 where it is in the controller's.
+    pub(super) fn host_memory_read_ns(&self) -> u64 {
+        self.mapping.as_ref().and_then(|part| part.host_memory_read_ns).unwrap_or(0)
     }
 
     /// Blocks a die that are kept free for mapping pages.
@@ -38,14 +57,29 @@ impl Profile {
                     .allowed("mapping_cache_bytes, mapping_cache_policy, mapping_batch_update")
                     .action("add [mapping], or name the three keys behind the device's name"))
             }
-            Some(part) if part.mapping_cache_bytes < CACHED_ENTRY_BYTES => {
-                Err(Error::usage("The mapping cache holds no entry")
-                    .at(source)
-                    .got(format!("mapping_cache_bytes = {}", part.mapping_cache_bytes))
-                    .allowed(format!("{CACHED_ENTRY_BYTES} or more"))
-                    .action("raise mapping_cache_bytes"))
-            }
-            _ => Ok(()),
+            None => Ok(()),
+            Some(part) => self.check_cache(source, part),
         }
+    }
+    /// Segments must share out the entries of a mapping page, and one of them fit into the cache.
+    fn check_cache(&self, source: &str, part: &MappingPart) -> Result<()> {
+        let entries = part.mapping_segment_entries.unwrap_or(1);
+        let most = self.geometry().shape().page_bytes / 4;
+        if !most.is_multiple_of(entries) {
+            return Err(Error::usage("Segments of the map do not fit its pages")
+                .at(source)
+                .got(format!("mapping_segment_entries = {entries}"))
+                .allowed(format!("a divisor of {most}, the entries of a mapping page"))
+                .action("change mapping_segment_entries"));
+        }
+        let least = segment_bytes(entries);
+        if part.mapping_cache_bytes < least {
+            return Err(Error::usage("The mapping cache holds no entry")
+                .at(source)
+                .got(format!("mapping_cache_bytes = {}", part.mapping_cache_bytes))
+                .allowed(format!("{least} or more"))
+                .action("raise mapping_cache_bytes"));
+        }
+        Ok(())
     }
 }

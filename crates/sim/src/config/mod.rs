@@ -41,7 +41,7 @@ const LEFT_OUT: &LeftOut = &[
     ("suspend", suspend::SUSPEND),
     ("ftl", &["mapping_unit_bytes", "write_streams"]),
     ("gc", controller::AT_ONCE),
-    ("mapping", &["mapping_cache_bytes", "mapping_cache_policy", "mapping_batch_update"]),
+    ("mapping", mapping::MAPPING),
     ("hot_cold", streams::HOT_COLD),
     ("slc_cache", slc::SLC_CACHE),
     ("reliability", recovery::LAWS),

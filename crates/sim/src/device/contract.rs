@@ -115,12 +115,12 @@ impl Device for SimDevice {
 }
 
 impl SimDevice {
-    /// Submit a flush at [`Device::now`]: it completes when everything is on flash whose writes had ended
+    /// Submit a flush at [`Device::now`]: it completes when everything is durable whose writes had ended
     /// by then. The command takes no time of its own.
     pub fn submit_flush(&mut self) -> Ticket {
         self.advance(self.now);
         let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Write, stream: 0 };
-        self.let_in(&nothing, NO_PAGES, Promise::Flushed)
+        self.let_in(&nothing, NO_PAGES, self.durable.flush())
     }
 
     /// A request comes to the interface.

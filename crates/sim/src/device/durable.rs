@@ -8,7 +8,7 @@
 //!
 //! **Source**: [`Durability`].
 //! **Faithful**: nothing that is volatile in a profile outlives the write that waits for it: pages in the
-//! write cache, and what `rewrite_buffer` keeps.
+//! write cache, and what `rewrite_buffer` keeps. With `power_loss_protection` nothing is volatile, and nobody waits.
 //! **Simplified**: the command that asks for a flush takes no time of its own; the map of an FTL needs no
 //! flush, as in drives that can put it together again from the flash; a page whose program fails because
 //! the device is at its end is not told of.
@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 
 use uflip_core::Durability;
 
+use crate::config::Profile;
 use crate::device::token::Epoch;
 use crate::device::token::PageIdx;
 
@@ -41,6 +42,8 @@ pub(crate) struct Durable {
     written: u64,
     /// Last pages of I/Os that wait for a flush, in the order in which they began to.
     held: VecDeque<Held>,
+    /// Capacitors bring everything to flash that was taken.
+    protected: bool,
 }
 
 /// The last page of an I/O that ends when a flush is over.
@@ -52,6 +55,17 @@ pub(crate) struct Held {
 }
 
 impl Durable {
+    /// Nobody has asked for anything.
+    pub(crate) fn of(profile: &Profile) -> Durable {
+        let protected = profile.power_loss.is_some_and(|part| part.power_loss_protection);
+        Durable { protected, ..Durable::default() }
+    }
+
+    /// What a flush by itself waits for.
+    pub(crate) fn flush(&self) -> Promise {
+        if self.protected { Promise::Taken } else { Promise::Flushed }
+    }
+
     /// Nobody waits any more.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
@@ -67,6 +81,7 @@ impl Durable {
     pub(crate) fn promise(&mut self) -> Promise {
         self.written += 1;
         match self.durability {
+            _ if self.protected => Promise::Taken,
             Durability::Fua => Promise::Durable,
             other if other.flushes_after(self.written - 1) => Promise::Flushed,
             _ => Promise::Taken,

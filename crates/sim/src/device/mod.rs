@@ -113,7 +113,7 @@ impl SimDevice {
             host: Host::default(),
             interface: Interface::new(profile.timing.commands_at_once),
             cache: profile.write_cache(),
-            durable: Durable::default(),
+            durable: Durable::of(&profile),
             now: 0,
             refuses_from: CLOCK_END_NS,
             sector_bytes: u64::from(profile.geometry.sector_bytes),

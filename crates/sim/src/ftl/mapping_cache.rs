@@ -30,7 +30,12 @@ pub enum CachePolicy {
 }
 
 /// Logical and physical page number, 4 bytes each (Gupta et al. §3.2).
-pub(crate) const ENTRY_BYTES: u64 = 8;
+const ENTRY_BYTES: u64 = 8;
+
+/// So many entries that are cached together: the number of the first, and the places of all.
+pub(crate) const fn segment_bytes(entries: u32) -> u64 {
+    ENTRY_BYTES / 2 * (1 + entries as u64)
+}
 
 /// The cached entries.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

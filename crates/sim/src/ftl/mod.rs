@@ -25,7 +25,7 @@ pub(crate) use log_part::Compat;
 pub use log_part::LogPart;
 #[cfg(test)]
 pub(crate) use mapping_cache::CachePolicy;
-pub(crate) use mapping_cache::ENTRY_BYTES as CACHED_ENTRY_BYTES;
+pub(crate) use mapping_cache::segment_bytes;
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
 pub use page_map::{HotColdPart, MappingPart, Retire};
 pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};

@@ -98,8 +98,7 @@ pub(crate) struct Timing {
     /// Relocated pages stay inside their die's plane and never see the channel.
     pub(crate) copy_back: bool,
     pub(crate) die_queue: DieQueue,
-    /// A host write has ended when its data is in the register of the die; while a page is programmed
-    /// the register takes the next (cache program).
+    /// A host write has ended when its data is in the register of its die (cache program).
     pub(crate) cache_program: bool,
     /// What reads of the host may suspend.
     pub(crate) suspend: Option<Suspend>,
@@ -107,6 +106,8 @@ pub(crate) struct Timing {
     pub(crate) in_turn: bool,
     /// The processor's time for a read that does not go on where the last one ended.
     pub(crate) seek_read_ns: u64,
+    /// Until the host's memory answers where the map is cached there; 0: it is not.
+    pub(crate) host_memory_read_ns: u64,
 }
 
 /// Something that carries one thing at a time, first come, first served.
@@ -138,8 +139,7 @@ pub(crate) struct Timeline<T> {
     /// Operations that somebody refers to: an event, a channel's list, or the operation before.
     ops: Vec<Op<T>>,
     unused: Vec<u32>,
-    /// What is known already, at its time, which may lie in the future; and what else is, in order, which
-    /// is seldom anything.
+    /// What is known already, at its time, which may lie in the future; seldom there is more, in order.
     told: Option<(u64, T)>,
     told_next: VecDeque<(u64, T)>,
     dies: Vec<Die<T>>,

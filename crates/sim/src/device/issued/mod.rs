@@ -11,6 +11,9 @@ use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report, Timeline};
 
+/// What comes over the link at a time of the host's memory: a line of its caches.
+const HOST_LINE_BYTES: u32 = 64;
+
 /// The timed gear: what is asked for is issued at `at`.
 pub(crate) struct Issued<'a> {
     flash: &'a mut Flash,
@@ -27,8 +30,9 @@ pub(crate) struct Issued<'a> {
     target: Target,
     /// Bytes that a read sends over the host link.
     read_bytes: u64,
-    /// What must have ended before the host's page is read or programmed.
+    /// What must have ended before the host's page is read or programmed, and how much later than now it begins.
     before: Vec<Op<Token>>,
+    later: u64,
     /// What is programmed next, and to which of its die's open blocks.
     page: Option<Lpn>,
     role: u8,
@@ -56,6 +60,7 @@ impl<'a> Issued<'a> {
             target,
             read_bytes,
             before,
+            later: 0,
             page: None,
             role: 0,
         }
@@ -82,9 +87,19 @@ impl<'a> Issued<'a> {
     }
 
     /// Nothing was ever written there: the controller answers a read alone.
-    pub(crate) fn answer(self) {
+    pub(crate) fn answer(mut self) {
         let op = Op { link_bytes: self.read_bytes as u32, ..self.target.op() };
-        self.events.issue_after(self.at, &self.before, op);
+        self.issue(op);
+    }
+
+    /// `op` begins when all that must have ended before has.
+    #[inline(always)]
+    fn issue(&mut self, op: Op<Token>) {
+        if self.before.is_empty() {
+            self.events.issue(self.at, op);
+        } else {
+            self.events.issue_chain(self.at + self.later, self.at, &self.before, op);
+        }
     }
 
     /// An operation on the map: the host's page waits for it, a collection does not.
@@ -93,6 +108,17 @@ impl<'a> Issued<'a> {
             None => self.events.issue(self.at, Op { report: Report::Never, ..op }),
             account => self.before.push(Op { account, lump: Some(Cause::Mapping), ..op }),
         }
+    }
+
+    /// The entry of the map is in the host's memory: a line of that comes over the link, when it has answered.
+    #[cold]
+    fn fetch_entry(&mut self) {
+        let Target { token, account, .. } = self.target;
+        self.later = self.events.timing.host_memory_read_ns;
+        self.events.spent(account, Cause::Mapping, self.later);
+        let (report, lump) = (Report::Never, Some(Cause::Mapping));
+        let op = Op { link_bytes: HOST_LINE_BYTES, ..Op::timed_elsewhere(token) };
+        self.before.push(Op { report, account, lump, ..op });
     }
 
     /// What was read is read again, as often as the ECC asked for it; the host's page waits for that.
@@ -152,7 +178,7 @@ impl<'a> Issued<'a> {
         let Target { token, report, account } = self.target;
         let read = self.read_op(from, Purpose::HostWrite, token);
         let op = Op { report, account, lump: Some(Cause::ReadToModify), ..read };
-        self.events.issue_after(self.at, &self.before, op);
+        self.issue(op);
         self.before.clear();
     }
 }
@@ -171,7 +197,7 @@ impl Media for Issued<'_> {
         let Target { token, report, account } = self.target.failed_if(failed);
         let op = self.read_op(from, Purpose::HostRead, token);
         let op = Op { report, account, link_bytes: self.read_bytes as u32, ..op };
-        self.events.issue_after(self.at, &self.before, op);
+        self.issue(op);
     }
 
     #[inline(always)]
@@ -190,7 +216,7 @@ impl Media for Issued<'_> {
         }
         let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::HostWrite, token) };
         if programmed {
-            self.events.issue_after(self.at, &self.before, Op { report, account, ..op });
+            self.issue(Op { report, account, ..op });
         } else {
             self.before.push(Op { account, lump: Some(Cause::Retry), ..op });
         }
@@ -258,7 +284,7 @@ impl CollectMedia for Issued<'_> {
         let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::Relocation, token) };
         let inside = self.events.timing.copy_back && from.die == to.die;
         let op = if inside { op.inside_the_die() } else { op };
-        self.events.issue_after(self.at, &self.before, op);
+        self.issue(op);
         self.before.clear();
         programmed
     }
@@ -291,6 +317,9 @@ impl CollectMedia for Issued<'_> {
     #[inline]
     fn look_up_map(&mut self, hit: bool) {
         self.flash.look_up_map(hit);
+        if hit && self.events.timing.host_memory_read_ns > 0 {
+            self.fetch_entry();
+        }
     }
 
     fn read_mapping(&mut self, from: Place) {

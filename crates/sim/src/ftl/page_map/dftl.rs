@@ -16,7 +16,10 @@
 //! **Faithful**: cached entries with segmented LRU; a miss reads a mapping page, a changed entry that
 //! leaves is written back by read-modify-write; batch updates; lazy updates by collection; mapping
 //! pages fill blocks of their own and are collected.
-//! **Simplified**: the directory takes no memory and is never stored; TRIM changes a cached entry and
+//! Neighbouring entries may be cached together as segments, and the cache may be in the host's memory (NVMe's host
+//! memory buffer), which takes a while to be read.
+//! **Simplified**: the directory takes no memory and is never stored; what changes in the host's memory is posted and
+//! not waited for, and whether a segment is there is known without asking; TRIM changes a cached entry and
 //! costs nothing where the entry is not cached; a read that would write an entry back while no room
 //! for that can be promised leaves the cache as it is.
 //! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the
@@ -43,12 +46,20 @@ pub struct MappingPart {
     pub mapping_cache_policy: CachePolicy,
     /// An entry that is written back takes the changed entries of its mapping page along.
     pub mapping_batch_update: bool,
+    /// So many neighbouring entries are cached together; 1 where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_segment_entries: Option<u32>,
+    /// Cached entries are in the host's memory, and looked up so late; in the controller's where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_memory_read_ns: Option<u64>,
 }
 
 /// How the map is kept on flash.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MappingOptions {
-    pub(crate) cached_entries: usize,
+    /// Segments that are cached, and the entries of each.
+    pub(crate) cached_segments: usize,
+    pub(crate) segment_entries: u32,
     pub(crate) policy: CachePolicy,
     pub(crate) batch_update: bool,
 }
@@ -73,7 +84,9 @@ fn entries_a_page(geometry: &Geometry) -> u32 {
 /// What the page map keeps besides, where the map is on flash.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MapOnFlash {
+    /// Of segments; with one entry each, of entries.
     cache: MappingCache,
+    segment_entries: u32,
     /// The logical page that stands for the first mapping page.
     first: u32,
     /// Per die: filled mapping blocks.
@@ -87,11 +100,19 @@ pub(crate) struct MapOnFlash {
 impl MapOnFlash {
     pub(super) fn new(geometry: &Geometry, options: MappingOptions) -> MapOnFlash {
         let dies = geometry.shape().dies as usize;
-        let MappingOptions { cached_entries, policy, batch_update } = options;
+        let MappingOptions { cached_segments, segment_entries, policy, batch_update } = options;
         let first = geometry.shape().logical_pages;
-        let entries = entries_a_page(geometry);
+        let segments = first.div_ceil(segment_entries);
+        let segments_a_page = entries_a_page(geometry) / segment_entries;
         MapOnFlash {
-            cache: MappingCache::new(first, cached_entries, entries, policy, batch_update),
+            cache: MappingCache::new(
+                segments,
+                cached_segments,
+                segments_a_page,
+                policy,
+                batch_update,
+            ),
+            segment_entries,
             first,
             closed: vec![Vec::new(); dies],
             moved: vec![Vec::with_capacity(geometry.shape().pages_per_block as usize); dies],
@@ -103,16 +124,23 @@ impl MapOnFlash {
         self.cache.mapping_pages()
     }
 
+    /// The segment that the entry of the host's `page` is in.
+    #[inline]
+    fn segment_of(&self, page: Lpn) -> u32 {
+        page.0 / self.segment_entries
+    }
+
     /// The entry of the host's `page` has changed.
     #[inline]
     pub(super) fn changed(&mut self, page: Lpn) {
-        self.cache.change(page.0);
+        self.cache.change(self.segment_of(page));
     }
 
     /// The host's `page` was moved by the collection of `die`.
     pub(super) fn moved(&mut self, die: DieIdx, page: Lpn) {
-        if !self.cache.change(page.0) {
-            self.moved[die.0 as usize].push(self.cache.mapping_page_of(page.0));
+        let segment = self.segment_of(page);
+        if !self.cache.change(segment) {
+            self.moved[die.0 as usize].push(self.cache.mapping_page_of(segment));
         }
     }
 
@@ -151,7 +179,8 @@ impl PageMap {
     /// and `room` says that there is no page for it, the entry is used and not kept.
     pub(super) fn need_entry(&mut self, page: Lpn, room: bool, media: &mut impl CollectMedia) {
         let kept = self.kept_mut();
-        let hit = kept.cache.find(page.0);
+        let segment = kept.segment_of(page);
+        let hit = kept.cache.find(segment);
         media.look_up_map(hit);
         if hit {
             return;
@@ -162,12 +191,12 @@ impl PageMap {
             self.kept_mut().cache.wrote_back(mapping_page);
         }
         let kept = self.kept();
-        let mapping_page = Lpn(kept.first + kept.cache.mapping_page_of(page.0));
+        let mapping_page = Lpn(kept.first + kept.cache.mapping_page_of(segment));
         if let Some(at) = self.lookup(mapping_page) {
             media.read_mapping(at);
         }
         if leaves.is_none() || room {
-            self.kept_mut().cache.insert(page.0);
+            self.kept_mut().cache.insert(segment);
         }
     }
 

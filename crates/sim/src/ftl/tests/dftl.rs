@@ -5,7 +5,8 @@ use super::*;
 use crate::ftl::mapping_pages;
 
 fn on_flash(cached_entries: usize, batch_update: bool) -> Option<MappingOptions> {
-    Some(MappingOptions { cached_entries, policy: CachePolicy::Lru, batch_update })
+    let (cached_segments, policy) = (cached_entries, CachePolicy::Lru);
+    Some(MappingOptions { cached_segments, segment_entries: 1, policy, batch_update })
 }
 
 /// 32,768 pages on four dies; 64 entries of the map on a page.
@@ -34,9 +35,17 @@ fn dftl(geometry: Geometry, mapping: Option<MappingOptions>) -> PageMap {
 
 #[test]
 fn hits_are_those_of_a_plain_list() {
+    for segment_entries in [1, 4, 64] {
+        hits_of_segments(segment_entries);
+    }
+}
+
+fn hits_of_segments(segment_entries: u32) {
     let geometry = medium(0.3);
     let pages = u64::from(geometry.shape().logical_pages);
-    let mut ftl = dftl(geometry, on_flash(500, true));
+    let cached = 500 / segment_entries as usize;
+    let mapping = on_flash(cached, true).map(|of| MappingOptions { segment_entries, ..of });
+    let mut ftl = dftl(geometry, mapping);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let (mut list, mut hits) = (Vec::new(), 0);
@@ -49,15 +58,16 @@ fn hits_are_those_of_a_plain_list() {
         } else {
             ftl.find(Lpn(page), &mut flash);
         }
-        match list.iter().position(|other| *other == page) {
+        let segment = page / segment_entries;
+        match list.iter().position(|other| *other == segment) {
             Some(at) => {
                 hits += 1;
                 list.remove(at);
             }
-            None if list.len() == 500 => drop(list.pop()),
+            None if list.len() == cached => drop(list.pop()),
             None => {}
         }
-        list.insert(0, page);
+        list.insert(0, segment);
     }
     println!("{hits} of {accesses} were hits");
     assert_eq!(flash.counters.mapping_hits, hits);

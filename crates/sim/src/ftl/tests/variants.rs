@@ -56,11 +56,13 @@ prop_compose! {
 prop_compose! {
     /// A map in memory, or on flash; and pages that hold few or many entries of it.
     fn mappings()(
-        on_flash in any::<bool>(), cached_entries in 1usize..200, segmented in any::<bool>(),
-        batch_update in any::<bool>(), entries in 4u32..200,
+        on_flash in any::<bool>(), cached_segments in 1usize..200, segmented in any::<bool>(),
+        batch_update in any::<bool>(), entries in 4u32..200, segment_entries in 1u32..5,
     ) -> (Option<MappingOptions>, u32) {
         let policy = if segmented { CachePolicy::SegmentedLru } else { CachePolicy::Lru };
-        let options = MappingOptions { cached_entries, policy, batch_update };
-        (on_flash.then_some(options), 4 * entries)
+        let options = MappingOptions {
+            cached_segments, segment_entries, policy, batch_update,
+        };
+        (on_flash.then_some(options), 4 * entries * segment_entries)
     }
 }

@@ -213,6 +213,9 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
         set(overrides, "mapping_cache_bytes", draw.of(&[8, 16, 64, 800, 4096, 65_536]));
         set(overrides, "mapping_cache_policy", draw.of(&["lru", "segmented_lru"]));
         set(overrides, "mapping_batch_update", draw.yes(50));
+        if draw.yes(30) {
+            set(overrides, "host_memory_read_ns", draw.of(&[1, 900, 20_000]));
+        }
     }
     if overrides.get("ftl").is_none() && draw.yes(50) {
         units(draw, overrides);

@@ -1,0 +1,62 @@
+//! A map on flash whose cache is in the host's memory: what a look-up takes there, and on flash.
+
+use uflip_core::{ErrorKind, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+
+/// Until the host's memory answers, and 64 bytes at 1 GB/s.
+const ANSWER: u64 = 1_000;
+const LINE: u64 = 64;
+const SEGMENT: u64 = 64;
+
+/// The cache holds one segment: its first page, and a place for each.
+fn overrides(more: &str) -> String {
+    format!(
+        r#"{{"ftl": "dftl", "mapping_cache_bytes": {}, "mapping_cache_policy": "lru",
+            "mapping_batch_update": true, "idle_free_blocks": 0{more}}}"#,
+        4 * (SEGMENT + 1)
+    )
+}
+
+fn made(more: &str) -> SimDevice {
+    let more = format!(r#", "mapping_segment_entries": {SEGMENT}{more}"#);
+    let profile = Profile::parse(&profile(1, 2, "sequential"), "test", &overrides(&more)).unwrap();
+    let mut device = SimDevice::new("test", profile).unwrap();
+    // What the fill left in the cache has changed, and is written back.
+    alone(&mut device, io(Mode::Read, 0, 1));
+    device
+}
+
+#[test]
+fn a_segment_comes_from_flash_once_and_from_the_host_for_each_look_up() {
+    for (more, look_up) in [("", 0), (r#", "host_memory_read_ns": 1000"#, ANSWER + LINE)] {
+        let mut device = made(more);
+        let reading = COMMAND + READ + TRANSFER + LINK;
+        let (missed, parts) = alone(&mut device, io(Mode::Read, SEGMENT, 1));
+        assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "a page of the map is read");
+        assert_eq!(missed, reading + READ + TRANSFER);
+        for neighbour in [SEGMENT + 1, 2 * SEGMENT - 1, SEGMENT] {
+            let (found, parts) = alone(&mut device, io(Mode::Read, neighbour, 1));
+            assert_eq!(part(&parts, "mapping_ns"), look_up, "it came along");
+            assert_eq!(found, reading + look_up);
+        }
+        let (written, parts) = alone(&mut device, io(Mode::Write, SEGMENT + 2, 1));
+        assert_eq!(part(&parts, "mapping_ns"), look_up);
+        assert_eq!(written, COMMAND + LINK + look_up + TRANSFER + PROGRAM);
+    }
+}
+
+#[test]
+fn a_cache_that_holds_no_segment_is_refused() {
+    let refused = |more: &str| {
+        let text = profile(1, 2, "sequential");
+        let error = Profile::parse(&text, "test", &overrides(more)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    assert!(refused(r#", "mapping_segment_entries": 128"#).contains("516 or more"));
+    let odd = refused(r#", "mapping_segment_entries": 48"#);
+    assert!(odd.contains("a divisor of 1024"), "{odd}");
+    assert!(refused(r#", "mapping_segment_entries": 0"#).contains("a divisor of 1024"));
+}
