@@ -287,6 +287,7 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
         },
         "geometry": {"planes_per_die", "independent_planes"},
         "recovery": {"replacement_blocks"},
+        "block_history": {"retention_by_block", "read_disturb_doubling"},
         "suspend": {"program_suspend_ns", "erase_suspend_ns", "suspensions_max"},
         "power_loss": {"power_loss_protection", "spare_read_bytes"},
         "timing": {

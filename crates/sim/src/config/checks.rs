@@ -110,6 +110,7 @@ impl Profile {
         found.extend(self.misfits_of_controller());
         found.extend(self.misfits_of_power_loss());
         found.extend(self.misfits_of_suspend());
+        found.extend(self.misfits_of_history());
         found
     }
 

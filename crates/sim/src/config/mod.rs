@@ -5,6 +5,7 @@ mod cells;
 mod checks;
 mod controller;
 pub(crate) mod faults;
+mod history;
 mod limits;
 mod mapping;
 mod merging;
@@ -46,6 +47,7 @@ const LEFT_OUT: &LeftOut = &[
     ("slc_cache", slc::SLC_CACHE),
     ("reliability", recovery::LAWS),
     ("recovery", recovery::RECOVERY),
+    ("block_history", history::BLOCK_HISTORY),
     ("power_loss", power_loss::POWER_LOSS),
 ];
 
@@ -89,6 +91,9 @@ pub struct Profile {
     pub reliability: Option<ReliabilityPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryPart>,
+    /// Flash that wears out may have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_history: Option<history::BlockHistoryPart>,
     /// A device that can lose power has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_loss: Option<PowerLossPart>,

@@ -109,6 +109,10 @@ impl Profile {
         };
         let laws = Reliability::new(laws, self.geometry.page_bytes)?;
         let wear_out = WearOut::new(laws, geometry, options);
+        let wear_out = match self.block_history() {
+            Some(history) => wear_out.with_history(history),
+            None => wear_out,
+        };
         let flash = flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
         Ok(match self.replaced() {
             Some(replaced) => flash.replacing(replaced),

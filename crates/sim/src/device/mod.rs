@@ -129,6 +129,7 @@ impl SimDevice {
         device.info.details.insert("history".into(), history(&device.flash));
         // What brought the device into its state is not part of any measurement.
         device.flash.counters = Counters::default();
+        device.flash.clock = 0;
         Ok(device)
     }
 

@@ -65,8 +65,8 @@ impl SimDevice {
     /// Nothing will happen any more, and an I/O has not ended.
     #[cold]
     pub(super) fn is_stuck(&mut self) {
-        let SimDevice { backend, flash, events, .. } = self;
-        let now = events.now().max(self.now);
+        let SimDevice { backend, flash, events, now, .. } = self;
+        let now = events.now().max(*now);
         let hardware = &mut Hardware { flash, events };
         either!(backend, backend => backend.stuck(now, hardware));
     }
@@ -99,6 +99,7 @@ impl SimDevice {
     /// What happens with every page has a copy of [`SimDevice::hear`] each, in which there is nothing else.
     #[inline(always)]
     pub(super) fn happens(&mut self, at: u64, token: Token) {
+        self.flash.clock = at;
         if let Some(die) = token.collects() {
             self.hear(at, Told::Collect(die));
         } else if let Some(page) = token.arrived() {
@@ -166,6 +167,7 @@ impl SimDevice {
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline(always)]
     fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+        self.flash.clock = at;
         self.host.taken_in(index, at);
         match io.mode {
             Mode::Read => return self.read(index, io, extent, at),
@@ -342,9 +344,7 @@ pub(super) fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
 
 /// The sectors of `page` that `io` touches, one bit each.
 pub(super) fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
-    let begin = u64::from(page.0) * page_bytes;
-    let from = io.offset.0.max(begin) - begin;
-    let to = (io.offset.0 + io.size.0).min(begin + page_bytes) - begin;
-    let sectors = (to - from) / sector_bytes;
+    let from = io.offset.0.saturating_sub(u64::from(page.0) * page_bytes);
+    let sectors = bytes_in(io, page.0, page_bytes) / sector_bytes;
     u64::MAX >> (64 - sectors) << (from / sector_bytes)
 }

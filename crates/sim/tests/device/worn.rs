@@ -1,6 +1,6 @@
 //! FTLs that merge on flash that wears out: times against sums worked out by hand, and the end.
 
-use uflip_core::{Device, Io, Mode};
+use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
 use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
@@ -106,4 +106,55 @@ fn a_device_without_a_block_in_reserve_ends_read_only() {
     assert!(error.to_string().contains("read-only"), "{error}");
     assert!(device.submit(&write(4)).is_err());
     alone(&mut device, io(Mode::Read, 0, 1));
+}
+
+/// Few enough errors to be corrected at first, and eight times as many after seven times `doubling`.
+fn marginal(changes: &str) -> SimDevice {
+    let laws = r#""rber_fresh": 0.002, "rber_rated": 0.002, "ecc_correctable_bits": 40, "retry_gain": 0.1"#;
+    device(&format!("{{{laws}, {changes}}}"))
+}
+
+/// How often the page was read again.
+fn retries(device: &mut SimDevice, page: u64) -> u64 {
+    let (_, parts) = alone(device, io(Mode::Read, page, 1));
+    assert_eq!(part(&parts, "retry_ns") % (READ + TRANSFER), 0);
+    part(&parts, "retry_ns") / (READ + TRANSFER)
+}
+
+#[test]
+fn a_block_is_as_old_as_its_oldest_page_and_young_when_it_was_moved() {
+    let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
+    assert_eq!(retries(&mut device, 5), 0, "it was just handed over");
+    device.wait_until(Nanos(7_000_000_000_000));
+    assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
+    // A merge moves all pages of the block: they are fresh, and those of its neighbour are not.
+    alone(&mut device, write(0));
+    assert_eq!(retries(&mut device, 5), 0);
+    assert_eq!(retries(&mut device, PAGES + 5), 1);
+    device.wait_until(device.now() + Nanos(7_000_000_000_000));
+    assert_eq!(retries(&mut device, 5), 1);
+}
+
+#[test]
+fn what_was_there_at_the_hand_over_is_older() {
+    let aged = r#""retention_doubling_s": 1000, "retention_by_block": true, "data_age_s": 7000"#;
+    let mut device = marginal(aged);
+    assert_eq!(retries(&mut device, 5), 1);
+    alone(&mut device, write(0));
+    assert_eq!(retries(&mut device, 5), 0);
+}
+
+#[test]
+fn reads_disturb_their_block_until_it_is_erased() {
+    let mut device = marginal(r#""read_disturb_doubling": 10, "retention_by_block": false"#);
+    for _ in 0..10 {
+        assert_eq!(retries(&mut device, 5), 0, "at most twice the errors");
+    }
+    while device.counters().unwrap().pages_read < 70 {
+        alone(&mut device, io(Mode::Read, 7, 1));
+    }
+    assert_eq!(retries(&mut device, 5), 1);
+    assert_eq!(retries(&mut device, PAGES + 5), 0, "the neighbour was not read");
+    alone(&mut device, write(0));
+    assert_eq!(retries(&mut device, 5), 0);
 }

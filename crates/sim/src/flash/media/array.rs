@@ -7,7 +7,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::nand::{Nand, PageOrder};
 use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
 use crate::flash::replaced::Replaced;
-use crate::flash::wear_out::{ReadOutcome, WearOut};
+use crate::flash::wear_out::{BEFORE, ReadOutcome, WearOut};
 
 /// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -23,6 +23,8 @@ pub(crate) struct Flash {
     slc: Option<Box<Slc>>,
     /// How often the page that was read last was read again.
     pub(crate) retries: u32,
+    /// What time it is [ns].
+    pub(crate) clock: u64,
     /// Whether a page that cannot be read fails the I/O, and whether one did.
     fail_uncorrectable: bool,
     pub(crate) read_failed: bool,
@@ -48,6 +50,7 @@ impl Flash {
             replaced: None,
             slc: None,
             retries: 0,
+            clock: BEFORE,
             fail_uncorrectable: false,
             read_failed: false,
         }
@@ -114,8 +117,9 @@ impl Flash {
     #[inline(never)]
     fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
         let from = self.geometry.place_in(block, page);
-        let Some(wear_out) = &self.wear_out else { return };
-        let ReadOutcome { retries, corrected } = wear_out.read(from, self.nand.erases(from.block));
+        let Some(wear_out) = &mut self.wear_out else { return };
+        let erases = self.nand.erases(from.block);
+        let ReadOutcome { retries, corrected } = wear_out.read(from, erases, self.clock);
         self.retries = retries;
         self.counters.pages_read += u64::from(retries);
         self.counters.read_retries += u64::from(retries);
@@ -135,7 +139,9 @@ impl Flash {
     fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
         let to = self.geometry.place_in(block, page);
         let erases = self.nand.erases(to.block);
-        let fails = self.wear_out.as_ref().is_some_and(|wear| wear.program_fails(to, erases));
+        let Some(wear_out) = &mut self.wear_out else { return true };
+        wear_out.programmed(block, self.clock);
+        let fails = wear_out.program_fails(to, erases);
         self.counters.program_failures += u64::from(fails);
         !fails
     }
@@ -226,7 +232,10 @@ impl CollectMedia for Flash {
         }
         self.counters.blocks_erased += 1;
         let erases = self.nand.erases(block);
-        let fails = self.wear_out.as_ref().is_some_and(|wear| wear.erase_fails(block, erases));
+        let fails = self.wear_out.as_mut().is_some_and(|wear| {
+            wear.erased(block);
+            wear.erase_fails(block, erases)
+        });
         self.counters.erase_failures += u64::from(fails);
         !fails
     }

@@ -18,7 +18,7 @@
 //! (FAST 2016); erase voltage and time in steps: uFLIP-OC (2017) §5.1.3; log-normal spread of pages:
 //! OFC (2011) Figure 1.
 //! **Faithful**: power or exponential law of erases, power law of age, exact binomial tail of the ECC.
-//! **Simplified**: no read disturb, no temperature; age and wear multiply; a page keeps its quality for
+//! **Simplified**: no temperature; age, reads (`wear_out/history.rs`) and wear multiply; a page keeps its quality for
 //! life; whether a codeword fails is drawn once for what was programmed, so that a read that failed
 //! fails again.
 //! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.

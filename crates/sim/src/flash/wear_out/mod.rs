@@ -14,17 +14,20 @@
 //! al. (HPCA 2015) describe it.
 //! **Faithful**: failures out of the binomial tail of the ECC; a retry reads the page again, cell and
 //! transfer.
-//! **Simplified**: all data has one age; a retry gains the same factor each time; programs and erases
-//! fail in proportion to erases; no read disturb; a page that cannot be read is counted and has its data
+//! **Simplified**: all data has one age, unless blocks have a [`History`]; a retry gains the same factor each time; programs and erases
+//! fail in proportion to erases; a page that cannot be read is counted and has its data
 //! all the same, since there is none.
 //! **Ambiguous**: OFC retires a page by its RBER "when being read after having been aged": here after
 //! the age that data has, judged when the block is erased.
+
+mod history;
 
 use serde::{Deserialize, Serialize};
 use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
 
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
 use crate::flash::reliability::{Rber, Reliability};
+pub(crate) use history::{BEFORE, History};
 
 /// What a device is made of, as far as it wears out.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +57,10 @@ pub(crate) struct WearOut {
     cycles_before: u32,
     rated_cycles: u32,
     pages_of_a_cell: u32,
+    data_age_ns: u64,
     age: Rber,
+    /// Of every block, where that matters.
+    history: Option<History>,
     read_retries: u32,
     gain: Rber,
     program_failures: u64,
@@ -84,7 +90,9 @@ enum Lot {
 impl WearOut {
     pub(crate) fn new(laws: Reliability, geometry: Geometry, options: WearOutOptions) -> WearOut {
         WearOut {
+            data_age_ns: options.data_age_ns,
             age: laws.age(options.data_age_ns),
+            history: None,
             laws,
             geometry,
             seed: options.seed,
@@ -99,14 +107,27 @@ impl WearOut {
         }
     }
 
+    /// The same where every block has its own history.
+    pub(crate) fn with_history(self, history: History) -> WearOut {
+        WearOut { history: Some(history), ..self }
+    }
+
     /// Whether `block` was bad when the device was made, where a share of `chance` of all is.
     pub(crate) fn is_factory_bad(seed: u64, chance: u64, block: BlockIdx) -> bool {
         lot(seed, Lot::Factory, block.0, 0) < chance
     }
 
-    /// Read `from`, whose block was erased so often here.
-    pub(crate) fn read(&self, from: Place, erases: u32) -> ReadOutcome {
-        let mut rate = self.rate(from, erases);
+    /// Read `from` at `clock`, whose block was erased so often here.
+    pub(crate) fn read(&mut self, from: Place, erases: u32, clock: u64) -> ReadOutcome {
+        let outcome = self.judge(from, erases, clock);
+        if let Some(history) = &mut self.history {
+            history.read(from.block, 1 + outcome.retries);
+        }
+        outcome
+    }
+
+    fn judge(&self, from: Place, erases: u32, clock: u64) -> ReadOutcome {
+        let mut rate = self.rate(from, erases) + self.since_erased(from.block, clock);
         let drawn = lot(self.seed, Lot::Read, self.geometry.flash_page(from.page), erases);
         for retries in 0..=self.read_retries {
             if drawn >= self.laws.failing_below(rate) {
@@ -115,6 +136,28 @@ impl WearOut {
             rate = rate + self.gain;
         }
         ReadOutcome { retries: self.read_retries, corrected: false }
+    }
+
+    /// A page of `block` was programmed at `clock`.
+    #[inline]
+    pub(crate) fn programmed(&mut self, block: BlockIdx, clock: u64) {
+        if let Some(history) = &mut self.history {
+            history.programmed(block, clock);
+        }
+    }
+
+    /// `block` was erased.
+    pub(crate) fn erased(&mut self, block: BlockIdx) {
+        if let Some(history) = &mut self.history {
+            history.erased(block);
+        }
+    }
+
+    /// What age and reads have added to the errors of `block`.
+    fn since_erased(&self, block: BlockIdx, clock: u64) -> Rber {
+        let Some(history) = &self.history else { return self.age };
+        let age_ns = history.age_ns(block, clock, self.data_age_ns);
+        self.laws.age(age_ns) + history.disturbed(block)
     }
 
     /// Whether programming `to` fails.
@@ -139,17 +182,17 @@ impl WearOut {
 
     /// Whether `page` has too many errors to be programmed again.
     pub(crate) fn is_worn(&self, page: Place, erases: u32) -> bool {
-        self.rate(page, erases) > self.retire
+        self.rate(page, erases) + self.age > self.retire
     }
 
-    /// RBER of `page` when it is read at the age that data has.
+    /// RBER of `page` when it is read at once.
     fn rate(&self, page: Place, erases: u32) -> Rber {
         let shared = self.pages_of_a_cell;
         let high = shared > 1 && self.geometry.flash_page_in_block(page) % shared == shared - 1;
         let quality = self
             .laws
             .page(lot(self.seed, Lot::Quality, self.geometry.flash_page(page.page), 0), high);
-        self.laws.wear(self.cycles_before.saturating_add(erases)) + quality + self.age
+        self.laws.wear(self.cycles_before.saturating_add(erases)) + quality
     }
 
     /// A chance that is what it is at the rated erases, and grows in proportion to them.

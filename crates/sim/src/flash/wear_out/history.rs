@@ -1,0 +1,93 @@
+//! What becomes of a block between two erases: its data gets older, and every read disturbs it.
+//!
+//! ```text
+//!  RBER × (1 + (A / A₂)^g)      A since the block's first page was programmed (retention_by_block)
+//!  RBER × (1 + R / R₂)          R pages read of the block since it was erased (read_disturb_doubling)
+//! ```
+//!
+//! **Source**: Y. Cai et al., Data Retention in MLC NAND Flash Memory (HPCA 2015), and Read Disturb Errors in MLC
+//! NAND Flash Memory (DSN 2015): errors grow in proportion to reads, and faster where there was more wear.
+//! **Faithful**: both begin anew with an erase; what is moved is young again; a repeated read disturbs as well.
+//! **Simplified**: the oldest page of a block gives its age; a read disturbs all pages of the block alike, where it
+//! disturbs neighbours most; wear, age and reads multiply. Nothing is moved because of its age or of reads.
+//! **Ambiguous**: nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::flash::geometry::BlockIdx;
+use crate::flash::reliability::Rber;
+
+/// The time of the clock before the device was handed over.
+pub(crate) const BEFORE: u64 = u64::MAX - 1;
+/// Nothing was programmed since the last erase.
+const NEVER: u64 = u64::MAX;
+
+/// What is counted of every block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct History {
+    /// When its first page was programmed since its last erase [ns]; empty where all data has one age.
+    since: Vec<u64>,
+    /// Pages read since its last erase; empty where reads disturb nothing.
+    reads: Vec<u32>,
+    /// By quarters of an octave of reads.
+    disturbed: Vec<Rber>,
+}
+
+const STEPS_AN_OCTAVE: u32 = 4;
+
+impl History {
+    /// Of so many blocks, where both are kept or one of them; so many reads double the errors.
+    pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
+        let disturbed = doubling.map_or(Vec::new(), |doubling| {
+            let steps = 0..32 * STEPS_AN_OCTAVE;
+            let reads = steps.map(|step| (f64::from(step) / f64::from(STEPS_AN_OCTAVE)).exp2());
+            reads.map(|reads| Rber::of(1.0 + reads / f64::from(doubling))).collect()
+        });
+        let of_all = |kept: bool| if kept { blocks as usize } else { 0 };
+        History {
+            since: vec![NEVER; of_all(ages)],
+            reads: vec![0; of_all(doubling.is_some())],
+            disturbed,
+        }
+    }
+
+    /// A page of `block` was programmed at `clock`.
+    #[inline]
+    pub(super) fn programmed(&mut self, block: BlockIdx, clock: u64) {
+        if let Some(since) = self.since.get_mut(block.0 as usize).filter(|since| **since == NEVER) {
+            *since = clock;
+        }
+    }
+
+    /// Pages of `block` were read so many times.
+    #[inline]
+    pub(super) fn read(&mut self, block: BlockIdx, times: u32) {
+        if let Some(reads) = self.reads.get_mut(block.0 as usize) {
+            *reads = reads.saturating_add(times);
+        }
+    }
+
+    /// `block` was erased.
+    pub(super) fn erased(&mut self, block: BlockIdx) {
+        self.since.get_mut(block.0 as usize).into_iter().for_each(|since| *since = NEVER);
+        self.reads.get_mut(block.0 as usize).into_iter().for_each(|reads| *reads = 0);
+    }
+
+    /// How old the data of `block` is [ns], where what was there at the hand-over was `before` old then.
+    pub(super) fn age_ns(&self, block: BlockIdx, clock: u64, before: u64) -> u64 {
+        match self.since.get(block.0 as usize) {
+            None => before,
+            Some(&BEFORE) if clock == BEFORE => before,
+            Some(&BEFORE) => before.saturating_add(clock),
+            Some(since) => clock.saturating_sub(*since),
+        }
+    }
+
+    /// What the reads of `block` add to its errors.
+    pub(super) fn disturbed(&self, block: BlockIdx) -> Rber {
+        let reads = self.reads.get(block.0 as usize).copied().unwrap_or(0);
+        let Some(octave) = reads.checked_ilog2() else { return Rber(0) };
+        let quarter = if octave >= 2 { (reads >> (octave - 2)) & 3 } else { 0 };
+        self.disturbed[(octave * STEPS_AN_OCTAVE + quarter) as usize]
+    }
+}
