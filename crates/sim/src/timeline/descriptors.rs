@@ -122,6 +122,22 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.descriptors.as_deref_mut().expect("there are rings")
     }
 
+    /// [`Timeline::issue`] where the firmware has rings; apart, so that whatever has none keeps `op` in registers.
+    #[inline(never)]
+    pub(super) fn issue_to_rings(&mut self, at: u64, op: Op<T>) {
+        let op = self.addressed(op);
+        self.begin(at, op);
+    }
+
+    /// `op` for the clock of its die, and for the firmware where that has rings.
+    pub(super) fn addressed(&self, mut op: Op<T>) -> Op<T> {
+        op.die = self.geometry.clock_of(op.die);
+        if self.descriptors.is_some() && op.stage != Stage::Link {
+            op.stage = Stage::Submit;
+        }
+        op
+    }
+
     /// The firmware asks for `op` at `at`.
     #[inline(never)]
     pub(super) fn submit(&mut self, at: u64, op: Op<T>) {
@@ -146,14 +162,14 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// `op` is over at `end`: the firmware notices it later.
     #[inline(never)]
-    pub(super) fn post(&mut self, end: u64, op: &Op<T>) {
+    pub(super) fn post(&mut self, end: u64, op: Op<T>) {
         let descriptors = self.descriptors();
         let noticed = descriptors.rings.noticed(end);
         let all = (noticed, DieIdx(0), 0, 0)..=(noticed, DieIdx(u32::MAX), u64::MAX, u64::MAX);
         let first = descriptors.over.range(all).next().is_none();
-        descriptors.over.insert((noticed, op.die, end, descriptors.posted), *op);
+        descriptors.over.insert((noticed, op.die, end, descriptors.posted), op);
         descriptors.posted += 1;
-        self.charge(op, Cause::Controller, noticed - end);
+        self.charge(&op, Cause::Controller, noticed - end);
         if first {
             self.calendar.notice(noticed);
         }

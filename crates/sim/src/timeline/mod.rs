@@ -234,8 +234,11 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// Let `op` begin at `at`, which is not before anything that has happened.
     #[inline(always)]
-    pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
-        let op = self.addressed(op);
+    pub(crate) fn issue(&mut self, at: u64, mut op: Op<T>) {
+        if self.descriptors.is_some() {
+            return self.issue_to_rings(at, op);
+        }
+        op.die = self.geometry.clock_of(op.die);
         if op.stage == Stage::Ring || (op.stage == Stage::BusIn && self.buses.is_empty()) {
             self.enter_ring(at, op);
         } else {
@@ -273,16 +276,6 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         } else {
             self.issue(at, op);
         }
-    }
-
-    /// `op` for the clock of its die, and for the firmware where that has rings.
-    #[inline(always)]
-    fn addressed(&self, mut op: Op<T>) -> Op<T> {
-        op.die = self.geometry.clock_of(op.die);
-        if self.descriptors.is_some() && op.stage != Stage::Link {
-            op.stage = Stage::Submit;
-        }
-        op
     }
 
     /// Tell `token` at `at`, when everything before has happened.

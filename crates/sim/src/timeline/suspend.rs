@@ -65,7 +65,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             return self.run(end, now, op);
         }
         self.hold(op.die, end, now);
-        self.over(end, now, &op);
+        self.over(end, now, op);
     }
 
     /// The cells of `op` are at work until `end`, if nobody suspends it.
@@ -141,16 +141,16 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The cells have done what can be suspended.
     #[inline(never)]
-    pub(super) fn cells_end(&mut self, at: u64, op: &Op<T>) {
+    pub(super) fn cells_end(&mut self, at: u64, op: Op<T>) {
         self.over(at, at, op);
     }
 
     /// The operation, which leaves nothing to be sent, is over at `end`.
-    fn over(&mut self, end: u64, now: u64, op: &Op<T>) {
+    fn over(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
             self.post(end, op);
         } else {
-            self.finish(end, now, op);
+            self.finish(end, now, &op);
         }
     }
 }

@@ -49,7 +49,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
             Stage::Ring => self.enter_ring(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
-            Stage::Cells => self.cells_end(at, &op),
+            Stage::Cells => self.cells_end(at, op),
             Stage::BusOut => {
                 let end = self.bus(at, &op);
                 if self.timing.memory_ns > 0 {
@@ -238,7 +238,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
         self.hold(op.die, held, now);
         if self.descriptors.is_some() {
-            return self.post(end, &op);
+            return self.post(end, op);
         }
         self.finish(end, now, &op);
     }
@@ -259,7 +259,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline]
     fn leave(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
-            self.post(end, &op);
+            self.post(end, op);
         } else if op.link_bytes == 0 {
             self.finish(end, now, &op);
         } else {

@@ -185,8 +185,10 @@ impl<'a> Issued<'a> {
 
 impl Media for Issued<'_> {
     #[inline]
-    fn holds(&mut self, page: Option<Lpn>, role: u8) {
-        (self.page, self.role) = (page, role);
+    fn holds(&mut self, page: Option<Lpn>, role: impl FnOnce() -> u8) {
+        if self.events.contents.is_some() {
+            (self.page, self.role) = (page, role());
+        }
     }
 
     #[inline]

@@ -15,7 +15,7 @@ pub(crate) trait Media {
     /// What is programmed next holds this logical page, or nothing of anybody's, and is in the block that its
     /// die has open as the `role`-th.
     #[inline]
-    fn holds(&mut self, _page: Option<Lpn>, _role: u8) {}
+    fn holds(&mut self, _page: Option<Lpn>, _role: impl FnOnce() -> u8) {}
     /// Read `from` for the host.
     fn read(&mut self, from: Place);
     /// Program `to` with host data; the rest of the page comes from `merge_from` where given. False

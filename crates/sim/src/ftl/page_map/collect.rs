@@ -219,7 +219,7 @@ impl PageMap {
             return;
         }
         self.serve_pages_of(from.block);
-        media.holds(page, self.blocks.kind(collection.stream) as u8);
+        media.holds(page, || self.blocks.kind(collection.stream) as u8);
         let Some(to) = self.copy(from, collection.stream, media) else { return };
         if let Some(page) = page {
             self.blocks.mark_invalid(from);

@@ -206,7 +206,7 @@ impl PageMap {
         let Some(die) = self.die_for(None, Stream::Mapping) else { return self.end_of_life() };
         let mut to = self.blocks.take_page(die, Stream::Mapping);
         let old = self.lookup(page);
-        media.holds(Some(page), self.blocks.kind(Stream::Mapping) as u8);
+        media.holds(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
         while !media.program_mapping(to.place, old) {
             match self.page_instead(to, Stream::Mapping, media) {
                 Some(other) => to = other,

@@ -95,7 +95,7 @@ impl PageMap {
             media.set_slc(to.place.block);
         }
         let old = self.lookup(page);
-        media.holds(Some(page), self.blocks.kind(Stream::Host) as u8);
+        media.holds(Some(page), || self.blocks.kind(Stream::Host) as u8);
         while !media.program(to.place, if whole { None } else { old }) {
             match self.page_instead(to, Stream::Host, media) {
                 Some(other) => to = other,
