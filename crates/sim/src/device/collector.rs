@@ -204,35 +204,32 @@ impl Collector {
             Step::Erasing => return self.finish(die, at, parts),
         }
         if self.pace.pages > 1 {
-            let ahead = &mut self.ahead[die.0 as usize];
-            // The one that is waited for is not among them.
-            while ahead.len() < self.pace.pages as usize
-                && let Some(item) = parts.ftl.next_item(&mut job.collection)
-            {
-                ahead.push_back(item);
+            return self.read_ahead(die, at, parts);
+        }
+        match parts.ftl.next_item(&mut job.collection) {
+            Some(item) => {
+                job.step = Step::Reading(item);
                 read(parts, &item, at);
             }
-            if let Some(item) = ahead.pop_front() {
-                job.step = Step::Reading(item);
-                return;
-            }
+            None => job.erase(at, parts),
         }
-        if let Some(item) = parts.ftl.next_item(&mut job.collection) {
-            job.step = Step::Reading(item);
+    }
+
+    /// Several pages of a block are under way: as many as that are read.
+    #[inline(never)]
+    fn read_ahead(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
+        let job = self.jobs[die.0 as usize].as_mut().expect("a step belongs to a collection");
+        let ahead = &mut self.ahead[die.0 as usize];
+        // The one that is waited for is not among them.
+        while ahead.len() < self.pace.pages as usize
+            && let Some(item) = parts.ftl.next_item(&mut job.collection)
+        {
+            ahead.push_back(item);
             read(parts, &item, at);
-        } else {
-            let token = Told::Collect(die).into();
-            let settled = matches!(job.step, Step::Settling);
-            if !settled && parts.events.waits_for_programs(token) {
-                job.step = Step::Settling;
-                return;
-            }
-            job.step = Step::Erasing;
-            let victim = job.collection.victim;
-            let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
-            let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
-            let op = Op::inside(die, erase_ns, Purpose::Erase, token);
-            parts.events.issue(at, Op { writes, ..op });
+        }
+        match ahead.pop_front() {
+            Some(item) => job.step = Step::Reading(item),
+            None => job.erase(at, parts),
         }
     }
 
@@ -266,6 +263,25 @@ impl Collector {
         self.under_way = 0;
         self.waiting.clear();
         self.busy.fill(0);
+    }
+}
+
+impl Job {
+    /// Nothing is left to be moved: the block is erased, when what it held is safe elsewhere.
+    #[inline(never)]
+    fn erase(&mut self, at: u64, parts: &mut Parts<'_>) {
+        let Collection { die, victim, .. } = self.collection;
+        let token = Told::Collect(die).into();
+        let settled = matches!(self.step, Step::Settling);
+        if !settled && parts.events.waits_for_programs(token) {
+            self.step = Step::Settling;
+            return;
+        }
+        self.step = Step::Erasing;
+        let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
+        let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
+        let op = Op::inside(die, erase_ns, Purpose::Erase, token);
+        parts.events.issue(at, Op { writes, ..op });
     }
 }
 
