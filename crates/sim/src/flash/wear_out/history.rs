@@ -29,7 +29,7 @@ pub(crate) struct History {
     since: Vec<u64>,
     /// Pages read since its last erase; empty where reads disturb nothing.
     reads: Vec<u32>,
-    /// By quarters of an octave of reads.
+    /// By reads, in quarters of an octave.
     disturbed: Vec<Rber>,
 }
 
@@ -40,7 +40,10 @@ impl History {
     pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
         let disturbed = doubling.map_or(Vec::new(), |doubling| {
             let steps = 0..32 * STEPS_AN_OCTAVE;
-            let reads = steps.map(|step| (f64::from(step) / f64::from(STEPS_AN_OCTAVE)).exp2());
+            let reads = steps.map(|step| {
+                let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
+                f64::from(step / STEPS_AN_OCTAVE).exp2() * (1.0 + within)
+            });
             reads.map(|reads| Rber::of(1.0 + reads / f64::from(doubling))).collect()
         });
         let of_all = |kept: bool| if kept { blocks as usize } else { 0 };

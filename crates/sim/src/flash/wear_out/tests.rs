@@ -79,7 +79,7 @@ const PAGE_FAILS: [(f64, f64); 3] = [
 fn reads_fail_as_often_as_the_binomial_law_says() {
     for (rber, fails) in PAGE_FAILS {
         let wear_out = wear_out(&part(rber), options());
-        let failed = pages().filter(|page| !wear_out.read(*page, 0).corrected).count();
+        let failed = pages().filter(|page| !wear_out.judge(*page, 0, BEFORE).corrected).count();
         binomial(failed, geometry().pages(), fails);
     }
 }
@@ -90,7 +90,7 @@ fn reads_fail_as_often_as_the_binomial_law_says() {
 fn retries_correct_what_fewer_errors_would_not_fail() {
     let retrying = WearOutOptions { read_retries: 1, retry_gain: 0.5, ..options() };
     let wear_out = wear_out(&part(8e-4), retrying);
-    let outcomes: Vec<ReadOutcome> = pages().map(|page| wear_out.read(page, 0)).collect();
+    let outcomes: Vec<ReadOutcome> = pages().map(|page| wear_out.judge(page, 0, BEFORE)).collect();
     let again = outcomes.iter().filter(|outcome| outcome.retries == 1).count();
     let lost = outcomes.iter().filter(|outcome| !outcome.corrected).count();
     binomial(again, geometry().pages(), PAGE_FAILS[2].1);
@@ -161,8 +161,51 @@ fn erases_take_longer_and_fail_in_the_end() {
 fn the_same_read_gives_the_same_answer() {
     let wear_out = wear_out(&part(8e-4), options());
     for page in pages().take(1000) {
-        assert_eq!(wear_out.read(page, 3), wear_out.read(page, 3));
+        assert_eq!(wear_out.judge(page, 3, BEFORE), wear_out.judge(page, 3, BEFORE));
     }
-    let differs = pages().filter(|page| wear_out.read(*page, 3) != wear_out.read(*page, 4));
+    let differs =
+        pages().filter(|page| wear_out.judge(*page, 3, BEFORE) != wear_out.judge(*page, 4, BEFORE));
     assert!(differs.count() > 1000, "data programmed anew is judged anew");
+}
+
+/// The factor that history adds to the errors of a block.
+fn factor(rate: Rber) -> f64 {
+    (f64::from(rate.0) / 65_536.0).exp2()
+}
+
+#[test]
+fn errors_grow_in_proportion_to_reads_until_the_block_is_erased() {
+    let mut history = History::new(4, false, Some(1000));
+    let (read, other) = (BlockIdx(2), BlockIdx(1));
+    assert_eq!(history.disturbed(read), Rber(0));
+    for (times, sum) in [(1, 1), (499, 500), (500, 1000), (6000, 7000), (93_000, 100_000)] {
+        history.read(read, times);
+        // Reads are told apart by quarters of an octave.
+        let (got, law) = (factor(history.disturbed(read)) - 1.0, f64::from(sum) / 1000.0);
+        // A factor is rounded to 2⁻¹⁶ of an octave.
+        assert!(got <= law + 2e-5 && got > 0.79 * law, "{sum} reads: {got} instead of {law}");
+    }
+    assert_eq!(history.disturbed(other), Rber(0));
+    history.erased(read);
+    assert_eq!(history.disturbed(read), Rber(0));
+    history.read(read, u32::MAX);
+    history.read(read, u32::MAX);
+    assert!(factor(history.disturbed(read)) > 3e6);
+}
+
+#[test]
+fn a_block_is_as_old_as_its_first_page() {
+    let mut history = History::new(4, true, None);
+    let block = BlockIdx(3);
+    history.programmed(block, BEFORE);
+    assert_eq!(history.age_ns(block, BEFORE, 70), 70, "while the device is being made");
+    assert_eq!(history.age_ns(block, 5, 70), 75);
+    history.programmed(block, 9);
+    assert_eq!(history.age_ns(block, 10, 70), 80, "what is beside it is older");
+    history.erased(block);
+    history.programmed(block, 11);
+    history.programmed(block, 40);
+    assert_eq!(history.age_ns(block, 100, 70), 89);
+    let without = History::new(4, false, None);
+    assert_eq!(without.age_ns(block, 100, 70), 70, "all data has one age");
 }
